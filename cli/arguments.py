@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -50,9 +51,27 @@ Stack = Annotated[
         autocompletion=completion.stacks,
     ),
 ]
+
+
+def _worker(text: str) -> str:
+    """Return the text that names a worker, as it is written.
+
+    Raises:
+        BadParameter: it is neither a number nor a group with a number.
+    """
+    if not re.fullmatch(r"([a-z][-a-z0-9]*/)?[1-9][0-9]{0,4}", text, re.ASCII):
+        raise typer.BadParameter(f"{text!r} is neither a number from 1 on nor GROUP/NUMBER; write 1 or gpu/1")
+    return text
+
+
 Worker = Annotated[
-    int | None,
-    typer.Option(min=1, help="This worker, counted from 1 by name.", metavar="N", show_default="the head"),
+    str | None,
+    typer.Option(
+        parser=_worker,
+        help="This worker, counted from 1 by name: of all, or of a group as in gpu/1.",
+        metavar="[GROUP/]N",
+        show_default="the head",
+    ),
 ]
 User = Annotated[str, typer.Option(help="User of the image.", metavar="USER")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,13 +17,13 @@ from berth.cli.console import err, out, print_json, print_warnings
 from berth.cli.grid import Grid
 from berth.cli.homes import HomeDisk, forget, home_of
 from berth.cli.stack_edit import with_entry, without_entry
-from berth.components.core.bounds import Bounds
 from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted
-from berth.components.ray import RayClusterSettings, condition_of, gpus_of
-from berth.components.ray.fleet import WHOLE, pool_of
+from berth.components.ray import RayClusterSettings, condition_of
+from berth.components.ray.fleet import WHOLE
+from berth.components.ray.live_groups import gpus_by_pool
 from berth.components.sharing import offered
 from berth.stacks import stack_file
 from berth.stacks.load import EngineerBerth, Environment, Judged, load_stack
@@ -184,38 +185,45 @@ def show(stack: str, *, as_json: bool) -> int:
     loaded = load_stack(stack)
     if not isinstance(loaded, Environment):
         raise BadInputError(f"stack {stack} is not an environment")
-    rows = [_row(berth, stack, loaded) for berth in loaded.resolved.berths]
+    rows = [row for berth in loaded.resolved.berths for row in _rows(berth, stack, loaded)]
     checker = Checker()
-    rows += [_own_row(name, checker.check(other)) for name, other in _own_stacks(stack).items()]
+    for name, other in _own_stacks(stack).items():
+        rows += _own_rows(name, checker.check(other))
     if as_json:
         print_json(rows)
         return 0
-    table = Grid("berth", "stack", "workers", "GPUs a worker", "pool")
+    # Berths with one group each need no column for it.
+    left_out = set() if any(row["group"] for row in rows) else {"group"}
+    table = Grid("berth", "stack", *({"group"} - left_out), "workers", "GPUs a worker", "pool")
     for row in rows:
-        table.add_row(*("–" if value is None else str(value) for value in _cells(**row)))
+        cells = _cells(**{key: value for key, value in row.items() if key not in left_out})
+        table.add_row(*("–" if value is None else str(value) for value in cells))
     out.print(table if rows else f"nobody has a berth on {stack}")
     return 0
 
 
-def _row(berth: RayClusterSettings, stack: str, judged: Judged) -> dict[str, Any]:
-    workers, worker = berth.workers, berth.worker
-    count = f"{workers.min}..{workers.max}" if isinstance(workers, Bounds) else workers
-    unit = judged.resolved.pools[worker.pool].unit
-    return {
-        "name": berth.name,
-        "stack": stack,
-        "workers": count,
-        "gpus": worker.gpus,
-        "unit": unit,
-        "pool": worker.pool,
-    }
+def _rows(berth: RayClusterSettings, stack: str, judged: Judged) -> list[dict[str, Any]]:
+    """Return a row for each group of a berth's workers."""
+    return [
+        {
+            "name": berth.name,
+            "stack": stack,
+            "group": group.name if group.is_named else None,
+            "workers": group.workers if isinstance(group.workers, int) else group.written_count,
+            "gpus": group.worker.gpus,
+            "unit": judged.resolved.pools[group.worker.pool].unit,
+            "pool": group.worker.pool,
+        }
+        for group in berth.groups
+    ]
 
 
-def _own_row(name: str, checked: Checked) -> dict[str, Any]:
+def _own_rows(name: str, checked: Checked) -> list[dict[str, Any]]:
     """Return the berth of an own stack; without its shape where `berth check` refuses it."""
     if checked.lines or not isinstance(checked.loaded, EngineerBerth):
-        return {"name": name, "stack": checked.stack, "workers": None, "gpus": None, "unit": None, "pool": None}
-    return _row(checked.loaded.berth.settings, checked.stack, checked.loaded)
+        unknown = dict.fromkeys(("group", "workers", "gpus", "unit", "pool"))
+        return [{"name": name, "stack": checked.stack, **unknown}]
+    return _rows(checked.loaded.berth.settings, checked.stack, checked.loaded)
 
 
 def _cells(*, gpus: int | None, unit: str | None, pool: str | None, **row: Any) -> list[Any]:
@@ -315,15 +323,19 @@ def _home(stack: str, home: HomeDisk | None) -> str:
 def _standing(berth: Berth, pods: int) -> str:
     if not pods:
         return f"RayCluster {berth.key[1]}, {condition_of(berth.cluster).state}, without pods"
-    count = f"{counted(pods, 'pod')} and {counted(gpus_of(berth.cluster), _unit(berth))}"
+    count = f"{counted(pods, 'pod')} and {_gpus(berth)}"
     return f"RayCluster {berth.key[1]} is up now, with {count}, and what runs there is lost"
 
 
-def _unit(berth: Berth) -> str:
-    """Return the noun for what a berth's workers request: a GPU, a share of one."""
+def _gpus(berth: Berth) -> str:
+    """Return what a berth's workers request: GPUs, shares of them, or both."""
     contract = berth.environment.contract
-    pool = offered(contract.pools, contract.sharing).get(pool_of(berth.cluster))
-    return pool.unit if pool else WHOLE
+    pools = offered(contract.pools, contract.sharing)
+    units: Counter[str] = Counter()
+    for name, gpus in gpus_by_pool(berth.cluster).items():
+        units[pools[name].unit if name in pools else WHOLE] += gpus
+    given = {unit: gpus for unit, gpus in units.items() if gpus} or {next(iter(units)): 0}
+    return " and ".join(counted(gpus, unit) for unit, gpus in given.items())
 
 
 def _own_stacks(environment: str) -> dict[str, str]:

@@ -15,18 +15,18 @@ from berth.components.cluster.pods import why_not_ready
 from berth.components.core.errors import BerthError
 
 
-def execute(name: str, stack: str | None, worker: int | None, command: Sequence[str]) -> int:
+def execute(name: str, stack: str | None, worker: str | None, command: Sequence[str]) -> int:
     """Run a command in a container; return its exit code."""
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     return attached(find(name, stack), worker, command, terminal=terminal)
 
 
-def attached(berth: Berth, worker: int | None, command: Sequence[str], *, terminal: bool = False) -> int:
+def attached(berth: Berth, worker: str | None, command: Sequence[str], *, terminal: bool = False) -> int:
     """Run a command in a container on this process's streams, as use of the berth.
 
     Args:
         berth: the berth.
-        worker: the worker, counted from 1 by name; None for the head.
+        worker: the worker, counted from 1 by name, `2` or `gpu/2`; None for the head.
         command: the command.
         terminal: whether the streams are a terminal.
 
@@ -40,7 +40,7 @@ def attached(berth: Berth, worker: int | None, command: Sequence[str], *, termin
         return program.attached("exec", "--stdin", *(["--tty"] if terminal else []), *where, "--", *command)
 
 
-def pod_of(berth: Berth, worker: int | None) -> str:
+def pod_of(berth: Berth, worker: str | None) -> str:
     """Return the name of a pod that runs."""
     if worker is None:
         return str(ready_head(berth)["metadata"]["name"])

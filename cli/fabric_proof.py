@@ -25,7 +25,7 @@ from berth.components.core.types import parse_quantity
 from berth.components.fabric import claim_of
 from berth.components.hardware.names import DRANET, MANAGED_RDMA
 from berth.components.proof import Expected, FabricRun, Found, Threshold, page, threshold_of
-from berth.components.ray.settings import RayClusterSettings
+from berth.components.ray.settings import RayClusterSettings, WorkerGroup
 from berth.components.sharing import Pool
 from berth.stacks.load import EngineerStack, load_stack
 from berth.stacks.settings.resolve import Resolved
@@ -88,6 +88,7 @@ class Request:
     Attributes:
         stack: an environment's stack or an engineer's.
         cluster: name of a RayCluster; None for the stack's only one.
+        group: a group of its workers; None for the only one with NICs, or with GPUs.
         timeout: how long to wait for the job: `10m`.
         max_size: size of the largest tensor: `1Gi`; None for the program's own choice.
         keep: leave the RayJob.
@@ -95,6 +96,7 @@ class Request:
 
     stack: str
     cluster: str | None
+    group: str | None
     timeout: str
     max_size: str | None
     keep: bool
@@ -106,9 +108,10 @@ def verify_fabric(request: Request) -> Proof:
     environment = brought_up(request.stack)
     resolved = _resolved(request.stack, environment)
     settings = _choose(request, environment, resolved)
-    expected = expected_of(settings, resolved.pools[settings.worker.pool])
-    given = settings.nccl.min_bus_bandwidth
-    machine = resolved.pools[settings.worker.pool].settings.machine
+    group = _group_of(settings, request.group)
+    pool = resolved.pools[group.worker.pool]
+    expected = expected_of(settings.name, group, pool)
+    given, machine = group.nccl.min_bus_bandwidth, pool.settings.machine
     api = ClusterApi(environment.kubeconfig)
     clusters, _ = api.list(within(namespace_of(settings.name), RAY_CLUSTERS))
     if not clusters:
@@ -134,29 +137,47 @@ def verify_fabric(request: Request) -> Proof:
     )
 
 
-def expected_of(settings: RayClusterSettings, pool: Pool) -> Expected:
-    """Return the evidence that a RayCluster should give."""
+def expected_of(cluster: str, group: WorkerGroup, pool: Pool) -> Expected:
+    """Return the evidence that a group of workers of a RayCluster should give."""
     if pool.shared:
         raise BadInputError(
             f"pool {pool.name!r} shares its GPUs, and NCCL cannot have two processes on one GPU: there is no"
-            f" fabric to verify for {settings.name!r}"
+            f" fabric to verify for {cluster!r}"
         )
     why = ""
     if not pool.settings.nics:
         why = f"pool {pool.name!r} has `rdma: none`"
-    elif not settings.worker.nics:
-        partly = settings.worker.gpus < pool.per_node and not pool.settings.by_dra
+    elif not group.worker.nics:
+        partly = group.worker.gpus < pool.per_node and not pool.settings.by_dra
         why = "worker.nics is 0" + (", the default for workers that count some of a node's GPUs" if partly else "")
-    claim = claim_of(settings.worker, pool)
+    claim = claim_of(group.worker, pool)
     return Expected(
-        cluster=settings.name,
-        workers=settings.workers_at_start,
-        gpus=settings.worker.gpus,
-        nics=settings.worker.nics,
+        cluster=cluster,
+        workers=group.at_start,
+        gpus=group.worker.gpus,
+        nics=group.worker.nics,
         claimed_gpus=claim is not None and claim.gpus > 0,
         device_class=MANAGED_RDMA if pool.settings.rdma == "managed" else DRANET,
         why_no_nics=why,
+        group=group.name,
     )
+
+
+def _group_of(settings: RayClusterSettings, name: str | None) -> WorkerGroup:
+    """Return the named group of workers; else the only one with NICs, with GPUs, or at all."""
+    groups = {group.name: group for group in settings.groups}
+    if name is not None:
+        if name in groups:
+            return groups[name]
+        guess = did_you_mean(name, groups) or f"; there are {', '.join(groups)}"
+        raise BadInputError(f"{settings.name} has no group of workers {name!r}{guess}")
+    with_nics = [group for group in settings.groups if group.worker.nics]
+    with_gpus = [group for group in settings.groups if group.worker.gpus]
+    candidates = with_nics or with_gpus or settings.groups
+    if len(candidates) > 1:
+        names = ", ".join(group.name for group in candidates)
+        raise BadInputError(f"{settings.name} has several groups of workers to verify; name one with --group: {names}")
+    return candidates[0]
 
 
 def table(proof: Proof) -> Group:

@@ -89,7 +89,7 @@ def table(proof: Proof) -> Group:
 def _choose(stack: str, environment: Environment, names: Sequence[str]) -> list[Pool]:
     pools = offered(environment.contract.pools, environment.contract.sharing)
     if not names and environment.stack != stack:
-        names = [_pool_of_engineer(stack, environment)]
+        names = _pools_of_engineer(stack, environment)
     for name in names:
         if name not in pools:
             raise BadInputError(f"environment {environment.stack} has no pool {name!r}{did_you_mean(name, pools)}")
@@ -104,9 +104,11 @@ def _choose(stack: str, environment: Environment, names: Sequence[str]) -> list[
     return chosen
 
 
-def _pool_of_engineer(stack: str, environment: Environment) -> str:
-    """Return the pool of the workers of an engineer's stack."""
+def _pools_of_engineer(stack: str, environment: Environment) -> list[str]:
+    """Return the pools of the workers with GPUs of an engineer's stack, else of all."""
     loaded = load_stack(stack)
     if not isinstance(loaded, EngineerStack):
         raise BadInputError(f"stack {stack} is not an engineer's")
-    return loaded.on(environment.contract).berth.settings.worker.pool
+    settings = loaded.on(environment.contract).berth.settings
+    with_gpus = [group.worker.pool for group in settings.groups if group.worker.gpus]
+    return list(dict.fromkeys(with_gpus)) or settings.pools

@@ -14,6 +14,7 @@ from berth.cli.running import HEAD_CONTAINER
 from berth.components.cluster.api import PODS, Object, within
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
+from berth.components.core.nearest import did_you_mean
 from berth.components.core.words import counted
 
 WORKER_CONTAINER = "ray-worker"
@@ -24,14 +25,14 @@ class Selection:
     """A log, and a part of it.
 
     Attributes:
-        worker: the worker, counted from 1 by name; None for the head.
+        worker: the worker, counted from 1 by name, `2` or `gpu/2`; None for the head.
         tail: number of last lines; None for all.
         operator: the operator's lines instead of a pod's log.
         previous: the container before the last restart.
         follow: go on as lines come.
     """
 
-    worker: int | None = None
+    worker: str | None = None
     tail: int | None = None
     operator: bool = False
     previous: bool = False
@@ -67,8 +68,8 @@ def _lines(berth: Berth, selection: Selection) -> Iterable[str]:
     return berth.api.lines(f"{within(berth.namespace, PODS)}/{name}/log", **query)
 
 
-def choose(berth: Berth, worker: int | None) -> Object:
-    """Return the head's pod, or a worker's."""
+def choose(berth: Berth, worker: str | None) -> Object:
+    """Return the head's pod, or a worker's: `2` of all by name, `gpu/2` of a group."""
     pods = berth.pods("worker" if worker else "head")
     if not pods and (note := berth.suspension_note()):
         raise BerthError(note)
@@ -76,6 +77,15 @@ def choose(berth: Berth, worker: int | None) -> Object:
         if not pods:
             raise BerthError(f"{berth.name} has no head pod yet; berth logs {berth.name} --operator may show why")
         return pods[0]
-    if worker > len(pods):
-        raise BadInputError(f"{berth.name} has {counted(len(pods), 'worker')}; there is no worker {worker}")
-    return pods[worker - 1]
+    group, _, number = worker.rpartition("/")
+    of_group = ""
+    if group:
+        names = [found["groupName"] for found in berth.cluster["spec"]["workerGroupSpecs"]]
+        if group not in names:
+            hint = did_you_mean(group, names) or f"; there are {', '.join(names)}"
+            raise BadInputError(f"{berth.name} has no group of workers {group!r}{hint}")
+        pods = [pod for pod in pods if pod["metadata"]["labels"].get("ray.io/group") == group]
+        of_group = f" in group {group}"
+    if int(number) > len(pods):
+        raise BadInputError(f"{berth.name} has {counted(len(pods), 'worker')}{of_group}; there is no worker {worker}")
+    return pods[int(number) - 1]

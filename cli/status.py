@@ -139,8 +139,8 @@ def _rays(fleet: Fleet, title: str, first: str, rays: Iterable[Ray]) -> Grid:
             ray.name,
             ray.namespace,
             _color(ray),
-            f"{ray.workers_ready}/{ray.workers_desired}",
-            fleet.counted(ray.gpus, ray.pool),
+            _workers(ray),
+            fleet.requested(ray),
             *([str(ray.nics)] if with_nics else []),
             ray.pool,
             ray.stack,
@@ -148,6 +148,13 @@ def _rays(fleet: Fleet, title: str, first: str, rays: Iterable[Ray]) -> Grid:
             *([moment(ray.life.expires, ray.life.zone) if ray.life.expires else "–"] if expiring else []),
         )
     return grid
+
+
+def _workers(ray: Ray) -> str:
+    """Return the ready workers: `1/2`, or `cpu 1/1, gpu 0/2` for several groups."""
+    if len(ray.groups) == 1:
+        return f"{ray.workers_ready}/{ray.workers_desired}"
+    return ", ".join(f"{group.name} {group.workers_ready}/{group.workers_desired}" for group in ray.groups)
 
 
 def _jobs(jobs: Iterable[Job]) -> Grid:

@@ -122,8 +122,8 @@ def _section(title: str, first: str, fleet: Fleet, rays: Sequence[Ray], now: dat
         (
             ray.name,
             cell(ray.state, "good" if ray.ready else "warn"),
-            f"{ray.workers_ready} of {ray.workers_desired}",
-            fleet.counted(ray.gpus, ray.pool),
+            _workers(ray),
+            fleet.requested(ray),
             str(ray.nics) if ray.nics else "–",
             ray.pool,
             ray.namespace,
@@ -135,6 +135,12 @@ def _section(title: str, first: str, fleet: Fleet, rays: Sequence[Ray], now: dat
     ]
     columns = ("state", "workers ready", "GPUs", "NICs", "pool", "namespace", "stack", "age", "expires")
     return [f"<h2>{title}</h2>", table((first, *columns), rows)]
+
+
+def _workers(ray: Ray) -> str:
+    if len(ray.groups) == 1:
+        return f"{ray.workers_ready} of {ray.workers_desired}"
+    return ", ".join(f"{group.name} {group.workers_ready} of {group.workers_desired}" for group in ray.groups)
 
 
 def _jobs(jobs: Sequence[Job], now: datetime) -> list[str]:

@@ -40,7 +40,8 @@ async def environment(loaded: Environment, *, wait: bool = True, unchanged: Coll
     log(loaded.warnings, loaded.judgment.waivers)
     occupants: dict[str, list[str]] = {}
     for cluster in resolved.every:
-        occupants.setdefault(cluster.worker.pool, []).append(cluster.name)
+        for pool in cluster.pools:
+            occupants.setdefault(pool, []).append(cluster.name)
     manifests = manifests_of(loaded)
     platform = await _platform(loaded, occupants)
     resource_api = await claims_api(settings, platform.kubeconfig)

@@ -23,19 +23,19 @@ class Place:
     Attributes:
         berth: the engineer's id or the cluster's name.
         stack: a stack that leads to its environment.
-        worker: the worker, counted from 1 by name; None for the head.
+        worker: the worker, counted from 1 by name, `2` or `gpu/2`; None for the head.
         user: user of the container.
     """
 
     berth: str
     stack: str
-    worker: int | None = None
+    worker: str | None = None
     user: str = USER
 
     @property
     def host(self) -> str:
         """Name of the host for ssh, scp, rsync and editors."""
-        return f"berth-{self.berth}" + (f"-worker-{self.worker}" if self.worker else "")
+        return f"berth-{self.berth}" + (f"-worker-{self.worker.replace('/', '-')}" if self.worker else "")
 
 
 def folder() -> Path:
@@ -76,7 +76,7 @@ def options(place: Place) -> dict[str, str]:
     berth = Path(sys.argv[0])
     words = [str(berth) if berth.is_absolute() else "berth", "ssh", place.berth, "--stack", place.stack, "--proxy"]
     if place.worker:
-        words += ["--worker", str(place.worker)]
+        words += ["--worker", place.worker]
     command = f"cd {shlex.quote(str(here))} && exec {shlex.join(words)}"
     return {
         "HostName": place.host,

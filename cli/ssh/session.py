@@ -16,7 +16,7 @@ DISCONNECTED = 255
 """Exit code of OpenSSH's client for a connection that breaks or is refused, ssh(1)."""
 
 
-def place_of(name: str | None, stack: str | None, worker: int | None, user: str) -> Place:
+def place_of(name: str | None, stack: str | None, worker: str | None, user: str) -> Place:
     """Return the pod that arguments name, by the stacks' files.
 
     Raises:

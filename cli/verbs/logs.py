@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.arguments import Name, OnStack
+from berth.cli.arguments import Name, OnStack, Worker
 from berth.cli.help import Section
 from berth.components.core.errors import BadInputError
 
@@ -16,9 +16,7 @@ SECTION = Section.USE
 def run(
     name: Name = None,
     stack: OnStack = None,
-    worker: Annotated[
-        int | None, typer.Option(min=1, help="Log of this worker, counted from 1 by name.", metavar="N")
-    ] = None,
+    worker: Worker = None,
     tail: Annotated[int | None, typer.Option(min=0, help="Number of last lines.", show_default="all")] = None,
     *,
     head: Annotated[bool, typer.Option("--head", help="Log of the head; the default.")] = False,

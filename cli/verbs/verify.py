@@ -70,6 +70,12 @@ def fabric(
             show_default="the engineer's own; an environment's only one",
         ),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="Group of its workers.", metavar="NAME", show_default="the only one with RDMA NICs, or with GPUs"
+        ),
+    ] = None,
     timeout: Annotated[str, typer.Option(help="How long to wait for the all-reduce.", metavar="DURATION")] = "10m",
     max_size: Annotated[
         str | None,
@@ -87,7 +93,7 @@ def fabric(
     keep: Keep = False,
     as_json: Json = False,
 ) -> int:
-    """Run an all-reduce over all GPUs of a RayCluster, and check the fabric that it takes.
+    """Run an all-reduce over all GPUs of a RayCluster's workers, and check the fabric that it takes.
 
     Exit code 0 if no check fails, 1 if one does or the cluster cannot be asked, 2 if there is
     nothing to verify.
@@ -96,7 +102,7 @@ def fabric(
     """
     from berth.cli import fabric_proof
 
-    proof = fabric_proof.verify_fabric(fabric_proof.Request(stack, cluster, timeout, max_size, keep=keep))
+    proof = fabric_proof.verify_fabric(fabric_proof.Request(stack, cluster, group, timeout, max_size, keep=keep))
     for path in fabric_proof.save(proof, output):
         err.print(f"written: {path}", markup=False)
     return _show(fabric_proof, proof, as_json=as_json)

@@ -10,7 +10,7 @@ from berth.components.berth.manifests import BerthInputs, BerthManifests, berth_
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import Manifest, resource_type
 from berth.components.core.owner import KEEPS_HOME, namespace_of
-from berth.components.fabric import claim_of, claim_template
+from berth.components.fabric import Claim, claim_of, claim_template
 from berth.components.hardware.names import ResourceApi
 from berth.components.plan.plan import BERTH
 
@@ -18,7 +18,7 @@ from berth.components.plan.plan import BERTH
 class Berth(pulumi.ComponentResource):
     """Namespace with its isolation and a RayCluster, a RayJob or a RayService.
 
-    Depending on the settings also the template of the workers' claims, the load balancer of the
+    Depending on the settings also templates of the workers' claims, the load balancer of the
     head, and RayJobs that run on the RayCluster.
     """
 
@@ -83,7 +83,7 @@ class Berth(pulumi.ComponentResource):
         namespace: KubernetesObject | None,
     ) -> None:
         """Register the RayCluster, RayJob or RayService, with its claims and jobs."""
-        needed = [*isolation, *self._claim_template(name, inputs, namespace)]
+        needed = [*isolation, *self._claim_templates(name, inputs, namespace)]
         if namespace and not needed:
             needed = [namespace]
         edits = inputs.workload.edits
@@ -103,19 +103,23 @@ class Berth(pulumi.ComponentResource):
             (found.manifest["kind"], found.manifest["metadata"]["name"]): found for found in (self.main, *jobs)
         }
 
-    def _claim_template(
+    def _claim_templates(
         self, name: str, inputs: BerthInputs, namespace: KubernetesObject | None
     ) -> list[KubernetesObject]:
-        """Register the template of the workers' claims, if the workers claim devices."""
-        claim = claim_of(inputs.settings.worker, inputs.pools[inputs.settings.worker.pool])
-        if claim is None:
-            return []
+        """Register the templates of the workers' claims, one for all groups with the same claim."""
+        claims = [claim_of(group.worker, inputs.pools[group.worker.pool]) for group in inputs.settings.groups]
+        named = {claim.template_name: claim for claim in claims if claim}
+        return [self._claim_template(name, claim, inputs, namespace) for claim in named.values()]
+
+    def _claim_template(
+        self, name: str, claim: Claim, inputs: BerthInputs, namespace: KubernetesObject | None
+    ) -> KubernetesObject:
         manifest = claim_template(claim, inputs.resource_api, self.namespace, inputs.labels())
         # The object is the same in every version of the API. Without aliases another version would
         # replace it, and the deletion of the old name would delete the new object.
         versions = [manifest | {"apiVersion": f"resource.k8s.io/{api}"} for api in get_args(ResourceApi)]
         aliases = [pulumi.Alias(type_=resource_type(other)) for other in versions if other != manifest]
-        return [self._inside(namespace, f"{name}-{claim.template_name}", manifest, aliases=aliases)]
+        return self._inside(namespace, f"{name}-{claim.template_name}", manifest, aliases=aliases)
 
     def _inside(
         self, namespace: KubernetesObject | None, name: str, manifest: Manifest, **options: Any

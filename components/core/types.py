@@ -38,12 +38,19 @@ _RAYS_OWN = {
     "memory": "write worker.memory",
     "object_store_memory": "Ray takes its share of worker.memory",
 }
+# Kubernetes' syntax of labels, which Ray and KubeRay demand too (kuberay v1.6.2,
+# ray-operator/controllers/ray/utils/validation.go, validateRayGroupLabels).
+_LABEL_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
+# Prefixes of labels by which KubeRay, Kubernetes and berth find pods.
+_LABELS_OF_OTHERS = ("berth", "ray.io", "kubernetes.io", "k8s.io")
 _PROJECT = re.compile(r"[a-z][-a-z0-9]{4,28}[a-z0-9]")
 
 # A berth's namespace is "berth-" + the name (63 at most), its RayCluster the name itself, and
 # KubeRay refuses a RayCluster name over 53 characters (kuberay v1.6.2,
 # ray-operator/controllers/ray/utils/validation.go).
 NAME_LIMIT = 50
+_LABEL_PREFIX_LIMIT = 253
 
 
 def parse_quantity(text: str) -> Decimal:
@@ -198,6 +205,20 @@ def _check_ray_resource(text: str) -> str:
     return text
 
 
+def _check_ray_label(text: str) -> str:
+    prefix, slash, name = text.rpartition("/")
+    fits = _LABEL_NAME.fullmatch(name) and (
+        not slash or (len(prefix) <= _LABEL_PREFIX_LIMIT and _LABEL_PREFIX.fullmatch(prefix))
+    )
+    if not fits:
+        raise ValueError(f"{text!r} is not a key of a label; write for example tier or example.com/tier")
+    if any(prefix == other or prefix.endswith(f".{other}") for other in _LABELS_OF_OTHERS):
+        raise ValueError(
+            f"{text!r} would change how pods are found, since labels of {prefix}/ are not yours; rename it"
+        )
+    return text
+
+
 Name = Annotated[str, AfterValidator(checked_name)]
 """A name that Kubernetes and KubeRay accept, with room for what they add to it."""
 
@@ -270,6 +291,14 @@ Memory = Annotated[Quantity, AfterValidator(_check_memory)]
 
 RayResource = Annotated[str, AfterValidator(_check_ray_resource)]
 """The name of a custom resource of Ray's scheduler."""
+
+RayLabel = Annotated[str, AfterValidator(_check_ray_label)]
+"""A key of a label of Ray's nodes, which pods have too."""
+
+RayLabelValue = Annotated[
+    str, AfterValidator(_written_as(_LABEL_NAME, "is not a value of a label; write for example large or gen-2"))
+]
+"""A value of a label of Ray's nodes."""
 
 Duration = Annotated[
     str, AfterValidator(_check_duration), Field(json_schema_extra={"pattern": f"^{_DURATION.pattern}$"})

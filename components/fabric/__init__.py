@@ -2,7 +2,7 @@
 
 from berth.components.fabric.claims import Claim, claim_of, claim_template, dranet_class
 from berth.components.fabric.nccl import HOST_LIBRARIES, NODE_FOLDERS, Parts, parts_of
-from berth.components.fabric.rules import alignment_warning, fabric_problems, resource_problem
+from berth.components.fabric.rules import alignment_warning, nccl_problems, nic_problem, resource_problem
 from berth.components.fabric.settings import Nccl, NcclShape, nccl_of, nics_of
 
 __all__ = [
@@ -16,8 +16,9 @@ __all__ = [
     "claim_of",
     "claim_template",
     "dranet_class",
-    "fabric_problems",
     "nccl_of",
+    "nccl_problems",
+    "nic_problem",
     "nics_of",
     "parts_of",
     "resource_problem",

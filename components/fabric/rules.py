@@ -7,19 +7,23 @@ from collections.abc import Iterable
 from berth.components.core.problems import Path, Problem
 from berth.components.core.types import parse_quantity
 from berth.components.core.words import counted
-from berth.components.fabric.workers import Cluster, Worker
+from berth.components.fabric.workers import Group, Worker
 from berth.components.hardware.machines import GIB_PROFILES, MACHINES
 from berth.components.sharing import Pool, Pools
 
 
-def fabric_problems(cluster: Cluster, pools: Pools, path: Path) -> Iterable[Problem]:
-    """Return devices that the pool cannot have, and settings with which NCCL would fail."""
-    pool, worker = pools[cluster.worker.pool], cluster.worker
-    if message := _nic_problem(worker, pool):
-        yield Problem((*path, "worker", "nics"), message)
-    if message := _profile_problem(cluster.nccl.profile, worker, pool):
+def nic_problem(group: Group, pools: Pools, path: Path) -> Problem | None:
+    """Return a problem for NICs that the pool cannot have, at the path of the worker's settings."""
+    message = _nic_problem(group.worker, pools[group.worker.pool])
+    return Problem((*path, "nics"), message) if message else None
+
+
+def nccl_problems(group: Group, pools: Pools, path: Path) -> Iterable[Problem]:
+    """Yield settings with which NCCL would fail in the workers of a group."""
+    pool, worker = pools[group.worker.pool], group.worker
+    if message := _profile_problem(group.nccl.profile, worker, pool):
         yield Problem((*path, "nccl", "profile"), message)
-    shared = cluster.nccl.shared_memory
+    shared = group.nccl.shared_memory
     if shared and parse_quantity(shared) > parse_quantity(worker.memory):
         yield Problem(
             (*path, "nccl", "sharedMemory"),
@@ -67,14 +71,16 @@ def _profile_problem(profile: str, worker: Worker, pool: Pool) -> str:
     return ""
 
 
-def alignment_warning(cluster: Cluster, pools: Pools, path: Path) -> Problem | None:
+def alignment_warning(group: Group, pools: Pools, path: Path) -> Problem | None:
     """Return a warning for counted GPUs beside claimed NICs, which nothing brings together.
+
+    The path is that of the worker's settings.
 
     Google documents RDMA for pods that take all GPUs and all NICs of a node ("Maximize GPU network
     bandwidth in Standard mode clusters",
     https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpu-bandwidth-gpudirect-tcpx).
     """
-    pool, worker = pools[cluster.worker.pool], cluster.worker
+    pool, worker = pools[group.worker.pool], group.worker
     most = pool.settings.nics
     whole = worker.gpus == pool.per_node and worker.nics == most
     if pool.settings.by_dra or not worker.gpus or not 0 < worker.nics <= most or whole:
@@ -84,15 +90,15 @@ def alignment_warning(cluster: Cluster, pools: Pools, path: Path) -> Problem | N
         f" {most}: its GPUs and NICs may sit on different PCIe roots, and Google documents only workers with all of a"
         f" node's; `gpuAllocation: dra` on pool {pool.name!r} pairs them"
     )
-    return Problem((*path, "worker", "nics"), message)
+    return Problem((*path, "nics"), message)
 
 
 def resource_problem(given: str | None, pool: Pool, path: Path) -> Problem | None:
-    """Return a problem for a `gpuResource` on a pool whose GPUs are not counted."""
+    """Return a problem for a worker's `gpuResource` on a pool whose GPUs are not counted."""
     if given is None or not pool.settings.by_dra:
         return None
     return Problem(
-        (*path, "worker", "gpuResource"),
+        (*path, "gpuResource"),
         f"pool {pool.name!r} has `gpuAllocation: dra`, where no node advertises {given} and workers claim their GPUs;"
         " take this line out",
     )

@@ -1,4 +1,4 @@
-"""Protocols of the facts about a RayCluster that the fabric needs; its settings fulfill them."""
+"""Protocols of the facts about a group of workers that the fabric needs; its settings fulfill them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Worker(Protocol):
         """Number of RDMA NICs."""
 
 
-class Cluster(Protocol):
-    """A cluster of such workers."""
+class Group(Protocol):
+    """A group of such workers."""
 
     @property
     def worker(self) -> Worker:
-        """Worker of the cluster; all are alike."""
+        """Worker of the group; all are alike."""
 
     @property
     def nccl(self) -> Nccl:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from berth.components.cluster.gpus import claimed_gpus_of, gpus_of_pod
+from berth.components.cluster.worker_groups import replicas_of
 from berth.components.core.owner import OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.names import CLAIMED_LABEL, CONFIG_LABEL, NO_GKE_PLUGIN_LABEL, POOL_LABEL, WHOLE_KEY
@@ -94,6 +95,7 @@ class Occupant:
         kind: `berth`, `cluster`, `job`, `service` or `RayCluster`.
         stack: stack that registers the RayCluster; empty for none of berth's.
         on: usage by the pool's name.
+        workers: number of workers by the group's name.
     """
 
     name: str
@@ -102,6 +104,7 @@ class Occupant:
     ray_cluster: str
     stack: str
     on: Mapping[str, Usage]
+    workers: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -226,7 +229,8 @@ def occupant_of(manifest: Mapping[str, Any]) -> Occupant:
             kind, name = "berth" if owner == "engineer" else owner, str(labels[label])
     on: dict[str, Usage] = {}
     head = spec.get("headGroupSpec") or {}
-    groups = [(1, head), *((_count(group), group) for group in spec.get("workerGroupSpecs") or [])]
+    workers = spec.get("workerGroupSpecs") or []
+    groups = [(1, head), *((replicas_of(group), group) for group in workers)]
     for count, group in groups if not spec.get("suspend") else ():
         template = group.get("template") or {}
         pool = ((template.get("spec") or {}).get("nodeSelector") or {}).get(POOL_LABEL)
@@ -243,9 +247,5 @@ def occupant_of(manifest: Mapping[str, Any]) -> Occupant:
         ray_cluster=str(metadata.get("name") or ""),
         stack=str(labels.get(STACK_LABEL) or ""),
         on=on,
+        workers={} if spec.get("suspend") else {str(group.get("groupName")): replicas_of(group) for group in workers},
     )
-
-
-def _count(group: Mapping[str, Any]) -> int:
-    hosts = int(group.get("numOfHosts") or 1)
-    return int(group.get("replicas") or 0) * hosts

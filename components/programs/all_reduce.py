@@ -237,7 +237,10 @@ class Collective:
         patience = self._rest() / 2
         end = time.monotonic() + patience
         while True:
-            alive = [node for node in self.ray.nodes() if node["Alive"]]
+            pods = set(filter(None, self.arguments.pods.split(",")))
+            alive = [
+                node for node in self.ray.nodes() if node["Alive"] and (not pods or node["NodeManagerHostname"] in pods)
+            ]
             if self.arguments.gpus:
                 found = [node for node in alive if node["Resources"].get("GPU", 0) >= self.arguments.gpus]
             else:
@@ -312,6 +315,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--gpus", type=int, required=True, help="GPUs of each; 0: one process a pod, on its CPUs")
     parser.add_argument("--seconds", type=int, required=True, help="how long all may take")
     parser.add_argument("--max-bytes", type=int, default=0, help="largest tensor; 0: by what there is")
+    parser.add_argument("--pods", default="", help="names of the worker pods, with commas; all by default")
     given = parser.parse_args(arguments)
     import ray  # noqa: PLC0415
     import ray.util.scheduling_strategies  # noqa: PLC0415

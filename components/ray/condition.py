@@ -9,6 +9,7 @@ from typing import Any
 
 from berth.components.cluster.gpus import gpus_of_pod
 from berth.components.cluster.pods import why_not_ready
+from berth.components.cluster.worker_groups import replicas_of
 from berth.components.core.words import are, counted
 
 Object = dict[str, Any]
@@ -51,7 +52,7 @@ def condition_of(cluster: Object) -> Condition:
     """Return the condition that a RayCluster's status describes."""
     status = cluster.get("status") or {}
     conditions = {entry["type"]: entry["status"] for entry in status.get("conditions") or []}
-    requested = sum(group.get("replicas") or 0 for group in cluster["spec"].get("workerGroupSpecs") or [])
+    requested = sum(map(replicas_of, cluster["spec"].get("workerGroupSpecs") or []))
     state = status.get("state") or "unknown"
     suspended = state == "suspended" and bool(cluster["spec"].get("suspend"))
     return Condition(
@@ -131,7 +132,7 @@ def reasons_not_ready(
 def gpus_of(cluster: Object) -> int:
     """Return the number of GPUs or shares that all desired workers of a RayCluster request."""
     groups = cluster["spec"].get("workerGroupSpecs") or []
-    return sum((group.get("replicas") or 0) * gpus_of_pod(group["template"]) for group in groups)
+    return sum(replicas_of(group) * gpus_of_pod(group["template"]) for group in groups)
 
 
 def _role(pod: Object) -> str:

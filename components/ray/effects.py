@@ -7,27 +7,26 @@ GenerateHashWithoutReplicasAndWorkersToDelete).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from berth.components.cluster.worker_groups import replicas_of
 from berth.components.core.owner import OWNER_LABELS, OwnerKind
-from berth.components.core.words import counted
+from berth.components.core.words import are, counted
 from berth.components.plan.effect import Effect, Level, Sitting, sitting_whole
 from berth.components.plan.fleet import Occupant, PlannedFleet, occupant_of
 from berth.components.plan.paths import below
-from berth.components.plan.plan import Step
+from berth.components.plan.plan import State, Step
 from berth.components.ray.workload import RAY_CLUSTER_CONFIG
 
-_COUNTS = tuple(f"spec.workerGroupSpecs.{key}" for key in ("replicas", "minReplicas", "maxReplicas", "scaleStrategy"))
+_NUMBERS = ("replicas", "minReplicas", "maxReplicas", "scaleStrategy")
+_COUNTS = tuple(f"spec.workerGroupSpecs.{key}" for key in _NUMBERS)
+_POD_LEFT_OUT = ("tolerations", "schedulingGates")
 _LEFT_OUT = (
     "metadata",
     "spec.upgradeStrategy",
     "spec.suspend",
-    *(
-        f"spec.{group}.template.spec.{key}"
-        for group in ("headGroupSpec", "workerGroupSpecs")
-        for key in ("tolerations", "schedulingGates")
-    ),
+    *(f"spec.{group}.template.spec.{key}" for group in ("headGroupSpec", "workerGroupSpecs") for key in _POD_LEFT_OUT),
 )
 
 
@@ -54,7 +53,8 @@ def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     if recreates and (spec.get("upgradeStrategy") or {}).get("type") == "Recreate":
         if not sitting[0].pods:
             return [Effect(Level.HARMLESS, f"{who} has no pods that the change could reach")]
-        text = f"{who} restarts: KubeRay recreates all its pods, and what runs in them is lost"
+        since, less = _since(step)
+        text = f"{who} restarts{since}: KubeRay recreates all its pods, and what runs in them is lost{less}"
         return [Effect(Level.DESTROYS, text, sitting)]
     effects = _fewer_workers(who, occupant, step, fleet)
     if recreates:
@@ -133,21 +133,70 @@ def _known(occupant: Occupant, fleet: PlannedFleet) -> Occupant:
     return next((live for live in fleet.occupants if (live.namespace, live.ray_cluster) == key), occupant)
 
 
+def _since(step: Step) -> tuple[str, str]:
+    """Return why a RayCluster of several groups restarts, and what would restart less.
+
+    Both are empty for a RayCluster whose only group stays, and for an edit of all groups.
+    """
+    old, new = _groups(step.old), _groups(step.new)
+    if len(old.keys() | new.keys()) == 1:
+        return "", ""
+    both = sorted(old.keys() & new.keys())
+    changed = [name for name in both if _hashed(old[name]) != _hashed(new[name])]
+    verbs = {
+        "added": sorted(new.keys() - old.keys()),
+        "removed": sorted(old.keys() - new.keys()),
+        "changed": changed if len(changed) < len(both) else [],
+    }
+    reasons = [f"worker {_named(names)} {are(len(names))} {verb}" for verb, names in verbs.items() if names]
+    if _changes(step, "spec.enableInTreeAutoscaling"):
+        reasons.append("Ray's autoscaler comes or goes")
+    if not reasons:
+        return "", ""
+    less = f"; `workers: 0` ends the workers of {_named(verbs['removed'])} alone" if verbs["removed"] else ""
+    return f", since {' and '.join(reasons)}", less
+
+
+def _named(names: Sequence[str]) -> str:
+    return f"{'group' if len(names) == 1 else 'groups'} {' and '.join(names)}"
+
+
+def _groups(state: State | None) -> dict[str, Mapping[str, Any]]:
+    spec = (state.inputs.get("spec") or {}) if state else {}
+    return {str(group.get("groupName")): group for group in spec.get("workerGroupSpecs") or []}
+
+
+def _hashed(group: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what KubeRay's hash has of a group."""
+    template = group.get("template") or {}
+    pod = {key: value for key, value in (template.get("spec") or {}).items() if key not in _POD_LEFT_OUT}
+    return {
+        **{key: value for key, value in group.items() if key not in _NUMBERS},
+        "template": {**template, "spec": pod},
+    }
+
+
 def _fewer_workers(who: str, occupant: Occupant, step: Step, fleet: PlannedFleet) -> list[Effect]:
     if step.new is None or not _changes(step, *_COUNTS):
         return []
-    now = sum(usage.pods for usage in occupant.on.values()) - 1
-    spec = step.new.inputs.get("spec") or {}
-    groups = spec.get("workerGroupSpecs") or []
-    after = sum(_most(group, autoscaled=bool(spec.get("enableInTreeAutoscaling"))) for group in groups)
-    if after >= now:
-        return []
-    text = (
-        f"{who}: {counted(now, 'worker')} become {after}; Ray reruns the tasks and actors of the removed ones elsewhere"
-    )
-    return [Effect(Level.DISTURBS, text, [sitting_whole(fleet, occupant)])]
+    autoscaled = bool((step.new.inputs.get("spec") or {}).get("enableInTreeAutoscaling"))
+    groups = _groups(step.new)
+    effects = []
+    for name, now in occupant.workers.items():
+        after = _most(groups[name], autoscaled=autoscaled) if name in groups else 0
+        if after >= now:
+            continue
+        of_group = f" of group {name}" if len(groups) > 1 else ""
+        text = (
+            f"{who}: {counted(now, 'worker')}{of_group} become {after}; Ray reruns the tasks and actors of the removed"
+            " ones elsewhere"
+        )
+        effects.append(Effect(Level.DISTURBS, text, [sitting_whole(fleet, occupant)]))
+    return effects
 
 
 def _most(group: Mapping[str, Any], *, autoscaled: bool) -> int:
     """Return the workers of a group afterward: as requested, or the autoscaler's maximum."""
-    return int(group.get("maxReplicas" if autoscaled else "replicas") or 0) * int(group.get("numOfHosts") or 1)
+    if not autoscaled:
+        return replicas_of(group)
+    return int(group.get("maxReplicas") or 0) * int(group.get("numOfHosts") or 1)

@@ -10,8 +10,8 @@ from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, parse_quantity
 from berth.components.hardware import versions
-from berth.components.ray.settings import RayClusterSettings
-from berth.components.sharing import Pools
+from berth.components.ray.settings import Head, RayClusterSettings, Wait, Worker, WorkerGroup
+from berth.components.sharing import Pool, Pools
 
 GIB = 2**30
 
@@ -37,22 +37,28 @@ class Demand(Settings):
 
 def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
     """Yield requests that never fit: a node or the pool is too small, or has another resource."""
-    pool, worker = pools[cluster.worker.pool], cluster.worker
-    machine = pool.settings.machine
-    node = f"a node of pool {worker.pool!r} ({machine.name})"
+    for group in cluster.groups:
+        yield from _gpu_problems(group, pools[group.worker.pool], path)
+        yield from _size_problems("worker", group.worker, pools, (*path, *group.within))
+    yield from _size_problems("head", cluster.head, pools, (*path, "head"))
+
+
+def _gpu_problems(group: WorkerGroup, pool: Pool, path: Path) -> Iterable[Problem]:
+    worker, machine, where = group.worker, pool.settings.machine, (*path, *group.within)
     if worker.gpus and pool.offer and worker.gpu_resource != pool.offer.resource:
         yield Problem(
-            (*path, "worker", "gpuResource"),
+            (*where, "gpuResource"),
             f"pool {worker.pool!r} does not advertise {worker.gpu_resource}, but {pool.offer.resource}; take this"
             " line out to"
             " ask for what it has",
         )
     elif worker.gpus > pool.per_node:
         has = pool.counted(pool.per_node) if pool.shared else str(pool.per_node or "none")
-        yield Problem((*path, "worker", "gpus"), f"a worker asks for {pool.counted(worker.gpus)}, but {node} has {has}")
+        node = f"a node of pool {worker.pool!r} ({machine.name})"
+        yield Problem((*where, "gpus"), f"a worker asks for {pool.counted(worker.gpus)}, but {node} has {has}")
     elif worker.gpus > 1 and pool.profile.facts.one_each:
         yield Problem(
-            (*path, "worker", "gpus"),
+            (*where, "gpus"),
             f"a worker asks for {worker.gpus} shares of pool {worker.pool!r}, whose profile refuses more than one a pod"
             f" ({pool.profile.facts.one_each}); ask for 1, or for whole GPUs of a pool that does not share them",
         )
@@ -60,41 +66,36 @@ def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Itera
         # The autoscaler counts the accelerators of a future node (sharing/scaling.py names the
         # source).
         yield Problem(
-            (*path, "worker", "gpus"),
+            (*where, "gpus"),
             f"a worker asks for {pool.counted(worker.gpus)}, and GKE's cluster autoscaler takes a node that is not"
             " there yet for its"
             f" {machine.gpus} whole GPU{'' if machine.gpus == 1 else 's'}: it would never add the first one; ask for"
             f" {machine.gpus} at most, or write nodes: {{min: 1, max: {pool.settings.nodes_at_most}}} for pool"
             f" {worker.pool!r}",
         )
-    elif cluster.workers_at_most * worker.gpus > pool.at_most:
-        asked = cluster.workers_at_most * worker.gpus
+    elif group.at_most * worker.gpus > pool.at_most:
         yield Problem(
-            (*path, "workers"),
-            f"{cluster.workers_at_most} workers of {pool.counted(worker.gpus)} are {asked}, but pool"
+            (*path, *group.workers_within),
+            f"{group.at_most} workers of {pool.counted(worker.gpus)} are {group.at_most * worker.gpus}, but pool"
             f" {worker.pool!r} tops out"
             f" at {pool.counted(pool.at_most)} ({pool.made_of})",
         )
     if parse_quantity(worker.cpu_limit) < parse_quantity(worker.cpu):
         yield Problem(
-            (*path, "worker", "cpuLimit"),
+            (*where, "cpuLimit"),
             f"{worker.cpu_limit} is less than `cpu`, {worker.cpu}, and Kubernetes refuses a limit below the request;"
             " raise it, or take this line out",
         )
-    for role, pod, of_role in (
-        ("worker", worker, machine),
-        ("head", cluster.head, pools[cluster.head.pool].settings.machine),
-    ):
-        if parse_quantity(pod.cpu) > of_role.vcpus:
-            yield Problem(
-                (*path, role, "cpu"),
-                f"a {role} asks for {pod.cpu} cores, but {of_role.name} has {of_role.vcpus}",
-            )
-        if parse_quantity(pod.memory) > of_role.memory_gib * GIB:
-            yield Problem(
-                (*path, role, "memory"),
-                f"a {role} asks for {pod.memory} of memory, but {of_role.name} has {of_role.memory_gib}Gi",
-            )
+
+
+def _size_problems(role: str, pod: Head | Worker, pools: Pools, where: Path) -> Iterable[Problem]:
+    machine = pools[pod.pool].settings.machine
+    if parse_quantity(pod.cpu) > machine.vcpus:
+        message = f"a {role} asks for {pod.cpu} cores, but {machine.name} has {machine.vcpus}"
+        yield Problem((*where, "cpu"), message)
+    if parse_quantity(pod.memory) > machine.memory_gib * GIB:
+        message = f"a {role} asks for {pod.memory} of memory, but {machine.name} has {machine.memory_gib}Gi"
+        yield Problem((*where, "memory"), message)
 
 
 def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
@@ -116,25 +117,26 @@ def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> I
             " rayVersion, so"
             " make them agree",
         )
-    machine = pools[cluster.worker.pool].settings.machine
     cuda = _TAG_CUDA.search(cluster.image)
-    major, minor = machine.gpu.oldest_cuda
-    if cuda and cluster.worker.gpus and (int(cuda[1]), int(cuda[2])) < (major, minor):
-        yield Problem(
-            (*path, "image"),
-            f"the image's tag says CUDA {cuda[1]}.{cuda[2]}, which does not know the {machine.gpu.product} of pool"
-            f" {cluster.worker.pool!r}; take one with CUDA {major}.{minor} or newer (-cu{major}{minor})",
-        )
+    for pool in dict.fromkeys(group.worker.pool for group in cluster.groups if group.worker.gpus):
+        gpu = pools[pool].settings.machine.gpu
+        major, minor = gpu.oldest_cuda
+        if cuda and (int(cuda[1]), int(cuda[2])) < (major, minor):
+            yield Problem(
+                (*path, "image"),
+                f"the image's tag says CUDA {cuda[1]}.{cuda[2]}, which does not know the {gpu.product} of pool"
+                f" {pool!r}; take one with CUDA {major}.{minor} or newer (-cu{major}{minor})",
+            )
 
 
-def waiting_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
+def waiting_warning(group: WorkerGroup, wait: Wait, pools: Pools, path: Path) -> Problem | None:
     """Return a warning if nodes come after hours, or only with a ProvisioningRequest.
 
     Source: "Run a large-scale workload with flex-start with queued provisioning"
     (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest).
     """
-    name, capacity = cluster.worker.pool, pools[cluster.worker.pool].settings.capacity
-    if capacity.kind != "flex-start" or not cluster.workers_at_start:
+    name, capacity = group.worker.pool, pools[group.worker.pool].settings.capacity
+    if capacity.kind != "flex-start" or not group.at_start:
         return None
     if capacity.queued:
         message = (
@@ -142,20 +144,20 @@ def waiting_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Pr
             " make: the workers"
             " wait until one is made for them, by Kueue for example; take `queued` out for nodes that come one by one"
         )
-        return Problem((*path, "worker", "pool"), message)
-    if cluster.wait.until != "ready":
+        return Problem((*path, *group.within, "pool"), message)
+    if wait.until != "ready":
         return None
     message = (
-        f"waits up to {cluster.wait.timeout} for workers on pool {name!r}, whose flex-start nodes come when Google"
+        f"waits up to {wait.timeout} for workers on pool {name!r}, whose flex-start nodes come when Google"
         " has them, maybe"
         " after hours, and the update would fail; write `wait: {until: submitted}`"
     )
     return Problem((*path, "wait", "until"), message)
 
 
-def memory_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
+def memory_warning(group: WorkerGroup, pools: Pools, path: Path) -> Problem | None:
     """Return a warning if a worker needs more GPU memory than its share."""
-    pool, needed = pools[cluster.worker.pool], cluster.worker.gpu_memory
+    pool, needed = pools[group.worker.pool], group.worker.gpu_memory
     if not needed or not pool.offer or parse_quantity(needed) <= pool.offer.memory_gib * GIB:
         return None
     have = plain(round(pool.offer.memory_gib, 1))
@@ -164,12 +166,12 @@ def memory_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Pro
         f"a worker needs {needed} of GPU memory, but a {pool.unit} of pool {pool.name!r} ({gpu}) is {have}Gi"
         f"{pool.profile.facts.memory_note}"
     )
-    return Problem((*path, "worker", "gpuMemory"), message)
+    return Problem((*path, *group.within, "gpuMemory"), message)
 
 
-def ray_gpus_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
+def ray_gpus_warning(group: WorkerGroup, pools: Pools, path: Path) -> Problem | None:
     """Return a warning if Ray counts more GPUs on a worker than the worker has."""
-    worker = cluster.worker
+    worker = group.worker
     if worker.ray_gpus is None or worker.ray_gpus <= worker.gpus:
         return None
     has = pools[worker.pool].counted(worker.gpus) if worker.gpus else "none"
@@ -178,26 +180,30 @@ def ray_gpus_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> P
         " finds none; take"
         " `rayGpus` out for as many as there are"
     )
-    return Problem((*path, "worker", "rayGpus"), message)
+    return Problem((*path, *group.within, "rayGpus"), message)
 
 
 def second_cluster_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
-    """Return a warning if a service's pool has no room for the second cluster of an edit."""
-    pool, gpus = pools[cluster.worker.pool], cluster.worker.gpus * cluster.workers_at_start
-    if not gpus or 2 * gpus <= pool.at_most:
-        return None
-    message = (
-        f"an edit of the cluster makes a second one beside it, and its {pool.counted(gpus)} find no room: pool"
-        f" {pool.name!r} tops out at"
-        f" {pool.counted(pool.at_most)} ({pool.made_of}), so the edit waits until more are there; add nodes, or write"
-        " `upgradeStrategy: Recreate`, which interrupts the service"
-    )
-    return Problem((*path, "upgradeStrategy"), message)
+    """Return a warning if a service's pools have no room for the second cluster of an edit."""
+    for name in cluster.pools:
+        pool = pools[name]
+        gpus = sum(group.worker.gpus * group.at_start for group in cluster.groups if group.worker.pool == name)
+        if not gpus or 2 * gpus <= pool.at_most:
+            continue
+        message = (
+            f"an edit of the cluster makes a second one beside it, and its {pool.counted(gpus)} find no room: pool"
+            f" {pool.name!r} tops out at"
+            f" {pool.counted(pool.at_most)} ({pool.made_of}), so the edit waits until more are there; add nodes, or"
+            " write `upgradeStrategy: Recreate`, which interrupts the service"
+        )
+        return Problem((*path, "upgradeStrategy"), message)
+    return None
 
 
 def demands_of(cluster: RayClusterSettings) -> list[Demand]:
     """Return the demands of a cluster on its pools at the start."""
-    workers, worker, head = cluster.workers_at_start, cluster.worker, cluster.head
+    pods: list[tuple[int, int, int, Head | Worker]] = [(0, 0, 1, cluster.head)]
+    pods[:0] = [(group.worker.gpus, group.worker.nics, group.at_start, group.worker) for group in cluster.groups]
     return [
         Demand(
             owner=cluster.name,
@@ -207,7 +213,7 @@ def demands_of(cluster: RayClusterSettings) -> list[Demand]:
             cores=parse_quantity(pod.cpu) * count,
             memory_gib=parse_quantity(pod.memory) * count / GIB,
         )
-        for gpus, nics, count, pod in ((worker.gpus, worker.nics, workers, worker), (0, 0, 1, head))
+        for gpus, nics, count, pod in pods
     ]
 
 

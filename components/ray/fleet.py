@@ -30,6 +30,7 @@ from berth.components.isolation import SERVE_PORT
 from berth.components.lifecycle import Life, life_of
 from berth.components.ray.condition import condition_of, gpus_of
 from berth.components.ray.evidence import Evidence, key_of
+from berth.components.ray.live_groups import Group, live_groups, pools_of
 from berth.components.ray.nodes import Node, nodes_of
 from berth.components.ray.reasons import reasons_of, reasons_of_job, reasons_of_service
 from berth.components.ray.workload_condition import job_condition, service_condition
@@ -81,7 +82,7 @@ class Ray:
         namespace: its namespace.
         ray_cluster: name of its RayCluster.
         stack: stack that created it.
-        pool: node pool of its workers.
+        pool: node pool of its workers, or several with commas.
         state: KubeRay's state.
         ready: head and all workers are ready, or it is suspended.
         workers_ready: number of ready workers.
@@ -90,6 +91,7 @@ class Ray:
         nics: RDMA NICs that its workers hold.
         reasons: why it is not ready.
         life: its lifecycle.
+        groups: its groups of workers.
     """
 
     name: str
@@ -105,6 +107,7 @@ class Ray:
     nics: int
     reasons: list[str]
     life: Life
+    groups: list[Group]
 
 
 @dataclass(frozen=True)
@@ -203,6 +206,14 @@ class Fleet:
         unit = next((found.unit for found in self.pools if found.name == pool), WHOLE)
         return str(gpus) if unit == WHOLE else counted(gpus, unit)
 
+    def requested(self, ray: Ray) -> str:
+        """Return what all workers of a RayCluster request: `2`, `2 shares`, `8 + 2 shares`."""
+        by_pool: Counter[str] = Counter()
+        for group in ray.groups:
+            by_pool[group.pool] += group.gpus
+        given = [self.counted(gpus, pool) for pool, gpus in by_pool.items() if gpus]
+        return " + ".join(given) or self.counted(0, ray.groups[0].pool)
+
     def of_stack(self, stack: str) -> Fleet:
         """Return the pools, and the berth of an engineer's stack."""
         berths = [berth for berth in self.berths if berth.stack == stack]
@@ -242,7 +253,7 @@ def observe(
     kinds: tuple[OwnerKind, ...] = ("engineer", "cluster")
     rays = {
         kind: [
-            _ray(evidence, cluster, OWNER_LABELS[kind], nics)
+            _ray(evidence, cluster, OWNER_LABELS[kind], nics, pods)
             for cluster in clusters
             # RayClusters of RayJobs in a berth have other names.
             if cluster["metadata"]["labels"].get(OWNER_LABELS[kind]) == cluster["metadata"]["name"]
@@ -305,14 +316,14 @@ def _nics_held(inventory: Inventory) -> Counter[str]:
     return Counter(claim.namespace for claim in inventory.claims for key in claim.held if key in nics)
 
 
-def _ray(evidence: Evidence, cluster: Object, owner_label: str, nics: Counter[str]) -> Ray:
+def _ray(evidence: Evidence, cluster: Object, owner_label: str, nics: Counter[str], pods: Iterable[Object]) -> Ray:
     metadata, condition = cluster["metadata"], condition_of(cluster)
     return Ray(
         name=metadata["labels"][owner_label],
         namespace=metadata["namespace"],
         ray_cluster=metadata["name"],
         stack=metadata["labels"][STACK_LABEL],
-        pool=pool_of(cluster),
+        pool=pools_of(cluster["spec"]),
         state=condition.state,
         ready=condition.ready,
         workers_ready=condition.workers_ready,
@@ -321,12 +332,8 @@ def _ray(evidence: Evidence, cluster: Object, owner_label: str, nics: Counter[st
         nics=nics[metadata["namespace"]],
         reasons=[] if condition.ready else reasons_of(evidence, key_of(cluster)),
         life=life_of(cluster),
+        groups=live_groups(cluster, pods, suspended=condition.state == "suspended"),
     )
-
-
-def pool_of(cluster: Object) -> str:
-    """Return the node pool of a RayCluster's workers."""
-    return str(cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"][POOL_LABEL])
 
 
 def _jobs(reader: Reader, evidence: Evidence, owners: Owners) -> list[Job]:
@@ -368,7 +375,7 @@ def _service(evidence: Evidence, service: Object) -> Service:
         name=metadata["labels"][OWNER_LABELS["service"]],
         namespace=metadata["namespace"],
         stack=metadata["labels"][STACK_LABEL],
-        pool=service["spec"]["rayClusterConfig"]["workerGroupSpecs"][0]["template"]["spec"]["nodeSelector"][POOL_LABEL],
+        pool=pools_of(service["spec"]["rayClusterConfig"]),
         state=condition.state,
         ready=condition.ready,
         applications_running=condition.running,

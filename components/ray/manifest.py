@@ -6,20 +6,18 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.components.core.bounds import Bounds
+from berth.components.core.bounds import WorkerBounds
 from berth.components.core.manifest import Manifest, unawaited
 from berth.components.fabric import Claim, Parts, claim_of, parts_of
 from berth.components.gke import tolerations
 from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL
 from berth.components.nested import add_parts
 from berth.components.nested import parts_of as nested_parts
-from berth.components.ray.settings import RayClusterSettings, Worker
+from berth.components.ray.settings import RayClusterSettings, Worker, WorkerGroup
 from berth.components.ray.storage import with_home
 from berth.components.ray.variables import Variables, entries_of, references_of
 from berth.components.ray.volumes import with_volumes
 from berth.components.sharing import Pool, Pools
-
-WORKER_GROUP = "workers"
 
 INTERNAL_LOAD_BALANCER = {"networking.gke.io/load-balancer-type": "Internal"}
 """GKE's annotation of a Service whose load balancer has an address of the VPC; without it the
@@ -31,9 +29,9 @@ _AUTH_MODES = {"token": "token", "none": "disabled"}
 
 
 def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labels: dict[str, str]) -> Manifest:
-    """Return a RayCluster of one head without GPUs and one group of workers.
+    """Return a RayCluster of one head without GPUs and groups of workers.
 
-    The template of the workers' claims (components/fabric/claims.py) must exist before the
+    The templates of the workers' claims (components/fabric/claims.py) must exist before the
     RayCluster.
 
     Args:
@@ -59,12 +57,7 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
                 "template": _head(settings, pools[settings.head.pool], labels),
             },
             "workerGroupSpecs": [
-                {
-                    "groupName": WORKER_GROUP,
-                    **_replicas(settings),
-                    "rayStartParams": _ray_counts(settings.worker, pools[settings.worker.pool]),
-                    "template": _worker(settings, pools[settings.worker.pool], labels),
-                }
+                _group(settings, group, pools[group.worker.pool], labels) for group in settings.groups
             ],
         },
     }
@@ -108,24 +101,41 @@ def dashboard_service(settings: RayClusterSettings, namespace: str, labels: dict
     return unawaited(service)
 
 
+def _group(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
+    return {
+        "groupName": group.name,
+        **_replicas(group),
+        **(_idle_timeout(group) if group.is_named else {}),
+        "rayStartParams": _ray_counts(group.worker, pool),
+        **_given("labels", group.worker.labels),
+        "template": _worker(settings, group, pool, labels),
+    }
+
+
 def _autoscaling(settings: RayClusterSettings) -> dict[str, Any]:
-    if not isinstance(settings.workers, Bounds):
+    if not settings.autoscaled:
         return {}
-    idle = settings.workers.idle_timeout_seconds
-    seconds = {} if idle is None else {"idleTimeoutSeconds": idle}
+    # The timeout of the only group is the RayCluster's.
+    seconds = {} if settings.groups[0].is_named else _idle_timeout(settings.groups[0])
     return {"enableInTreeAutoscaling": True, "autoscalerOptions": {"version": "v2", **seconds}}
 
 
-def _replicas(settings: RayClusterSettings) -> dict[str, int]:
-    if isinstance(settings.workers, Bounds):
-        return {
-            "replicas": settings.workers.at_start,
-            "minReplicas": settings.workers.min,
-            "maxReplicas": settings.workers.max,
-        }
-    count = settings.workers
-    # KubeRay refuses a maximum of 0 where the minimum is not smaller.
-    return {"replicas": count, "minReplicas": count, "maxReplicas": max(count, 1)}
+def _idle_timeout(group: WorkerGroup) -> dict[str, int]:
+    seconds = group.workers.idle_timeout_seconds if isinstance(group.workers, WorkerBounds) else None
+    return {} if seconds is None else {"idleTimeoutSeconds": seconds}
+
+
+def _replicas(group: WorkerGroup) -> dict[str, int]:
+    workers = group.workers
+    if isinstance(workers, WorkerBounds):
+        # Where groups come and go, the engine cannot ignore the autoscaler's number of replicas
+        # (workload.py): KubeRay takes the minimum for a number that is left out.
+        at_start = {} if group.is_named and workers.at_start == workers.min else {"replicas": workers.at_start}
+        return {**at_start, "minReplicas": workers.min, "maxReplicas": workers.max}
+    # With the autoscaler of another group, a maximum of 1 would let it add a worker to a group of
+    # none. A RayCluster of one group has always had it.
+    most = workers if group.is_named else max(workers, 1)
+    return {"replicas": workers, "minReplicas": workers, "maxReplicas": most}
 
 
 def _ray_counts(worker: Worker, pool: Pool) -> dict[str, str]:
@@ -185,8 +195,8 @@ def _head(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> d
     return with_volumes(template, settings.volumes, worker=False)
 
 
-def _worker(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
-    worker = settings.worker
+def _worker(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
+    worker = group.worker
     counted = {worker.gpu_resource: str(worker.gpus)} if worker.gpus and not pool.settings.by_dra else {}
     container = _Container(
         "ray-worker",
@@ -194,7 +204,7 @@ def _worker(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) ->
         requests={"cpu": worker.cpu, "memory": worker.memory, **counted},
         env=worker.env,
         claim=claim_of(worker, pool),
-        nccl=parts_of(settings.nccl, worker),
+        nccl=parts_of(group.nccl, worker),
     )
     template = _template(settings, container, pool, labels, gpus=worker.gpus)
     return with_volumes(template, settings.volumes, worker=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from berth.components.core.problems import Path, Problem
-from berth.components.fabric import alignment_warning, fabric_problems
+from berth.components.fabric import alignment_warning, nccl_problems, nic_problem
 from berth.components.nested import nested_problems, nested_warning
 from berth.components.ray.fit import fit_problems, memory_warning, ray_gpus_warning, version_problems, waiting_warning
 from berth.components.ray.image import image_warning
@@ -23,28 +24,42 @@ def cluster_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> I
         pools: node pools of the environment by name.
         path: path of the RayCluster's settings.
     """
-    worker = cluster.worker
     yield from fit_problems(cluster, pools, path)
-    yield from fabric_problems(cluster, pools, path)
+    for group in cluster.groups:
+        if problem := nic_problem(group, pools, (*path, *group.within)):
+            yield problem
+    # NCCL's settings are those of all groups, and count in the ones that have GPUs.
+    with_gpus = [group for group in cluster.groups if group.worker.gpus or group.worker.nics]
+    of_nccl = [nccl_problems(group, pools, path) for group in with_gpus or cluster.groups]
+    yield from dict.fromkeys(chain(*of_nccl))
     yield from version_problems(cluster, pools, path)
     yield from home_problems(cluster.home, pools[cluster.head.pool], path)
-    yield from volume_problems(cluster.volumes, _shared_ssds(pools[worker.pool]), worker.pool, path)
+    ssds = {name: _shared_ssds(pools[name]) for name in cluster.pools}
+    fewest = min(ssds, key=lambda name: ssds[name])
+    yield from volume_problems(cluster.volumes, ssds[fewest], fewest, path)
     for name in sorted(cluster.env.keys() & cluster.secrets.keys()):
         yield Problem((*path, "secrets", name), "is in `env` too; take one of the two out")
-    yield from nested_problems(cluster.nested_containers, worker.gpus, pools[worker.pool], path)
+    of_nested = [
+        nested_problems(cluster.nested_containers, group.worker.gpus, pools[group.worker.pool], path)
+        for group in cluster.groups
+    ]
+    yield from dict.fromkeys(chain(*of_nested))
 
 
 def cluster_warnings(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
     """Yield the warnings about a RayCluster that runs, but likely not as intended."""
-    warnings = (
-        memory_warning(cluster, pools, path),
-        ray_gpus_warning(cluster, pools, path),
-        waiting_warning(cluster, pools, path),
-        alignment_warning(cluster, pools, path),
-        nested_warning(cluster.nested_containers, path),
-        image_warning(cluster, path),
-    )
-    yield from filter(None, warnings)
+    of_groups = [
+        warning
+        for group in cluster.groups
+        for warning in (
+            memory_warning(group, pools, path),
+            ray_gpus_warning(group, pools, path),
+            waiting_warning(group, cluster.wait, pools, path),
+            alignment_warning(group, pools, (*path, *group.within)),
+        )
+    ]
+    warnings = (*of_groups, nested_warning(cluster.nested_containers, path), image_warning(cluster, path))
+    yield from dict.fromkeys(filter(None, warnings))
 
 
 def _shared_ssds(pool: Pool) -> int:

@@ -8,8 +8,17 @@ from pydantic import Field
 
 from berth.components.core.bounds import WorkerBounds, WorkerCount, at_most
 from berth.components.core.image import Image
-from berth.components.core.settings import DefaultedSettings
-from berth.components.core.types import Duration, Memory, Name, NonEmpty, Quantity, RayResource
+from berth.components.core.settings import DefaultedSettings, Settings
+from berth.components.core.types import (
+    Duration,
+    Memory,
+    Name,
+    NonEmpty,
+    Quantity,
+    RayLabel,
+    RayLabelValue,
+    RayResource,
+)
 from berth.components.fabric import Nccl, NcclShape
 from berth.components.hardware import versions
 from berth.components.isolation import Access, PriorityClass
@@ -70,6 +79,17 @@ class WorkerShape(DefaultedSettings):
     `@ray.remote(resources={NAME: 1})`."""
     env: Annotated[Variables, Field(examples=[{"POD_IP": {"field": "status.podIP"}}])] = {}
     """Environment variables of workers alone; they override those of all pods."""
+    labels: Annotated[dict[RayLabel, RayLabelValue], Field(examples=[{"tier": "large"}])] = {}
+    """Ray's labels of one worker, for `@ray.remote(label_selector={KEY: VALUE})`; its pod has them
+    too."""
+
+
+class WorkerGroupShape(WorkerShape):
+    """Worker pods of one group."""
+
+    workers: Annotated[WorkerCount, Field(examples=[2, {"min": 0, "max": 4}])] = 1
+    """Number of worker pods of the group, or `{min, max}` for Ray's autoscaler. A change restarts
+    no pod of another group."""
 
 
 class Wait(DefaultedSettings):
@@ -91,6 +111,7 @@ _OTHER_WORDS = {
     "minReplicas": _BOUNDS,
     "maxReplicas": _BOUNDS,
     "autoscaling": _BOUNDS,
+    "workerGroupSpecs": "write `workerGroups`, by the group's name",
     "pool": "write `worker.pool`",
     "gpu": "write `worker.gpus`",
 }
@@ -111,7 +132,16 @@ class RayClusterShape(DefaultedSettings):
     worker: Annotated[WorkerShape, Field(examples=[{"pool": "dev", "gpus": 1, "cpu": 8, "memory": "32Gi"}])] = (
         WorkerShape()
     )
-    """Worker pod."""
+    """Worker pod. With `workerGroups`: keys that a group leaves out."""
+    worker_groups: Annotated[
+        dict[Name, WorkerGroupShape],
+        Field(examples=[{"cpu": {"gpus": 0, "pool": "cpu"}, "gpu": {"workers": {"min": 0, "max": 4}}}]),
+    ] = {}
+    """Groups of workers by name, in place of `workers`: a group has `workers` and the keys of
+    `worker`, from which keys that it leaves out come. Default: one group named `workers`. Only
+    `workers` of a group changes without a restart: KubeRay recreates all pods of the RayCluster if
+    a group is added, removed or changed otherwise, and the preview says so. `workers: 0` keeps a
+    group without pods. Only berths have the groups of `defaults`."""
     head: Annotated[HeadShape, Field(examples=[{"cpu": 4, "memory": "16Gi"}])] = HeadShape()
     """Head pod."""
     image: Annotated[Image, Field(examples=["registry.example.com/ray:2.60.0-py311-cu128"])] = versions.RAY_IMAGE
@@ -181,11 +211,15 @@ class RayShape(RayClusterShape):
     """Goal of `pulumi up`."""
 
     def over(self, defaults: RayShape) -> RayShape:
-        """Return this shape with missing keys from `defaults`; `imageHas` goes with its image."""
+        """Return this shape with missing keys from `defaults`.
+
+        `imageHas` goes with its image; `workers` and `workerGroups` replace one another.
+        """
         below = defaults.written()
-        if "image" in self.model_fields_set:
-            below.pop("image_has", None)
-        return RayShape.model_validate(_merge(below, self.written()))
+        for key, replaced in (("image", "image_has"), ("workers", "worker_groups"), ("worker_groups", "workers")):
+            if key in self.model_fields_set:
+                below.pop(replaced, None)
+        return RayShape.model_validate(merge(below, self.written()))
 
     def without(self, *paths: str) -> Self:
         """Return this shape without keys, such as `dashboard` and `worker.gpus`."""
@@ -205,15 +239,18 @@ _ENTRIES_WHOLE = ("env", "secrets", "volumes")
 """Settings whose entries are replaced as a whole."""
 
 
-def _merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+def merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     """Return `above` over `below`, key by key."""
     merged = dict(below)
     for key, value in above.items():
         under = below.get(key)
         if not isinstance(value, dict) or not isinstance(under, dict) or key in _WHOLE:
             merged[key] = value
+        elif key == "worker_groups":
+            # A group may have the name of a setting.
+            merged[key] = under | {name: merge(under.get(name, {}), group) for name, group in value.items()}
         else:
-            merged[key] = under | value if key in _ENTRIES_WHOLE else _merge(under, value)
+            merged[key] = under | value if key in _ENTRIES_WHOLE else merge(under, value)
     return merged
 
 
@@ -232,21 +269,65 @@ class Worker(WorkerShape):
     cpu_limit: Quantity
 
 
-class RayClusterSettings(RayShape):
-    """RayCluster, complete: the input of its manifest."""
+class WorkerGroup(Settings):
+    """Group of workers, complete."""
 
     name: Name
+    workers: WorkerCount
     worker: Worker
-    head: Head
     nccl: Nccl = Nccl()
-    lifecycle: Lifecycle = Lifecycle()
+    within: tuple[str, ...]
+    """Path of the worker's settings in those of the RayCluster."""
 
     @property
-    def workers_at_start(self) -> int:
-        """Number of worker pods at the start, which capacity is checked against."""
+    def workers_within(self) -> tuple[str, ...]:
+        """Path of the number of workers in the settings of the RayCluster."""
+        return (*self.within, "workers") if self.is_named else ("workers",)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the group is one of `workerGroups`."""
+        return len(self.within) > 1
+
+    @property
+    def at_start(self) -> int:
+        """Number of workers at the start, which capacity is checked against."""
         return self.workers.at_start if isinstance(self.workers, WorkerBounds) else self.workers
+
+    @property
+    def at_most(self) -> int:
+        """Largest number of workers."""
+        return at_most(self.workers)
+
+    @property
+    def written_count(self) -> str:
+        """Number of workers, or its bounds: `2`, `0..4`."""
+        return str(self.workers) if isinstance(self.workers, int) else f"{self.workers.min}..{self.workers.max}"
+
+
+class RayClusterSettings(RayShape):
+    """RayCluster, complete: the input of its manifest.
+
+    The workers are in `groups`; `workers`, `worker`, `workerGroups` and `nccl` are as written.
+    """
+
+    name: Name
+    groups: Annotated[list[WorkerGroup], Field(min_length=1)]
+    """Groups of workers, sorted by name."""
+    head: Head
+    lifecycle: Lifecycle = Lifecycle()
 
     @property
     def workers_at_most(self) -> int:
         """Largest number of worker pods."""
-        return at_most(self.workers)
+        return sum(group.at_most for group in self.groups)
+
+    @property
+    def autoscaled(self) -> bool:
+        """Whether Ray's autoscaler chooses the number of workers of a group."""
+        return any(isinstance(group.workers, WorkerBounds) for group in self.groups)
+
+    @property
+    def pools(self) -> list[Name]:
+        """Pools of the workers, without repetition."""
+        return list(dict.fromkeys(group.worker.pool for group in self.groups))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from berth.components.core.bounds import Bounds
 from berth.components.core.manifest import Manifest, forced
 from berth.components.core.owner import OwnerKind
 from berth.components.ray.settings import RayClusterSettings, Wait
@@ -60,21 +59,22 @@ class Workload:
 def cluster_workload(settings: RayClusterSettings, kind: Literal["engineer", "cluster"] = "engineer") -> Workload:
     """Return the RayCluster of an engineer, or a named one.
 
-    Ray's autoscaler owns the number of replicas. The API server treats the worker groups as one
+    Ray's autoscaler owns the number of replicas. The engine can ignore it only where the number of
+    groups is fixed, so named groups leave it out (manifest.py). The API server treats the worker groups as one
     value, which belongs to the autoscaler once it has set a number, so later edits need force; two
     stacks with one berth still conflict on the namespace. An edit of another field also applies
     Pulumi's number. That ends no worker: KubeRay leaves the number to the autoscaler, which sets it
     again (kuberay v1.6.2, ray-operator/controllers/ray/raycluster_controller.go).
     """
-    autoscaled = isinstance(settings.workers, Bounds)
+    ignored = settings.autoscaled and not settings.groups[0].is_named
     return Workload(
         kind=kind,
         settings=settings,
         main_kind="RayCluster",
         wait=settings.wait,
         main=lambda cluster, _labels: cluster,
-        applied=forced if autoscaled else lambda manifest: manifest,
-        edits=EditRules(ignore_changes=["spec.workerGroupSpecs[*].replicas"] if autoscaled else ()),
+        applied=forced if settings.autoscaled else lambda manifest: manifest,
+        edits=EditRules(ignore_changes=["spec.workerGroupSpecs[*].replicas"] if ignored else ()),
     )
 
 

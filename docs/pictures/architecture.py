@@ -9,6 +9,7 @@ from berth.components.core.owner import namespace_of
 from berth.components.gke.ranges import ranges_of
 from berth.components.operators import DraNet, DriverInstaller, Gib, GpuDra, GpuOperator, KubeRay, Site
 from berth.components.ray import RayClusterSettings
+from berth.components.ray.settings import WorkerGroup
 from berth.components.sharing import Pool
 from berth.stacks.google import rdma_zones
 from berth.stacks.load import Environment, load_stack
@@ -199,10 +200,9 @@ def _pool(picture: Picture, pool: Pool, rays: Sequence[RayClusterSettings], tone
     y += 4
     for ray in rays:
         parts = ["head"] if ray.head.pool == pool.name else []
-        if ray.worker.pool == pool.name:
-            parts.append(_workers(ray, pool))
+        parts += [_workers(group, pool) for group in ray.groups if group.worker.pool == pool.name]
         if parts:
-            chip, tone = Area(x, y, room, 42 if len(parts) == 1 else 58), tones[ray.name]
+            chip, tone = Area(x, y, room, 26 + 16 * len(parts)), tones[ray.name]
             picture.box(chip, tone, radius=6)
             line = picture.text(x + 9, y + 6, namespace_of(ray.name), Style(SMALL, tone, bold=True), room=room - 18)
             for part in parts:
@@ -211,10 +211,10 @@ def _pool(picture: Picture, pool: Pool, rays: Sequence[RayClusterSettings], tone
     return y + 6
 
 
-def _workers(ray: RayClusterSettings, pool: Pool) -> str:
-    number = ray.workers if isinstance(ray.workers, int) else f"{ray.workers.min}–{ray.workers.max}"
-    has = [pool.counted(ray.worker.gpus)] if ray.worker.gpus else []
-    has += [f"{ray.worker.nics} NICs"] if ray.worker.nics else []
+def _workers(group: WorkerGroup, pool: Pool) -> str:
+    number = group.workers if isinstance(group.workers, int) else f"{group.workers.min}–{group.workers.max}"
+    has = [pool.counted(group.worker.gpus)] if group.worker.gpus else []
+    has += [f"{group.worker.nics} NICs"] if group.worker.nics else []
     return f"{number} {'worker' if number == 1 else 'workers'}{' × ' if has else ''}{' + '.join(has)}"
 
 

@@ -7,7 +7,7 @@ Answers to (read): Ray 2.60.0,
     python/ray/autoscaler/v2/instance_manager/cloud_providers/kuberay/cloud_provider.py and
     python/ray/autoscaler/_private/kuberay/node_provider.py: the patches;
     python/ray/autoscaler/v2/scheduler.py: idle workers go after the timeout, and never below the
-    minimum
+    minimum; workers above a group's maximum go at once; nodes with GPUs come last for what needs none
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 from berth.components.cluster.api import JSON_PATCH, RAY_CLUSTERS, Object, within
 from berth.components.cluster.scheduling import amounts
+from berth.components.cluster.worker_groups import replicas_of
 from berth.lab.devices.api import Api
 from berth.lab.devices.autoscaler import IdleClock
 from berth.lab.devices.ray_pods import RayNode, counted
@@ -55,39 +56,87 @@ class RayAutoscaler:
         clock.update(node.name for node in nodes if node.ready and node.uid not in used)
         timeout = (found["spec"].get("autoscalerOptions") or {}).get("idleTimeoutSeconds", _IDLE_SECONDS)
         workers = [node for node in nodes if not node.head]
-        if change := operations(groups[0], workers, load, clock.longer_than(float(timeout))):
+        idle = {
+            group["groupName"]: clock.longer_than(float(group.get("idleTimeoutSeconds", timeout))) for group in groups
+        }
+        if change := operations(groups, workers, load, idle):
             self._api.patch(path, change, JSON_PATCH)
             _log.info("RayCluster %s/%s: %s", namespace, name, change)
 
 
-def operations(group: Object, workers: Sequence[RayNode], load: Load, idle: set[str]) -> list[Object]:
-    """Return the JSON patch of a RayCluster's first group of workers; berth's clusters have one.
+def operations(
+    groups: Sequence[Object], workers: Sequence[RayNode], load: Load, idle: Mapping[str, set[str]]
+) -> list[Object]:
+    """Return the JSON patch of a RayCluster's groups of workers.
 
-    Workers are its pods with an address, `idle` the names of nodes that have been idle long enough.
+    Args:
+        groups: the groups.
+        workers: their pods with an address.
+        load: what replicas of Ray Serve ask.
+        idle: names of nodes that have been idle for long enough, by the group's name.
     """
-    replicas, least = int(group.get("replicas", 0)), int(group.get("minReplicas", 0))
-    ready = [worker for worker in workers if worker.ready]
-    # Workers that were asked for and are not there yet have room, too.
-    rooms = [Room("", Counter(_of_a_worker(group))) for _ in range(max(0, replicas - len(ready)))]
+    planned = [
+        _Planned(group, [worker for worker in workers if worker.group == group["groupName"]]) for group in groups
+    ]
     for needs in load.waiting:
-        more = Room("", Counter(_of_a_worker(group)))
-        if not any(room.place(needs) for room in rooms) and more.place(needs):
-            rooms.append(more)
-    target = min(len(ready) + len(rooms), int(group.get("maxReplicas", replicas)))
-    if target > replicas:
-        return [_replace("replicas", target)]
-    deleting = (group.get("scaleStrategy") or {}).get("workersToDelete") or []
-    going = sorted(worker.name for worker in ready if worker.name in idle and worker.name not in deleting)
-    going = going[: max(0, replicas - least)] if not load.waiting else []
-    if going:
-        strategy = {"workersToDelete": [*deleting, *going]}
-        return [_replace("replicas", replicas - len(going)), _replace("scaleStrategy", strategy)]
-    gone = deleting and not {worker.name for worker in workers} & set(deleting)
-    return [_replace("scaleStrategy", {"workersToDelete": []})] if gone else []
+        if not any(room.place(needs) for group in planned for room in group.rooms):
+            # Workers without GPUs come first for what needs none.
+            fitting = sorted(planned, key=lambda group: bool(group.resources.get("GPU")) and not needs.get("GPU"))
+            next((group for group in fitting if group.add(needs)), None)
+    changes = []
+    for number, group in enumerate(planned):
+        found = group.changes(idle.get(group.name, set()), waiting=bool(load.waiting))
+        changes += [
+            {"op": "replace", "path": f"/spec/workerGroupSpecs/{number}/{key}", "value": value}
+            for key, value in found.items()
+        ]
+    return changes
 
 
-def _replace(key: str, value: Any) -> Object:
-    return {"op": "replace", "path": f"/spec/workerGroupSpecs/0/{key}", "value": value}
+class _Planned:
+    """A group of workers, and the workers that it should get.
+
+    Args:
+        group: the group.
+        workers: its pods with an address.
+    """
+
+    def __init__(self, group: Object, workers: Sequence[RayNode]) -> None:
+        self.name = group["groupName"]
+        self.resources = _of_a_worker(group)
+        self._group, self._names = group, {worker.name for worker in workers}
+        self._replicas = replicas_of(group)
+        self._most = int(group.get("maxReplicas", self._replicas))
+        self._ready = [worker for worker in workers if worker.ready]
+        # Workers that were asked for and are not there yet have room, too.
+        self.rooms = [Room("", Counter(self.resources)) for _ in range(max(0, self._replicas - len(self._ready)))]
+
+    def add(self, needs: Mapping[str, float]) -> bool:
+        """Plan one worker more for what needs resources; return whether it helps and may come."""
+        more = Room("", Counter(self.resources))
+        if len(self._ready) + len(self.rooms) >= self._most or not more.place(needs):
+            return False
+        self.rooms.append(more)
+        return True
+
+    def changes(self, idle: set[str], *, waiting: bool) -> Object:
+        """Return the fields of the group to write."""
+        target = min(len(self._ready) + len(self.rooms), self._most)
+        if target > self._replicas:
+            return {"replicas": target}
+        deleting = (self._group.get("scaleStrategy") or {}).get("workersToDelete") or []
+        staying = sorted(worker.name for worker in self._ready if worker.name not in deleting)
+        staying.sort(key=lambda name: name not in idle)
+        left, least = self._replicas, int(self._group.get("minReplicas", 0))
+        # Workers above the maximum go at once, idle ones first.
+        going = staying[: max(0, len(staying) - self._most)]
+        if not going and not waiting:
+            going = [name for name in staying if name in idle][: max(0, left - least)]
+            left -= len(going)
+        if going:
+            return {"replicas": left, "scaleStrategy": {"workersToDelete": [*deleting, *going]}}
+        gone = deleting and not self._names & set(deleting)
+        return {"scaleStrategy": {"workersToDelete": []}} if gone else {}
 
 
 def _of_a_worker(group: Mapping[str, Any]) -> dict[str, float]:

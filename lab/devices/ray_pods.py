@@ -30,6 +30,7 @@ class RayNode:
     head: bool
     ready: bool
     resources: Mapping[str, float] = field(default_factory=dict)  # counted by Ray
+    group: str = ""  # group of workers that its pod belongs to
 
 
 def ray_node(pod: Mapping[str, Any]) -> RayNode | None:
@@ -51,6 +52,7 @@ def ray_node(pod: Mapping[str, Any]) -> RayNode | None:
         head=kind == "head",
         ready=ready and not gone,
         resources=counted(command) | ({HEAD_RESOURCE: 1.0} if kind == "head" else {}),
+        group=labels.get("ray.io/group", ""),
     )
 
 

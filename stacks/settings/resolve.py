@@ -33,7 +33,9 @@ from berth.components.ray import (
 from berth.components.ray import workload_rules as workloads
 from berth.components.ray.complete import complete, whole_node
 from berth.components.ray.fit import Demand, capacity_problems, demands_of, second_cluster_warning
+from berth.components.ray.groups import group_problems, groups_of, within
 from berth.components.ray.rules import cluster_problems, cluster_warnings
+from berth.components.ray.settings import WorkerGroupShape, merge
 from berth.components.ray.volumes import mounts_buckets
 from berth.components.ray.workload_settings import (
     JobKeys,
@@ -143,6 +145,7 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
     pools = offered(settings.pools, settings.sharing)
     resolved = Resolved(pools, unknown_pools=unknown_pools | (settings.pools.keys() - pools.keys()))
     resolved.problems += [problem for rule in _RULES for problem in rule.problems(settings)]
+    resolved.problems += group_problems(settings.defaults, ("environment", "defaults"))
     resolved.warnings += [warning for rule in _WITH_WARNINGS for warning in rule.warnings(settings)]
     kinds: dict[str, OwnerKind] = {}
     for kind, key in KEYS.items():
@@ -279,24 +282,40 @@ def _resolve(
     """Return a complete RayCluster; None, with problems in `into`, where its pools are unknown."""
     if name in RESERVED:
         into.refuse(path, f"{name!r} is reserved: {RESERVED[name]}; take another name", of_key=True)
+    into.problems += group_problems(shape, path)
+    if for_whole_node:
+        # The groups of the defaults, and their workers' sizes, are a berth's.
+        defaults = defaults.without("worker_groups")
     merged = shape.over(defaults)
-    worker_pool = _choose_pool(merged.worker.pool, "worker", path, into, gpus=merged.worker.gpus != 0)
-    head_pool = _choose_pool(merged.head.pool, "head", path, into, gpus=False)
-    if worker_pool is None or head_pool is None:
+    groups = groups_of(merged)
+    pools = {
+        group: _choose_pool(worker.pool, "worker", (*path, *within(merged, group)), into, gpus=worker.gpus != 0)
+        for group, worker in groups.items()
+    }
+    head_pool = _choose_pool(merged.head.pool, "head", (*path, "head"), into, gpus=False)
+    found = {group: pool for group, pool in pools.items() if pool}
+    if len(found) < len(pools) or head_pool is None:
         return None
     if for_whole_node:
-        if worker_pool.shared and "gpus" not in shape.worker.model_fields_set:
-            message = (
-                f"a cluster's worker takes a whole node, but pool {worker_pool.name!r} shares its GPUs; name a pool"
-                " that doesn't, or say how many shares a worker takes (worker.gpus)"
-            )
-            into.refuse((*path, "worker", "pool"), message)
-            return None
-        # The worker's size in the defaults is a berth's; a cluster takes whole nodes by default.
-        merged = shape.over(defaults.without("lifecycle", "home", *_SIZE)).over(whole_node(worker_pool))
-    if problem := resource_problem(merged.worker.gpu_resource, worker_pool, path):
-        into.problems.append(problem)
-    cluster = complete(name, merged, worker_pool, head_pool, PRODUCTION if for_whole_node else DEVELOPMENT)
+        written = groups_of(shape)
+        for group, pool in found.items():
+            if pool.shared and "gpus" not in written[group].model_fields_set:
+                message = (
+                    f"a cluster's worker takes a whole node, but pool {pool.name!r} shares its GPUs; name a pool"
+                    " that doesn't, or say how many shares a worker takes (worker.gpus)"
+                )
+                into.refuse((*path, *within(merged, group), "pool"), message)
+                return None
+        # A cluster takes whole nodes by default.
+        merged = shape.over(defaults.without("lifecycle", "home", *_SIZE))
+        groups = {
+            group: WorkerGroupShape.model_validate(merge(whole_node(found[group]), worker.written()))
+            for group, worker in groups_of(merged).items()
+        }
+    for group, pool in found.items():
+        if problem := resource_problem(groups[group].gpu_resource, pool, (*path, *within(merged, group))):
+            into.problems.append(problem)
+    cluster = complete(name, merged, groups, found, head_pool, PRODUCTION if for_whole_node else DEVELOPMENT)
     into.problems += cluster_problems(cluster, into.pools, path)
     into.demands += demands_of(cluster) if counted else []
     into.problems += lifecycle_problems(shape.lifecycle, cluster.lifecycle, path)
@@ -305,7 +324,7 @@ def _resolve(
 
 
 def _choose_pool(given: str | None, role: str, path: Path, into: Resolved, *, gpus: bool) -> Pool | None:
-    where: Path = (*path, role, "pool")
+    where: Path = (*path, "pool")
     pools = into.pools
     if given is not None:
         if given not in pools and given not in into.unknown_pools:

@@ -24,6 +24,7 @@ class Expected:
         claimed_gpus: whether the GPUs come by claims too.
         device_class: class of the NICs.
         why_no_nics: why workers have no NICs; "" where they have.
+        group: group of the workers; "" for all workers.
     """
 
     cluster: str
@@ -33,6 +34,7 @@ class Expected:
     claimed_gpus: bool
     device_class: str
     why_no_nics: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True)

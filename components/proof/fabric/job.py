@@ -24,12 +24,16 @@ _OVERHEAD_SECONDS = 60
 
 @dataclass(frozen=True)
 class Work:
-    """Arguments of the program; 0 GPUs mean one process a pod, 0 bytes its own choice."""
+    """Arguments of the program.
+
+    0 GPUs mean one process a pod, 0 bytes its own choice, no pods all workers.
+    """
 
     workers: int
     gpus: int
     max_bytes: int
     seconds: int
+    pods: tuple[str, ...] = ()
 
     @property
     def program_seconds(self) -> int:
@@ -56,6 +60,8 @@ def job_manifest(cluster: dict[str, Any], work: Work, run: str) -> Manifest:
     options = (
         f"--workers {work.workers} --gpus {work.gpus} --seconds {work.program_seconds} --max-bytes {work.max_bytes}"
     )
+    if work.pods:
+        options += f" --pods {','.join(work.pods)}"
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayJob",

@@ -18,6 +18,7 @@ from berth.components.cluster.api import (
     within,
 )
 from berth.components.cluster.pods import is_simulated, why_not_ready
+from berth.components.cluster.worker_groups import replicas_of
 from berth.components.hardware.names import ResourceApi
 from berth.components.proof.checks import RUN_LABEL, Check, Progress, follow, uid, until_gone
 from berth.components.proof.fabric.causes import Cause, causes_of
@@ -102,20 +103,26 @@ class FabricRun:
             reason = f"there is no RayCluster {self.expected.cluster} in namespace {self.namespace}"
             return self._found([Check("scheduling", "fail", reason), *not_run(reason)])
         workers = self._workers()
-        condition = condition_of(cluster)
-        expected = replace(self.expected, workers=max(condition.workers_desired, len(workers)))
+        condition, groups = condition_of(cluster), cluster["spec"]["workerGroupSpecs"]
+        several = bool(self.expected.group) and len(groups) > 1
+        desired = condition.workers_desired
+        if several:
+            desired = sum(replicas_of(group) for group in groups if group["groupName"] == self.expected.group)
+        expected = replace(self.expected, workers=max(desired, len(workers)))
         slices, _ = self.api.list(f"/apis/resource.k8s.io/{self.resource_api}/resourceslices")
         scheduling = judge_scheduling(workers, expected)
         if condition.state == "suspended":
             scheduling = Check("scheduling", "fail", "the RayCluster is suspended")
         elif not workers:
-            scheduling = Check("scheduling", "fail", "the RayCluster has no workers now")
+            of_group = f" of group {self.expected.group}" if several else ""
+            scheduling = Check("scheduling", "fail", f"the RayCluster has no workers{of_group} now")
         before = [*judge_claims(workers, slices, expected), scheduling]
         if scheduling.verdict == "fail":
             return self._found([*before, *not_run("not all workers are ready")])
         if any(worker.node is not None and is_simulated(worker.node) for worker in workers):
             return self._found([*before, *not_run("", simulated=True)])
-        work = Work(len(workers), self.expected.gpus, self.max_bytes, self.seconds)
+        pods = tuple(worker.name for worker in workers) if several else ()
+        work = Work(len(workers), self.expected.gpus, self.max_bytes, self.seconds, pods)
         self.api.create(within(self.namespace, RAY_JOBS), job_manifest(cluster, work, self.run))
         seen = self._wait()
         try:
@@ -149,6 +156,8 @@ class FabricRun:
 
     def _workers(self) -> list[Worker]:
         selector = f"ray.io/cluster={self.expected.cluster},ray.io/node-type=worker"
+        if self.expected.group:
+            selector += f",ray.io/group={self.expected.group}"
         pods, _ = self.api.list(within(self.namespace, PODS), labelSelector=selector)
         found, _ = self.api.list(within(self.namespace, f"/apis/resource.k8s.io/{self.resource_api}/resourceclaims"))
         claims = {claim["metadata"]["name"]: claim for claim in found}

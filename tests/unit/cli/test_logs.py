@@ -48,9 +48,9 @@ def pod(name: str, kind: str, **status: Any) -> dict[str, Any]:
 def test_which_pods_log() -> None:
     own = berth(pod("w-2", "worker"), pod("w-1", "worker"), pod("h", "head"))
     assert choose(own, None)["metadata"]["name"] == "h"
-    assert [choose(own, number)["metadata"]["name"] for number in (1, 2)] == ["w-1", "w-2"]
+    assert [choose(own, number)["metadata"]["name"] for number in ("1", "2")] == ["w-1", "w-2"]
     with pytest.raises(BadInputError, match="bob has 2 workers; there is no worker 3"):
-        choose(own, 3)
+        choose(own, "3")
     with pytest.raises(BerthError, match="berth wake bob"):
         choose(berth(suspend=True), None)
     with pytest.raises(BerthError, match="no head pod yet"):

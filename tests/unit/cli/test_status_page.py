@@ -20,6 +20,7 @@ from berth.cli.status_page import page
 from berth.components.core.errors import BadInputError
 from berth.components.lifecycle import Life
 from berth.components.ray.fleet import Fleet, Job, Pool, Ray, Service
+from berth.components.ray.live_groups import Group
 from berth.components.ray.nodes import Holder, Node
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -46,6 +47,7 @@ def a_ray(name: str, state: str = "ready", life: Life | None = None, reasons: tu
         nics=0,
         reasons=list(reasons),
         life=life or Life(CREATED),
+        groups=[Group("workers", "dev", 0 if reasons else 2, 2, 2)],
     )
 
 

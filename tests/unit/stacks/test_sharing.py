@@ -215,7 +215,8 @@ def test_what_a_pool_offers(profile: dict[str, Any], resource: str, per_node: in
 
 def test_a_berth_asks_for_what_its_pool_advertises() -> None:
     (berth,) = resolved(environment(TIME_SLICING | {"renameByDefault": True}, **engineer())).berths
-    assert (berth.worker.gpu_resource, berth.worker.gpus) == ("nvidia.com/gpu.shared", 1)
+    (group,) = berth.groups
+    assert (group.worker.gpu_resource, group.worker.gpus) == ("nvidia.com/gpu.shared", 1)
 
 
 def test_a_need_of_memory_beyond_the_share_is_warned_of_and_not_refused() -> None:

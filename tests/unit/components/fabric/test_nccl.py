@@ -17,7 +17,7 @@ TUNER = "NCCL_TUNER_CONFIG_PATH"
 
 def parts(pool: dict[str, Any], kind: str = "clusters", **shape: Any) -> Parts:
     cluster, _ = complete(pool, kind, shape)
-    return parts_of(cluster.nccl, cluster.worker)
+    return parts_of(cluster.groups[0].nccl, cluster.groups[0].worker)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def parts(pool: dict[str, Any], kind: str = "clusters", **shape: Any) -> Parts:
 )
 def test_the_profile_goes_by_machine_and_nics(pool: dict[str, Any], shape: dict[str, Any], profile: str) -> None:
     cluster, _ = complete(pool, "clusters", shape)
-    assert cluster.nccl.profile == profile
+    assert cluster.groups[0].nccl.profile == profile
 
 
 def test_every_machine_with_rdma_has_a_profile_of_its_own() -> None:

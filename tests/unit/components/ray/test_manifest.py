@@ -188,7 +188,8 @@ def test_what_berths_have_by_default_of_cores_and_nics_is_not_a_clusters() -> No
     settings = load("test", {"environment": values}, None).settings
     assert isinstance(settings, EnvironmentSettings)
     (cluster,) = resolve_environment(settings).clusters
-    assert (cluster.worker.cpu, cluster.worker.cpu_limit, cluster.worker.nics) == ("201", "201", 8)
+    (group,) = cluster.groups
+    assert (group.worker.cpu, group.worker.cpu_limit, group.worker.nics) == ("201", "201", 8)
 
 
 def test_an_autoscaled_group_begins_with_its_start() -> None:
@@ -227,8 +228,9 @@ def test_what_ray_counts_on_berths_workers_is_not_counted_on_a_clusters() -> Non
     assert isinstance(settings, EnvironmentSettings)
     resolved = resolve_environment(settings)
     counted = {
-        berth.name: (berth.worker.ray_gpus, berth.worker.ray_resources)
+        berth.name: (group.worker.ray_gpus, group.worker.ray_resources)
         for berth in (*resolved.berths, *resolved.clusters)
+        for group in berth.groups
     }
     assert counted == {"x": (4, {"spot": 1}), "y": (None, {})}
 

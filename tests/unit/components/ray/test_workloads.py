@@ -432,5 +432,7 @@ def test_an_application_that_fails_tells_why() -> None:
 def test_a_services_settings_are_complete_by_themselves() -> None:
     (found,) = resolved(services={"chat": CHAT}).services
     assert isinstance(found, RayServiceSettings)
-    assert (found.cluster.worker.gpus, found.cluster.worker.cpu) == (1, "7"), "a worker takes a whole node"
+    assert [(group.worker.gpus, group.worker.cpu) for group in found.cluster.groups] == [(1, "7")], (
+        "a worker takes a whole node"
+    )
     assert found.cluster.priority == "berth-production"

@@ -16,6 +16,7 @@ GPU = {"CPU": 4, "GPU": 1}
 def group(replicas: int = 0, least: int = 0, most: int = 2, **more: Any) -> dict[str, Any]:
     container = {"resources": {"limits": {"cpu": "6", "memory": "24Gi", "nvidia.com/gpu": "1"}}}
     return {
+        "groupName": "workers",
         "replicas": replicas,
         "minReplicas": least,
         "maxReplicas": most,
@@ -28,7 +29,9 @@ def group(replicas: int = 0, least: int = 0, most: int = 2, **more: Any) -> dict
 
 def worker(name: str, *, ready: bool = True) -> RayNode:
     resources = {"CPU": 6.0, "GPU": 1.0}
-    return RayNode(name, name, ("berth-a", "a"), "10.0.0.2", head=False, ready=ready, resources=resources)
+    return RayNode(
+        name, name, ("berth-a", "a"), "10.0.0.2", head=False, ready=ready, resources=resources, group="workers"
+    )
 
 
 def waiting(*needs: dict[str, float], rooms: tuple[Room, ...] = ()) -> Load:
@@ -49,24 +52,24 @@ def waiting(*needs: dict[str, float], rooms: tuple[Room, ...] = ()) -> Load:
     ids=["nothing", "one", "two", "two on one", "no more than max", "one is coming", "none would do"],
 )
 def test_as_many_workers_as_replicas_need(demand: list[Any], replicas: int, expected: int | None) -> None:
-    found = operations(group(replicas), [], waiting(*demand), set())
+    found = operations([group(replicas)], [], waiting(*demand), {})
     path = "/spec/workerGroupSpecs/0/replicas"
     assert found == ([{"op": "replace", "path": path, "value": expected}] if expected else [])
 
 
 def test_idle_workers_are_named_and_never_below_the_minimum() -> None:
     there = [worker("w1"), worker("w2")]
-    found = operations(group(2, least=1), there, waiting(), {"w1", "w2"})
+    found = operations([group(2, least=1)], there, waiting(), {"workers": {"w1", "w2"}})
     assert [(change["path"].rpartition("/")[2], change["value"]) for change in found] == [
         ("replicas", 1),
         ("scaleStrategy", {"workersToDelete": ["w1"]}),
     ]
-    assert operations(group(2, least=2), there, waiting(), {"w1", "w2"}) == []
-    assert operations(group(2), there, waiting({"GPU": 9}), {"w1"}) == [], "not while something waits"
+    assert operations([group(2, least=2)], there, waiting(), {"workers": {"w1", "w2"}}) == []
+    assert operations([group(2)], there, waiting({"GPU": 9}), {"workers": {"w1"}}) == [], "not while something waits"
 
 
 def test_names_of_workers_that_are_gone_are_taken_out() -> None:
     deleting = group(scaleStrategy={"workersToDelete": ["w1"]})
-    assert operations(deleting, [worker("w1", ready=False)], waiting(), set()) == []
-    (found,) = operations(deleting, [], waiting(), set())
+    assert operations([deleting], [worker("w1", ready=False)], waiting(), {}) == []
+    (found,) = operations([deleting], [], waiting(), {})
     assert found["value"] == {"workersToDelete": []}

@@ -1,0 +1,72 @@
+"""Groups of workers of a live RayCluster: pools, workers and GPUs. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from berth.components.cluster.gpus import gpus_of_pod
+from berth.components.cluster.pods import why_not_ready
+from berth.components.cluster.worker_groups import replicas_of
+from berth.components.hardware.names import POOL_LABEL
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of workers of a berth or a named cluster.
+
+    Attributes:
+        name: name of the group.
+        pool: node pool of its workers.
+        workers_ready: number of its ready workers.
+        workers_desired: number of workers that it should have.
+        gpus: GPUs, or shares of them, that its workers request.
+    """
+
+    name: str
+    pool: str
+    workers_ready: int
+    workers_desired: int
+    gpus: int
+
+
+def live_groups(cluster: Object, pods: Iterable[Object], *, suspended: bool) -> list[Group]:
+    """Return the groups of a RayCluster, with the ready workers among some pods."""
+    key = cluster["metadata"]["namespace"], cluster["metadata"]["name"]
+    ready: Counter[str] = Counter()
+    for pod in pods:
+        labels = pod["metadata"].get("labels") or {}
+        if (pod["metadata"]["namespace"], labels.get("ray.io/cluster")) == key and why_not_ready(pod) is None:
+            ready[labels.get("ray.io/group", "")] += 1
+    return [
+        Group(
+            name=group["groupName"],
+            pool=_pool_of(group),
+            workers_ready=ready[group["groupName"]],
+            workers_desired=0 if suspended else replicas_of(group),
+            gpus=replicas_of(group) * gpus_of_pod(group["template"]),
+        )
+        for group in cluster["spec"]["workerGroupSpecs"]
+    ]
+
+
+def gpus_by_pool(cluster: Object) -> dict[str, int]:
+    """Return the GPUs or shares that the workers of a RayCluster request, by node pool."""
+    found: dict[str, int] = {}
+    for group in cluster["spec"]["workerGroupSpecs"]:
+        pool = _pool_of(group)
+        found[pool] = found.get(pool, 0) + replicas_of(group) * gpus_of_pod(group["template"])
+    return found
+
+
+def pools_of(spec: Object) -> str:
+    """Return the node pools of the workers of a RayCluster's spec."""
+    return ", ".join(dict.fromkeys(map(_pool_of, spec["workerGroupSpecs"])))
+
+
+def _pool_of(group: Object) -> str:
+    return str(group["template"]["spec"]["nodeSelector"][POOL_LABEL])
