@@ -23,6 +23,8 @@ EFFECTS = Path(__file__).with_name("effects.json")
 _ENGINEER = "environment.engineers.ENGINEER."
 SAME_AS_ENGINEERS = ("environment.defaults.", "environment.clusters.NAME.", "engineer.")
 """Paths whose settings have the same effect as those of an engineer on an environment."""
+OF_GROUP = ".workerGroups.GROUP."
+"""Part of paths whose settings have the same effect as `workers` and `worker`."""
 
 Node = Mapping[str, Any]
 """A schema, or a part of one."""
@@ -33,7 +35,7 @@ _OTHER_TYPE = re.compile(r"[\d_]+(\.\d*)?|\d+(:\d+)+|\d+-\d+-\d+|true|false|null
 """Text that YAML reads as a value of another type unless it is quoted."""
 _NEAR = 0.8
 """Likeness from which a word is a misspelled setting and not a name that a user chose."""
-_KEY = {"engineers": "ENGINEER", "sharing": "PROFILE"}
+_KEY = {"engineers": "ENGINEER", "sharing": "PROFILE", "workerGroups": "GROUP"}
 """Placeholders of keys that users choose, by setting; of all others NAME."""
 
 
@@ -106,6 +108,7 @@ class Setting:
         known = effects()["settings"]
         prefix = next((prefix for prefix in SAME_AS_ENGINEERS if self.path.startswith(prefix)), None)
         path = self.path if prefix is None else f"{_ENGINEER}{self.path.removeprefix(prefix)}"
+        path = path.replace(f"{OF_GROUP}workers", ".workers").replace(OF_GROUP, ".worker.")
         return str(known.get(self.path) or known.get(path) or "")
 
     @property

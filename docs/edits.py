@@ -21,7 +21,7 @@ from unittest.mock import patch
 import yaml
 
 from berth.cli.check import schema
-from berth.cli.explain import EFFECTS, SAME_AS_ENGINEERS, Setting, everything, roots
+from berth.cli.explain import EFFECTS, OF_GROUP, SAME_AS_ENGINEERS, Setting, everything, roots
 from berth.components.core.errors import BadInputError
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES as IGNORED_OF_CLUSTER
 from berth.components.gke.effects.node_pool import SIZE
@@ -338,6 +338,7 @@ def settings() -> list[Setting]:
         and is_edited(setting)
         and setting.path not in _ELSEWHERE
         and not setting.path.startswith(SAME_AS_ENGINEERS)
+        and OF_GROUP not in setting.path
     ]
 
 

@@ -93,7 +93,7 @@ def fabric(
     keep: Keep = False,
     as_json: Json = False,
 ) -> int:
-    """Run an all-reduce over all GPUs of a RayCluster's workers, and check the fabric that it takes.
+    """Run an all-reduce over all GPUs of a group of workers, and check the fabric that it takes.
 
     Exit code 0 if no check fails, 1 if one does or the cluster cannot be asked, 2 if there is
     nothing to verify.

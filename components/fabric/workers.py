@@ -1,4 +1,4 @@
-"""Protocols of the facts about a group of workers that the fabric needs; its settings fulfill them."""
+"""Protocols of the facts about a group of workers that the fabric needs; settings fulfill them."""
 
 from __future__ import annotations
 

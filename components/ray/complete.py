@@ -9,7 +9,7 @@ from typing import Any
 from berth.components.fabric import nccl_of, nics_of
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.lifecycle import complete as complete_lifecycle
-from berth.components.ray.groups import within
+from berth.components.ray.groups import groups_of, within
 from berth.components.ray.settings import RayClusterSettings, RayShape, WorkerGroupShape
 from berth.components.sharing import Pool, Pools
 
@@ -30,18 +30,25 @@ def whole_node(pool: Pool) -> dict[str, Any]:
 
 
 def complete(
-    name: str, shape: RayShape, groups: Mapping[str, WorkerGroupShape], pools: Pools, head: Pool, priority: str
+    name: str,
+    shape: RayShape,
+    workers: Pool | Pools,
+    head: Pool,
+    priority: str,
+    groups: Mapping[str, WorkerGroupShape] | None = None,
 ) -> RayClusterSettings:
     """Return the complete settings of a RayCluster.
 
     Args:
         name: name of the RayCluster.
         shape: the settings as written, over all defaults.
-        groups: its groups of workers by name, over all defaults.
-        pools: pools of the workers, by the group's name.
+        workers: pool of the workers, or pools by the group's name.
         head: pool of the head.
         priority: PriorityClass of the pods unless the settings name one.
+        groups: groups of workers by name. Default: as the shape has them.
     """
+    groups = groups_of(shape) if groups is None else groups
+    pools = dict.fromkeys(groups, workers) if isinstance(workers, Pool) else workers
     return RayClusterSettings.model_validate(
         shape.model_dump()
         | {

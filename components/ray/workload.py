@@ -59,12 +59,13 @@ class Workload:
 def cluster_workload(settings: RayClusterSettings, kind: Literal["engineer", "cluster"] = "engineer") -> Workload:
     """Return the RayCluster of an engineer, or a named one.
 
-    Ray's autoscaler owns the number of replicas. The engine can ignore it only where the number of
-    groups is fixed, so named groups leave it out (manifest.py). The API server treats the worker groups as one
-    value, which belongs to the autoscaler once it has set a number, so later edits need force; two
-    stacks with one berth still conflict on the namespace. An edit of another field also applies
-    Pulumi's number. That ends no worker: KubeRay leaves the number to the autoscaler, which sets it
-    again (kuberay v1.6.2, ray-operator/controllers/ray/raycluster_controller.go).
+    Ray's autoscaler owns the number of replicas. The engine can ignore it only where no group comes
+    or goes (pulumi 3.250.0, sdk/go/common/resource/properties_path.go, reset), so named groups
+    leave it out (manifest.py). The API server treats the worker groups as one value, which belongs
+    to the autoscaler once it has set a number, so later edits need force; two stacks with one berth
+    still conflict on the namespace. An edit of another field also applies Pulumi's number. That
+    ends no worker: KubeRay leaves the number to the autoscaler, which sets it again (kuberay
+    v1.6.2, ray-operator/controllers/ray/raycluster_controller.go).
     """
     ignored = settings.autoscaled and not settings.groups[0].is_named
     return Workload(

@@ -7,7 +7,8 @@ Answers to (read): Ray 2.60.0,
     python/ray/autoscaler/v2/instance_manager/cloud_providers/kuberay/cloud_provider.py and
     python/ray/autoscaler/_private/kuberay/node_provider.py: the patches;
     python/ray/autoscaler/v2/scheduler.py: idle workers go after the timeout, and never below the
-    minimum; workers above a group's maximum go at once; nodes with GPUs come last for what needs none
+    minimum; workers above a group's maximum go at once; nodes with GPUs come last for what needs
+    none
 """
 
 from __future__ import annotations

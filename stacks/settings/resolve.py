@@ -315,7 +315,7 @@ def _resolve(
     for group, pool in found.items():
         if problem := resource_problem(groups[group].gpu_resource, pool, (*path, *within(merged, group))):
             into.problems.append(problem)
-    cluster = complete(name, merged, groups, found, head_pool, PRODUCTION if for_whole_node else DEVELOPMENT)
+    cluster = complete(name, merged, found, head_pool, PRODUCTION if for_whole_node else DEVELOPMENT, groups)
     into.problems += cluster_problems(cluster, into.pools, path)
     into.demands += demands_of(cluster) if counted else []
     into.problems += lifecycle_problems(shape.lifecycle, cluster.lifecycle, path)

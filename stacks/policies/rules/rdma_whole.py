@@ -13,7 +13,8 @@ from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
 
 def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
     for spec in ray_specs(resource):
-        for group in as_list(at(spec, "workerGroupSpecs")):
+        groups = as_list(at(spec, "workerGroupSpecs"))
+        for group in groups:
             pod = at(group, "template", "spec")
             pool = at(pod, "nodeSelector", POOL_LABEL)
             if not isinstance(pool, str) or pool not in context.rdma:
@@ -23,7 +24,7 @@ def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
             gpus, whole = _gpus(pod), context.rdma[pool]
             if gpus != whole:
                 yield Finding(
-                    f"a worker of {object_name(resource)} takes {gpus} of the {whole} GPUs of a node of pool {pool!r},"
+                    f"a worker of {_owner(resource, group, len(groups))} takes {gpus} of the {whole} GPUs of a node of pool {pool!r},"
                     " whose RDMA NICs go to one pod together with all GPUs",
                     f"take {whole}, or another pool",
                 )
@@ -35,6 +36,12 @@ def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
                 f"pool {name!r} has RDMA and shares its GPUs, though a pod takes all GPUs and all NICs of a node",
                 "share the GPUs of another pool",
             )
+
+
+def _owner(resource: Planned, group: Any, groups: int) -> str:
+    """Return the RayCluster of a group, with the group's name if it has several."""
+    name = object_name(resource)
+    return f"group {at(group, 'groupName')} of {name}" if groups > 1 else name
 
 
 def _gpus(pod: Any) -> int:

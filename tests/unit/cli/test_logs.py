@@ -31,7 +31,9 @@ class Pods:
 
 
 def berth(*pods: dict[str, Any], suspend: bool = False) -> Berth:
-    cluster = {"metadata": {"name": "bob", "namespace": "berth-bob"}, "spec": {"suspend": suspend}}
+    groups = [{"groupName": "cpu"}, {"groupName": "gpu"}]
+    spec = {"suspend": suspend, "workerGroupSpecs": groups}
+    cluster = {"metadata": {"name": "bob", "namespace": "berth-bob"}, "spec": spec}
     return Berth("bob", cast("Environment", None), cast("ClusterApi", Pods(*pods)), cluster)
 
 
@@ -55,6 +57,30 @@ def test_which_pods_log() -> None:
         choose(berth(suspend=True), None)
     with pytest.raises(BerthError, match="no head pod yet"):
         choose(berth(), None)
+
+
+def test_a_worker_is_counted_in_its_group() -> None:
+    found = [pod(name, "worker") for name in ("bob-cpu-w-1", "bob-gpu-w-2", "bob-gpu-w-1")]
+    for one in found:
+        one["metadata"]["labels"]["ray.io/group"] = one["metadata"]["name"].split("-")[1]
+    own = berth(*found)
+    assert [choose(own, name)["metadata"]["name"] for name in ("gpu/1", "gpu/2", "cpu/1", "2")] == [
+        "bob-gpu-w-1",
+        "bob-gpu-w-2",
+        "bob-cpu-w-1",
+        "bob-gpu-w-1",
+    ]
+    with pytest.raises(BadInputError, match="bob has 1 worker in group cpu; there is no worker cpu/2"):
+        choose(own, "cpu/2")
+    with pytest.raises(BadInputError, match="bob has no group of workers 'gpus'; did you mean 'gpu'"):
+        choose(own, "gpus/1")
+
+
+@pytest.mark.parametrize("worker", ["0", "gpu/", "/1", "gpu/0", "Gpu/1", "one"])
+def test_what_names_no_worker_is_refused(worker: str) -> None:
+    done = CliRunner().invoke(app, ["logs", "bob", "--worker", worker])
+    assert done.exit_code == 2
+    assert "write 1 or gpu/1" in " ".join(done.output.split())
 
 
 def test_three_logs_are_not_one() -> None:

@@ -61,6 +61,60 @@ def test_more_workers_are_harmless() -> None:
     assert ray_changes(edited(ALICE, spec__workerGroupSpecs__0__replicas=3)) == []
 
 
+def with_groups(**workers: int) -> Inputs:
+    """ALICE with groups of workers by name."""
+    (group,) = ALICE["spec"]["workerGroupSpecs"]
+    specs = [edited(group, groupName=name, replicas=count, maxReplicas=count) for name, count in workers.items()]
+    return edited(ALICE, spec__workerGroupSpecs=specs)
+
+
+def group_changes(old: Inputs, new: Inputs) -> list[tuple[str, str]]:
+    return texts_of(effects(event("update", RAY, "alice", old, new), same(POOL, "train", pool())))
+
+
+def test_only_the_group_that_shrinks_loses_workers() -> None:
+    ((level, text),) = group_changes(with_groups(cpu=2, gpu=2), with_groups(cpu=4, gpu=1))
+    assert level == "disturbs"
+    assert text.startswith("berth alice: 2 workers of group gpu become 1; Ray reruns the tasks")
+    assert group_changes(with_groups(cpu=2, gpu=1), with_groups(cpu=3, gpu=1)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "since", "less"),
+    [
+        ({"cpu": 1}, {"cpu": 1, "gpu": 1}, ", since worker group gpu is added", ""),
+        (
+            {"cpu": 1, "gpu": 1, "a4": 1},
+            {"cpu": 1},
+            ", since worker groups a4 and gpu are removed",
+            "; `workers: 0` ends the workers of groups a4 and gpu alone",
+        ),
+        (
+            {"cpu": 1, "old": 1},
+            {"cpu": 1, "new": 1},
+            ", since worker group new is added and worker group old is removed",
+            "; `workers: 0` ends the workers of group old alone",
+        ),
+    ],
+)
+def test_groups_that_come_or_go_restart_all(old: dict[str, int], new: dict[str, int], since: str, less: str) -> None:
+    ((level, text),) = group_changes(with_groups(**old), with_groups(**new))
+    assert level == "destroys"
+    assert text == (f"berth alice restarts{since}: KubeRay recreates all its pods, and what runs in them is lost{less}")
+
+
+def test_a_group_whose_pods_change_restarts_all_and_is_named() -> None:
+    old = with_groups(cpu=1, gpu=1)
+    containers = [{"resources": {"limits": {"nvidia.com/gpu": 4}}}]
+    new = edited(old, spec__workerGroupSpecs__1__template__spec__containers=containers)
+    ((_, text),) = group_changes(old, new)
+    assert text.startswith("berth alice restarts, since worker group gpu is changed: KubeRay recreates all its pods")
+    ((_, text),) = group_changes(old, edited(new, spec__workerGroupSpecs__0__rayStartParams={"num-gpus": "1"}))
+    assert text.startswith("berth alice restarts: KubeRay recreates all its pods"), "an edit of all groups"
+    ((_, text),) = group_changes(old, edited(old, spec__enableInTreeAutoscaling=True))
+    assert text.startswith("berth alice restarts, since Ray's autoscaler comes or goes: KubeRay")
+
+
 def test_a_suspended_cluster_loses_its_pods() -> None:
     ((level, text),) = texts_of(ray_changes(edited(ALICE, spec__suspend=True)))
     assert (level, text) == (

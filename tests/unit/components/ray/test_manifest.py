@@ -37,6 +37,12 @@ VOLUMES = {
     "fast": {"scratch": "500Gi", "at": "/scratch"},
 }
 
+GROUPS = {
+    "cpu": {"pool": "cpu", "gpus": 0, "cpu": 2, "memory": "8Gi", "workers": {"min": 0, "max": 4, "idleTimeout": "10m"}},
+    "gpu": {"workers": {"min": 0, "max": 2, "start": 1}, "rayResources": {"spot": 1}},
+    "whole": {"workers": 0, "gpus": 8, "env": {"LOG": "2"}, "labels": {"tier": "large"}},
+}
+
 WAIVED = {"ray-auth": "a test", "private-dashboard": "a test"}
 
 
@@ -67,6 +73,7 @@ def manifest(kind: str, shape: dict[str, Any]) -> dict[str, Any]:
                 "worker": {"rayGpus": 2, "rayResources": {"spot": 1, "local-disk": 4}},
             },
         ),
+        ("berth-with-three-groups", "engineers", {"worker": {"memory": "32Gi"}, "workerGroups": GROUPS}),
         ("cluster-of-whole-nodes", "clusters", {"workers": 2}),
         ("berth-without-authentication", "engineers", {"auth": "none"}),
         ("berth-with-variables-of-every-kind", "engineers", VARIABLES),

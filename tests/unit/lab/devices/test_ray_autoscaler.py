@@ -73,3 +73,27 @@ def test_names_of_workers_that_are_gone_are_taken_out() -> None:
     assert operations([deleting], [worker("w1", ready=False)], waiting(), {}) == []
     (found,) = operations([deleting], [], waiting(), {})
     assert found["value"] == {"workersToDelete": []}
+
+
+def cpu_group(**more: Any) -> dict[str, Any]:
+    container = {"resources": {"limits": {"cpu": "6", "memory": "24Gi"}}}
+    return group(groupName="cpu", template={"spec": {"containers": [container]}}, **more)
+
+
+def numbers(changes: list[dict[str, Any]]) -> dict[str, Any]:
+    return {change["path"].removeprefix("/spec/workerGroupSpecs/"): change["value"] for change in changes}
+
+
+def test_a_group_grows_for_what_fits_it_and_one_with_gpus_last() -> None:
+    groups = [group(), cpu_group()]
+    assert numbers(operations(groups, [], waiting(GPU), {})) == {"0/replicas": 1}
+    assert numbers(operations(groups, [], waiting({"CPU": 3.0}), {})) == {"1/replicas": 1}
+    full = [group(), cpu_group(most=0)]
+    assert numbers(operations(full, [], waiting({"CPU": 3.0}), {})) == {"0/replicas": 1}
+
+
+def test_workers_above_a_lowered_maximum_go_and_no_others() -> None:
+    """Idle ones go first; workers of other groups stay."""
+    there = [worker("w1"), worker("w2")]
+    found = operations([group(2, most=1), cpu_group()], there, waiting({"GPU": 9}), {"workers": {"w2"}})
+    assert numbers(found) == {"0/replicas": 2, "0/scaleStrategy": {"workersToDelete": ["w2"]}}
