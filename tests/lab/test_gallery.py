@@ -24,6 +24,7 @@ pytestmark = pytest.mark.lab
 PLUGIN = "nvidia-device-plugin-daemonset"
 SHIPPED = {
     "solo": "stacks/gallery",
+    "groups": "stacks/gallery",
     "serve": "stacks/gallery",
     "dev": "stacks",
     "mixed": "stacks/gallery",
@@ -70,9 +71,9 @@ def running(project: Project, owner: str) -> set[str]:
     return {pod["metadata"]["uid"] for pod in project.workers(owner) if pod["status"].get("phase") == "Running"}
 
 
-def scale(project: Project, owner: str, workers: int) -> None:
+def scale(project: Project, owner: str, workers: int, group: int = 0) -> None:
     """Ask for workers as Ray's autoscaler does: a JSON patch, sent by Python's requests."""
-    patch = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": workers}]
+    patch = [{"op": "replace", "path": f"/spec/workerGroupSpecs/{group}/replicas", "value": workers}]
     where = ["-n", f"berth-{owner}", "--type=json", "--field-manager=python-requests", "-p", json.dumps(patch)]
     project.run("kubectl", "patch", "raycluster", owner, *where)
 
@@ -127,6 +128,24 @@ def test_serve_is_ready_without_a_gpu_and_gets_one_with_a_request(gallery: Proje
     eventually(lambda: len(nodes(gallery, "gpu")) == 1, "a request brings a node")
     eventually(lambda: service()["workersReady"] == 1, "and a worker on it")
     assert service()["state"] == "ready"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("gallery", ["groups"], indirect=True)
+def test_groups_get_nodes_of_their_own_and_leave_each_other_alone(gallery: Project) -> None:
+    assert clusters(gallery) == {"me": ("ready", 0)}
+    names = [
+        group["groupName"] for group in gallery.get("rayclusters", "-n", "berth-me")[0]["spec"]["workerGroupSpecs"]
+    ]
+    assert names == ["a4", "cpu", "l4"]
+    before: set[str] = set()
+    for number, name in enumerate(names):
+        scale(gallery, "me", 1, number)
+        eventually(lambda expected=number + 1: len(running(gallery, "me")) == expected, f"a worker of {name} runs")
+        assert running(gallery, "me") > before
+        assert len(nodes(gallery, name)) == 1
+        before = running(gallery, "me")
+    gallery.up("groups", "--expect-no-changes")
 
 
 @pytest.mark.long

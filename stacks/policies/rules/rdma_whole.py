@@ -23,8 +23,9 @@ def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
                 continue  # Every claimed GPU comes with its own NIC, and the others keep theirs.
             gpus, whole = _gpus(pod), context.rdma[pool]
             if gpus != whole:
+                owner = _owner(resource, group, len(groups))
                 yield Finding(
-                    f"a worker of {_owner(resource, group, len(groups))} takes {gpus} of the {whole} GPUs of a node of pool {pool!r},"
+                    f"a worker of {owner} takes {gpus} of the {whole} GPUs of a node of pool {pool!r},"
                     " whose RDMA NICs go to one pod together with all GPUs",
                     f"take {whole}, or another pool",
                 )
