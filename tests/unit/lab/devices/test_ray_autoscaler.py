@@ -10,7 +10,7 @@ from berth.lab.devices.ray_autoscaler import operations
 from berth.lab.devices.ray_pods import RayNode
 from berth.lab.devices.ray_serve import Load, Room
 
-GPU = {"CPU": 4, "GPU": 1}
+GPU: dict[str, float] = {"CPU": 4, "GPU": 1}
 
 
 def group(replicas: int = 0, least: int = 0, most: int = 2, **more: Any) -> dict[str, Any]:
