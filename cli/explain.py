@@ -108,8 +108,8 @@ class Setting:
         known = effects()["settings"]
         prefix = next((prefix for prefix in SAME_AS_ENGINEERS if self.path.startswith(prefix)), None)
         path = self.path if prefix is None else f"{_ENGINEER}{self.path.removeprefix(prefix)}"
-        path = path.replace(f"{OF_GROUP}workers", ".workers").replace(OF_GROUP, ".worker.")
-        return str(known.get(self.path) or known.get(path) or "")
+        of_worker = path.replace(f"{OF_GROUP}workers", ".workers").replace(OF_GROUP, ".worker.")
+        return str(known.get(self.path) or known.get(path) or known.get(of_worker) or "")
 
     @property
     def meaning(self) -> str:

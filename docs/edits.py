@@ -77,6 +77,8 @@ _ELSEWHERE = {
     "environment.project": "recreates the cluster",
     "environment.region": "recreates the cluster",  # its zones change with it
     "environment.operators.dranet.manifest": "restarts an operator",  # a file of the user's own
+    # Only the short form ignores the number at the start.
+    "environment.engineers.ENGINEER.workerGroups.GROUP.workers.start": IN_PLACE,
     "engineer.environment": "recreates everything on the cluster",
     "engineer.name": "restarts the RayCluster",
     "engineer.part": "restarts the RayCluster",

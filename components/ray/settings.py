@@ -88,8 +88,9 @@ class WorkerGroupShape(WorkerShape):
     """Worker pods of one group."""
 
     workers: Annotated[WorkerCount, Field(examples=[2, {"min": 0, "max": 4}])] = 1
-    """Number of worker pods of the group, or `{min, max}` for Ray's autoscaler. A change restarts
-    no pod of another group."""
+    """Number of worker pods of the group, or `{min, max}` for Ray's autoscaler. A change of the
+    number, or of the bounds, restarts no pod; the first bounds of a RayCluster restart it, since
+    the autoscaler runs beside the head."""
 
 
 class Wait(DefaultedSettings):
@@ -138,9 +139,9 @@ class RayClusterShape(DefaultedSettings):
         Field(examples=[{"cpu": {"gpus": 0, "pool": "cpu"}, "gpu": {"workers": {"min": 0, "max": 4}}}]),
     ] = {}
     """Groups of workers by name, in place of `workers`: a group has `workers` and the keys of
-    `worker`, from which keys that it leaves out come. Default: one group named `workers`. Only
-    `workers` of a group changes without a restart: KubeRay recreates all pods of the RayCluster if
-    a group is added, removed or changed otherwise, and the preview says so. `workers: 0` keeps a
+    `worker`, from which keys that it leaves out come. Default: one group named `workers`. A change
+    of a group's `workers` restarts no pod. If a group is added, removed or changed otherwise,
+    KubeRay recreates all pods of the RayCluster, and the preview says so; `workers: 0` keeps a
     group without pods. Only berths have the groups of `defaults`."""
     head: Annotated[HeadShape, Field(examples=[{"cpu": 4, "memory": "16Gi"}])] = HeadShape()
     """Head pod."""
