@@ -109,7 +109,7 @@ def _location(parts: Path, model: type[BaseModel]) -> Path:
 def _has(outer: Any, part: str | int) -> bool:
     if isinstance(outer, type) and issubclass(outer, BaseModel):
         return any(part in (field.alias, name) for name, field in outer.model_fields.items())
-    return get_origin(outer) is list or (get_origin(outer) is dict and part != "[key]")
+    return outer is Any or get_origin(outer) is list or (get_origin(outer) is dict and part != "[key]")
 
 
 def _types(model: type[BaseModel], path: Path) -> list[Any]:
@@ -125,6 +125,8 @@ def _step(outer: Any, part: str | int) -> Iterator[Any]:
         for name, field in outer.model_fields.items():
             if part in (field.alias, name):
                 yield from members(field.annotation)
+    elif outer is Any:
+        yield Any
     elif get_origin(outer) is dict:
         yield from members(get_args(outer)[1])
     elif get_origin(outer) is list:

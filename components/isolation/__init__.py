@@ -5,20 +5,21 @@ pods. Belongs here: objects of a berth's namespace, and fields of its pods, that
 berths. Does not belong here: Ray.
 """
 
-from berth.components.isolation.admission import admission_policy, pod_policy
+from berth.components.isolation.admission import NETWORK_ANNOTATIONS, admission_policy, pod_policy
 from berth.components.isolation.isolation import Isolation, IsolationInputs, harden, isolate
 from berth.components.isolation.pod_security import (
     ENFORCE,
     RAY_USER,
     RESTRICTED_CONTAINER,
     RESTRICTED_POD,
+    RESTRICTED_VOLUMES,
     level_of,
     needed_by,
     restricted,
 )
 from berth.components.isolation.pod_templates import cluster_spec, pull_secrets, secret_variables
 from berth.components.isolation.priority import priority_classes
-from berth.components.isolation.quota import BUCKETS
+from berth.components.isolation.quota import BUCKETS, DEFAULT_LIMIT
 from berth.components.isolation.ray_admission import ray_policy
 from berth.components.isolation.rbac import OWNER, USER, binding, owner_role, role_binding
 from berth.components.isolation.settings import (
@@ -41,13 +42,16 @@ from berth.components.isolation.traffic import (
 __all__ = [
     "BUCKETS",
     "DASHBOARD",
+    "DEFAULT_LIMIT",
     "DEVELOPMENT",
     "ENFORCE",
+    "NETWORK_ANNOTATIONS",
     "OWNER",
     "PRODUCTION",
     "RAY_USER",
     "RESTRICTED_CONTAINER",
     "RESTRICTED_POD",
+    "RESTRICTED_VOLUMES",
     "SERVE_PORT",
     "USER",
     "Access",

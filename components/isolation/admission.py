@@ -32,8 +32,10 @@ _FOLDERS = json.dumps(list(NODE_FOLDERS))
 # Annotations by which GKE and Multus add interfaces to a pod
 # (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/setup-multinetwork-support-for-pods).
 # berth's pods get NICs by claims.
-_NETWORKS = json.dumps(
-    ["networking.gke.io/interfaces", "networking.gke.io/default-interface", "k8s.v1.cni.cncf.io/networks"]
+NETWORK_ANNOTATIONS = (
+    "networking.gke.io/interfaces",
+    "networking.gke.io/default-interface",
+    "k8s.v1.cni.cncf.io/networks",
 )
 
 _VARIABLES = {
@@ -68,7 +70,7 @@ _RULES = {
     "may mount folders of the node read-only": "variables.containers.all(c, c.?volumeMounts.orValue([]).all(m,"
     " m.?readOnly.orValue(false) || !variables.folders.exists(v, v.name == m.name)))",
     "may not join networks by annotations, where no NetworkPolicy applies": "object.metadata.?annotations.orValue({})"
-    f".all(key, !(key in {_NETWORKS}))",
+    f".all(key, !(key in {json.dumps(list(NETWORK_ANNOTATIONS))}))",
     "may have only the PriorityClass of the berth": "request.operation == 'UPDATE'"
     f" || !('{PRIORITY}' in variables.annotations)"
     f" || object.spec.?priorityClassName.orValue('') == variables.annotations['{PRIORITY}']",

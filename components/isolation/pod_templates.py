@@ -68,7 +68,7 @@ def secret_variables(manifests: Iterable[Object]) -> dict[str, Object]:
 
 def secret_references(pod: Object) -> Iterator[tuple[Object, Object]]:
     """Yield the variables of a pod spec whose values are in Secrets, with name and key."""
-    for container in pod["containers"]:
+    for container in (*(pod.get("initContainers") or []), *pod["containers"]):
         for variable in container.get("env") or []:
             if reference := (variable.get("valueFrom") or {}).get("secretKeyRef"):
                 yield variable, reference

@@ -41,7 +41,8 @@ _RESERVE = {"cpu": Decimal(2), "memory": Decimal(4 * 2**30), DISK: Decimal(20 * 
 # Resources of a container that names none; a quota refuses pods without requests. The disk of a
 # small node has room for the requests of a hundred heads.
 _DEFAULT_REQUEST = {"cpu": "100m", "memory": "256Mi", DISK: "64Mi"}
-_DEFAULT_LIMIT = {"cpu": "1", "memory": "1Gi"}
+DEFAULT_LIMIT = {"cpu": "1", "memory": "1Gi"}
+"""Limits of a container that names none."""
 
 # Room for objects that engineers create; RayJobs stay until somebody deletes them. Kubernetes knows
 # the usage of a custom kind at the earliest half a minute after its definition, and refuses to
@@ -131,7 +132,7 @@ def resource_quota(
 def limit_range(namespace: str, labels: dict[str, str], room: Room) -> Manifest:
     """Return the LimitRange: resources of containers that name none, and the most of a disk."""
     disk = {DISK: room.disk}
-    limits = [{"type": "Container", "defaultRequest": _DEFAULT_REQUEST, "default": _DEFAULT_LIMIT | disk, "max": disk}]
+    limits = [{"type": "Container", "defaultRequest": _DEFAULT_REQUEST, "default": DEFAULT_LIMIT | disk, "max": disk}]
     return _object("LimitRange", NAME, namespace, labels, {"limits": limits})
 
 
@@ -148,16 +149,30 @@ def _counts(contents: Iterable[Manifest]) -> dict[str, str]:
 
 
 def _asked(template: Object, kind: _Kind, room: Room, *, with_autoscaler: bool) -> Amounts:
-    """Return requests or limits of a pod: its containers' sum, or its largest init container."""
+    """Return requests or limits of a pod: its containers' sum, or its largest init container.
+
+    An init container with `restartPolicy: Always` runs beside all that start after it
+    (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/).
+    """
     most: Amounts = {}
+    beside: Amounts = {}
+    before: Amounts = {}
     pod = template["spec"]
     added = [*([_AUTOSCALER] if with_autoscaler else []), *_of_buckets(template)]
     for container in [*added, *pod["containers"]]:
         most = _sum(most, _amounts(container, kind, room))
-    for before in (_WAITING, *(pod.get("initContainers") or [])):
-        amounts = _amounts(before, kind, room)
-        most |= {resource: max(amount, most.get(resource, Decimal(0))) for resource, amount in amounts.items()}
-    return most
+    # KubeRay's own init container comes after the template's.
+    for container in (*(pod.get("initContainers") or []), _WAITING):
+        amounts = _amounts(container, kind, room)
+        if container.get("restartPolicy") == "Always":
+            beside = _sum(beside, amounts)
+        else:
+            before = _largest(before, _sum(beside, amounts))
+    return _largest(_sum(most, beside), before)
+
+
+def _largest(some: Amounts, more: Amounts) -> Amounts:
+    return some | {resource: max(amount, some.get(resource, Decimal(0))) for resource, amount in more.items()}
 
 
 def _of_buckets(template: Object) -> list[Object]:
@@ -186,7 +201,7 @@ def _amounts(container: Object, kind: _Kind, room: Room) -> Amounts:
     default = (
         {**_DEFAULT_REQUEST, **(resources.get("limits") or {})}
         if kind == "requests"
-        else {**_DEFAULT_LIMIT, DISK: room.disk}
+        else {**DEFAULT_LIMIT, DISK: room.disk}
     )
     return {name: parse_quantity(str(amount)) for name, amount in (default | (resources.get(kind) or {})).items()}
 

@@ -10,6 +10,8 @@ from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, parse_quantity
 from berth.components.hardware import versions
+from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER
+from berth.components.ray.pod_template import added_requests
 from berth.components.ray.settings import Head, RayClusterSettings, Wait, Worker, WorkerGroup
 from berth.components.sharing import Pool, Pools
 
@@ -90,12 +92,26 @@ def _gpu_problems(group: WorkerGroup, pool: Pool, path: Path) -> Iterable[Proble
 
 def _size_problems(role: str, pod: Head | Worker, pools: Pools, where: Path) -> Iterable[Problem]:
     machine = pools[pod.pool].settings.machine
-    if parse_quantity(pod.cpu) > machine.vcpus:
-        message = f"a {role} asks for {pod.cpu} cores, but {machine.name} has {machine.vcpus}"
+    cores, memory = _requests(pod)
+    if cores > machine.vcpus:
+        beside = _beside(cores - parse_quantity(pod.cpu))
+        message = f"a {role} asks for {pod.cpu} cores{beside}, but {machine.name} has {machine.vcpus}"
         yield Problem((*where, "cpu"), message)
-    if parse_quantity(pod.memory) > machine.memory_gib * GIB:
-        message = f"a {role} asks for {pod.memory} of memory, but {machine.name} has {machine.memory_gib}Gi"
+    if memory > machine.memory_gib * GIB:
+        beside = _beside((memory - parse_quantity(pod.memory)) / GIB, "Gi")
+        message = f"a {role} asks for {pod.memory} of memory{beside}, but {machine.name} has {machine.memory_gib}Gi"
         yield Problem((*where, "memory"), message)
+
+
+def _requests(pod: Head | Worker) -> tuple[Decimal, Decimal]:
+    """Return cores and bytes of memory that a pod requests, with those of added containers."""
+    ray = RAY_WORKER if isinstance(pod, Worker) else RAY_HEAD
+    cores, memory = (added_requests(pod.pod_template, ray, resource) for resource in ("cpu", "memory"))
+    return parse_quantity(pod.cpu) + cores, parse_quantity(pod.memory) + memory
+
+
+def _beside(amount: Decimal, unit: str = "") -> str:
+    return f" and its sidecars for {plain(amount)}{unit}" if amount else ""
 
 
 def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
@@ -210,10 +226,11 @@ def demands_of(cluster: RayClusterSettings) -> list[Demand]:
             pool=pod.pool,
             gpus=gpus * count,
             nics=nics * count,
-            cores=parse_quantity(pod.cpu) * count,
-            memory_gib=parse_quantity(pod.memory) * count / GIB,
+            cores=cores * count,
+            memory_gib=memory * count / GIB,
         )
         for gpus, nics, count, pod in pods
+        for cores, memory in [_requests(pod)]
     ]
 
 

@@ -13,11 +13,15 @@ from berth.components.gke import tolerations
 from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL
 from berth.components.nested import add_parts
 from berth.components.nested import parts_of as nested_parts
+from berth.components.ray.pod_template import patched
 from berth.components.ray.settings import RayClusterSettings, Worker, WorkerGroup
 from berth.components.ray.storage import with_home
 from berth.components.ray.variables import Variables, entries_of, references_of
 from berth.components.ray.volumes import with_volumes
 from berth.components.sharing import Pool, Pools
+
+RAY_HEAD, RAY_WORKER = "ray-head", "ray-worker"
+"""Names of Ray's containers."""
 
 INTERNAL_LOAD_BALANCER = {"networking.gke.io/load-balancer-type": "Internal"}
 """GKE's annotation of a Service whose load balancer has an address of the VPC; without it the
@@ -190,16 +194,16 @@ class _Container:
 
 def _head(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
     resources = {"cpu": settings.head.cpu, "memory": settings.head.memory}
-    container = _Container("ray-head", resources, dict(resources), settings.head.env, ports=_HEAD_PORTS)
+    container = _Container(RAY_HEAD, resources, dict(resources), settings.head.env, ports=_HEAD_PORTS)
     template = with_home(_template(settings, container, pool, labels, gpus=0), settings.home)
-    return with_volumes(template, settings.volumes, worker=False)
+    return patched(with_volumes(template, settings.volumes, worker=False), settings.head.pod_template)
 
 
 def _worker(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
     worker = group.worker
     counted = {worker.gpu_resource: str(worker.gpus)} if worker.gpus and not pool.settings.by_dra else {}
     container = _Container(
-        "ray-worker",
+        RAY_WORKER,
         limits={"cpu": worker.cpu_limit, "memory": worker.memory, **counted},
         requests={"cpu": worker.cpu, "memory": worker.memory, **counted},
         env=worker.env,
@@ -207,7 +211,7 @@ def _worker(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels
         nccl=parts_of(group.nccl, worker),
     )
     template = _template(settings, container, pool, labels, gpus=worker.gpus)
-    return with_volumes(template, settings.volumes, worker=True)
+    return patched(with_volumes(template, settings.volumes, worker=True), worker.pod_template)
 
 
 def _template(

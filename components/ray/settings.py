@@ -24,6 +24,7 @@ from berth.components.hardware import versions
 from berth.components.isolation import Access, PriorityClass
 from berth.components.lifecycle import Lifecycle, LifecycleShape
 from berth.components.nested import NestedContainers
+from berth.components.ray.pod_template import PodTemplate, over
 from berth.components.ray.storage import HomeSetting
 from berth.components.ray.variables import ObjectName, Secrets, Variables
 from berth.components.ray.volumes import Volumes
@@ -43,6 +44,9 @@ class HeadShape(DefaultedSettings):
     """Memory: request and limit."""
     env: Annotated[Variables, Field(examples=[{"LOG_LEVEL": "debug"}])] = {}
     """Environment variables of the head alone; they override those of all pods."""
+    pod_template: Annotated[PodTemplate, Field(examples=[{"metadata": {"annotations": {"team": "research"}}}])] = {}
+    """Patch of the head's pod template for everything that has no setting: `metadata` and `spec` of
+    a Kubernetes pod. docs/pod-templates.md says what berth keeps."""
 
 
 class WorkerShape(DefaultedSettings):
@@ -82,6 +86,11 @@ class WorkerShape(DefaultedSettings):
     labels: Annotated[dict[RayLabel, RayLabelValue], Field(examples=[{"tier": "large"}])] = {}
     """Ray's labels of one worker, for `@ray.remote(label_selector={KEY: VALUE})`; its pod has them
     too."""
+    pod_template: Annotated[
+        PodTemplate, Field(examples=[{"spec": {"tolerations": [{"key": "spot", "operator": "Exists"}]}}])
+    ] = {}
+    """Patch of the workers' pod template for everything that has no setting: `metadata` and `spec`
+    of a Kubernetes pod. docs/pod-templates.md says what berth keeps."""
 
 
 class WorkerGroupShape(WorkerShape):
@@ -245,7 +254,9 @@ def merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     merged = dict(below)
     for key, value in above.items():
         under = below.get(key)
-        if not isinstance(value, dict) or not isinstance(under, dict) or key in _WHOLE:
+        if key == "pod_template":
+            merged[key] = over(under or {}, value)
+        elif not isinstance(value, dict) or not isinstance(under, dict) or key in _WHOLE:
             merged[key] = value
         elif key == "worker_groups":
             # A group may have the name of a setting.

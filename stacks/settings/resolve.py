@@ -34,6 +34,7 @@ from berth.components.ray import workload_rules as workloads
 from berth.components.ray.complete import complete, whole_node
 from berth.components.ray.fit import Demand, capacity_problems, demands_of, second_cluster_warning
 from berth.components.ray.groups import group_problems, groups_of, within
+from berth.components.ray.pod_template_rules import pod_template_problems, without_patches
 from berth.components.ray.rules import cluster_problems, cluster_warnings
 from berth.components.ray.settings import WorkerGroupShape, merge
 from berth.components.ray.volumes import mounts_buckets
@@ -316,6 +317,9 @@ def _resolve(
         if problem := resource_problem(groups[group].gpu_resource, pool, (*path, *within(merged, group))):
             into.problems.append(problem)
     cluster = complete(name, merged, found, head_pool, PRODUCTION if for_whole_node else DEVELOPMENT, groups)
+    if of_patches := list(pod_template_problems(cluster, into.pools, path, shape)):
+        into.problems += of_patches
+        cluster = without_patches(cluster)
     into.problems += cluster_problems(cluster, into.pools, path)
     into.demands += demands_of(cluster) if counted else []
     into.problems += lifecycle_problems(shape.lifecycle, cluster.lifecycle, path)
