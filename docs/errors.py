@@ -150,7 +150,7 @@ def _modules() -> tuple[tuple[str, ast.Module], ...]:
     return tuple(
         (str(file.relative_to(CLONE)), ast.parse(file.read_text(encoding="utf-8")))
         for file in files
-        if not {"gallery", "programs", "template"} & set(file.parts)
+        if not {"gallery", "programs", "template"} & set(file.relative_to(CLONE).parts)
     )
 
 

@@ -1,4 +1,4 @@
-"""Fields of a pod template in KubeRay's definition, in the form of components/ray/pod_fields.json."""
+"""Fields of a pod template in KubeRay's definition, as in components/ray/pod_fields.json."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 def fields_of(definition: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of pods in the definition of RayClusters.
 
-    An object is a mapping of its fields, or of `*` for any key; a list has the keys that merge its
-    entries, and the form of an entry; a value has its type. `#container` is the form of a container.
+    An object is a mapping of its fields, or of `*` for any key. A list has the keys that merge its
+    entries, and the form of an entry. A value has its type. `#container` is the form of a
+    container.
     """
     (version,) = [version for version in definition["spec"]["versions"] if version["name"] == "v1"]
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]

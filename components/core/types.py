@@ -219,6 +219,20 @@ def _check_ray_label(text: str) -> str:
     return text
 
 
+def _plain(value: Any) -> Any:
+    """Return a YAML value as JSON has it: numbers without their spelling, and no dates."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    for number in (int, float):
+        if isinstance(value, number):
+            return number(value)
+    raise ValueError(f"{str(value)!r} is neither text nor number; put it in quotes")
+
+
 Name = Annotated[str, AfterValidator(checked_name)]
 """A name that Kubernetes and KubeRay accept, with room for what they add to it."""
 
@@ -318,3 +332,6 @@ VariableName = Annotated[
     ),
 ]
 """The name of an environment variable, as every version of Kubernetes takes it."""
+
+Document = Annotated[dict[NonEmpty, Any], AfterValidator(_plain)]
+"""Settings of another program under that program's own keys."""

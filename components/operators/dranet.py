@@ -76,6 +76,15 @@ class DraNet(Operator[DraNetSettings]):
         ("manifest",): ("manifest",),
         ("chart", "manifest"): ("nodeSelector",),
     }
+    # dranet v1.4.0, deployments/helm/dranet
+    chart_values: ClassVar[str] = """
+        affinity args fullnameOverride image imagePullSecrets kubeletRootDir logVerbosity metricsPath metricsPort
+        nameOverride nodeSelector podAnnotations podLabels rbac resources serviceAccount tolerations
+    """
+    by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {
+        ("nodeSelector",): "operators.dranet.nodeSelector",
+        ("affinity",): "operators.dranet.nodeSelector, and `rdma: networks` of the pools",
+    }
     when_removed: ClassVar[str] = (
         "DraNet is removed{again}: running pods keep their NICs, those that end hang until it is back, and none that"
         " claims NICs starts"

@@ -9,7 +9,7 @@ installs none on nodes whose GPUs are claimed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -51,6 +51,16 @@ class GpuDra(Operator[GpuDraSettings]):
     setting: ClassVar[str] = "gpu_dra"
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DriverInstaller,)
     pool_setting: ClassVar[str] = "`gpuAllocation: dra`"
+    # dra-driver-nvidia-gpu v0.4.1, deployments/helm/dra-driver-nvidia-gpu
+    chart_values: ClassVar[str] = """
+        allowDefaultNamespace altProcDevices controller featureGates fullnameOverride gpuResourcesEnabledOverride image
+        imagePullSecrets kubeletPlugin logVerbosity maskNvidiaDriverParams nameOverride namespaceOverride
+        nvidiaCDIHookPath nvidiaCtkPath nvidiaDriverRoot resourceApiVersion resources selectorLabelsOverride
+        serviceAccount webhook
+    """
+    by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {
+        ("kubeletPlugin", "affinity"): "`gpuAllocation: dra` of the pools",
+    }
     when_removed: ClassVar[str] = (
         "NVIDIA's DRA driver is removed{again}: running pods keep their GPUs, those that end hang until it is"
         " back, and none that claims GPUs starts"

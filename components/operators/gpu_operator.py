@@ -89,6 +89,20 @@ class GpuOperator(Operator[GpuOperatorSettings]):
     release: ClassVar[str] = "gpu-operator"
     setting: ClassVar[str] = "gpu"
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DriverInstaller,)
+    # gpu-operator v26.7.0, deployments/gpu-operator
+    chart_values: ClassVar[str] = """
+        ccManager cdi clusterPolicy daemonsets dcgm dcgmExporter devicePlugin draDriver driver extraObjects
+        fullnameOverride gdrcopy gds gfd gpuCluster hostPaths kataManager kataSandboxDevicePlugin mig migManager
+        nameOverride nfd node-feature-discovery nodeStatusExporter operator platform psa sandboxDevicePlugin
+        sandboxWorkloads toolkit validator vfioManager vgpuDeviceManager vgpuManager
+    """
+    by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {
+        ("driver", "enabled"): "`driver` of the pools",
+        ("nfd", "enabled"): "operators.gpu.nodeFeatureDiscovery",
+        ("dcgmExporter", "enabled"): "operators.gpu.dcgmExporter",
+        ("devicePlugin", "config"): "`sharing` of the environment and of the pools",
+        ("mig", "strategy"): "`sharing` of the environment and of the pools",
+    }
     when_removed: ClassVar[str] = (
         "the GPU Operator is removed{again}: its nodes offer no GPUs, and lose a driver that it installed"
     )

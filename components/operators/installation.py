@@ -11,6 +11,7 @@ from pulumi_kubernetes.helm import v3 as helm
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.operators.definitions import definitions_hook
 from berth.components.operators.operator import Chart, Operator, Part
+from berth.components.operators.values import has_null
 
 
 class Installation(pulumi.ComponentResource):
@@ -58,6 +59,8 @@ def _release(name: str, chart: Chart, parent: pulumi.Resource, needs: list[pulum
         repository_opts=helm.RepositoryOptsArgs(repo=chart.in_repository) if chart.in_repository else None,
         namespace=chart.namespace,
         values=chart.values,
+        # Without it the provider drops every null.
+        allow_null_values=has_null(chart.values) or None,
         timeout=chart.timeout,
         disable_openapi_validation=None if chart.validated else True,
         opts=pulumi.ResourceOptions(parent=parent, depends_on=needs, hooks=hooks),

@@ -43,6 +43,14 @@ class KubeRay(Operator[KubeRaySettings]):
     title: ClassVar[str] = "KubeRay operator"
     release: ClassVar[str] = "kuberay-operator"
     setting: ClassVar[str] = "kuberay"
+    # kuberay v1.6.2, helm-chart/kuberay-operator
+    chart_values: ClassVar[str] = """
+        affinity annotations batchScheduler componentOverride configuration crNamespacedRbacEnable env featureGates
+        fullnameOverride image imagePullSecrets kubeClient labels leaderElectionEnabled livenessProbe logging metrics
+        nameOverride nodeSelector operatorCommand podSecurityContext priorityClassName rbacEnable readinessProbe
+        reconcileConcurrency replicas resources securityContext service serviceAccount singleNamespaceInstall
+        tolerations useKubernetesProxy watchNamespace
+    """
     when_removed: ClassVar[str] = (
         "the KubeRay operator is removed{again}: RayClusters keep running, and nothing creates, repairs or deletes"
         " their pods"

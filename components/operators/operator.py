@@ -12,9 +12,10 @@ from pydantic import Field
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
-from berth.components.core.types import NonEmpty
+from berth.components.core.types import Document, NonEmpty
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import ResourceApi
+from berth.components.operators.values import merged
 from berth.components.plan.effect import Effect, Level, sitting_on
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.plan import Step
@@ -37,7 +38,15 @@ Repository = Annotated[
         examples=["https://charts.example.com"],
     ),
 ]
-BY_CHART = ("chart", "repository", "version", "namespace")
+ChartValues = Annotated[
+    Document | None,
+    Field(
+        description="Helm values over berth's own, as in a file of values: mappings merge, lists are replaced, null"
+        " removes a default. `berth check` names each value of berth's that they change.",
+        examples=[{"resources": {"limits": {"memory": "1Gi"}}}],
+    ),
+]
+BY_CHART = ("chart", "repository", "version", "namespace", "values")
 """Settings of an operator that is installed by its chart."""
 
 Values = Mapping[str, Any]
@@ -53,6 +62,7 @@ class Chart:
         version: version of the chart; unused for a folder, which has its own.
         namespace: namespace of the release, which has to exist.
         values: Helm values.
+        ours: values among them that berth sets, whatever the settings override.
         timeout: seconds until the objects of the chart have to be ready.
         validated: whether Helm checks the objects against the cluster's OpenAPI schema first.
         definition: name of a CRD that the chart has in its folder `crds/`, for charts that do not
@@ -66,6 +76,7 @@ class Chart:
     version: str
     namespace: str
     values: dict[str, Any] = field(default_factory=dict)
+    ours: dict[str, Any] = field(default_factory=dict)
     timeout: int = 300
     validated: bool = True
     definition: str = ""
@@ -158,6 +169,10 @@ class Operator(ABC, Generic[SettingsType]):
     """Setting of a pool that the operator is for; empty where its settings are never ignored."""
     sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("chart",): BY_CHART}
     """Settings that belong to some values of `source` only."""
+    chart_values: ClassVar[str] = ""
+    """Top-level keys of the values that berth's default chart reads, with spaces between them."""
+    by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {}
+    """Settings in place of values, by the path of the value."""
     when_removed: ClassVar[str] = ""
     """Effect of its removal; `{again}` stands for the end of "is removed" in a replacement."""
     when_changed: ClassVar[str] = ""
@@ -230,7 +245,9 @@ class ChartSettings(Settings):
     repository: str | None
     version: str
     namespace: str
+    values: ChartValues = None
 
     def chart_with(self, values: dict[str, Any], **more: Any) -> Chart:
-        """Return the chart of these settings with Helm values."""
-        return Chart(self.chart, self.repository, self.version, self.namespace, values, **more)
+        """Return the chart with berth's Helm values, and those of the settings over them."""
+        every = merged(values, self.values or {})
+        return Chart(self.chart, self.repository, self.version, self.namespace, every, ours=values, **more)

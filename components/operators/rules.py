@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
 from pydantic import BaseModel
 
+from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.core.written import written
-from berth.components.operators.operator import Operator
+from berth.components.operators.operator import Chart, Operator, Site
 from berth.components.operators.settings import OPERATORS, OperatedSettings
+from berth.components.operators.values import overridden, reaches
+from berth.components.sharing import offered
 
 _OPERATORS: Path = ("environment", "operators")
 _POOLS: Path = ("environment", "pools")
@@ -30,14 +34,58 @@ def problems(settings: OperatedSettings) -> Iterable[Problem]:
         if not operator.setting:
             continue
         given = settings.operators.of(operator)
-        path = (*_OPERATORS, type(settings.operators).model_fields[operator.setting].alias or operator.setting)
+        path = _path(operator, settings)
         if operator.pool_setting and not any(operator.serves(pool) for pool in settings.pools.values()):
             if written(given):
                 message = f"would be ignored, since no pool has {operator.pool_setting}; take it out"
                 yield Problem(path, message, of_key=True, rests_on=(_POOLS,))
             continue
         yield from _of_source(operator, given, path)
+        yield from _of_values(operator, given, path)
         yield from operator.problems(given, path, existing=settings.cluster.existing is not None)
+
+
+def warnings(settings: OperatedSettings) -> Iterable[Problem]:
+    """Return Helm values that change what berth sets, and values that the chart does not know."""
+    site = Site(offered(settings.pools, settings.sharing))
+    for operator in settings.operators.on(site):
+        values = getattr(operator.settings, "values", None)
+        if not values:
+            continue
+        path = (*_path(operator, settings), "values")
+        for part in operator.parts(operator.release):
+            for inner, ours, theirs in overridden(part.ours, values) if isinstance(part, Chart) else ():
+                message = (
+                    f"changes what berth sets: {_shown(ours)} becomes {_shown(theirs)}; berth is tested with its own"
+                )
+                yield Problem((*path, *inner), message)
+        known = operator.chart_values.split()
+        for key in values if "chart" not in operator.settings.model_fields_set else ():
+            if key not in (*known, _GLOBAL):
+                message = f"is not a value of chart {operator.settings.chart}, which would ignore it"
+                yield Problem((*path, key), f"{message}{did_you_mean(key, known)}", of_key=True)
+
+
+_GLOBAL = "global"
+"""Key of values that every chart has."""
+_LONGEST = 60
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _path(operator: Operator[Any] | type[Operator[Any]], settings: OperatedSettings) -> Path:
+    return (*_OPERATORS, type(settings.operators).model_fields[operator.setting].alias or operator.setting)
+
+
+def _of_values(operator: type[Operator[Any]], given: BaseModel, path: Path) -> Iterable[Problem]:
+    """Return Helm values for which there are settings, which other parts of berth read too."""
+    for value, setting in operator.by_setting.items():
+        if found := reaches(getattr(given, "values", None) or {}, value):
+            message = f"{'.'.join(value)} would disagree with what the rest of berth goes by; write {setting}"
+            yield Problem((*path, "values", *found), message)
 
 
 def _of_source(operator: type[Operator[Any]], given: BaseModel, path: Path) -> Iterable[Problem]:

@@ -240,7 +240,7 @@ def _merge_lists(base: list[Object], patch: list[Object], form: list[Any], *, fi
 
 
 def clashes(base: Any, patch: Any, form: Any = None, path: Path = ()) -> Iterator[tuple[Path, Path, Any]]:
-    """Yield where a patch changes or removes what a template has: path, path by names, own value."""
+    """Yield what a template has and a patch changes or removes: path, path by names, own value."""
     form = _resolved(_form() if form is None else form)
     yield from _clashes(base, patch, form, path, path)
 
@@ -271,7 +271,7 @@ def added_containers(patch: Object, ray: str) -> list[Object]:
 
 
 def added_requests(patch: Object, ray: str, resource: str) -> Decimal:
-    """Return what containers beside Ray's request of a resource, by their request or their limit."""
+    """Return what containers beside Ray's request of a resource; a limit is a request too."""
     total = Decimal(0)
     for container in added_containers(patch, ray):
         resources = container.get("resources") or {}

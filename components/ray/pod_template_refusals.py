@@ -12,7 +12,9 @@ from berth.components.core.problems import Path
 from berth.components.isolation import NETWORK_ANNOTATIONS, RESTRICTED_VOLUMES
 
 _NODE = "berths on one node are isolated from one another, and the API server would refuse the pods; take it out"
-_PROFILE = "would be `privileged` by Pod Security; `nestedContainers: cdi-per-pod` is the setting that needs it"
+_PROFILE = (
+    "has the Pod Security level `privileged`; take it out, or write `nestedContainers: cdi-per-pod`, which needs it"
+)
 _NAMES = "KubeRay names the pods and gives them their namespace; take it out"
 _RANK = "write `priority` of the berth, the only class that its pods may have"
 _ACCOUNT = "Ray's pods run without a token of the API server, except for Ray's autoscaler; take it out"
@@ -51,7 +53,7 @@ _REFUSED = {
     "container.securityContext.seLinuxOptions": _NODE,
     "container.ports.hostPort": _NODE,
 }
-_HARMLESS = (False, 0, "", {}, [])
+_HARMLESS: tuple[Any, ...] = (False, 0, "", {}, [])
 """Values that ask for nothing."""
 
 _LABELS = (
@@ -88,31 +90,42 @@ def refusal(path: Path, value: Any) -> str:
     """Return why a patch may not have a value at a path; "" for what it may have."""
     if not path or isinstance(path[-1], int):
         return ""
-    name, last = _name(path), path[-1]
+    name, last = _name(path), str(path[-1])
     if name in _REFUSED:
         return "" if value in _HARMLESS else f"is not for a patch: {_REFUSED[name]}"
-    parent = name.removesuffix(f".{last}")
-    if parent == "metadata.labels" and last.startswith(_LABELS):
+    return _of_key(name.removesuffix(f".{last}"), last) or _of_value(name, value)
+
+
+def _of_key(parent: str, key: str) -> str:
+    """Return why a mapping of a patch may not have a key."""
+    if parent == "metadata.labels" and key.startswith(_LABELS):
         return "is a label of berth's or KubeRay's own, by which pods are found; take another key"
     if parent == "metadata.annotations":
-        words = next((words for prefix, words in _ANNOTATIONS.items() if last.startswith(prefix)), "")
+        words = next((words for prefix, words in _ANNOTATIONS.items() if key.startswith(prefix)), "")
         return f"is not for a patch: {words}" if words else ""
-    if parent == "spec.volumes" and last != "name" and last not in {*RESTRICTED_VOLUMES, "$patch"}:
-        return "is mounted by the node, out of reach of NetworkPolicies; write a PersistentVolumeClaim of it, and `volumes`"
+    if parent == "spec.volumes" and key not in {"name", *RESTRICTED_VOLUMES}:
+        return (
+            "is mounted by the node, out of reach of NetworkPolicies; make a PersistentVolumeClaim of it, and write"
+            " `volumes: {data: {claim: NAME, at: /data}}` of the berth"
+        )
+    if parent in ("container.resources.limits", "container.resources.requests") and not key.startswith(_SIZES):
+        return "is a device, and devices go to Ray's container alone; write `worker.gpus`"
+    return ""
+
+
+def _of_value(name: str, value: Any) -> str:
+    """Return why a field of a patch may not have a value."""
     if name.endswith(("seccompProfile.type", "appArmorProfile.type")) and value == "Unconfined":
         return f"{value!r} {_PROFILE}"
     if name.endswith(("httpGet.host", "tcpSocket.host")) and value:
         return "Pod Security refuses a probe of another host; take it out"
-    if parent in ("container.resources.limits", "container.resources.requests") and not last.startswith(_SIZES):
-        return "is a device, and devices go to Ray's container alone; write `worker.gpus`"
     if name == "container.env.name" and value in _VARIABLES:
         return f"{value} is not for a patch: {_VARIABLES[value]}"
+    if (name, value) == ("spec.volumes.name", "code"):
+        return "'code' is taken: the code of a service is a volume of this name; take another name"
     if name == "container.name" and value in _CONTAINERS:
         return f"{value!r} is taken: {_CONTAINERS[value]}; take another name"
-    return "'code' is taken: a service's code is a volume of this name" if (name, value) == _CODE else ""
-
-
-_CODE = ("spec.volumes.name", "code")
+    return ""
 
 
 def _name(path: Path) -> str:

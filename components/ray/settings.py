@@ -86,9 +86,7 @@ class WorkerShape(DefaultedSettings):
     labels: Annotated[dict[RayLabel, RayLabelValue], Field(examples=[{"tier": "large"}])] = {}
     """Ray's labels of one worker, for `@ray.remote(label_selector={KEY: VALUE})`; its pod has them
     too."""
-    pod_template: Annotated[
-        PodTemplate, Field(examples=[{"spec": {"tolerations": [{"key": "spot", "operator": "Exists"}]}}])
-    ] = {}
+    pod_template: Annotated[PodTemplate, Field(examples=[{"spec": {"terminationGracePeriodSeconds": 120}}])] = {}
     """Patch of the workers' pod template for everything that has no setting: `metadata` and `spec`
     of a Kubernetes pod. docs/pod-templates.md says what berth keeps."""
 

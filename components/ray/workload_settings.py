@@ -4,32 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from berth.components.core.settings import DefaultedSettings
-from berth.components.core.types import Duration, Name, NonEmpty
+from berth.components.core.types import Document, Duration, Name, NonEmpty
 from berth.components.ray.settings import RayClusterSettings, RayClusterShape, RayShape, Wait
 
 JobUntil = Literal["running", "succeeded", "submitted"]
 """State of a RayJob that `pulumi up` waits for."""
 
-
-def _plain(value: Any) -> Any:
-    """Return a YAML value as JSON has it: numbers without their spelling, and no dates."""
-    if isinstance(value, dict):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    for number in (int, float):
-        if isinstance(value, number):
-            return number(value)
-    raise ValueError(f"{str(value)!r} is neither text nor number; put it in quotes")
-
-
-Document = Annotated[dict[NonEmpty, Any], AfterValidator(_plain)]
-"""Settings of Ray under Ray's own keys."""
 
 Amount = Annotated[float, Field(ge=0, le=10_000)]
 """Cores or GPUs that Ray reserves; fractions are allowed."""

@@ -68,7 +68,7 @@ RESERVED = {
 
 # Rules on an environment's settings: what GKE, Google Cloud or Kubernetes would refuse.
 _RULES = (location, cluster, network, capacity, placement, nodes, sharing, scaling, operators, workloads)
-_WITH_WARNINGS = (cluster, capacity, sharing, scaling, groups)
+_WITH_WARNINGS = (cluster, capacity, sharing, scaling, operators, groups)
 
 _SIZE = tuple(f"worker.{key}" for key in ("gpus", "nics", "cpu", "cpu_limit", "memory", "ray_gpus", "ray_resources"))
 """Settings of a worker's size."""
@@ -219,7 +219,8 @@ def contract_of(
             for workload in resolved.workloads()
         },
         resource_api=resource_api,
-        kuberay=settings.operators.kuberay,
+        # Only the environment installs the operator.
+        kuberay=settings.operators.kuberay.model_copy(update={"values": None}),
         isolation=settings.isolation_here,
         production=settings.is_production(stack),
         waived=settings.policies.waived,

@@ -50,6 +50,7 @@ _DROPPED = ("checksum", "compat", "manifest", "resourceNames", "status")
 
 _KNOWN = frozenset(
     {
+        "allowNullValues",
         "chart",
         "disableOpenapiValidation",
         "name",

@@ -1,0 +1,46 @@
+"""Helm values of a user over those that berth sets, merged by Helm's rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Path = tuple[str, ...]
+
+
+def merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a chart: mappings merge, other values replace, null removes a default.
+
+    A null stays in the result, since Helm removes the default of the chart by it
+    (https://helm.sh/docs/chart_template_guide/values_files/#deleting-a-default-key).
+    """
+    result = dict(ours)
+    for key, value in theirs.items():
+        under = result.get(key)
+        result[key] = merged(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def overridden(ours: Any, theirs: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
+    """Yield where values of a user change berth's: path, berth's value, the user's value."""
+    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+        for key in (key for key in theirs if key in ours):
+            yield from overridden(ours[key], theirs[key], (*path, key))
+    elif ours != theirs:
+        yield path, ours, theirs
+
+
+def reaches(values: Any, path: Path) -> Path | None:
+    """Return the part of a path at which values decide about it; None where they leave it alone."""
+    for depth, key in enumerate(path):
+        if not isinstance(values, Mapping):
+            return path[:depth]
+        if key not in values:
+            return None
+        values = values[key]
+    return path
+
+
+def has_null(values: Any) -> bool:
+    """Return whether values remove a default of the chart."""
+    return values is None or (isinstance(values, Mapping) and any(map(has_null, values.values())))
