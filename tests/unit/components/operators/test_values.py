@@ -1,0 +1,90 @@
+"""Helm values of the settings over berth's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from berth.components.operators import GpuOperator, GpuOperatorSettings, KubeRay, KubeRaySettings, Site
+from berth.components.operators.operator import Chart
+from berth.components.operators.settings import OPERATORS
+from berth.components.operators.values import has_null, merged, overridden, reaches
+from berth.components.sharing import offered
+from berth.stacks.load import Environment, load
+from tests.unit.loaded import environment_values
+
+GPUS = {"gpu": {"machineType": "g2-standard-8", "nodes": 1}}
+
+
+def chart_of(**settings: Any) -> Chart:
+    (chart,) = (part for part in KubeRay(KubeRaySettings(**settings)).parts("kuberay") if isinstance(part, Chart))
+    return chart
+
+
+def warnings(operators: dict[str, Any]) -> list[str]:
+    loaded = load("test", {"environment": environment_values(**GPUS) | {"operators": operators}}, None)
+    assert isinstance(loaded, Environment)
+    return [f"{warning.where}: {warning.message}" for warning in loaded.warnings if "operators" in warning.path]
+
+
+def test_values_merge_by_helms_rule() -> None:
+    ours = {"image": {"tag": "1", "repository": "r"}, "tolerations": [1], "env": {"a": "b"}}
+    theirs = {"image": {"tag": "2"}, "tolerations": [2], "env": None, "replicas": 2}
+    assert merged(ours, theirs) == {
+        "image": {"tag": "2", "repository": "r"},
+        "tolerations": [2],
+        "env": None,
+        "replicas": 2,
+    }
+    assert ours["image"] == {"tag": "1", "repository": "r"}
+    assert [path for path, _, _ in overridden(ours, theirs)] == [("image", "tag"), ("tolerations",), ("env",)]
+    assert (has_null(theirs), has_null(ours)) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [({}, None), ({"a": {}}, None), ({"a": {"b": 0}}, ("a", "b")), ({"a": None}, ("a",)), ({"b": {}}, None)],
+)
+def test_values_reach_a_path(values: dict[str, Any], found: tuple[str, ...] | None) -> None:
+    assert reaches(values, ("a", "b")) == found
+
+
+def test_values_of_the_settings_are_the_charts() -> None:
+    assert chart_of().values == chart_of().ours == {"image": {"tag": "v1.6.2"}}
+    assert chart_of(values={"replicas": 2}).values == {"image": {"tag": "v1.6.2"}, "replicas": 2}
+
+
+def test_a_value_that_berth_sets_is_named_where_it_is_changed() -> None:
+    assert warnings({"kuberay": {"values": {"image": {"tag": "v1.6.2"}, "replicas": 2, "global": {}}}}) == []
+    tag, unknown = warnings({"kuberay": {"values": {"image": {"tag": "v9"}, "replica": 2}}})
+    assert tag.startswith("environment.operators.kuberay.values.image.tag: changes what berth sets:")
+    assert '"v1.6.2" becomes "v9"' in tag
+    assert unknown.endswith("which would ignore it; did you mean 'replicas'?")
+    assert warnings({"kuberay": {"chart": "./charts/own", "values": {"own": 1}}}) == [], (
+        "berth does not know its values"
+    )
+
+
+def test_engineers_stacks_read_no_values_of_charts() -> None:
+    values = environment_values(**GPUS) | {"operators": {"kuberay": {"values": {"replicas": 2}}}}
+    loaded = load("test", {"environment": values}, None)
+    assert isinstance(loaded, Environment)
+    assert "replicas" not in loaded.contract().model_dump_json(exclude_none=True)
+
+
+def test_what_berth_sets_is_known_of_each_chart() -> None:
+    """Every value that berth sets, or has a setting for, is one that the chart reads."""
+    site = Site(offered(load_pools(), {}))
+    for operator in OPERATORS:
+        known = operator.chart_values.split()
+        assert {path[0] for path in operator.by_setting} <= set(known)
+    gpu = GpuOperator(GpuOperatorSettings(), site).values()
+    assert gpu.keys() <= set(GpuOperator.chart_values.split())
+    assert chart_of().values.keys() <= set(KubeRay.chart_values.split())
+
+
+def load_pools() -> Any:
+    loaded = load("test", {"environment": environment_values(**GPUS)}, None)
+    assert isinstance(loaded, Environment)
+    return loaded.settings.pools

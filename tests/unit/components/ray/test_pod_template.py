@@ -1,0 +1,225 @@
+"""Patches of pod templates: merge, refusals, and what is derived from the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from berth.components.isolation import level_of
+from berth.components.ray.pod_template import over
+from berth.components.ray.settings import WorkerShape
+from berth.stacks.load import Environment, SettingsError, load
+from tests.lab.bad_pods import BAD_PODS
+from tests.lab.bad_pods import over as over_by_position
+from tests.unit.components.ray.test_manifest import POOLS, manifest
+
+LOGS = {"name": "logs", "image": "example.invalid/logs", "resources": {"requests": {"cpu": 3, "memory": "2Gi"}}}
+PROXY = {"name": "proxy", "image": "example.invalid/proxy", "restartPolicy": "Always"}
+EVERYTHING = {
+    "metadata": {"labels": {"team": "ml"}, "annotations": {"example.com/scrape": "true"}},
+    "spec": {
+        "runtimeClassName": "gvisor",
+        "terminationGracePeriodSeconds": 120,
+        "tolerations": [{"key": "spot", "operator": "Exists"}],
+        "nodeSelector": {"disk": "fast"},
+        "topologySpreadConstraints": [
+            {"topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
+        ],
+        "initContainers": [PROXY],
+        "containers": [
+            LOGS | {"volumeMounts": [{"name": "logs", "mountPath": "/logs", "readOnly": True}]},
+            {
+                "name": "ray-worker",
+                "env": [{"name": "CORES", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}],
+                "volumeMounts": [{"name": "logs", "mountPath": "/ray-logs"}],
+                "lifecycle": {"preStop": {"exec": {"command": ["sync"]}}},
+            },
+        ],
+        "volumes": [{"name": "logs", "emptyDir": {"sizeLimit": "10Gi"}}],
+    },
+}
+
+
+def environment(kind: str, shape: dict[str, Any], **more: Any) -> Environment:
+    values = {"project": "berth-lab", "zone": "us-central1-b", "pools": POOLS, kind: {"x": shape}, **more}
+    loaded = load("test", {"environment": values}, None)
+    assert isinstance(loaded, Environment)
+    return loaded
+
+
+def problems(template: dict[str, Any], **more: Any) -> list[str]:
+    with pytest.raises(SettingsError) as caught:
+        environment("engineers", {"worker": {"podTemplate": template}}, **more)
+    return caught.value.lines
+
+
+def worker_of(loaded: Environment) -> dict[str, Any]:
+    spec = loaded.berths[0].manifests.main["spec"]  # type: ignore[union-attr]
+    template = spec["workerGroupSpecs"][0]["template"]
+    assert isinstance(template, dict)
+    return template
+
+
+def quota_of(loaded: Environment) -> dict[str, str]:
+    (quota,) = (found for found in loaded.berths[0].manifests.objects if found["kind"] == "ResourceQuota")  # type: ignore[union-attr]
+    return dict(quota["spec"]["hard"])
+
+
+def of_containers(*containers: Any) -> dict[str, Any]:
+    return {"spec": {"containers": list(containers)}}
+
+
+def test_a_patch_of_every_kind(golden: Callable[[str, Any], None]) -> None:
+    head = {"metadata": {"annotations": {"example.com/scrape": "true"}}, "spec": {"containers": [LOGS]}}
+    shape = {"worker": {"podTemplate": EVERYTHING}, "head": {"podTemplate": head}}
+    golden("ray/berth-with-pod-templates", manifest("engineers", shape))
+
+
+def test_an_empty_patch_changes_nothing() -> None:
+    assert manifest("engineers", {"worker": {"podTemplate": {}}}) == manifest("engineers", {})
+
+
+def test_the_quota_counts_sidecars() -> None:
+    before = quota_of(environment("engineers", {}))
+    after = quota_of(environment("engineers", {"worker": {"podTemplate": EVERYTHING}}))
+    # `logs` has 3 cores and 2 GiB of its own, `proxy` the 100m and 256Mi of the LimitRange.
+    assert (before["requests.cpu"], after["requests.cpu"]) == ("8", "11100m")
+    assert int(after["requests.memory"][:-2]) - int(before["requests.memory"][:-2]) == 2048 + 256
+    # A request of more than the LimitRange's limit is its limit too, which Kubernetes insists on.
+    assert int(after["limits.memory"][:-2]) - int(before["limits.memory"][:-2]) == 2048 + 1024
+    limits = worker_of(environment("engineers", {"worker": {"podTemplate": of_containers(LOGS)}}))["spec"]
+    assert limits["containers"][1]["resources"]["limits"] == {"cpu": "3", "memory": "2Gi"}
+
+
+def test_an_init_container_runs_beside_sidecars_that_start_before_it() -> None:
+    big = {"name": "load", "image": "i", "resources": {"limits": {"cpu": "6", "memory": "1Gi"}}}
+    beside = PROXY | {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
+    for containers, cores in (([beside, big], 7), ([big, beside], 6)):
+        hard = quota_of(environment("engineers", {"worker": {"podTemplate": {"spec": {"initContainers": containers}}}}))
+        # The head has 2 cores, and the reserve 2.
+        assert hard["requests.cpu"] == str(cores + 4)
+
+
+def test_a_sidecar_sees_no_gpus() -> None:
+    spec = worker_of(environment("engineers", {"worker": {"podTemplate": EVERYTHING}}))["spec"]
+    for container in (*spec["initContainers"], spec["containers"][1]):
+        assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in container["env"]
+    assert "NVIDIA_VISIBLE_DEVICES" not in {entry["name"] for entry in spec["containers"][0]["env"]}
+
+
+def test_sidecars_must_fit_on_the_node() -> None:
+    huge = LOGS | {"resources": {"requests": {"cpu": 300}}}
+    (line,) = problems(of_containers(huge))
+    assert line.endswith("worker.cpu: a worker asks for 4 cores and its sidecars for 300, but a4-highgpu-8g has 224")
+
+
+def test_patches_of_defaults_merge_with_a_berths_own() -> None:
+    defaults: dict[str, Any] = {
+        "metadata": {"annotations": {"a": "1", "b": "2"}},
+        "spec": {"containers": [LOGS, PROXY], "tolerations": [{"key": "x"}], "hostname": "h"},
+    }
+    own: dict[str, Any] = {
+        "metadata": {"annotations": {"b": "3", "c": "4"}},
+        "spec": {"containers": [{"name": "logs", "image": "other"}, {"name": "proxy", "$patch": "delete"}]},
+    }
+    template = worker_of(
+        environment(
+            "engineers",
+            {"worker": {"podTemplate": own | {"spec": own["spec"] | {"hostname": None}}}},
+            defaults={"worker": {"podTemplate": defaults}},
+        )
+    )
+    assert template["metadata"]["annotations"] == {"a": "1", "b": "3", "c": "4"}
+    assert [container["image"] for container in template["spec"]["containers"][1:]] == ["other"]
+    assert template["spec"]["containers"][1]["resources"]["requests"] == {"cpu": "3", "memory": "2Gi"}
+    assert {"key": "x"} in template["spec"]["tolerations"]
+    assert "hostname" not in template["spec"]
+
+
+@pytest.mark.parametrize("kind", ["engineers", "clusters"])
+def test_two_patches_over_a_template_are_one_patch(kind: str) -> None:
+    below, above = EVERYTHING, {"spec": {"initContainers": [{"name": "proxy", "$patch": "delete"}], "volumes": []}}
+    both = environment(kind, {"worker": {"podTemplate": over(WorkerShape(pod_template=below).pod_template, above)}})
+    merged = environment(kind, {"worker": {"podTemplate": above}}, defaults={"worker": {"podTemplate": below}})
+    assert worker_of(both) == worker_of(merged)
+    assert not worker_of(both)["spec"].get("initContainers")
+
+
+@pytest.mark.parametrize("what", BAD_PODS)
+def test_what_the_api_server_refuses_is_refused_in_settings_or_lowers_the_level(what: str) -> None:
+    sidecar = {"name": "c", "image": "example.invalid/image", "securityContext": {"capabilities": {"drop": ["ALL"]}}}
+    spec = over_by_position({"containers": [sidecar]}, BAD_PODS[what])
+    try:
+        loaded = environment("engineers", {"worker": {"podTemplate": {"spec": spec}}})
+    except SettingsError:
+        return
+    manifests = loaded.berths[0].manifests
+    assert manifests is not None
+    level = manifests.namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
+    assert level == level_of([manifests.main]) != "privileged"
+
+
+@pytest.mark.parametrize(
+    "what",
+    ["privileged", "folder of the node", "network of the node", "port of the node", "administrator's capability"],
+)
+def test_the_worst_is_refused(what: str) -> None:
+    sidecar = {"name": "c", "image": "example.invalid/image"}
+    assert len(problems({"spec": over_by_position({"containers": [sidecar]}, BAD_PODS[what])})) == 1
+
+
+REFUSED = {
+    "image": ({"name": "ray-worker", "image": "x"}, "containers[0].image", "write `image` of the berth"),
+    "cores": ({"name": "ray-worker", "resources": {"limits": {"cpu": 9}}}, "limits.cpu", "write `worker.cpu`"),
+    "a removed limit": (
+        {"name": "ray-worker", "resources": {"limits": None}},
+        "resources.limits",
+        "write `worker.cpu`",
+    ),
+    "no container of Ray": ({"name": "ray-worker", "$patch": "delete"}, "containers[0]", "take it out"),
+    "the head's name": ({"name": "ray-head"}, "containers[0]", "the name 'ray-worker'"),
+    "GPUs of its own": (
+        LOGS | {"resources": {"limits": {"nvidia.com/gpu": 1}}},
+        "nvidia.com/gpu",
+        "write `worker.gpus`",
+    ),
+    "all GPUs": (LOGS | {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}, "env[0].name", "worker.gpus"),
+    "no token": (
+        {"name": "ray-worker", "env": [{"name": "RAY_AUTH_MODE", "value": "x"}]},
+        "env[0].name",
+        "write `auth`",
+    ),
+    "KubeRay's name": (LOGS | {"name": "autoscaler"}, "containers[0].name", "take another name"),
+    "no volume": (LOGS | {"volumeMounts": [{"name": "lost", "mountPath": "/l"}]}, "volumeMounts[0].name", "no volume"),
+    "two of one name": (LOGS, "containers[1]", "write one of them"),
+    "unknown": (LOGS | {"imagePullPolice": "Always"}, "imagePullPolice", "did you mean 'imagePullPolicy'?"),
+    "no text": (LOGS | {"command": [1]}, "command[0]", "put it in quotes"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_parts_of_berths_are_refused_with_their_place(what: str) -> None:
+    container, place, words = REFUSED[what]
+    second = [LOGS] if what == "two of one name" else []
+    (line,) = problems(of_containers(container, *second))
+    where, message = line.split(": ", 1)
+    assert where.startswith("environment.engineers.x.worker.podTemplate.spec.containers")
+    assert (where.endswith(place), words in message) == (True, True), line
+
+
+def test_a_problem_of_defaults_is_not_reported_at_a_place_of_the_berths_own_list() -> None:
+    defaults = {"worker": {"podTemplate": of_containers(LOGS, {"name": "ray-worker", "image": "x"})}}
+    (line,) = problems(of_containers(PROXY), defaults=defaults)
+    assert line.startswith(
+        "environment.engineers.x.worker.podTemplate.spec.containers: spec.containers.ray-worker.image"
+    )
+
+
+def test_all_problems_come_at_once() -> None:
+    template = {
+        "metadata": {"labels": {"berth/engineer": "bob"}, "annotations": {"k8s.v1.cni.cncf.io/networks": "x"}},
+        "spec": {"toleration": [], "serviceAccountName": "x", "priorityClassName": "x", "schedulerName": "x"},
+    }
+    assert len(problems(template)) == 6
