@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 
 from berth.cli.berths import Berth, find
 from berth.cli.console import err, out, print_json
@@ -170,20 +170,47 @@ def _token_file(berth: Berth, folder: Path) -> Path | None:
 
 
 def _forward(berth: Berth, head: Object, program: Kubectl, addresses: Addresses, *, as_json: bool) -> None:
-    """Forward to the head, and to its successors, until an interrupt."""
+    """Forward the dashboard and the client, and print the addresses once."""
+    ports = {DASHBOARD: addresses.dashboard, CLIENT: addresses.client}
     connected_before = False
+
+    def connected(head: Object) -> None:
+        nonlocal connected_before
+        if connected_before:
+            err.print(f"connected again, to {head['metadata']['name']}", markup=False)
+        else:
+            _print_addresses(berth, addresses, as_json=as_json)
+        connected_before = True
+
+    keep_forwarding(berth, head, program, lambda _head: ports, connected)
+
+
+def keep_forwarding(
+    berth: Berth,
+    head: Object,
+    program: Kubectl,
+    ports: Callable[[Object], Mapping[int, int]],
+    connected: Callable[[Object], None],
+) -> NoReturn:
+    """Forward ports of the head, and of its successors, until an interrupt.
+
+    Args:
+        berth: the berth.
+        head: its head's pod.
+        program: kubectl on its cluster.
+        ports: returns the ports of this machine, by the ports of a head, before each connection.
+        connected: called after each connection.
+
+    Raises:
+        BerthError: the berth is suspended or gone.
+    """
     while True:
         began = time.monotonic()
-        ports = {DASHBOARD: addresses.dashboard, CLIENT: addresses.client}
-        with forwarding(program, berth.namespace, head, ports) as process:
+        with forwarding(program, berth.namespace, head, ports(head)) as process:
             if process is None:
                 err.print("trying again", markup=False)
             else:
-                if connected_before:
-                    err.print(f"connected again, to {head['metadata']['name']}", markup=False)
-                else:
-                    _print_addresses(berth, addresses, as_json=as_json)
-                connected_before = True
+                connected(head)
                 _watch(berth, head, process)
         # A connection that breaks at once is not tried again without a pause.
         time.sleep(max(0.0, _RETRY_SECONDS - (time.monotonic() - began)))

@@ -44,8 +44,14 @@ class Kubectl:
         write_private(file, kubeconfig)
         self._command = [program, "--kubeconfig", str(file)]
 
-    def execute(self, namespace: str, pod: str, container: str, command: Sequence[str]) -> str:
-        """Run a command in a container; return its output."""
+    def execute(
+        self, namespace: str, pod: str, container: str, command: Sequence[str], seconds: float = _EXEC_SECONDS
+    ) -> str:
+        """Run a command in a container; return its output.
+
+        Raises:
+            BerthError: the command failed, or did not end in time.
+        """
         where = ["exec", "--namespace", namespace, pod, "--container", container, "--"]
         try:
             done = subprocess.run(
@@ -53,11 +59,11 @@ class Kubectl:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=_EXEC_SECONDS,
+                timeout=seconds,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            raise BerthError(f"no answer from {namespace}/{pod} within {_EXEC_SECONDS} s") from None
+            raise BerthError(f"no answer from {namespace}/{pod} within {seconds} s") from None
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or [f"kubectl exec exited with {done.returncode}"]
             raise BerthError(lines[-1].removeprefix("error: "))

@@ -1,16 +1,26 @@
-"""Persistent Disks of simulated nodes: claims on GKE's StorageClass get a volume.
+"""Persistent Disks of nodes: claims on GKE's StorageClass get a volume.
+
+A disk of a simulated node is a name. A disk of the real node is a folder, since this machine has no
+disks to attach.
 
 Answers to (read):
     https://github.com/kubernetes-csi/external-provisioner/blob/v5.3.0/README.md and
     https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/controller/volume/persistentvolume/pv_controller.go
     (who provisions a claim, and who deletes a released volume)
+Answers to (read):
+    https://github.com/rancher/local-path-provisioner/blob/000a2a3dd984340f50ffbab9aeffc3a8445b6cca/provisioner.go
+    and its setup and teardown scripts (the real node: a folder that everybody may write to, for a
+    volume that is bound to its node, removed with the volume)
 Answers to (real): Kubernetes' own scheduler and controllers bind claims and volumes, protect claims
-    in use, and mark volumes as released.
+    in use, and mark volumes as released. On the real node, the kubelet mounts the folder.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from berth.lab.devices.api import Api
@@ -21,15 +31,31 @@ CLAIMS, VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
 _NODE = "volume.kubernetes.io/selected-node"
 _BY = "volume.kubernetes.io/storage-provisioner"
 _MADE_BY = "pv.kubernetes.io/provisioned-by"
+_HOSTNAME = "kubernetes.io/hostname"
+_FOR_EVERYBODY = 0o777
 
 
-def volume_for(claim: Mapping[str, Any]) -> dict[str, Any] | None:
+@dataclass(frozen=True)
+class RealNode:
+    """The node that is real now, and its disks.
+
+    Attributes:
+        name: its name; "" for none.
+        disks: folder of the disks.
+    """
+
+    name: str
+    disks: Path
+
+
+def volume_for(claim: Mapping[str, Any], real: RealNode) -> dict[str, Any] | None:
     """Return the volume to create for a claim; None while nothing waits for one."""
     metadata, spec = claim["metadata"], claim["spec"]
     notes = metadata.get("annotations") or {}
     if notes.get(_BY) != PROVISIONER or _NODE not in notes or spec.get("volumeName") or "deletionTimestamp" in metadata:
         return None
     name = f"pvc-{metadata['uid']}"
+    disk = {"csi": {"driver": PROVISIONER, "volumeHandle": f"projects/lab/zones/lab/disks/{name}", "fsType": "ext4"}}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -44,10 +70,19 @@ def volume_for(claim: Mapping[str, Any]) -> dict[str, Any] | None:
                 "name": metadata["name"],
                 "uid": metadata["uid"],
             },
-            "csi": {"driver": PROVISIONER, "volumeHandle": f"projects/lab/zones/lab/disks/{name}", "fsType": "ext4"},
+            **(_folder(real, name) if notes[_NODE] == real.name else disk),
             "persistentVolumeReclaimPolicy": "Delete",
             "storageClassName": spec.get("storageClassName"),
         },
+    }
+
+
+def _folder(real: RealNode, name: str) -> dict[str, Any]:
+    """Return the part of a volume that says where it is, on the real node."""
+    there = [{"key": _HOSTNAME, "operator": "In", "values": [real.name]}]
+    return {
+        "hostPath": {"path": str(real.disks / name), "type": "Directory"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": there}]}},
     }
 
 
@@ -58,10 +93,16 @@ def is_over(volume: Mapping[str, Any]) -> bool:
     return released and notes.get(_MADE_BY) == PROVISIONER and "deletionTimestamp" not in volume["metadata"]
 
 
-def play(api: Api, item: Mapping[str, Any]) -> None:
-    """Create the volume of a claim, or delete a volume that is over."""
+def play(api: Api, item: Mapping[str, Any], real: RealNode) -> None:
+    """Create the volume of a claim, or delete a volume that is over, with the folder behind it."""
     if item["kind"] == "PersistentVolume":
         if is_over(item):
+            if "hostPath" in item["spec"]:
+                shutil.rmtree(real.disks / item["metadata"]["name"], ignore_errors=True)
             api.delete(f"{VOLUMES}/{item['metadata']['name']}")
-    elif volume := volume_for(item):
+    elif volume := volume_for(item, real):
+        if "hostPath" in volume["spec"]:
+            folder = Path(volume["spec"]["hostPath"]["path"])
+            folder.mkdir(parents=True, exist_ok=True)
+            folder.chmod(_FOR_EVERYBODY)
         api.create(VOLUMES, volume)

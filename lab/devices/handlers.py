@@ -111,7 +111,8 @@ class Controller:
         elif body["kind"] in ("PersistentVolumeClaim", "PersistentVolume"):
             if not gone:
                 name = f"{body['kind']} {body.metadata.name}"
-                await _attempt(name, partial(asyncio.to_thread, disks.play, self._api, dict(body)), None)
+                real_one = disks.RealNode(real_node.name(self._home.kubeconfig), real_node.disks(self._home.kubeconfig))
+                await _attempt(name, partial(asyncio.to_thread, disks.play, self._api, dict(body), real_one), None)
         elif body["kind"] == "Pod":
             real = body.spec.get("nodeName") == real_node.name(self._home.kubeconfig)
             self._heads.see(uid, None if gone or real else ray_node(body))

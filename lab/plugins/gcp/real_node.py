@@ -35,6 +35,11 @@ def name(kubeconfig: Path) -> str:
         return ""
 
 
+def disks(kubeconfig: Path) -> Path:
+    """Return the folder of the real node's disks, which stay while the node is simulated."""
+    return kubeconfig.parent.absolute() / "real" / "disks"
+
+
 def adopted(manifest: dict[str, Any]) -> dict[str, Any]:
     """Return a node's object for a kubelet to adopt, with the pool's labels and taints only."""
     key, value = KUBELET_LABEL

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import stat
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from berth.lab.devices.disks import PROVISIONER, is_over, volume_for
+from berth.lab.devices.api import Api
+from berth.lab.devices.disks import PROVISIONER, RealNode, is_over, play, volume_for
 
 NOTES = {
     "volume.kubernetes.io/storage-provisioner": PROVISIONER,
     "volume.kubernetes.io/selected-node": "node",
 }
+
+REAL = RealNode("real", Path("/disks"))
 
 
 def claim(notes: dict[str, str], **spec: Any) -> dict[str, Any]:
@@ -28,10 +33,11 @@ def claim(notes: dict[str, str], **spec: Any) -> dict[str, Any]:
 
 
 def test_a_claim_gets_a_volume_once_a_pod_with_it_has_a_node() -> None:
-    volume = volume_for(claim(NOTES))
+    volume = volume_for(claim(NOTES), REAL)
     assert volume
     assert volume["spec"]["capacity"] == {"storage": "5Gi"}
     assert volume["spec"]["claimRef"]["uid"] == "1"
+    assert volume["spec"]["csi"]["driver"] == PROVISIONER
 
 
 @pytest.mark.parametrize(
@@ -43,10 +49,41 @@ def test_a_claim_gets_a_volume_once_a_pod_with_it_has_a_node() -> None:
     ],
 )
 def test_other_claims_get_none(waiting: dict[str, Any]) -> None:
-    assert volume_for(waiting) is None
+    assert volume_for(waiting, REAL) is None
 
 
 def test_a_volume_goes_with_its_claim() -> None:
-    volume: dict[str, Any] = volume_for(claim(NOTES)) or {}
+    volume: dict[str, Any] = volume_for(claim(NOTES), REAL) or {}
     assert not is_over(volume | {"status": {"phase": "Bound"}})
     assert is_over(volume | {"status": {"phase": "Released"}})
+
+
+class Calls:
+    """API that takes note of what is created and deleted."""
+
+    def __init__(self) -> None:
+        self.created: list[dict[str, Any]] = []
+        self.deleted: list[str] = []
+
+    def create(self, _path: str, item: dict[str, Any]) -> None:
+        self.created.append(item)
+
+    def delete(self, path: str) -> None:
+        self.deleted.append(path)
+
+
+def test_a_disk_of_the_real_node_is_a_folder_that_goes_with_the_volume(tmp_path: Path) -> None:
+    api, real = Calls(), RealNode("real", tmp_path / "disks")
+    play(cast("Api", api), claim(NOTES | {"volume.kubernetes.io/selected-node": "real"}), real)
+    (volume,) = api.created
+    folder = tmp_path / "disks" / "pvc-1"
+    assert volume["spec"]["hostPath"] == {"path": str(folder), "type": "Directory"}
+    (term,) = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["real"]}]
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o777, "the container's user is not root"
+    (folder / "file").write_text("data")
+    play(cast("Api", api), volume | {"status": {"phase": "Bound"}}, real)
+    assert (folder / "file").exists()
+    play(cast("Api", api), volume | {"status": {"phase": "Released"}}, real)
+    assert not folder.exists()
+    assert api.deleted == ["/api/v1/persistentvolumes/pvc-1"]
