@@ -120,7 +120,7 @@ def test_a_berth_sleeps_and_wakes_and_pulumi_does_not_mind(day: Project) -> None
     day.run("pulumi", "refresh", "-s", "day", "--yes", "--skip-preview", "--expect-no-changes")
     day.run("pulumi", "up", "-s", "day", "--yes", "--skip-preview", "--expect-no-changes")
     assert pods(day, "bob") == []
-    for verb in ("connect", "logs"):
+    for verb in ("connect", "logs", "notebook"):
         assert "berth wake bob" in berth(day, verb, "bob", code=1).stderr
     assert "bob is ready" in berth(day, "wake", "bob").stdout
     assert len(pods(day, "bob")) == 3
@@ -129,7 +129,8 @@ def test_a_berth_sleeps_and_wakes_and_pulumi_does_not_mind(day: Project) -> None
 
 
 def test_connect_and_logs_name_the_simulated_parts(day: Project) -> None:
-    assert "bob runs on simulated nodes" in berth(day, "connect", "bob", code=1).stderr
+    for verb in ("connect", "notebook"):
+        assert "bob runs on simulated nodes" in berth(day, verb, "bob", code=1).stderr
     by_hand = berth(day, "connect", "-s", "amy", "--print").stdout
     assert "kubectl port-forward --namespace berth-amy service/amy-head-svc 8265:8265 10001:10001" in by_hand
     assert "RAY_AUTH_TOKEN_PATH=token ray job submit --address http://127.0.0.1:8265" in by_hand
