@@ -75,16 +75,16 @@ class Head:
         Raises:
             BerthError: the head has no Jupyter, or Jupyter does not start.
         """
-        return Server(**self._ask(START))
+        return self._server(self._ask(START))
 
     def find(self) -> Server | None:
         """Return the running server."""
         found = self._ask(FIND)
-        return Server(**found) if found else None
+        return self._server(found) if found else None
 
     def stop(self) -> bool:
         """Stop the server with its kernels; return whether one ran."""
-        return bool(self._ask(STOP)["stopped"])
+        return bool(self._ask(STOP).get("stopped"))
 
     def on(self, pod: Object) -> Head:
         """Return the next head of the berth."""
@@ -101,12 +101,11 @@ class Head:
             SECONDS + _MARGIN_SECONDS,
         )
         try:
-            found: dict[str, Any] = json.loads(answer)
+            found = json.loads(answer)
         except ValueError:
-            raise BerthError(
-                f"{self._python} in the head of {name} is not Python: it answers {answer[:80]!r}",
-                "name a Python of the head: --python PATH",
-            ) from None
+            found = None
+        if not isinstance(found, dict):
+            raise self._nonsense(answer)
         if python := found.get("missing"):
             raise BerthError(
                 f"the head of {name} has no Jupyter for {python}, so that no notebook can start",
@@ -119,6 +118,16 @@ class Head:
                 f"berth exec {name} -- sh -c 'cat /tmp/berth-notebook-*/log' prints Jupyter's log",
             )
         return found
+
+    def _server(self, found: Mapping[str, Any]) -> Server:
+        try:
+            return Server(int(found["port"]), str(found["token"]), str(found["page"]), str(found["folder"]))
+        except (KeyError, TypeError, ValueError):
+            raise self._nonsense(", ".join(map(str, found))) from None
+
+    def _nonsense(self, answer: str) -> BerthError:
+        problem = f"{self._python} in the head of {self.berth.name} is not Python: it answers {answer[:80]!r}"
+        return BerthError(problem, "name a Python of the head: --python PATH")
 
 
 def notebook(request: Request) -> int:
