@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from berth.cli.change import Change
 from berth.cli.check import Checked, Checker, check
 from berth.cli.console import err, out, print_json, print_warnings
 from berth.cli.grid import Grid
-from berth.cli.homes import HomeDisk, forget, home_of
+from berth.cli.homes import HomeDisk, disks_of, forget, listed
 from berth.cli.stack_edit import with_entry, without_entry
 from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
@@ -113,7 +113,7 @@ def remove(stack: str, name: str, options: Options, *, forget_home: bool = False
         stack: the environment's stack.
         name: the engineer's id.
         options: options of the edit.
-        forget_home: delete the home as soon as the berth's pods are gone.
+        forget_home: delete home and shares as soon as the berth's pods are gone.
 
     Raises:
         BadInputError: there is no such berth, or the file can't be edited.
@@ -130,11 +130,11 @@ def remove(stack: str, name: str, options: Options, *, forget_home: bool = False
     if not forget_home:
         return _write(options, stack, name, change, _loss(stack, name))
     berth = find(name, stack)
-    home = home_of(berth.api, name)
-    if home is None:
+    disks = disks_of(berth.api, name)
+    if not disks:
         raise BadInputError(f"berth {name} has no home", "leave --forget-home out")
     text = (
-        f"the next `berth up -s {stack}` removes everything in namespace {namespace_of(name)}, also the home ({home}),"
+        f"the next `berth up -s {stack}` removes everything in namespace {namespace_of(name)}, also {listed(disks)},"
         f" which nothing undoes: {_standing(berth, len(berth.pods()))}; the empty namespace stays, until berth home"
         f" remove {name} -s {stack}"
     )
@@ -304,20 +304,21 @@ def _loss(stack: str, name: str) -> str:
     text = f"the next `berth up -s {stack}` removes namespace {namespace_of(name)} with everything in it"
     try:
         berth = find(name, stack)
-        return f"{text}{_home(stack, home_of(berth.api, name))}: {_standing(berth, len(berth.pods()))}"
+        return f"{text}{_disks(stack, disks_of(berth.api, name))}: {_standing(berth, len(berth.pods()))}"
     except BadInputError:
         return f"{text}; it is not up"
     except BerthError as error:
         return f"{text}; whether it is up could not be asked: {error}"
 
 
-def _home(stack: str, home: HomeDisk | None) -> str:
-    """Return what the next update does with a home."""
-    if home is None:
+def _disks(stack: str, disks: Sequence[HomeDisk]) -> str:
+    """Return what the next update does with home and shares."""
+    if not disks:
         return ""
-    if home.retained:
-        return f", but the home, which stays ({home}); to delete that later: berth home remove {home.name} -s {stack}"
-    return f", also the home ({home})"
+    if not disks[0].retained:
+        return f", also {listed(disks)}"
+    stay = "stays" if len(disks) == 1 else "stay"
+    return f", but {listed(disks)} {stay}; to delete that later: berth home remove {disks[0].name} -s {stack}"
 
 
 def _standing(berth: Berth, pods: int) -> str:

@@ -19,6 +19,8 @@ from berth.cli.berths import which
 from berth.cli.console import err, out, print_json
 from berth.cli.environment import NotUpError, brought_up
 from berth.cli.grid import Grid
+from berth.cli.secret_manager import grant, unread
+from berth.components.berth import BerthInputs
 from berth.components.cluster.api import (
     MERGE_PATCH,
     RAY_CLUSTERS,
@@ -34,6 +36,7 @@ from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.isolation import pull_secrets, secret_variables
+from berth.components.ray.secret_manager import synced
 from berth.stacks.load import Environment, load_stack
 
 MISSING = 3
@@ -54,22 +57,25 @@ class Place:
         secret: the Secret.
         key: its key.
         login: whether the value is a login to image registries.
+        secret_manager: secret of Secret Manager from which GKE writes the value; "" for none.
     """
 
     variable: str
     secret: str
     key: str
     login: bool = False
+    secret_manager: str = ""
 
 
 @dataclass(frozen=True)
 class _Berth:
-    """A berth with the places of its secret values, by variable."""
+    """A berth with the places of its secret values, by variable, and its cluster's project."""
 
     name: str
     stack: str
     api: ClusterApi
     places: Mapping[str, Place]
+    project: str | None = None
 
     @property
     def collection(self) -> str:
@@ -84,12 +90,19 @@ class _Berth:
         return place.key in ((self.secret(place) or {}).get("data") or {})
 
     def place(self, variable: str) -> Place:
-        """Return the place of a variable's value.
+        """Return the place of a variable's value, which `berth secret` may write.
 
         Raises:
-            BadInputError: no setting names the variable.
+            BadInputError: no setting names the variable, or its value is in Secret Manager.
         """
         if found := self.places.get(variable):
+            if found.secret_manager:
+                _, project, _, secret, *_ = found.secret_manager.split("/")
+                raise BadInputError(
+                    f"{variable} of {self.name} comes from Secret Manager ({found.secret_manager}); GKE would overwrite"
+                    " a value that is set here",
+                    f"add a version there: gcloud secrets versions add {secret} --project={project} --data-file=-",
+                )
             return found
         raise BadInputError(
             f"no setting of {self.name} names the secret variable {variable!r}{did_you_mean(variable, self.places)}",
@@ -135,10 +148,16 @@ def show(name: str, stack: str | None, *, as_json: bool) -> int:
     table = Grid("variable", "Secret", "key", "value")
     for row in rows:
         shown = "present" if row["present"] else "missing"
+        shown += f", from {row['secret_manager']}" if row["secret_manager"] else ""
         table.add_row(str(row["variable"]), str(row["secret"]), str(row["key"]), shown)
     out.print(table if rows else f"{name} has no secret variables")
     for variable in missing:
-        err.print(f"to set it: berth secret set {name} {variable}", markup=False)
+        place, namespace = berth.places[variable], namespace_of(name)
+        if place.secret_manager:
+            err.print(f"{variable}: {unread(berth.api, namespace, place.secret, place.secret_manager)}", markup=False)
+            err.print(f"to let GKE read it: {grant(place.secret_manager, berth.project, namespace)}", markup=False)
+        else:
+            err.print(f"to set it: berth secret set {name} {variable}", markup=False)
     return MISSING if missing else 0
 
 
@@ -160,10 +179,23 @@ def remove(name: str, variable: str, stack: str | None, *, as_json: bool) -> int
     return _report(berth, place, text, present=False, as_json=as_json)
 
 
-def places_of(manifest: Object) -> dict[str, Place]:
-    """Return the places of the secret values that a RayCluster, RayJob or RayService names."""
-    found = {name: Place(name, at["name"], at["key"]) for name, at in secret_variables([manifest]).items()}
+def places_of(manifest: Object, sources: Mapping[str, str] | None = None) -> dict[str, Place]:
+    """Return the places of the secret values that a RayCluster, RayJob or RayService names.
+
+    Args:
+        manifest: the object.
+        sources: secrets of Secret Manager, by the names of the Secrets with their values.
+    """
+    found = {
+        name: Place(name, at["name"], at["key"], secret_manager=(sources or {}).get(at["name"], ""))
+        for name, at in secret_variables([manifest]).items()
+    }
     return found | {name: Place(name, name, DOCKER_KEY, login=True) for name in pull_secrets([manifest])}
+
+
+def places_of_berth(berth: BerthInputs) -> dict[str, Place]:
+    """Return the places of the secret values that a berth's settings name."""
+    return places_of(berth.manifests.main, synced(berth.settings.secrets, berth.project)) if berth.manifests else {}
 
 
 def _find(name: str, stack: str | None) -> _Berth:
@@ -176,10 +208,14 @@ def _find(name: str, stack: str | None) -> _Berth:
     api = ClusterApi(environment.kubeconfig)
     loaded = load_stack(named.stack)
     berths = loaded.berths if isinstance(loaded, Environment) else [loaded.on(environment.contract).berth]
-    manifests = [berth.manifests.main for berth in berths if berth.settings.name == name and berth.manifests]
-    manifests = manifests or api.list(within(namespace_of(name), RAY_CLUSTERS))[0]
-    places = {variable: place for manifest in manifests for variable, place in places_of(manifest).items()}
-    return _Berth(name, named.stack, api, places)
+    found = [berth for berth in berths if berth.settings.name == name]
+    by_manifest = (
+        [places_of_berth(berth) for berth in found]
+        if found
+        else [places_of(manifest) for manifest in api.list(within(namespace_of(name), RAY_CLUSTERS))[0]]
+    )
+    places = {variable: place for some in by_manifest for variable, place in some.items()}
+    return _Berth(name, named.stack, api, places, found[0].project if found else None)
 
 
 def _read(place: Place) -> str:

@@ -10,6 +10,7 @@ import pulumi
 
 from berth.components.berth import Berth
 from berth.components.cluster.objects import KubernetesObject
+from berth.components.gke import storage_classes
 from berth.components.isolation import pod_policy, priority_classes, ray_policy
 from berth.components.lifecycle import KEEPER_USER, Keeper, KeeperInputs, KeeperSettings
 from berth.components.operators import Site
@@ -49,7 +50,8 @@ async def environment(loaded: Environment, *, wait: bool = True, unchanged: Coll
     on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(platform.ready))
     site = Site(resolved.pools, platform.kubeconfig, occupants, resource_api, manifests)
     operators = install(settings.operators, site, on_nodes)
-    *first, last = [*priority_classes(), *pod_policy(), *ray_policy([KEEPER_USER])]
+    classes = storage_classes(settings, settings.cluster.name or stack)
+    *first, last = [*priority_classes(), *classes, *pod_policy(), *ray_policy([KEEPER_USER])]
     of_cluster = pulumi.ResourceOptions(provider=kubernetes, depends_on=list(platform.ready))
     before = [KubernetesObject(manifest["metadata"]["name"], manifest, of_cluster) for manifest in first]
     # The last object comes after everything that berths need, so that the state of each berth names

@@ -137,6 +137,8 @@ class EngineerStack:
                     kuberay=contract.kuberay,
                     part=self.settings.part,
                     contract=contract.model_dump_json(by_alias=True, exclude_none=True),
+                    project=contract.project,
+                    own_classes=contract.login is None,
                 )
             )
             for workload in resolved.workloads()
@@ -283,6 +285,8 @@ def _environment(
                 isolation=settings.isolation_here,
                 kuberay=settings.operators.kuberay,
                 jobs=[job for job in resolved.jobs if job.cluster == workload.settings and not job.own_cluster],
+                project=settings.project,
+                own_classes=settings.cluster.existing is None,
             )
         )
         for workload in resolved.workloads()

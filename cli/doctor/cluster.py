@@ -11,16 +11,21 @@ from berth.cli.doctor.gpu_nodes import check_nodes
 from berth.cli.doctor.isolation import check_isolation
 from berth.cli.doctor.registered import WouldFailError, types_of
 from berth.cli.doctor.roads import check_road, load_engineer, may
-from berth.cli.doctor.secrets import check_secrets
-from berth.cli.environment import brought_up
+from berth.cli.doctor.secrets import check_secrets, check_secrets_of_all
+from berth.cli.doctor.volumes import BUCKETS, SECRET_MANAGER, SHARES, check_claims, check_features
+from berth.cli.environment import NotUpError, brought_up
+from berth.cli.secret_values import places_of_berth
+from berth.components.berth import BerthInputs
 from berth.components.cluster.api import NODES, ClusterApi, ClusterError
 from berth.components.cluster.pods import is_ready
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.words import counted
 from berth.components.gke import ExistingCluster, too_old
 from berth.components.hardware.names import POOL_LABEL
-from berth.components.ray.volumes import BUCKET_DRIVER
+from berth.components.ray.variables import from_secret_manager
+from berth.components.ray.volumes import mounts_shares
 from berth.stacks import document, stack_file
+from berth.stacks.load import Environment
 from berth.stacks.settings.environment import EnvironmentSettings
 
 CLUSTER, ENVIRONMENT = Topic("cluster"), Topic("environment")
@@ -77,8 +82,11 @@ def _resource(kind: str) -> str:
     return f"{name}es" if name.endswith("s") else f"{name}s"
 
 
-def check_existing(stack: str, settings: EnvironmentSettings, existing: ExistingCluster) -> list[Finding]:
-    """Check an existing cluster: kubeconfig, API server, rights of an update, declared pools."""
+def check_existing(loaded: Environment, existing: ExistingCluster) -> list[Finding]:
+    """Check an existing cluster: kubeconfig, API server, rights of an update, pools, berths."""
+    stack, settings, berths = loaded.stack, loaded.settings, loaded.berths
+    uses = {BUCKETS: settings.gcs_fuse, SHARES: settings.filestore, SECRET_MANAGER: settings.secret_sync}
+    features = [feature for feature, used in uses.items() if used]
     try:
         path = stack_file.path_of(existing.kubeconfig)
         text = _in_context(path.read_text(encoding="utf-8"), existing.context)
@@ -103,18 +111,34 @@ def check_existing(stack: str, settings: EnvironmentSettings, existing: Existing
             *_pools(nodes, {name: pool.nodes_at_least for name, pool in settings.pools.items()}),
             *check_nodes(nodes, settings),
             *check_isolation(api, nodes, settings.isolation_here, settings.pools),
-            *(_buckets(api) if settings.gcs_fuse else []),
+            *check_features(api, features),
+            *check_berths(berths, api),
         ]
     except ClusterError as error:
         return [CLUSTER.missing(str(error), f"KUBECONFIG={existing.kubeconfig} kubectl get --raw=/readyz")]
 
 
-def _buckets(api: ClusterApi) -> list[Finding]:
-    """Check that pods can mount the buckets of the settings."""
-    if api.get(f"/apis/storage.k8s.io/v1/csidrivers/{BUCKET_DRIVER}"):
-        return [CLUSTER.fine("GKE's Cloud Storage FUSE driver is on")]
-    remedy = "gcloud container clusters update CLUSTER --update-addons=GcsFuseCsiDriver=ENABLED"
-    return [CLUSTER.missing(f"{BUCKET_DRIVER} is not there: pods with buckets cannot start", remedy)]
+def check_berths(berths: Iterable[BerthInputs], api: ClusterApi) -> list[Finding]:
+    """Check what the pods of an environment's own berths need: secret values, and claims.
+
+    Raises:
+        UnreachableError: the cluster does not answer.
+    """
+    berths = list(berths)
+    return [*check_secrets_of_all(berths, api), *(finding for berth in berths for finding in check_claims(berth, api))]
+
+
+def check_own(stack: str, berths: Iterable[BerthInputs]) -> list[Finding]:
+    """Check the berths of an environment on a cluster of berth's own, if the environment is up."""
+    berths = list(berths)
+    if not any(berth.settings.volumes or places_of_berth(berth) for berth in berths):
+        return []
+    try:
+        return check_berths(berths, ClusterApi(brought_up(stack).kubeconfig))
+    except NotUpError:
+        return []
+    except BerthError as error:
+        return [ENVIRONMENT.unchecked(f"secrets and volumes of the berths could not be checked: {error}")]
 
 
 def _in_context(text: str, context: str | None) -> str:
@@ -222,10 +246,17 @@ def check_environment(stack: str) -> list[Finding]:
     try:
         api = ClusterApi(up.kubeconfig)
         road = check_road(stack, settings, api)
-        secrets = check_secrets(loaded.on(up.contract).berth, api)
+        berth = loaded.on(up.contract).berth
+        inside = [*check_secrets(berth, api), *check_claims(berth, api)]
         if settings.part == "cluster":
-            return [there, *road, *secrets]
+            return [there, *road, *inside]
+        uses = {
+            SHARES: mounts_shares(berth.settings.volumes),
+            SECRET_MANAGER: from_secret_manager(berth.settings.secrets),
+        }
+        features = check_features(api, [feature for feature, used in uses.items() if used])
         nodes, _ = api.list(NODES)
-        return [there, *road, _rights(api, stack, up.outputs, remedy), *_pools(nodes, least), *secrets]
+        rights = _rights(api, stack, up.outputs, remedy)
+        return [there, *road, rights, *_pools(nodes, least), *features, *inside]
     except ClusterError as error:
         return [there, CLUSTER.missing(str(error), f"berth status -s {up.stack}")]

@@ -82,10 +82,10 @@ def examine(stack: str) -> Examination:
         settings = checked.loaded.settings
         existing = settings.cluster.existing
         if existing:
-            there = pool.submit(cluster.check_existing, stack, settings, existing)
+            there = pool.submit(cluster.check_existing, checked.loaded, existing)
             on_machine = _machine(pool, stack, auth_plugin=False)
             return Examination(stack, "environment", [*findings, *on_machine(), *there.result()])
-        return _environment(pool, stack, settings, findings)
+        return _environment(pool, checked.loaded, findings)
 
 
 def _engineer(pool: ThreadPoolExecutor, stack: str) -> list[Finding]:
@@ -101,9 +101,9 @@ def _machine(pool: ThreadPoolExecutor, stack: str, *, auth_plugin: bool) -> Call
     return lambda: [*programs.result(), *state.result().findings]
 
 
-def _environment(
-    pool: ThreadPoolExecutor, stack: str, settings: EnvironmentSettings, findings: list[Finding]
-) -> Examination:
+def _environment(pool: ThreadPoolExecutor, loaded: Environment, findings: list[Finding]) -> Examination:
+    stack, settings = loaded.stack, loaded.settings
+    berths = pool.submit(cluster.check_own, stack, loaded.berths)
     programs, state = pool.submit(tools.check, auth_plugin=True), pool.submit(backend.check, stack)
     google, about = _connected(settings)
     checks = _checks(pool, stack, settings, state.result())
@@ -112,7 +112,7 @@ def _environment(
     else:
         begun = [(topic, pool.submit(check, google)) for topic, check in checks]
         rest = [finding for topic, future in begun for finding in _outcome(topic, future)]
-    everything = [*findings, *programs.result(), *state.result().findings, *about, *rest]
+    everything = [*findings, *programs.result(), *state.result().findings, *about, *rest, *berths.result()]
     return Examination(stack, "environment", _unique(everything), google.simulated if google else "")
 
 
@@ -148,7 +148,7 @@ def _checks(
     """Return the questions to Google, by topic."""
     name = settings.cluster.name or stack
     key = bool(backend.marks_of(stack_path(stack)).get("secretsprovider"))
-    needed = project.apis(bucket=bool(state.bucket), key=key)
+    needed = project.apis(settings, bucket=bool(state.bucket), key=key)
     lock, listed = Lock(), list[Future[list[Running]]]()
 
     def machines(google: Google) -> list[Running] | None:

@@ -39,10 +39,11 @@ def no_project(project: str, error: GoogleError) -> Finding:
     return PROJECT.missing(error.problem, error.remedy)
 
 
-def apis(*, bucket: bool, key: bool) -> list[str]:
+def apis(settings: EnvironmentSettings, *, bucket: bool, key: bool) -> list[str]:
     """Return the APIs that have to be enabled.
 
     Args:
+        settings: settings of the environment.
         bucket: the state is in a bucket.
         key: a Cloud KMS key encrypts the stack's secrets.
     """
@@ -53,6 +54,8 @@ def apis(*, bucket: bool, key: bool) -> list[str]:
         "iam",
         *(["storage"] if bucket else []),
         *(["cloudkms"] if key else []),
+        *(["file"] if settings.filestore else []),
+        *(["secretmanager"] if settings.secret_sync else []),
     ]
     return [f"{name}.googleapis.com" for name in names]
 

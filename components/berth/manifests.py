@@ -31,8 +31,11 @@ from berth.components.ray import (
     Workload,
     dashboard_service,
     home_claim,
+    keeps,
     ray_cluster,
     ray_job,
+    secret_objects,
+    share_claims,
     shared_with_kuberay,
 )
 from berth.components.sharing import Pools
@@ -75,6 +78,8 @@ class BerthInputs:
         jobs: RayJobs that run on the RayCluster.
         part: half of the berth that the stack creates; None for both.
         contract: the environment's contract as JSON, for the owner of the other half.
+        project: Google Cloud project of the environment; None on an existing cluster.
+        own_classes: whether the environment has StorageClasses for the network of its cluster.
         manifests: manifests of these inputs, if they are built already.
     """
 
@@ -88,6 +93,8 @@ class BerthInputs:
     jobs: Sequence[RayJobSettings] = ()
     part: Literal["isolation", "cluster"] | None = None
     contract: str = ""
+    project: str | None = None
+    own_classes: bool = False
     manifests: BerthManifests | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -118,7 +125,9 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
     jobs = {job.name: ray_job(job, cluster, inputs.labels("job", job.name)) for job in inputs.jobs}
     dashboard = dashboard_service(settings, namespace, labels)
     home = home_claim(settings.home, namespace, labels)
-    keeps = {KEEPS_HOME: "true"} if settings.home and settings.home.retain else {}
+    shares = share_claims(settings.volumes, namespace, labels, own_classes=inputs.own_classes)
+    claims = [*([home] if home else []), *shares]
+    kept = {KEEPS_HOME: "true"} if keeps(settings.home, settings.volumes) else {}
     isolation = isolate(
         IsolationInputs(
             inputs.isolation,
@@ -129,7 +138,7 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
             inputs.workload.clients,
             keeper_peers(settings.lifecycle),
         ),
-        [main, *jobs.values(), *([dashboard] if dashboard else []), *([home] if home else [])],
+        [main, *jobs.values(), *([dashboard] if dashboard else []), *claims],
     )
     keeper = keeper_access(cluster, settings.lifecycle)
     programs = config_map(settings.nested_containers, namespace, labels)
@@ -138,13 +147,14 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
         namespace=namespace_manifest(
             namespace,
             labels | isolation.namespace_labels,
-            isolation.namespace_annotations | _settled(inputs, main) | keeps,
+            isolation.namespace_annotations | _settled(inputs, main) | kept,
         ),
         objects=[
             *isolation.objects,
             *keeper,
             *([programs] if programs else []),
-            *([home] if home else []),
+            *claims,
+            *secret_objects(settings.secrets, inputs.project, namespace, labels),
             *_for_owner(inputs),
         ],
         main=inputs.workload.applied(harden(main, inputs.isolation.pod_security, settings.priority)),

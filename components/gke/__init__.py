@@ -19,6 +19,7 @@ from berth.components.gke.node_pool_arguments import NodePlace
 from berth.components.gke.placement import on_pools, tolerations
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.settings import GkeSettings
+from berth.components.gke.shares import SHARE_CLASSES, SHARE_DRIVER, own_class, storage_classes
 from berth.components.gke.versions import needed, parse, too_old
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = [
     "GKE_LOGIN",
     "NODE_ROLES",
+    "SHARE_CLASSES",
+    "SHARE_DRIVER",
     "Cluster",
     "ClusterInputs",
     "ClusterSettings",
@@ -50,7 +53,9 @@ __all__ = [
     "needed",
     "node_account",
     "on_pools",
+    "own_class",
     "parse",
+    "storage_classes",
     "tolerations",
     "too_old",
 ]

@@ -67,6 +67,7 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
             else None
         ),
         "addons_config": _addons(settings),
+        "secret_sync_config": _secret_sync(settings),
         "enable_shielded_nodes": True,
         "logging_config": {"enable_components": [_LOGS.get(component, component) for component in cluster.logging]},
         "monitoring_config": {
@@ -111,13 +112,22 @@ def _authorized_networks(cluster: ClusterSettings) -> dict[str, Any] | None:
 
 
 def _addons(settings: GkeSettings) -> dict[str, Any] | None:
-    """Return the state of GKE's Ray operator and of its Cloud Storage FUSE driver."""
+    """Return the state of GKE's Ray operator and of its drivers for buckets and shares."""
     addons: dict[str, Any] = {}
     if settings.ray_addon is not None:
         addons["ray_operator_configs"] = [_ray_operator(settings)]
     if settings.gcs_fuse is not None:
         addons["gcs_fuse_csi_driver_config"] = {"enabled": settings.gcs_fuse}
+    if settings.filestore is not None:
+        addons["gcp_filestore_csi_driver_config"] = {"enabled": settings.filestore}
     return addons or None
+
+
+def _secret_sync(settings: GkeSettings) -> dict[str, Any] | None:
+    """Return the state of GKE's synchronization with Secret Manager, which follows new versions."""
+    if settings.secret_sync is None:
+        return None
+    return {"enabled": settings.secret_sync} | ({"rotation_config": {"enabled": True}} if settings.secret_sync else {})
 
 
 def _ray_operator(settings: GkeSettings) -> dict[str, Any]:

@@ -75,6 +75,14 @@ class ClusterSettings(Settings):
     gcs_fuse: Annotated[bool | None, Field(examples=[True])] = None
     """GKE's Cloud Storage FUSE driver, for `volumes` with buckets. Default: on if something in the
     settings mounts a bucket. Write true for engineers' own stacks."""
+    filestore: Annotated[bool | None, Field(examples=[True])] = None
+    """GKE's Filestore driver, and StorageClasses of shares in the cluster's network, for `volumes`
+    with `filestore`. Default: on if something in the settings mounts a share. Write true for
+    engineers' own stacks."""
+    secret_sync: Annotated[bool | None, Field(examples=[True])] = None
+    """GKE's synchronization of Kubernetes Secrets with Secret Manager, for `secrets` with
+    `secretManager`. Default: on if something in the settings has such a secret. Write true for
+    engineers' own stacks."""
     node_service_account: Annotated[
         NodeAccount | None, Field(examples=["own", "nodes@your-project.iam.gserviceaccount.com"])
     ] = None

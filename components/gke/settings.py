@@ -57,6 +57,16 @@ class GkeSettings(Settings):
         """Whether GKE's Cloud Storage FUSE driver is on; None leaves it as it is."""
         return self.cluster.gcs_fuse
 
+    @property
+    def filestore(self) -> bool | None:
+        """Whether GKE's Filestore driver is on; None leaves it as it is."""
+        return self.cluster.filestore
+
+    @property
+    def secret_sync(self) -> bool | None:
+        """Whether GKE synchronizes Secrets with Secret Manager; None leaves it as it is."""
+        return self.cluster.secret_sync
+
     def zones_of(self, pool: PoolSettings) -> tuple[str, ...]:
         """Zones of a pool's nodes, without duplicates."""
         return tuple(dict.fromkeys(pool.zones or self.zones or ([self.zone] if self.zone else [])))

@@ -94,6 +94,10 @@ _GPU_DRA = Source(
     "DRA Driver for NVIDIA GPUs, Prerequisites", "https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu"
 )
 _RAY = Source("Enable the Ray Operator on GKE", f"{_DOCS}/add-on/ray-on-gke/how-to/enable-ray-on-gke")
+_SECRETS = Source(
+    "Synchronize secrets to Kubernetes Secrets, Before you begin",
+    "https://docs.cloud.google.com/secret-manager/docs/sync-k8-secrets",
+)
 _DCGM = Source("Collect and view DCGM metrics", f"{_DOCS}/how-to/dcgm-metrics")
 
 FLEX_START = Feature("flex-start", parse("1.32.2-gke.1652000"), _FLEX_START)
@@ -104,6 +108,7 @@ DRA = Feature(
 GPU_DRA = Feature("NVIDIA's DRA driver for GPUs", parse("1.34.2"), _GPU_DRA)
 DCGM = Feature("managed DCGM", parse("1.30.1-gke.1204000"), _DCGM)
 RAY_ADDON = Feature("the Ray operator add-on", parse("1.30.0-gke.1747000"), _RAY)
+SECRET_SYNC = Feature("synchronization with Secret Manager", parse("1.34"), _SECRETS)
 
 _BY_POOL: dict[Feature, Callable[[PoolSettings], bool]] = {
     FLEX_START: lambda pool: pool.capacity.kind == "flex-start",
@@ -129,6 +134,8 @@ def _needs(settings: GkeSettings) -> Iterator[Need]:
         yield Need(DCGM, "cluster.managedDcgm")
     if settings.ray_addon:
         yield Need(RAY_ADDON, "operators.kuberay.source: addon")
+    if settings.secret_sync:
+        yield Need(SECRET_SYNC, "secrets with secretManager")
 
 
 def _of_machine(pool: PoolSettings) -> Iterator[Feature]:

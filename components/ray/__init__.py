@@ -7,7 +7,9 @@ networks of the pods. `readiness` and `suspension` talk to a live cluster and ar
 from berth.components.ray.complete import complete
 from berth.components.ray.condition import condition_of, gpus_of
 from berth.components.ray.manifest import dashboard_service, ray_cluster
+from berth.components.ray.secret_manager import secret_objects
 from berth.components.ray.settings import RayClusterSettings, RayShape
+from berth.components.ray.shares import keeps, share_claims
 from berth.components.ray.storage import home_claim
 from berth.components.ray.submitter import SUBMITTER, submitter_pod
 from berth.components.ray.workload import (
@@ -38,10 +40,13 @@ __all__ = [
     "home_claim",
     "job_condition",
     "job_workload",
+    "keeps",
     "ray_cluster",
     "ray_job",
+    "secret_objects",
     "service_condition",
     "service_workload",
+    "share_claims",
     "shared_with_kuberay",
     "submitter_pod",
 ]

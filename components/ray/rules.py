@@ -11,6 +11,7 @@ from berth.components.nested import nested_problems, nested_warning
 from berth.components.ray.fit import fit_problems, memory_warning, ray_gpus_warning, version_problems, waiting_warning
 from berth.components.ray.image import image_warning
 from berth.components.ray.settings import RayClusterSettings
+from berth.components.ray.shares import share_problems
 from berth.components.ray.storage import home_problems
 from berth.components.ray.volumes import volume_problems
 from berth.components.sharing import Pool, Pools
@@ -34,6 +35,7 @@ def cluster_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> I
     yield from dict.fromkeys(chain(*of_nccl))
     yield from version_problems(cluster, pools, path)
     yield from home_problems(cluster.home, pools[cluster.head.pool], path)
+    yield from share_problems(cluster.home, cluster.volumes, path)
     ssds = {name: _shared_ssds(pools[name]) for name in cluster.pools}
     fewest = min(ssds, key=lambda name: ssds[name])
     yield from volume_problems(cluster.volumes, ssds[fewest], fewest, path)

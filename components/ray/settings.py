@@ -174,14 +174,19 @@ class RayClusterShape(DefaultedSettings):
     """Environment variables of head and workers with secret values, by name. `berth secret set`
     reads a value and writes it into a Secret of the berth's namespace; settings, state and plans
     have the Secret's name only. `{secret: NAME, key: KEY}` names the Secret and its key. Default
-    for HF_TOKEN: Secret `hf-token`, key `value`."""
+    for HF_TOKEN: Secret `hf-token`, key `value`. `{secretManager: NAME}`: GKE writes the value of
+    a secret of Secret Manager there, of the environment's project or of the one in
+    `projects/PROJECT/secrets/NAME`, and its latest version unless `/versions/NUMBER` follows."""
     volumes: Annotated[
         Volumes, Field(examples=[{"data": {"bucket": "my-bucket", "at": "/data", "readOnly": True}}])
     ] = {}
     """Volumes by name. `{bucket: NAME, at: /data}`: a bucket of Cloud Storage, by GKE's Cloud
-    Storage FUSE driver. `{claim: NAME, at: /team}`: a PersistentVolumeClaim of the berth's
-    namespace that exists and that several nodes may mount. `{scratch: 500Gi, at: /scratch}`: a
-    folder on the workers' local SSDs, which goes with the pod. `readOnly: true` refuses writes."""
+    Storage FUSE driver. `{filestore: 1Ti, at: /shared}`: a share of Filestore that is created for
+    the berth, by StorageClass standard-rwx or the `storageClass` of the volume; it stays when the
+    berth is removed, unless `retain: false`. `{claim: NAME, at: /team}`: a PersistentVolumeClaim of
+    the berth's namespace that exists and that several nodes may mount.
+    `{scratch: 500Gi, at: /scratch}`: a folder on the workers' local SSDs, which goes with the pod.
+    `readOnly: true` refuses writes."""
     nccl: Annotated[NcclShape, Field(examples=[{"env": {"NCCL_DEBUG": "INFO"}}])] = NcclShape()
     """NCCL's settings in workers with GPUs."""
     nested_containers: NestedContainers = "none"

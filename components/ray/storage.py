@@ -11,6 +11,7 @@ from berth.components.core.manifest import Manifest, unawaited
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Memory, parse_quantity
+from berth.components.gke import SHARE_CLASSES
 from berth.components.isolation import RAY_USER
 from berth.components.ray.variables import ObjectName
 from berth.components.sharing import Pool
@@ -47,11 +48,6 @@ HomeSetting = Annotated[Home, BeforeValidator(_from_size, json_schema_input_type
 """Home of a berth: its size, or `{size, storageClass, retain}`."""
 
 
-_FILE_SHARES = {"standard-rwx": "100Gi", "premium-rwx": "2560Gi", "zonal-rwx": "1Ti", "enterprise-rwx": "1Ti"}
-"""Least size of GKE's StorageClasses of Filestore, by the tiers of their shares
-(https://docs.cloud.google.com/filestore/docs/service-tiers)."""
-
-
 def home_problems(home: Home | None, head: Pool, path: Path) -> Iterable[Problem]:
     """Yield what no StorageClass, and no node of the head's pool, can have.
 
@@ -62,9 +58,11 @@ def home_problems(home: Home | None, head: Pool, path: Path) -> Iterable[Problem
     """
     if home is None:
         return
-    least = _FILE_SHARES.get(home.storage_class or "")
-    if least and parse_quantity(home.size) < parse_quantity(least):
-        message = f"{home.size} is less than {least}, the smallest share of {home.storage_class}; take a class of disks"
+    share = SHARE_CLASSES.get(home.storage_class or "")
+    if share and parse_quantity(home.size) < parse_quantity(share.least):
+        message = (
+            f"{home.size} is less than {share.least}, the smallest share of {home.storage_class}; take a class of disks"
+        )
         yield Problem((*path, "home", "size"), message)
     boot_disks = head.settings.machine.series.boot_disks
     if not home.storage_class and not any(disk.startswith("pd-") for disk in boot_disks):

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from berth.components.core.settings import DefaultedSettings, Settings
 from berth.components.core.types import VariableName
 
 _OBJECT = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 _KEY = re.compile(r"[-._A-Za-z0-9]{1,253}")
+# https://docs.cloud.google.com/secret-manager/docs/creating-and-accessing-secrets
+_IN_SECRET_MANAGER = re.compile(
+    r"(projects/[a-z][-a-z0-9.:]{4,}[a-z0-9]/secrets/)?[-_A-Za-z0-9]{1,255}(/versions/(latest|[1-9][0-9]*))?"
+)
 # Fields that Kubernetes gives to variables
 # (https://kubernetes.io/docs/concepts/workloads/pods/downward-api/).
 _FIELD = re.compile(
@@ -37,6 +41,15 @@ def _check_field(path: str) -> str:
     if not _FIELD.fullmatch(path):
         raise ValueError(f"{path!r} is not a field that Kubernetes gives to variables; write for example metadata.name")
     return path
+
+
+def _check_secret_manager(name: str) -> str:
+    if not _IN_SECRET_MANAGER.fullmatch(name):
+        raise ValueError(
+            f"{name!r} is not a secret of Secret Manager; write its name, hf-token, or with its project:"
+            " projects/your-project/secrets/hf-token"
+        )
+    return name
 
 
 ObjectName = Annotated[str, AfterValidator(_check_object)]
@@ -105,13 +118,28 @@ Value = Annotated[
 Variables = dict[VariableName, Value]
 
 
+VALUE = "value"
+"""Key of a Secret with one value."""
+
+
 class SecretKey(DefaultedSettings):
-    """Place of a secret value: a key of a Secret in the berth's namespace."""
+    """Place of a secret value: a key of a Secret in the berth's namespace, or in Secret Manager."""
 
     secret: Annotated[ObjectName | None, Field(examples=["hf"])] = None
     """Name of the Secret. Default: the variable's name in lowercase, with `-` for `_`."""
-    key: Annotated[DataKey, Field(examples=["token"])] = "value"
+    key: Annotated[DataKey, Field(examples=["token"])] = VALUE
     """Key of the Secret."""
+    secret_manager: Annotated[
+        Annotated[str, AfterValidator(_check_secret_manager)] | None,
+        Field(examples=["hf-token", "projects/your-project/secrets/hf-token/versions/2"]),
+    ] = None
+    """Secret of Secret Manager, from which GKE writes the value into the Secret."""
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if self.secret_manager and (self.secret or self.key != VALUE):
+            raise ValueError("has `secretManager`, so that GKE writes the Secret; take `secret` and `key` out")
+        return self
 
 
 def _without_values(entries: Any) -> Any:
@@ -136,6 +164,11 @@ Secrets = Annotated[
 def references_of(secrets: Mapping[str, SecretKey]) -> dict[str, FromSecret]:
     """Return secret variables as references with a Secret's name."""
     return {name: FromSecret(secret=place.secret or _secret_of(name), key=place.key) for name, place in secrets.items()}
+
+
+def from_secret_manager(secrets: Mapping[str, SecretKey]) -> dict[str, str]:
+    """Return the secrets of Secret Manager, as written, by the names of Secrets with the values."""
+    return {_secret_of(name): place.secret_manager for name, place in secrets.items() if place.secret_manager}
 
 
 def _secret_of(variable: str) -> str:

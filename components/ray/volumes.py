@@ -1,4 +1,4 @@
-"""Volumes that head and workers mount: buckets, claims that exist, and scratch on local SSDs."""
+"""Volumes of head and workers: buckets, shares, claims that exist, and scratch on local SSDs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Memory, Name
 from berth.components.isolation import BUCKETS, RAY_USER
+from berth.components.ray.shares import claim_name, shares_of
 from berth.components.ray.storage import HOME
 from berth.components.ray.variables import ObjectName
 
@@ -51,10 +52,16 @@ def _overlap(one: str, other: str) -> bool:
 
 
 class Volume(Settings):
-    """Volume of pods: a bucket, a claim or scratch."""
+    """Volume of pods: a bucket, a share, a claim or scratch."""
 
     bucket: Annotated[Annotated[str, AfterValidator(_check_bucket)] | None, Field(examples=["my-bucket"])] = None
     """Bucket of Cloud Storage."""
+    filestore: Annotated[Memory | None, Field(examples=["1Ti"])] = None
+    """Size of a share of Filestore of the berth's own, which can grow later, and cannot shrink."""
+    storage_class: Annotated[ObjectName | None, Field(examples=["zonal-rwx"])] = None
+    """StorageClass of the share, which cannot change later. Default: standard-rwx."""
+    retain: bool = True
+    """Keep the share when the berth is removed, as a home."""
     claim: Annotated[ObjectName | None, Field(examples=["team-data"])] = None
     """PersistentVolumeClaim of the berth's namespace."""
     scratch: Annotated[Memory | None, Field(examples=["500Gi"])] = None
@@ -66,18 +73,22 @@ class Volume(Settings):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if sum(kind is not None for kind in (self.bucket, self.claim, self.scratch)) != 1:
-            raise ValueError("needs one of `bucket`, `claim` and `scratch`")
+        if sum(kind is not None for kind in (self.bucket, self.filestore, self.claim, self.scratch)) != 1:
+            raise ValueError("needs one of `bucket`, `filestore`, `claim` and `scratch`")
+        if not self.filestore and (self.storage_class or not self.retain):
+            key = "storageClass" if self.storage_class else "retain"
+            raise ValueError(f"has `{key}`, which only a volume with `filestore` can have; take it out")
         if self.scratch and self.read_only:
             raise ValueError("is empty at the start, so that `readOnly` makes no sense with `scratch`")
         return self
 
 
-# The three forms stand in the description of the setting.
+# The forms stand in the description of the setting.
 _FORM = {"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "boolean"}]}}
 
 Volumes = dict[Name, Annotated[Volume, WithJsonSchema(_FORM)]]
-"""Volumes by name: `{bucket, at, readOnly}`, `{claim, at, readOnly}` or `{scratch, at}`."""
+"""Volumes by name: `{bucket, at, readOnly}`, `{filestore, at, storageClass, readOnly, retain}`,
+`{claim, at, readOnly}` or `{scratch, at}`."""
 
 
 def mounts_buckets(volumes: Mapping[str, Volume]) -> bool:
@@ -85,8 +96,18 @@ def mounts_buckets(volumes: Mapping[str, Volume]) -> bool:
     return any(volume.bucket for volume in volumes.values())
 
 
+def mounts_shares(volumes: Mapping[str, Volume]) -> bool:
+    """Return whether a volume is a share of Filestore."""
+    return bool(shares_of(volumes))
+
+
 def with_volumes(template: dict[str, Any], volumes: Mapping[str, Volume], *, worker: bool) -> dict[str, Any]:
-    """Return a pod template with volumes in Ray's container; only workers have scratch."""
+    """Return a pod template with volumes in Ray's container; only workers have scratch.
+
+    A new share belongs to root: the group of the pod lets the user of Ray's image write. GKE's
+    driver lets Kubernetes set the group
+    (https://github.com/kubernetes-sigs/gcp-filestore-csi-driver, docs/kubernetes/fsgroup.md).
+    """
     mounted = {name: volume for name, volume in volumes.items() if worker or not volume.scratch}
     if not mounted:
         return template
@@ -97,14 +118,16 @@ def with_volumes(template: dict[str, Any], volumes: Mapping[str, Volume], *, wor
         {"name": _name(name), "mountPath": volume.at, **({"readOnly": True} if volume.read_only else {})}
         for name, volume in mounted.items()
     ]
+    group = {"fsGroup": RAY_USER, "fsGroupChangePolicy": "OnRootMismatch"} if mounts_shares(mounted) else {}
     return {
         **template,
         "metadata": {**metadata, **({"annotations": annotations} if annotations else {})},
         "spec": {
             **spec,
+            **({"securityContext": {**spec.get("securityContext", {}), **group}} if group else {}),
             "volumes": [
                 *spec.get("volumes", []),
-                *({"name": _name(name), **_source(volume)} for name, volume in mounted.items()),
+                *({"name": _name(name), **_source(name, volume)} for name, volume in mounted.items()),
             ],
             "containers": [{**ray, "volumeMounts": [*ray.get("volumeMounts", []), *mounts]}, *others],
         },
@@ -115,11 +138,11 @@ def _name(name: str) -> str:
     return f"volume-{name}"
 
 
-def _source(volume: Volume) -> dict[str, Any]:
+def _source(name: str, volume: Volume) -> dict[str, Any]:
     if volume.scratch:
         return {"emptyDir": {"sizeLimit": volume.scratch}}
-    if volume.claim:
-        return {"persistentVolumeClaim": {"claimName": volume.claim, "readOnly": volume.read_only}}
+    if claim := claim_name(name) if volume.filestore else volume.claim:
+        return {"persistentVolumeClaim": {"claimName": claim, "readOnly": volume.read_only}}
     attributes = {"bucketName": volume.bucket, "mountOptions": _OPTIONS}
     return {"csi": {"driver": BUCKET_DRIVER, "readOnly": volume.read_only, "volumeAttributes": attributes}}
 

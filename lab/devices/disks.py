@@ -1,7 +1,7 @@
-"""Persistent Disks of nodes: claims on GKE's StorageClass get a volume.
+"""Disks and shares of nodes: claims on GKE's StorageClasses get a volume.
 
-A disk of a simulated node is a name. A disk of the real node is a folder, since this machine has no
-disks to attach.
+A disk or share of a simulated node is a name. On the real node it is a folder, since this machine
+has no disks to attach.
 
 Answers to (read):
     https://github.com/kubernetes-csi/external-provisioner/blob/v5.3.0/README.md and
@@ -11,6 +11,8 @@ Answers to (read):
     https://github.com/rancher/local-path-provisioner/blob/000a2a3dd984340f50ffbab9aeffc3a8445b6cca/provisioner.go
     and its setup and teardown scripts (the real node: a folder that everybody may write to, for a
     volume that is bound to its node, removed with the volume)
+Answers to (read): pkg/csi_driver/controller.go of
+    https://github.com/kubernetes-sigs/gcp-filestore-csi-driver (handle and attributes of a share)
 Answers to (real): Kubernetes' own scheduler and controllers bind claims and volumes, protect claims
     in use, and mark volumes as released. On the real node, the kubelet mounts the folder.
 """
@@ -25,7 +27,8 @@ from typing import Any
 
 from berth.lab.devices.api import Api
 
-PROVISIONER = "pd.csi.storage.gke.io"
+DISKS, SHARES = "pd.csi.storage.gke.io", "filestore.csi.storage.gke.io"
+DRIVERS = (DISKS, SHARES)
 CLAIMS, VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
 
 _NODE = "volume.kubernetes.io/selected-node"
@@ -52,14 +55,15 @@ def volume_for(claim: Mapping[str, Any], real: RealNode) -> dict[str, Any] | Non
     """Return the volume to create for a claim; None while nothing waits for one."""
     metadata, spec = claim["metadata"], claim["spec"]
     notes = metadata.get("annotations") or {}
-    if notes.get(_BY) != PROVISIONER or _NODE not in notes or spec.get("volumeName") or "deletionTimestamp" in metadata:
+    driver = notes.get(_BY)
+    if driver not in DRIVERS or _NODE not in notes or spec.get("volumeName") or "deletionTimestamp" in metadata:
         return None
     name = f"pvc-{metadata['uid']}"
     disk = {"csi": {"driver": PROVISIONER, "volumeHandle": f"projects/lab/zones/lab/disks/{name}", "fsType": "ext4"}}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        "metadata": {"name": name, "annotations": {_MADE_BY: PROVISIONER}},
+        "metadata": {"name": name, "annotations": {_MADE_BY: driver}},
         "spec": {
             "accessModes": spec["accessModes"],
             "capacity": {"storage": spec["resources"]["requests"]["storage"]},
@@ -70,7 +74,11 @@ def volume_for(claim: Mapping[str, Any], real: RealNode) -> dict[str, Any] | Non
                 "name": metadata["name"],
                 "uid": metadata["uid"],
             },
-            **(_folder(real, name) if notes[_NODE] == real.name else disk),
+            **(
+                _folder(real, name)
+                if notes[_NODE] == real.name
+                else {"csi": _disk(name) if driver == DISKS else _share(name)}
+            ),
             "persistentVolumeReclaimPolicy": "Delete",
             "storageClassName": spec.get("storageClassName"),
         },
@@ -86,11 +94,20 @@ def _folder(real: RealNode, name: str) -> dict[str, Any]:
     }
 
 
+def _disk(name: str) -> dict[str, Any]:
+    return {"driver": DISKS, "volumeHandle": f"projects/lab/zones/lab/disks/{name}", "fsType": "ext4"}
+
+
+def _share(name: str) -> dict[str, Any]:
+    handle = f"modeInstance/lab/{name}/vol1"
+    return {"driver": SHARES, "volumeHandle": handle, "volumeAttributes": {"ip": "10.0.0.2", "volume": "vol1"}}
+
+
 def is_over(volume: Mapping[str, Any]) -> bool:
     """Return whether the driver deletes a volume: its claim is gone."""
     notes = volume["metadata"].get("annotations") or {}
     released = (volume.get("status") or {}).get("phase") == "Released"
-    return released and notes.get(_MADE_BY) == PROVISIONER and "deletionTimestamp" not in volume["metadata"]
+    return released and notes.get(_MADE_BY) in DRIVERS and "deletionTimestamp" not in volume["metadata"]
 
 
 def play(api: Api, item: Mapping[str, Any], real: RealNode) -> None:

@@ -27,9 +27,11 @@ from berth.lab.devices.kuberay import Operators
 from berth.lab.devices.ray_autoscaler import RayAutoscaler
 from berth.lab.devices.ray_pods import ray_node
 from berth.lab.devices.scaler import Scaler, autoscaled, short
+from berth.lab.devices.secret_sync import SecretSync
 from berth.lab.devices.secret_values import SecretValues
 from berth.lab.home import Home
 from berth.lab.plugins.gcp import real_node
+from berth.lab.plugins.gcp.conditions import conditions_of
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.store import Store
 
@@ -67,6 +69,7 @@ class Controller:
         self._gpus = GpuNodes(self._api, self._observed.knows)
         self._dra = DraNodes(self._api, self._store)
         self._secrets = SecretValues(self._api)
+        self._secret_sync = SecretSync(self._api, self._store, partial(conditions_of, home))
         self._scaler = Scaler(self._store, Fleet(home.kubeconfig), self._api)
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -88,6 +91,7 @@ class Controller:
             _repeat(_SCALE_SECONDS, "Ray's autoscaler", self._scale_ray),
             _repeat(_ADD_ON_SECONDS, "add-ons", self._operators.look),
             _repeat(_SECRET_SECONDS, "Secrets", partial(asyncio.to_thread, self._secrets.step)),
+            _repeat(_SECRET_SECONDS, "Secret Manager", partial(asyncio.to_thread, self._secret_sync.step)),
         )
         self._tasks = [asyncio.create_task(loop) for loop in loops]
 

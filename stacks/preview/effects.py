@@ -54,6 +54,9 @@ _DISTURBS_WHEN_GONE = {
             "ResourceClaimTemplate": "pods that claim devices with it cannot start without it",
         }.items()
     },
+    "kubernetes:storage.k8s.io/v1:StorageClass": "new claims that name it wait; volumes that exist stay",
+    "kubernetes:secrets-store.csi.x-k8s.io/v1:SecretProviderClass": "its values are no longer read from Secret Manager",
+    "kubernetes:secret-sync.gke.io/v1:SecretSync": "its Secret goes with it, and pods that read that cannot start",
     "kubernetes:scheduling.k8s.io/v1:PriorityClass": "pods that name it cannot start without it",
     "gcp:compute/firewall:Firewall": "traffic that it allows is refused, and the reverse",
     "gcp:compute/router:Router": "nodes without public addresses reach nothing outside, no image registry either",

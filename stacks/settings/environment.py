@@ -12,7 +12,9 @@ from berth.components.isolation import IsolationSettings
 from berth.components.lifecycle import KeeperSettings
 from berth.components.operators import OperatedSettings
 from berth.components.ray import JobShape, RayShape, ServiceShape
-from berth.components.ray.volumes import mounts_buckets
+from berth.components.ray.settings import RayClusterShape
+from berth.components.ray.variables import from_secret_manager
+from berth.components.ray.volumes import mounts_buckets, mounts_shares
 
 
 class PolicySettings(Settings):
@@ -72,9 +74,27 @@ class EnvironmentSettings(OperatedSettings):
         """Whether GKE's Cloud Storage FUSE driver is on: by the settings, else where it is used."""
         if self.cluster.gcs_fuse is not None:
             return self.cluster.gcs_fuse
+        return True if any(mounts_buckets(shape.volumes) for shape in self._shapes) else None
+
+    @property
+    def filestore(self) -> bool | None:
+        """Whether GKE's Filestore driver is on: by the settings, else where it is used."""
+        if self.cluster.filestore is not None:
+            return self.cluster.filestore
+        return True if any(mounts_shares(shape.volumes) for shape in self._shapes) else None
+
+    @property
+    def secret_sync(self) -> bool | None:
+        """Whether GKE synchronizes with Secret Manager: by the settings, else where it is used."""
+        if self.cluster.secret_sync is not None:
+            return self.cluster.secret_sync
+        return True if any(from_secret_manager(shape.secrets) for shape in self._shapes) else None
+
+    @property
+    def _shapes(self) -> list[RayClusterShape]:
+        """Settings of everything that has a RayCluster, and the defaults."""
         kinds = (self.engineers, self.clusters, self.jobs, self.services)
-        volumes = [self.defaults.volumes, *(shape.volumes for shapes in kinds for shape in shapes.values())]
-        return True if any(map(mounts_buckets, volumes)) else None
+        return [self.defaults, *(shape for shapes in kinds for shape in shapes.values())]
 
     @property
     def isolation_here(self) -> IsolationSettings:

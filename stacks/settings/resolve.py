@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import PlainSerializer
 
@@ -12,7 +12,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import OwnerKind, namespace_of
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
-from berth.components.core.types import Name, NonEmpty
+from berth.components.core.types import Name, NonEmpty, ProjectId
 from berth.components.fabric import resource_problem
 from berth.components.gke import ExistingCluster, PoolSettings
 from berth.components.gke.rules import capacity, cluster, location, network, nodes, placement
@@ -36,8 +36,10 @@ from berth.components.ray.fit import Demand, capacity_problems, demands_of, seco
 from berth.components.ray.groups import group_problems, groups_of, within
 from berth.components.ray.pod_template_rules import pod_template_problems, without_patches
 from berth.components.ray.rules import cluster_problems, cluster_warnings
+from berth.components.ray.secret_manager import secret_problems
 from berth.components.ray.settings import WorkerGroupShape, merge
-from berth.components.ray.volumes import mounts_buckets
+from berth.components.ray.variables import from_secret_manager
+from berth.components.ray.volumes import mounts_buckets, mounts_shares
 from berth.components.ray.workload_settings import (
     JobKeys,
     JobShape,
@@ -102,6 +104,10 @@ class EnvironmentContract(Settings):
     """Whether a keeper suspends and wakes berths."""
     gcs_fuse: bool = True
     """Whether pods can mount buckets, as far as the settings say."""
+    filestore: Literal[True] | None = None
+    """Whether pods can mount shares of Filestore."""
+    project: ProjectId | None = None
+    """Google Cloud project, if GKE synchronizes Secrets with Secret Manager there."""
     login: ExistingCluster | None = None
     """Kubeconfig of an existing cluster: its file and context, which say nothing secret."""
     currency: str | None = None
@@ -123,6 +129,8 @@ class Resolved:
     """Settings that work, but probably not as intended."""
     unknown_pools: frozenset[str] = frozenset()
     """Pools with problems of their own, which decide nothing about the RayClusters on them."""
+    on_existing: bool = False
+    """Whether the cluster is an existing one, so that the settings have no Google Cloud project."""
 
     @property
     def every(self) -> list[RayClusterSettings]:
@@ -144,7 +152,11 @@ class Resolved:
 def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozenset[str] = frozenset()) -> Resolved:
     """Return all RayClusters of an environment, and all problems across its settings."""
     pools = offered(settings.pools, settings.sharing)
-    resolved = Resolved(pools, unknown_pools=unknown_pools | (settings.pools.keys() - pools.keys()))
+    resolved = Resolved(
+        pools,
+        unknown_pools=unknown_pools | (settings.pools.keys() - pools.keys()),
+        on_existing=settings.cluster.existing is not None,
+    )
     resolved.problems += [problem for rule in _RULES for problem in rule.problems(settings)]
     resolved.problems += group_problems(settings.defaults, ("environment", "defaults"))
     resolved.warnings += [warning for rule in _WITH_WARNINGS for warning in rule.warnings(settings)]
@@ -165,16 +177,25 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
             elif cluster := _resolve(name, shape, settings.defaults, path, resolved, for_whole_node=kind == "cluster"):
                 (resolved.clusters if kind == "cluster" else resolved.berths).append(cluster)
     resolved.problems += capacity_problems(pools, resolved.demands, ("environment", "pools"))
-    mounting = [cluster.name for cluster in resolved.every if mounts_buckets(cluster.volumes)]
-    if mounting and settings.cluster.gcs_fuse is False:
-        message = f"is false, but {', '.join(mounting)} mounts a bucket; take it out"
-        resolved.refuse(("environment", "cluster", "gcsFuse"), message)
+    for key, given, what, uses in (
+        ("gcsFuse", settings.cluster.gcs_fuse, "mounts a bucket", lambda cluster: mounts_buckets(cluster.volumes)),
+        ("filestore", settings.cluster.filestore, "mounts a share", lambda cluster: mounts_shares(cluster.volumes)),
+        (
+            "secretSync",
+            settings.cluster.secret_sync,
+            "has a secret of Secret Manager",
+            lambda cluster: from_secret_manager(cluster.secrets),
+        ),
+    ):
+        users = [cluster.name for cluster in resolved.every if uses(cluster)]
+        if users and given is False:
+            resolved.refuse(("environment", "cluster", key), f"is false, but {', '.join(users)} {what}; take it out")
     return resolved
 
 
 def resolve_engineer(settings: EngineerSettings, stack: str, contract: EnvironmentContract) -> Resolved:
     """Return the RayCluster of an engineer's stack, checked against its environment."""
-    resolved = Resolved(offered(contract.pools, contract.sharing))
+    resolved = Resolved(offered(contract.pools, contract.sharing), on_existing=contract.login is not None)
     name, environment = settings.name or stack, f"environment {contract.name!r}"
     if owner := contract.namespaces.get(namespace_of(name)):
         message = (
@@ -199,9 +220,24 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
                 f" -s {contract.name}"
             )
             resolved.refuse(("engineer", "volumes"), message)
+        resolved.problems += _lacking(cluster, contract)
         demands = [*contract.demands, *resolved.demands]
         resolved.problems += capacity_problems(resolved.pools, demands, ("engineer",))
     return resolved
+
+
+def _lacking(cluster: RayClusterSettings, contract: EnvironmentContract) -> Iterator[Problem]:
+    """Yield what a berth of an engineer's own stack needs and its environment does not have."""
+    if contract.login:  # nobody's settings say what an existing cluster has
+        return
+    where = f"environment {contract.name!r}"
+    then = f"and run: pulumi up -s {contract.name}"
+    if mounts_shares(cluster.volumes) and not contract.filestore:
+        text = f"{where} has no driver for shares; write there `cluster: {{filestore: true}}`, {then}"
+        yield Problem(("engineer", "volumes"), text)
+    if from_secret_manager(cluster.secrets) and not contract.project:
+        text = f"{where} does not read Secret Manager; write there `cluster: {{secretSync: true}}`, {then}"
+        yield Problem(("engineer", "secrets"), text)
 
 
 def contract_of(
@@ -226,6 +262,8 @@ def contract_of(
         waived=settings.policies.waived,
         keeper=has_keeper(settings, resolved),
         gcs_fuse=bool(settings.gcs_fuse) or settings.cluster.existing is not None,
+        filestore=(settings.filestore and settings.cluster.existing is None) or None,
+        project=settings.project if settings.secret_sync else None,
         login=settings.cluster.existing,
         currency=settings.currency,
     )
@@ -322,6 +360,7 @@ def _resolve(
         into.problems += of_patches
         cluster = without_patches(cluster)
     into.problems += cluster_problems(cluster, into.pools, path)
+    into.problems += secret_problems(cluster.secrets, path, projects=into.on_existing)
     into.demands += demands_of(cluster) if counted else []
     into.problems += lifecycle_problems(shape.lifecycle, cluster.lifecycle, path)
     into.warnings += cluster_warnings(cluster, into.pools, path)

@@ -239,7 +239,7 @@ def test_a_home_outlives_the_pods_and_the_berth(day: Project) -> None:
     assert "is still there" in berth(day, "home", "remove", "dora", "-s", "day", "--yes", code=2).stderr
 
     removed = berth(day, "engineer", "remove", "dora", "-s", "day")
-    assert "but the home, which stays (5Gi" in removed.stdout
+    assert "but the home (5Gi" in removed.stdout
     update = berth(day, "up", "-s", "day", "--yes", "--allow-destroy")
     assert "berth-dora/home stays, with what is in it" in update.stderr + update.stdout
     assert pods(day, "dora") == []

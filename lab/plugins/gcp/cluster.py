@@ -78,7 +78,7 @@ class Cluster(ResourceType):
         check_version(record.inputs.get("minMasterVersion"), str(record.state["version"]))
 
     def settle(self, cloud: Cloud, record: Record) -> None:
-        cloud.fleet.define_storage()
+        cloud.fleet.define_storage(record.inputs)
         if ray_operator(record.inputs):
             cloud.say("GKE's Ray operator add-on brings the kinds of Ray; the lab's controller runs the operator")
             cloud.fleet.define_ray()

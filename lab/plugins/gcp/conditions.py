@@ -31,7 +31,11 @@ SHIPPED = Path(__file__).parent / "conditions.yaml"
 ANY_PROJECT = "*"
 
 SERVICES = tuple(
-    f"{api}.googleapis.com" for api in ("cloudquotas", "cloudresourcemanager", "compute", "container", "iam", "storage")
+    f"{api}.googleapis.com"
+    for api in (
+        *("cloudquotas", "cloudresourcemanager", "compute", "container", "file", "iam"),
+        *("secretmanager", "storage"),
+    )
 )
 """The APIs that are enabled where a project's entry names none."""
 
@@ -45,6 +49,7 @@ class Project(Settings):
         services: the APIs that are enabled, such as `container.googleapis.com`; left out, those
             that berth needs.
         permissions: what the caller may do, such as `container.clusters.create`; or `all`.
+        secrets: values of the versions of each secret of Secret Manager, the oldest first.
         quotas: the limit of each metric, such as `NVIDIA_B200_GPUS`, by region; where none is given
             there is none.
     """
@@ -52,6 +57,7 @@ class Project(Settings):
     services: list[str] = list(SERVICES)
     permissions: Literal["all"] | list[str] = "all"
     quotas: dict[str, dict[str, Count]] = {}
+    secrets: dict[str, list[str]] = {}
 
     def may(self, permission: str) -> bool:
         """Whether the caller has a permission."""

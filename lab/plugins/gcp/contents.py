@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from berth.components.cluster.api import NAMESPACES, ClusterApi, ConflictError, NotFoundError
+from berth.lab.plugins.gcp import addons
 from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
 KEPT_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
@@ -31,6 +32,7 @@ KEPT_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-
 
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
+_DRIVERS = "/apis/storage.k8s.io/v1/csidrivers"
 _STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 
 _PATIENCE_SECONDS = 60.0
@@ -46,6 +48,7 @@ _CLUSTER_WIDE = (
     "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     _DEVICE_CLASSES,
+    _DRIVERS,
     _STORAGE_CLASSES,
 )
 
@@ -72,6 +75,20 @@ def define(api: ClusterApi, folder: Path) -> None:
     definitions = [yaml.load(path.read_text(), Loader=loader) for path in sorted(folder.glob("*.yaml"))]  # noqa: S506 (either loader is safe)
     if not definitions:
         raise ProviderError(f"the lab has no definitions in {folder}; `berth lab up` puts them there")
+    serve(api, definitions)
+
+
+def serve(api: ClusterApi, definitions: Sequence[dict[str, Any]]) -> None:
+    """Create definitions, and wait until they are served; existing ones stay.
+
+    Args:
+        api: the lab's API server.
+        definitions: custom resource definitions.
+
+    Raises:
+        ProviderError: the server does not serve them in time.
+        ClusterError: the server refuses one.
+    """
     for definition in definitions:
         with suppress(ConflictError):
             api.create(_DEFINITIONS, definition)
@@ -109,6 +126,25 @@ def storage_class(api: ClusterApi) -> None:
     }
     with suppress(ConflictError):
         api.create(_STORAGE_CLASSES, manifest)
+
+
+def add_ons(api: ClusterApi, inputs: dict[str, Any]) -> None:
+    """Create what a cluster's add-ons for volumes and secrets bring; existing objects stay.
+
+    Args:
+        api: the lab's API server.
+        inputs: inputs of the cluster.
+
+    Raises:
+        ProviderError: the server does not serve the kinds in time.
+        ClusterError: the server refuses an object.
+    """
+    for path, manifests in ((_DRIVERS, addons.drivers(inputs)), (_STORAGE_CLASSES, addons.storage_classes(inputs))):
+        for manifest in manifests:
+            with suppress(ConflictError):
+                api.create(path, manifest)
+    if found := addons.definitions(inputs):
+        serve(api, found)
 
 
 def network_classes(api: ClusterApi) -> None:

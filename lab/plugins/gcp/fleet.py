@@ -121,14 +121,18 @@ class Fleet:
             with self._connected() as api:
                 contents.define(api, self._definitions)
 
-    def define_storage(self) -> None:
-        """Have the StorageClass of a new GKE cluster.
+    def define_storage(self, inputs: dict[str, Any]) -> None:
+        """Have a cluster's StorageClass, and what its add-ons for volumes and secrets bring.
+
+        Args:
+            inputs: inputs of the cluster.
 
         Raises:
-            ProviderError: the API server does not answer, or refuses it.
+            ProviderError: the API server does not answer, or refuses an object.
         """
         with self._connected() as api:
             contents.storage_class(api)
+            contents.add_ons(api, inputs)
 
     def define_network_classes(self) -> None:
         """Have the classes of network devices, as GKE's managed DRANET does.

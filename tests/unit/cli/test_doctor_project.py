@@ -33,7 +33,7 @@ def test_apis_that_are_off_come_with_one_command_for_all() -> None:
     google = Recorded(
         services("cloudresourcemanager.googleapis.com", "iam.googleapis.com", "cloudquotas.googleapis.com")
     )
-    found = project.check_apis(google, project.apis(bucket=True, key=False))
+    found = project.check_apis(google, project.apis(environment(), bucket=True, key=False))
     missing = only_missing(found)
     assert missing.text == "compute.googleapis.com, container.googleapis.com, storage.googleapis.com are not enabled"
     assert missing.remedy == (

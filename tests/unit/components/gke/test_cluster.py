@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from berth.components.gke import SHARE_CLASSES, SHARE_DRIVER, storage_classes
 from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.kubeconfig import kubeconfig
 from berth.components.gke.names import LIMIT, derived
@@ -140,3 +141,48 @@ def test_the_driver_of_buckets_is_on_where_something_mounts_one(
     alice = {"worker": {"gpus": 0, "pool": "cpu"}, "volumes": {"data": {"at": "/data", **volume}}}
     addons = cluster_arguments(environment_of(cluster=cluster, engineers={"alice": alice}))["addons_config"]
     assert addons.get("gcs_fuse_csi_driver_config") == driver
+
+
+@pytest.mark.parametrize(
+    ("cluster", "shape", "addon", "sync"),
+    [
+        ({}, {}, None, None),
+        ({"filestore": True, "secretSync": False}, {}, {"enabled": True}, {"enabled": False}),
+        ({}, {"volumes": {"team": {"filestore": "1Ti", "at": "/team"}}}, {"enabled": True}, None),
+        (
+            {},
+            {"secrets": {"HF_TOKEN": {"secretManager": "hf"}}},
+            None,
+            {"enabled": True, "rotation_config": {"enabled": True}},
+        ),
+    ],
+)
+def test_filestore_and_secret_manager_are_on_where_something_uses_them(
+    cluster: dict[str, Any], shape: dict[str, Any], addon: dict[str, Any] | None, sync: dict[str, Any] | None
+) -> None:
+    alice = {"worker": {"gpus": 0, "pool": "cpu"}, **shape}
+    arguments = cluster_arguments(environment_of(cluster=cluster, engineers={"alice": alice}))
+    assert arguments.get("addons_config", {}).get("gcp_filestore_csi_driver_config") == addon
+    assert arguments.get("secret_sync_config") == sync
+    assert not list(unknown_arguments(arguments, "container", "ClusterArgs"))
+
+
+@pytest.mark.parametrize(
+    ("network", "parameters"),
+    [
+        ({}, {"network": "some"}),
+        ({"existing": {"network": "shared", "subnetwork": "nodes"}}, {"network": "shared"}),
+        (
+            {"existing": {"project": "network-host", "network": "shared", "subnetwork": "nodes"}},
+            {"network": "projects/network-host/global/networks/shared", "connect-mode": "PRIVATE_SERVICE_ACCESS"},
+        ),
+    ],
+)
+def test_shares_are_in_the_network_of_the_cluster(network: dict[str, Any], parameters: dict[str, str]) -> None:
+    settings = environment_of(cluster={"filestore": True}, network=network, labels={"owner": "ml", "cost": "x"})
+    classes = {found["metadata"]["name"]: found for found in storage_classes(settings, "some")}
+    assert classes.keys() == {f"berth-{name}" for name in SHARE_CLASSES}
+    zonal = classes["berth-zonal-rwx"]
+    assert zonal["parameters"] == {"tier": "zonal", "labels": "cost=x,owner=ml", **parameters}
+    assert (zonal["provisioner"], zonal["volumeBindingMode"]) == (SHARE_DRIVER, "WaitForFirstConsumer")
+    assert storage_classes(environment_of(), "some") == []

@@ -43,6 +43,11 @@ GROUPS = {
     "whole": {"workers": 0, "gpus": 8, "env": {"LOG": "2"}, "labels": {"tier": "large"}},
 }
 
+SHARED = {
+    "team": {"filestore": "2Ti", "at": "/team"},
+    "models": {"filestore": "1Ti", "storageClass": "zonal-rwx", "at": "/models", "readOnly": True},
+}
+
 WAIVED = {"ray-auth": "a test", "private-dashboard": "a test"}
 
 
@@ -79,6 +84,7 @@ def manifest(kind: str, shape: dict[str, Any]) -> dict[str, Any]:
         ("berth-with-variables-of-every-kind", "engineers", VARIABLES),
         ("berth-with-a-home", "engineers", {"home": "50Gi"}),
         ("berth-with-volumes-of-every-kind", "engineers", {"home": "50Gi", "volumes": VOLUMES}),
+        ("berth-with-shares", "engineers", {"volumes": SHARED, "secrets": {"HF_TOKEN": {"secretManager": "hf"}}}),
     ],
 )
 def test_manifest(golden: Callable[[str, Any], None], name: str, kind: str, shape: dict[str, Any]) -> None:

@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from berth.lab.devices.api import Api
-from berth.lab.devices.disks import PROVISIONER, RealNode, is_over, play, volume_for
+from berth.lab.devices.disks import DISKS, SHARES, RealNode, is_over, play, volume_for
 
 NOTES = {
-    "volume.kubernetes.io/storage-provisioner": PROVISIONER,
+    "volume.kubernetes.io/storage-provisioner": DISKS,
     "volume.kubernetes.io/selected-node": "node",
 }
 
@@ -37,14 +37,23 @@ def test_a_claim_gets_a_volume_once_a_pod_with_it_has_a_node() -> None:
     assert volume
     assert volume["spec"]["capacity"] == {"storage": "5Gi"}
     assert volume["spec"]["claimRef"]["uid"] == "1"
-    assert volume["spec"]["csi"]["driver"] == PROVISIONER
+    assert volume["spec"]["csi"]["driver"] == DISKS
+
+
+def test_a_share_is_a_volume_for_many_nodes() -> None:
+    waiting = claim(NOTES | {"volume.kubernetes.io/storage-provisioner": SHARES}, accessModes=["ReadWriteMany"])
+    volume = volume_for(waiting, NOWHERE)
+    assert volume
+    assert volume["spec"]["accessModes"] == ["ReadWriteMany"]
+    assert volume["spec"]["csi"]["driver"] == SHARES
+    assert is_over(volume | {"status": {"phase": "Released"}})
 
 
 @pytest.mark.parametrize(
     "waiting",
     [
         claim(NOTES | {"volume.kubernetes.io/storage-provisioner": "other"}),
-        claim({"volume.kubernetes.io/storage-provisioner": PROVISIONER}),
+        claim({"volume.kubernetes.io/storage-provisioner": DISKS}),
         claim(NOTES, volumeName="pvc-1"),
     ],
 )

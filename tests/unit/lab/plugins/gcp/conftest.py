@@ -54,7 +54,7 @@ class RememberedFleet(Fleet):
     def define_ray(self) -> None:
         self.defined += 1
 
-    def define_storage(self) -> None:
+    def define_storage(self, inputs: dict[str, Any]) -> None:
         pass
 
     def define_network_classes(self) -> None:

@@ -1,0 +1,94 @@
+"""StorageClasses of Filestore: GKE's own, and those of an environment for its cluster's network.
+
+GKE's own classes create shares in the VPC network `default`, which a cluster in another network
+does not reach (https://docs.cloud.google.com/filestore/docs/csi-driver).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from berth.components.core.manifest import MANAGED_BY, Manifest, unawaited
+from berth.components.gke.settings import GkeSettings
+
+SHARE_DRIVER = "filestore.csi.storage.gke.io"
+"""GKE's Filestore driver."""
+
+
+@dataclass(frozen=True)
+class ShareClass:
+    """StorageClass of Filestore.
+
+    Attributes:
+        tier: service tier of the shares, as the driver names it.
+        least: least size of a share.
+    """
+
+    tier: str
+    least: str
+
+
+# Names: https://docs.cloud.google.com/filestore/docs/csi-driver; tiers and sizes:
+# https://github.com/kubernetes-sigs/gcp-filestore-csi-driver, pkg/csi_driver/controller.go, and
+# https://docs.cloud.google.com/filestore/docs/service-tiers.
+SHARE_CLASSES = {
+    "standard-rwx": ShareClass("standard", "100Gi"),
+    "premium-rwx": ShareClass("premium", "2560Gi"),
+    "zonal-rwx": ShareClass("zonal", "1Ti"),
+    "enterprise-rwx": ShareClass("enterprise", "1Ti"),
+}
+"""GKE's StorageClasses of Filestore."""
+
+_OWN = "berth-"
+
+
+def own_class(name: str) -> str:
+    """Return the environment's StorageClass in place of one of GKE's; another class as it is."""
+    return f"{_OWN}{name}" if name in SHARE_CLASSES else name
+
+
+def storage_classes(settings: GkeSettings, cluster: str) -> list[Manifest]:
+    """Return the StorageClasses of shares in the cluster's network; none without the driver.
+
+    Args:
+        settings: settings of the environment.
+        cluster: name of the cluster, which is the name of a network that berth creates.
+    """
+    if not settings.filestore or settings.cluster.existing:
+        return []
+    labels = ",".join(f"{key}={value}" for key, value in sorted(settings.labels.items()))
+    return [
+        unawaited(
+            {
+                "apiVersion": "storage.k8s.io/v1",
+                "kind": "StorageClass",
+                "metadata": {"name": own_class(name), "labels": MANAGED_BY},
+                "provisioner": SHARE_DRIVER,
+                "parameters": {
+                    "tier": known.tier,
+                    **_network(settings, cluster),
+                    **({"labels": labels} if labels else {}),
+                },
+                "reclaimPolicy": "Delete",
+                "allowVolumeExpansion": True,
+                # In the zone of the first pod.
+                "volumeBindingMode": "WaitForFirstConsumer",
+            }
+        )
+        for name, known in SHARE_CLASSES.items()
+    ]
+
+
+def _network(settings: GkeSettings, cluster: str) -> dict[str, str]:
+    """Return the parameters for the cluster's network.
+
+    A share reaches a Shared VPC by private services access alone
+    (https://docs.cloud.google.com/filestore/docs/shared-vpc).
+    """
+    existing = settings.network.existing
+    if existing is None:
+        return {"network": cluster}
+    if existing.project is None or existing.project == settings.project:
+        return {"network": existing.network}
+    path = f"projects/{existing.project}/global/networks/{existing.network}"
+    return {"network": path, "connect-mode": "PRIVATE_SERVICE_ACCESS"}

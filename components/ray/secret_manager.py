@@ -1,0 +1,116 @@
+"""Secret variables from Secret Manager: objects by which GKE writes the values into Secrets.
+
+GKE's controller reads each secret as a service account of the berth's namespace under which no pod
+of the berth runs, and only that account needs a right on the secret. GKE's add-on with a driver for
+volumes gives pods files, and no variables.
+
+Sources: https://docs.cloud.google.com/secret-manager/docs/sync-k8-secrets, and for the fields of
+the kinds https://github.com/kubernetes-sigs/secrets-store-sync-controller, api/v1alpha1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+from berth.components.core.manifest import Manifest
+from berth.components.core.problems import Path, Problem
+from berth.components.ray.variables import VALUE, SecretKey, from_secret_manager, references_of
+
+ACCOUNT = "secret-manager"
+"""ServiceAccount as which GKE reads the secrets of a berth."""
+
+SYNC_GROUP = "secret-sync.gke.io/v1"
+"""API of GKE's synchronization with Secret Manager."""
+
+SYNCS = f"/apis/{SYNC_GROUP}/secretsyncs"
+"""Path of the objects for which GKE writes Secrets."""
+
+
+def full_name(secret: str, project: str | None) -> str:
+    """Return a secret of Secret Manager with its project and version, by default the latest.
+
+    Args:
+        secret: the secret as written.
+        project: project of secrets without one.
+    """
+    path = secret if secret.startswith("projects/") else f"projects/{project or 'PROJECT'}/secrets/{secret}"
+    return path if "/versions/" in path else f"{path}/versions/latest"
+
+
+def synced(secrets: Mapping[str, SecretKey], project: str | None) -> dict[str, str]:
+    """Return the secrets of Secret Manager by the names of the Secrets with the values."""
+    return {name: full_name(secret, project) for name, secret in from_secret_manager(secrets).items()}
+
+
+def secret_objects(
+    secrets: Mapping[str, SecretKey], project: str | None, namespace: str, labels: dict[str, str]
+) -> list[Manifest]:
+    """Return the objects by which GKE writes values of Secret Manager into Secrets.
+
+    Each secret has objects of its own, so that one that cannot be read holds no other one back.
+
+    Args:
+        secrets: secret variables of the berth.
+        project: Google Cloud project of secrets without one.
+        namespace: namespace of the berth.
+        labels: labels of the objects.
+    """
+    found = synced(secrets, project)
+    if not found:
+        return []
+    account = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": ACCOUNT, "namespace": namespace, "labels": labels},
+        "automountServiceAccountToken": False,
+    }
+    objects: list[Manifest] = [account]
+    for name, secret in found.items():
+        metadata = {"name": name, "namespace": namespace, "labels": labels}
+        # A text of YAML, which JSON is.
+        files = json.dumps([{"resourceName": secret, "path": VALUE}])
+        objects += [
+            {
+                "apiVersion": "secrets-store.csi.x-k8s.io/v1",
+                "kind": "SecretProviderClass",
+                "metadata": metadata,
+                "spec": {"provider": "gke", "parameters": {"secrets": files}},
+            },
+            {
+                "apiVersion": SYNC_GROUP,
+                "kind": "SecretSync",
+                "metadata": metadata,
+                "spec": {
+                    "serviceAccountName": ACCOUNT,
+                    "secretProviderClassName": name,
+                    "secretObject": {"type": "Opaque", "data": [{"sourcePath": VALUE, "targetKey": VALUE}]},
+                },
+            },
+        ]
+    return objects
+
+
+def secret_problems(secrets: Mapping[str, SecretKey], path: Path, *, projects: bool) -> Iterable[Problem]:
+    """Yield secrets without a project, and variables that would have one Secret.
+
+    Args:
+        secrets: secret variables of a RayCluster.
+        path: path of the RayCluster's settings.
+        projects: whether secrets of Secret Manager must be written with their project.
+    """
+    places = references_of(secrets)
+    for name, place in secrets.items():
+        if projects and place.secret_manager and not place.secret_manager.startswith("projects/"):
+            yield Problem(
+                (*path, "secrets", name, "secretManager"),
+                "needs its project, which the settings of an existing cluster do not have; write"
+                f" projects/PROJECT/secrets/{place.secret_manager}",
+            )
+        others = (other for other in secrets if other != name and places[other].secret == places[name].secret)
+        if place.secret_manager and (other := next(others, None)):
+            yield Problem(
+                (*path, "secrets", name),
+                f"would be in Secret {places[name].secret}, as {other} is, and GKE writes that Secret for {name} alone;"
+                " rename one of the two",
+            )

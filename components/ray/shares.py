@@ -1,0 +1,105 @@
+"""Shares of Filestore: claims of a berth that the head and all workers mount together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from berth.components.core.manifest import Manifest, unawaited
+from berth.components.core.problems import Path, Problem
+from berth.components.core.types import parse_quantity
+from berth.components.gke import SHARE_CLASSES, own_class
+from berth.components.ray.storage import Home
+
+if TYPE_CHECKING:
+    from berth.components.ray.volumes import Volume
+
+DEFAULT_CLASS = "standard-rwx"
+"""GKE's StorageClass of basic shares on hard disks, the cheapest ones."""
+
+PREFIX = "share-"
+"""Beginning of the names of shares' claims, before the volume's name."""
+
+_OF_DISKS = ("hyperdisk-", "premium-rwo", "standard-rwo")
+"""Beginnings of the names of GKE's StorageClasses of disks, which one node mounts at a time
+(https://docs.cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes)."""
+
+
+def shares_of(volumes: Mapping[str, Volume]) -> dict[str, Volume]:
+    """Return the volumes that are shares of Filestore, by name."""
+    return {name: volume for name, volume in volumes.items() if volume.filestore}
+
+
+def claim_name(volume: str) -> str:
+    """Return the name of the claim of a share."""
+    return f"{PREFIX}{volume}"
+
+
+def share_claims(
+    volumes: Mapping[str, Volume], namespace: str, labels: dict[str, str], *, own_classes: bool
+) -> list[Manifest]:
+    """Return the claims of a berth's shares.
+
+    Args:
+        volumes: the volumes of the berth.
+        namespace: namespace of the berth.
+        labels: labels of the claims.
+        own_classes: whether the environment has StorageClasses for the network of its cluster.
+    """
+    claims = []
+    for name, volume in shares_of(volumes).items():
+        storage_class = volume.storage_class or DEFAULT_CLASS
+        claim = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": claim_name(name), "namespace": namespace, "labels": labels},
+            "spec": {
+                "accessModes": ["ReadWriteMany"],
+                "resources": {"requests": {"storage": volume.filestore}},
+                "storageClassName": own_class(storage_class) if own_classes else storage_class,
+            },
+        }
+        # A share is created once a pod that mounts it is scheduled.
+        claims.append(unawaited(claim))
+    return claims
+
+
+def keeps(home: Home | None, volumes: Mapping[str, Volume]) -> bool:
+    """Return whether the home or a share stays when the berth goes."""
+    return bool(home and home.retain) or any(share.retain for share in shares_of(volumes).values())
+
+
+def share_problems(home: Home | None, volumes: Mapping[str, Volume], path: Path) -> Iterable[Problem]:
+    """Yield what no StorageClass can have, and shares of which some go and others stay.
+
+    Args:
+        home: the home.
+        volumes: the volumes.
+        path: path of the RayCluster's settings.
+    """
+    retained: dict[Path, bool] = {("home",): home.retain} if home else {}
+    for name, share in shares_of(volumes).items():
+        where = (*path, "volumes", name)
+        retained["volumes", name] = share.retain
+        storage_class = share.storage_class or DEFAULT_CLASS
+        if storage_class.startswith(_OF_DISKS):
+            yield Problem(
+                (*where, "storageClass"),
+                f"{storage_class} is a class of disks, which one node mounts at a time: workers on other nodes could"
+                f" not start; take one of {', '.join(SHARE_CLASSES)}",
+            )
+        least = SHARE_CLASSES[storage_class].least if storage_class in SHARE_CLASSES else "0"
+        if parse_quantity(str(share.filestore)) < parse_quantity(least):
+            yield Problem(
+                (*where, "filestore"),
+                f"{share.filestore} is less than {least}, the smallest share of {storage_class}, which you would pay"
+                f" for; write {least}",
+            )
+    if len(set(retained.values())) > 1:
+        kept = next(where for where, retain in retained.items() if retain)
+        for where in (where for where, retain in retained.items() if not retain):
+            yield Problem(
+                (*path, *where, "retain"),
+                f"is false, but {'.'.join(map(str, kept))} stays, and with it the namespace and all claims in it; write"
+                " the same `retain` for both",
+            )
