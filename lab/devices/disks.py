@@ -59,7 +59,7 @@ def volume_for(claim: Mapping[str, Any], real: RealNode) -> dict[str, Any] | Non
     if driver not in DRIVERS or _NODE not in notes or spec.get("volumeName") or "deletionTimestamp" in metadata:
         return None
     name = f"pvc-{metadata['uid']}"
-    disk = {"csi": {"driver": PROVISIONER, "volumeHandle": f"projects/lab/zones/lab/disks/{name}", "fsType": "ext4"}}
+    attached = {"csi": _disk(name) if driver == DISKS else _share(name)}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -74,11 +74,7 @@ def volume_for(claim: Mapping[str, Any], real: RealNode) -> dict[str, Any] | Non
                 "name": metadata["name"],
                 "uid": metadata["uid"],
             },
-            **(
-                _folder(real, name)
-                if notes[_NODE] == real.name
-                else {"csi": _disk(name) if driver == DISKS else _share(name)}
-            ),
+            **(_folder(real, name) if notes[_NODE] == real.name else attached),
             "persistentVolumeReclaimPolicy": "Delete",
             "storageClassName": spec.get("storageClassName"),
         },

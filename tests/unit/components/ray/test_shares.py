@@ -81,8 +81,8 @@ def test_an_engineers_own_stack_needs_an_environment_with_the_driver() -> None:
     shape = {"worker": {"gpus": 0, "pool": "cpu"}, "volumes": {"team": TEAM}}
     without = environment_of("lab", values({})).contract()
     assert refusal(shape, without) == (
-        "engineer.volumes: environment 'lab' has no driver for shares; write there `cluster: {filestore: true}`, and run:"
-        " pulumi up -s lab"
+        "engineer.volumes: environment 'lab' has no driver for shares; write there `cluster: {filestore: true}`, and"
+        " run: pulumi up -s lab"
     )
     berth = engineer_of("amy", **shape).on(environment_of("lab", values({}, {"filestore": True})).contract()).berth
     assert berth.manifests
