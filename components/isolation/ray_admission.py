@@ -55,6 +55,10 @@ def _variables(prefix: str, thing: str) -> dict[str, str]:
         f" {spec}.?rayClusterSpec.orValue({spec}.?rayClusterConfig.orValue(dyn({{}})))",
         f"{prefix}Templates": f"(has({cluster}.headGroupSpec) ? [{cluster}.headGroupSpec.template] : [])"
         f" + {cluster}.?workerGroupSpecs.orValue([]).map(group, group.template)",
+        # KubeRay puts a group's labels over those of its template (kuberay v1.6.2,
+        # ray-operator/controllers/ray/common/pod.go, mergeLabels).
+        f"{prefix}GroupLabels": f"[dyn({head}.?labels.orValue({{}}))]"
+        f" + {cluster}.?workerGroupSpecs.orValue([]).map(group, dyn(group.?labels.orValue({{}})))",
         f"{prefix}Submitters": f"has({spec}.submitterPodTemplate) ? [{spec}.submitterPodTemplate] : []",
         f"{prefix}Services": f"[{', '.join(f'dyn({service})' for service in exposed)}]",
         f"{prefix}Type": f"{head}.?serviceType.orValue('')",
@@ -123,7 +127,8 @@ _RULES = {
     f" template.?spec.?volumes.orValue([]).all(volume, volume.all(key, key in {_VOLUMES})))",
     "give pods labels of another owner": "variables.all.all(template, template.?metadata.?labels.orValue({}).all(key,"
     f" !key.startsWith('berth/') || key == '{STACK_LABEL}' || (key in variables.labels"
-    " && variables.labels[key] == template.metadata.labels[key])))",
+    " && variables.labels[key] == template.metadata.labels[key])))"
+    " && variables.newGroupLabels.all(labels, labels.all(key, !key.startsWith('berth/')))",
     "change berth's labels": _marks("Labels"),
     "change berth's annotations": _marks("Annotations"),
 }

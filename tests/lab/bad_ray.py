@@ -69,6 +69,14 @@ BAD_CLUSTERS: dict[str, tuple[str, Object]] = {
         "give pods labels of another",
         {"workerGroupSpecs": [{"template": {"metadata": {"labels": {"berth/engineer": "another"}}}}]},
     ),
+    "pods in another's name by Ray's labels": (
+        "give pods labels of another",
+        {"workerGroupSpecs": [{"labels": {"berth/engineer": "another"}}]},
+    ),
+    "a head in another's name by Ray's labels": (
+        "give pods labels of another",
+        {"headGroupSpec": {"labels": {"berth/stack": "another"}}},
+    ),
 }
 """Words of the refusal and change of a RayCluster's spec, by what it would be."""
 
@@ -77,6 +85,7 @@ GOOD_CLUSTERS: dict[str, Object] = {
     "fewer workers": {"workerGroupSpecs": [{"replicas": 0}]},
     "another image": _worker(containers=[{"image": "example.invalid/another"}]),
     "volumes of the berth": _volume(ephemeral={"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"]}}}),
+    "Ray's labels": {"workerGroupSpecs": [{"labels": {"tier": "large"}}]},
     "a Service inside": {"headGroupSpec": {"serviceType": "ClusterIP"}},
 }
 
