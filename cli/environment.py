@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from berth.cli import backend
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.gke import ExistingCluster
@@ -103,11 +104,9 @@ def settings_of(stack: str) -> dict[str, Any]:
 
 def _outputs(stack: str, engineers_stack: str) -> dict[str, Any]:
     """Return the outputs of an environment's stack, which an engineer's stack may name."""
-    from berth.cli import engine  # noqa: PLC0415 - a shell's completion does without Pulumi
-
     try:
-        return engine.outputs(stack)
-    except engine.UnknownStackError:
+        return backend.outputs(stack)
+    except backend.UnknownStackError:
         pass
     if stack != engineers_stack and not stack_file.stack_path(stack).exists():
         known = did_you_mean(stack, stack_file.stack_names())

@@ -11,22 +11,32 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar
-
-from pulumi.automation import CommandResult, OnOutput, PulumiCommand
-from pulumi.automation.errors import create_command_error
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from berth.components.core.errors import BerthError
+from berth.stacks import stack_file
+
+if TYPE_CHECKING:
+    from pulumi.automation import CommandResult, OnOutput
 
 _END_SECONDS = 10
 
 
-class Pulumi(PulumiCommand):
+class FailedCommandError(Exception):
+    """Failure of a command, with what it wrote to stderr."""
+
+    def __init__(self, stderr: str) -> None:
+        super().__init__(stderr)
+        self.stderr = stderr
+
+
+class Pulumi:
     """The `pulumi` program, run in a session of its own.
 
     Ctrl-C at the terminal therefore reaches the engine once, from here: a second interrupt makes
     the engine abandon its plugins. The Automation API's own command neither passes SIGTERM on nor
-    ends the engine when this process ends.
+    ends the engine when this process ends. This one takes its place, and does without the API's
+    import where only the state backend is asked.
 
     Attributes:
         stderr: what the last command wrote to stderr.
@@ -51,13 +61,25 @@ class Pulumi(PulumiCommand):
             raise BerthError('pulumi is not on PATH; for the lab run: eval "$(.venv/bin/berth lab env)"')
         self.command, self.stderr, self.interrupts, self.terminated = "pulumi", "", 0, False
         if version and path not in self._versions:
+            from pulumi.automation import PulumiCommand  # noqa: PLC0415 - takes half a second
+
             try:
-                super().__init__(skip_version_check=True)
+                self._versions[path] = PulumiCommand(skip_version_check=True).version
             except (OSError, subprocess.CalledProcessError) as error:
                 raise BerthError(f"pulumi cannot be run: {error}") from None
-            self._versions[path] = self.version
         self.version = self._versions.get(path)
         self._process: subprocess.Popen[str] | None = None
+
+    def ask(self, args: list[str]) -> str:
+        """Return what a command prints that needs neither the engine nor a program.
+
+        Raises:
+            FailedCommandError: it failed.
+        """
+        stdout, code = self._ran(args, str(stack_file.project()), {})
+        if code:
+            raise FailedCommandError(self.stderr)
+        return stdout
 
     def run(
         self,
@@ -67,11 +89,22 @@ class Pulumi(PulumiCommand):
         on_output: OnOutput | None = None,  # noqa: ARG002 - the Automation API's signature
         on_error: OnOutput | None = None,  # noqa: ARG002
     ) -> CommandResult:
-        """Run a command; end it when this call is left by an exception.
+        """Run a command for the Automation API.
 
         Raises:
             CommandError: it failed.
         """
+        from pulumi.automation import CommandResult  # noqa: PLC0415 - as above
+        from pulumi.automation.errors import create_command_error  # noqa: PLC0415 - as above
+
+        stdout, code = self._ran(args, cwd, additional_env)
+        result = CommandResult(stdout, self.stderr, code)
+        if code:
+            raise create_command_error(result)
+        return result
+
+    def _ran(self, args: list[str], cwd: str, additional_env: Mapping[str, str]) -> tuple[str, int]:
+        """Return output and exit code of a command, which ends when this call is left."""
         with subprocess.Popen(
             [self.command, *args, "--non-interactive"],
             cwd=cwd,
@@ -89,10 +122,7 @@ class Pulumi(PulumiCommand):
             finally:
                 if self.interrupts or self._process.poll() is None:
                     _end(self._process)
-        result = CommandResult(stdout, self.stderr, self._process.returncode)
-        if result.code:
-            raise create_command_error(result)
-        return result
+        return stdout, self._process.returncode
 
     def interrupt(self) -> None:
         """Cancel the running command, and any later one; a second interrupt ends it at once."""

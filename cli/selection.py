@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from berth.cli import backend
 from berth.components.core.errors import BadInputError, BerthError
 from berth.stacks.stack_file import stack_names
 
@@ -15,11 +16,9 @@ def stack_of_the_project() -> str:
         BadInputError: nothing is selected, and no stack is up, or several are; or Pulumi cannot be
             asked.
     """
-    from berth.cli import engine  # noqa: PLC0415 - slow to import, and a command that names its stack does without
-
     stacks = f"stacks are {', '.join(stack_names())}"
     try:
-        if selected := engine.selected():
+        if selected := backend.selected():
             return selected
         up = _up()
     except BerthError as error:
@@ -41,10 +40,8 @@ def one_of(stacks: Collection[str]) -> str | None:
 
     None if that does not decide, or if Pulumi cannot be asked.
     """
-    from berth.cli import engine  # noqa: PLC0415 - as above
-
     try:
-        selected = engine.selected()
+        selected = backend.selected()
         if selected in stacks:
             return selected
         up = [stack for stack in _up() if stack in stacks]
@@ -55,6 +52,4 @@ def one_of(stacks: Collection[str]) -> str | None:
 
 def _up() -> list[str]:
     """Return the project's stacks that have resources."""
-    from berth.cli import engine  # noqa: PLC0415 - as above
-
-    return [stack for stack, resources in engine.stacks().items() if resources]
+    return [stack for stack, resources in backend.stacks().items() if resources]

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 from ruamel.yaml import YAML
 
+from berth.cli.backend import LOG_IN, LOGGED_OUT, is_logged_out
 from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.google import Google, GoogleError
-from berth.cli.engine import LOG_IN, LOGGED_OUT, is_logged_out
 from berth.cli.programs import output_of
 from berth.components.core.errors import BerthError
 from berth.stacks import passphrase, stack_file

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from berth.cli import engine
+from berth.cli import backend, engine
 from berth.cli.check import check
 from berth.cli.console import ProblemsError, err, out, print_json, print_warnings
 from berth.cli.own_program import is_berths_own
@@ -130,7 +130,7 @@ def _loaded(stack: str) -> Loaded:
 def _state(stack: str) -> State:
     """Return the state of a stack; nothing where the engine's preview reports why there is none."""
     try:
-        return engine.export(Pulumi(version=False), stack)
+        return backend.export(Pulumi(version=False), stack)
     except BerthError:
         return {}
 
@@ -141,7 +141,7 @@ def _to_destroy(stack: str, *, refresh: bool) -> Planned:
     The engine plans it where it may refuse, or an earlier update left something to finish.
     """
     with _progress(stack) as report:
-        state = engine.export(Pulumi(version=False), stack)
+        state = backend.export(Pulumi(version=False), stack)
         outputs = outputs_of(state)
         asking = Asking(stack, lambda: outputs)
         resources = settled(state)

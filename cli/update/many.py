@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pulumi.automation import EngineEvent
 from rich.console import Console
 
-from berth.cli import engine
+from berth.cli import backend, engine
 from berth.cli.check import Checked, check_all
 from berth.cli.console import err, out, print_json, print_problems, print_warnings
 from berth.cli.environment import Environment, brought_up, settings_of
@@ -116,7 +116,7 @@ class _Many:
         self._began = time.monotonic()
         self._environment: Environment = brought_up(stack)
         self._provider = provider_of(self._environment)
-        self._known = engine.stacks()
+        self._known = backend.stacks()
 
     def run(self) -> int:
         """Return the exit code."""
@@ -140,7 +140,7 @@ class _Many:
     def _plan(self, own: Own, pulumi: Pulumi) -> str:
         """Plan a stack; return a line for people, or "" for none."""
         try:
-            if is_unchanged(engine.export(pulumi, own.stack), own.judged, self._provider):
+            if is_unchanged(backend.export(pulumi, own.stack), own.judged, self._provider):
                 own.result = "unchanged"
                 return ""
             inline = engine.Inline(program.Inline(), pulumi=pulumi)
@@ -189,7 +189,7 @@ class _Many:
 
         try:
             if own.stack not in self._known:
-                engine.init(pulumi, own.stack)
+                backend.init(pulumi, own.stack)
             result = engine.update(
                 own.stack, "up", see, lambda _times: None, inline=engine.Inline(program.Inline(), pulumi=pulumi)
             )

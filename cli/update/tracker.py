@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from pulumi.automation import DiagnosticEvent, EngineEvent, StepEventMetadata
 
-from berth.cli import engine
+from berth.cli import backend
 from berth.stacks.preview.report import Report
 
 OTHERS = "other resources"
@@ -121,7 +121,7 @@ class Tracker:
         text, urn = diagnostic.message.strip(), diagnostic.urn or ""
         name = urn.rsplit("::", 1)[-1]
         match diagnostic.severity:
-            case "error" if not engine.sums_up(text):
+            case "error" if not backend.sums_up(text):
                 self.errors.setdefault(self._titles.get(urn, name), []).append(text)
             case "warning":
                 if text not in self.warnings:

@@ -12,8 +12,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from berth.cli.backend import outputs
 from berth.cli.console import err, out, print_json, print_warnings
-from berth.cli.engine import Inline, UpdateResult, Verb, outputs, update
+from berth.cli.engine import Inline, UpdateResult, Verb, update
 from berth.cli.preview.tree import tree
 from berth.cli.preview.verb import DESTRUCTIVE, Planned, planned
 from berth.cli.signals import TERMINATED

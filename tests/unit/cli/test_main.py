@@ -183,3 +183,10 @@ def test_check_does_without_pulumi() -> None:
         [sys.executable, "-c", report + script], cwd=CLONE, capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.stdout.splitlines()[-1], done.stderr) == ("[]", "")
+
+
+def test_status_does_without_pulumis_automation_api() -> None:
+    """Reading a stack takes one command, and the import of the API longer than it."""
+    script = "import sys; import berth.cli.status, berth.cli.backend; print({'pulumi', 'grpc'} & {*sys.modules})"
+    done = subprocess.run([sys.executable, "-c", script], cwd=CLONE, capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -1,0 +1,155 @@
+"""State backend of a project, asked through the installed `pulumi` program.
+
+Commands that only read a stack do without Pulumi's Automation API, whose import takes longer than
+the question.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from berth.cli.console import ProblemsError
+from berth.cli.pulumi_program import FailedCommandError, Pulumi
+from berth.components.core.errors import BadInputError, BerthError
+from berth.stacks import stack_file
+
+if TYPE_CHECKING:
+    from pulumi.automation import EngineEvent
+
+LOGGED_OUT = "Pulumi is not logged in to a state backend"
+LOG_IN = "pulumi login gs://YOUR-STATE-BUCKET"
+
+_LONGEST_ERROR = 2000
+_SUMS_UP = {"preview failed", "update failed", "destroy failed"}
+# The engine repeats the error that ends an inline program and that the program has reported
+# (pulumi, pkg/resource/deploy/program_source.go).
+_REPEATS = "an unhandled error occurred: "
+
+# pulumi, pkg/cmd/pulumi/stack/stack.go
+_UNKNOWN = re.compile(r"no stack named .*found")
+# Words of Go's network library in errors of the backend, of plugins and of downloads.
+_NO_CONNECTION = re.compile(r"dial tcp|no such host|connection refused|i/o timeout|network is unreachable")
+
+
+class UnknownStackError(BadInputError):
+    """The state backend has no such stack."""
+
+
+def outputs(stack: str, *, secrets: bool = True) -> dict[str, Any]:
+    """Return a stack's outputs, secret ones in clear text or not at all.
+
+    Raises:
+        UnknownStackError: the backend has no such stack.
+        BerthError: Pulumi is not installed, not logged in, or fails.
+    """
+    # One command in place of the Automation API's two.
+    command = ["stack", "output", "--json", *(["--show-secrets"] if secrets else []), "--stack", stack]
+    try:
+        found = json.loads(Pulumi(version=False).ask(command))
+        return {name: value for name, value in found.items() if secrets or value != "[secret]"}
+    except FailedCommandError as error:
+        raise failure(stack, (), error.stderr) from None
+
+
+def selected() -> str:
+    """Return the stack that `pulumi stack select` chose; "" for none, or if Pulumi does not say.
+
+    Raises:
+        BerthError: Pulumi is not installed.
+    """
+    try:
+        return Pulumi(version=False).ask(["stack", "--show-name"]).strip()
+    except FailedCommandError:
+        return ""
+
+
+def stacks() -> dict[str, int]:
+    """Return the project's stacks in the backend, with the number of resources of each.
+
+    Raises:
+        BerthError: Pulumi is not installed, not logged in, or fails.
+    """
+    try:
+        found = json.loads(Pulumi(version=False).ask(["stack", "ls", "--json"]))
+    except FailedCommandError as error:
+        raise failure("", (), error.stderr) from None
+    return {str(stack["name"]).rsplit("/", 1)[-1]: int(stack.get("resourceCount") or 0) for stack in found}
+
+
+def export(pulumi: Pulumi, stack: str) -> dict[str, Any]:
+    """Return the state of a stack, secrets in clear text.
+
+    Raises:
+        BerthError: Pulumi fails.
+    """
+    try:
+        command = ["stack", "export", "--show-secrets", "--stack", stack]
+        return dict(json.loads(pulumi.ask(command)))
+    except FailedCommandError as error:
+        raise failure(stack, (), error.stderr) from None
+
+
+def init(pulumi: Pulumi, stack: str) -> None:
+    """Create a stack in the backend, with the secrets provider that its file names.
+
+    Raises:
+        BerthError: Pulumi fails.
+    """
+    provider = stack_file.secrets_provider(stack)
+    command = ["stack", "init", stack, "--no-select", *(["--secrets-provider", provider] if provider else [])]
+    try:
+        pulumi.ask(command)
+    except FailedCommandError as error:
+        raise failure(stack, (), error.stderr) from None
+
+
+def is_logged_out(stderr: str) -> bool:
+    """Return whether Pulumi failed because it is not logged in."""
+    return "PULUMI_ACCESS_TOKEN" in stderr or "not logged in" in stderr.lower() or "pulumi login" in stderr
+
+
+def sums_up(error: str) -> bool:
+    """Return whether an error of the engine only says that there were others."""
+    return error in _SUMS_UP or error.startswith(_REPEATS)
+
+
+def errors_of(events: Sequence[EngineEvent]) -> list[str]:
+    """Return the errors that the engine reported, each once, without those that only sum up."""
+    diagnostics = [event.diagnostic_event for event in events if event.diagnostic_event]
+    errors = [
+        found.message.strip().removeprefix("Preview failed: ") for found in diagnostics if found.severity == "error"
+    ]
+    errors += [event.policy_event.message.strip() for event in events if event.policy_event]
+    return [error for error in dict.fromkeys(errors) if error and not sums_up(error)]
+
+
+def failure(stack: str, events: Sequence[EngineEvent], stderr: str) -> BerthError:
+    """Return the error for a failed command, in the engine's words."""
+    if _UNKNOWN.search(stderr):
+        return UnknownStackError(f"stack {stack} is not in Pulumi's backend yet; run: pulumi stack init {stack}")
+    if not events and is_logged_out(stderr):
+        return BerthError(f'{LOGGED_OUT}; run: {LOG_IN}, or for the lab: eval "$(.venv/bin/berth lab env)"')
+    errors = errors_of(events)
+    for text in errors:
+        first, *rest = text.splitlines()
+        # The program's words: stacks/load.py.
+        if first.startswith(f"stack {stack}: ") and "in its settings; nothing is changed" in first:
+            return ProblemsError(stack, rest)
+    if errors and all(map(_NO_CONNECTION.search, errors)):
+        text = "\n".join(errors)[:_LONGEST_ERROR]
+        return BerthError(f"Pulumi needs a connection that failed: {text}", "check the network, and run this again")
+    if not errors and (lost := next(filter(_NO_CONNECTION.search, stderr.splitlines()), "")):
+        if "plugin" in stderr:
+            return BerthError(
+                f"Pulumi cannot download a plugin: {stderr.strip().removeprefix('error: ')[:_LONGEST_ERROR]}",
+                "check the network; pulumi plugin ls lists the installed plugins",
+            )
+        return BerthError(
+            f"Pulumi cannot reach its state backend: {lost.strip().removeprefix('error: ')[:_LONGEST_ERROR]}",
+            "check the network; pulumi whoami --verbose names the backend",
+        )
+    text = "\n".join(errors) or stderr.strip().removeprefix("error: ") or "pulumi failed without a reason"
+    return BerthError(text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…")
