@@ -82,13 +82,13 @@ class Inline(NamedTuple):
     """Program that this process runs: without a language host and another Python's imports.
 
     Attributes:
-        program: the program.
+        program: the program; None for the project's, as Pulumi runs it.
         unchanged: URNs of resources in the state that the program leaves out, and the engine as
             they are.
         pulumi: the engine's command, where another thread may interrupt it.
     """
 
-    program: Callable[[], Awaitable[None]]
+    program: Callable[[], Awaitable[None]] | None
     unchanged: Sequence[str] = ()
     pulumi: Pulumi | None = None
 

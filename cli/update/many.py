@@ -17,6 +17,7 @@ from berth.cli import backend, engine
 from berth.cli.check import Checked, check_all
 from berth.cli.console import err, out, print_json, print_problems, print_warnings
 from berth.cli.environment import Environment, brought_up, settings_of
+from berth.cli.own_program import is_berths_own
 from berth.cli.preview.lines import counts_line
 from berth.cli.preview.tree import tree
 from berth.cli.pulumi_program import Pulumi
@@ -117,6 +118,8 @@ class _Many:
         self._environment: Environment = brought_up(stack)
         self._provider = provider_of(self._environment)
         self._known = backend.stacks()
+        # An edited program may have resources of its own, which berth's program would delete.
+        self._edited = not is_berths_own()
 
     def run(self) -> int:
         """Return the exit code."""
@@ -140,11 +143,11 @@ class _Many:
     def _plan(self, own: Own, pulumi: Pulumi) -> str:
         """Plan a stack; return a line for people, or "" for none."""
         try:
-            if is_unchanged(backend.export(pulumi, own.stack), own.judged, self._provider):
+            state = {} if self._edited else backend.export(pulumi, own.stack)
+            if is_unchanged(state, own.judged, self._provider):
                 own.result = "unchanged"
                 return ""
-            inline = engine.Inline(program.Inline(), pulumi=pulumi)
-            events = engine.preview(own.stack, refresh=False, report=lambda _urn: None, inline=inline)
+            events = engine.preview(own.stack, refresh=False, report=lambda _urn: None, inline=self._inline(pulumi))
         except BerthError as error:
             own.fail(str(error))
             return f"✗ {own.stack}: {error}"
@@ -152,6 +155,9 @@ class _Many:
         if own.report.verdict == "nothing":
             own.result = "unchanged"
         return ""
+
+    def _inline(self, pulumi: Pulumi) -> engine.Inline:
+        return engine.Inline(None if self._edited else program.Inline(), pulumi=pulumi)
 
     def _ask(self, changing: Sequence[Own]) -> int | None:
         """Show the plans, and ask if need be; return None for agreement, else the exit code."""
@@ -190,9 +196,7 @@ class _Many:
         try:
             if own.stack not in self._known:
                 backend.init(pulumi, own.stack)
-            result = engine.update(
-                own.stack, "up", see, lambda _times: None, inline=engine.Inline(program.Inline(), pulumi=pulumi)
-            )
+            result = engine.update(own.stack, "up", see, lambda _times: None, inline=self._inline(pulumi))
         except BerthError as error:
             own.fail(str(error))
         else:

@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from berth.cli import backend
+from berth.cli.environment import Environment
 from berth.cli.pulumi_program import Pulumi
 from berth.cli.update import many, pool
 from berth.cli.update.pool import Pool
 from berth.cli.update.verb import Options
 from berth.components.core.errors import BAD_INPUT, BadInputError
+from berth.stacks.load import Environment as Settings
+from berth.stacks.load import load_stack
 from tests.unit.cli.fake_pulumi import FakePulumi
 
 ENVIRONMENT = """config:
@@ -27,9 +31,15 @@ ENVIRONMENT = """config:
 
 
 @pytest.fixture
-def stacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with an environment, and `pulumi` that only notes its commands."""
-    FakePulumi(tmp_path, monkeypatch)
+def pulumi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakePulumi:
+    """`pulumi` that only notes its commands."""
+    return FakePulumi(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def stacks(pulumi: FakePulumi, tmp_path: Path) -> Path:
+    """A project with an environment."""
+    assert pulumi
     folder = tmp_path / "stacks"
     folder.mkdir()
     (folder / "Pulumi.env.yaml").write_text(ENVIRONMENT)
@@ -64,6 +74,28 @@ def test_an_engineers_stack_has_no_others_on_it(stacks: Path) -> None:
     write(stacks, "alice", "{environment: env}")
     with pytest.raises(BadInputError, match="not an environment"):
         many.up_all("alice", Options())
+
+
+@pytest.mark.parametrize("edit", ["", "import mine\n"])
+def test_an_edited_program_runs_as_pulumi_runs_it(
+    edit: str, pulumi: FakePulumi, stacks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An edited program may have resources of its own, which berth's program would delete."""
+    write(stacks, "alice", "{environment: env}")
+    write(stacks, "bob", "{environment: env}")
+    loaded = load_stack("env")
+    assert isinstance(loaded, Settings)
+    monkeypatch.setattr(many, "up", lambda *_: 0)
+    monkeypatch.setattr(many, "brought_up", lambda _: Environment("env", loaded.contract(), ""))
+    monkeypatch.setattr(many, "provider_of", lambda _: {})
+    monkeypatch.setattr(many, "unready_of", lambda *_: {})
+    monkeypatch.setattr(backend, "stacks", lambda: {"alice": 1})
+    program = stacks.parent / "__main__.py"
+    program.write_text(edit + program.read_text())
+    assert many.up_all("env", Options(yes=True)) == 0
+    runs = [command for command in pulumi.commands if command.startswith(("preview", "up"))]
+    assert [command.split()[0] for command in runs] == ["preview", "up"]
+    assert ["--client=PROGRAM" in command for command in runs] == [not edit] * 2
 
 
 def test_an_interrupt_begins_no_further_stack(stacks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
