@@ -127,6 +127,7 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
     home = home_claim(settings.home, namespace, labels)
     shares = share_claims(settings.volumes, namespace, labels, own_classes=inputs.own_classes)
     claims = [*([home] if home else []), *shares]
+    from_google = secret_objects(settings.secrets, inputs.project, namespace, labels)
     kept = {KEEPS_HOME: "true"} if keeps(settings.home, settings.volumes) else {}
     isolation = isolate(
         IsolationInputs(
@@ -138,7 +139,7 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
             inputs.workload.clients,
             keeper_peers(settings.lifecycle),
         ),
-        [main, *jobs.values(), *([dashboard] if dashboard else []), *claims],
+        [main, *jobs.values(), *([dashboard] if dashboard else []), *claims, *from_google],
     )
     keeper = keeper_access(cluster, settings.lifecycle)
     programs = config_map(settings.nested_containers, namespace, labels)
@@ -154,7 +155,7 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
             *keeper,
             *([programs] if programs else []),
             *claims,
-            *secret_objects(settings.secrets, inputs.project, namespace, labels),
+            *from_google,
             *_for_owner(inputs),
         ],
         main=inputs.workload.applied(harden(main, inputs.isolation.pod_security, settings.priority)),

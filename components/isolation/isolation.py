@@ -63,8 +63,8 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
 
     Args:
         inputs: settings of the berth and its environment.
-        manifests: pod-making manifests and Services of the namespace; the first is the RayCluster,
-            RayJob or RayService.
+        manifests: pod-making manifests, Services, claims and SecretSyncs of the namespace; the
+            first is the RayCluster, RayJob or RayService.
     """
     contents = list(manifests)
     main = contents[0]
@@ -93,7 +93,8 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
         # KubeRay chooses the name of a RayCluster that it creates, so the token's Secret is
         # unknown.
         token_secret = main["metadata"]["name"] if main["kind"] == "RayCluster" else None
-        objects.append(rbac.role(namespace, labels, token_secret, level, secrets_of(contents)))
+        syncs = any(manifest["kind"] == "SecretSync" for manifest in contents)
+        objects.append(rbac.role(namespace, labels, token_secret, level, secrets_of(contents), syncs=syncs))
         objects.append(rbac.role_binding(namespace, labels, inputs.access))
     auth = ((cluster_spec(main) or {}).get("authOptions") or {}).get("mode") or "disabled"
     annotations = {POOLS: ",".join(pools_of(contents)), RAY_AUTH: auth}

@@ -23,6 +23,8 @@ def role(
     token_secret: str | None,
     level: PodSecurity,
     secrets: Collection[str] = (),
+    *,
+    syncs: bool = False,
 ) -> Manifest:
     """Return the Role of a berth's users.
 
@@ -35,6 +37,7 @@ def role(
         token_secret: Secret with Ray's token, which users read; None if its name is unknown.
         level: Pod Security level of the namespace.
         secrets: Secrets that the pods name, which users read and write.
+        syncs: GKE writes some of them, and users may read why it does not.
     """
     # By name, server-side apply may create an object too: its request has the name in the path.
     of_pods = [_rule("", ["secrets"], ["get", *_WRITE]) | {"resourceNames": sorted(secrets)}] if secrets else []
@@ -45,6 +48,7 @@ def role(
         _rule("", ["pods/exec", "pods/portforward"], ["get", "create"]),
         *([_rule("", ["secrets"], ["get"]) | {"resourceNames": [token_secret]}] if token_secret else []),
         *of_pods,
+        *([_rule("secret-sync.gke.io", ["secretsyncs"], _READ)] if syncs else []),
         _rule("events.k8s.io", ["events"], _READ),
         _rule("batch", ["jobs"], _READ),
         _rule("metrics.k8s.io", ["pods"], _READ),

@@ -60,6 +60,15 @@ def test_pods_read_the_secret_that_gke_writes_and_run_under_another_account() ->
     assert "serviceAccountName" not in pod
 
 
+def test_users_may_read_why_a_value_is_missing() -> None:
+    access = {"users": ["bob@example.com"]}
+    rules = objects(OWN, secrets=SECRETS, access=access)["Role", "berth-user"]["rules"]
+    (rule,) = [rule for rule in rules if rule["resources"] == ["secretsyncs"]]
+    assert rule["verbs"] == ["get", "list", "watch"]
+    plain = objects(OWN, secrets={"OTHER": {}}, access=access)["Role", "berth-user"]["rules"]
+    assert not [rule for rule in plain if rule["resources"] == ["secretsyncs"]]
+
+
 def test_without_such_secrets_nothing_is_added() -> None:
     assert not {"ServiceAccount", "SecretSync", "SecretProviderClass"} & {kind for kind, _ in objects(OWN)}
 

@@ -1,0 +1,129 @@
+"""A berth with a share of Filestore and a secret of Secret Manager, from its first update to the
+removal of its share.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from berth.lab.plugins.gcp.conditions import SHIPPED, file_of
+from tests.lab.conftest import Lab
+from tests.lab.project import SMALL, Done, Project, Settings, environment_settings, eventually, started
+
+pytestmark = pytest.mark.lab
+
+CANARY = "canary-9e02d4"
+SOURCE = "projects/berth-test/secrets/hf/versions/latest"
+
+
+def environment(lab: Lab) -> Settings:
+    team = {"filestore": "1Ti", "at": "/team"}
+    return environment_settings(
+        lab,
+        {},
+        defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "cpu", "gpus": 0}},
+        engineers={"erin": {"volumes": {"team": team}, "secrets": {"HF_TOKEN": {"secretManager": "hf"}}}},
+    )
+
+
+@pytest.fixture
+def shared(lab: Lab, tmp_path: Any) -> Iterator[Project]:
+    """Project whose environment the test brings up."""
+    conditions = file_of(lab.home)
+    before = conditions.read_text() if conditions.exists() else SHIPPED.read_text()
+    project = Project.make(tmp_path / "project", lab)
+    project.write("shared", environment=environment(lab))
+    project.run("pulumi", "stack", "init", "shared", "--no-select")
+    try:
+        yield project
+    finally:
+        conditions.write_text(before)
+        project.destroy("shared")
+
+
+def berth(project: Project, *arguments: str, code: int = 0) -> Done:
+    done = project.run("berth", *arguments, check=False)
+    assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_a_share_and_a_value_of_secret_manager(shared: Project, lab: Lab) -> None:
+    def claims() -> list[dict[str, Any]]:
+        return shared.get("persistentvolumeclaims", "-n", "berth-erin")
+
+    # Secret Manager does not have the secret yet: the berth waits, and each command says for what.
+    with started(shared, "berth", "up", "-s", "shared", "--yes") as update:
+        output = next((line for line in update.stderr or () if 'secret "hf-token" not found' in line), "")
+        assert "CreateContainerConfigError" in output
+        (row,) = json.loads(berth(shared, "secret", "list", "erin", "--json", code=3).stdout)
+        assert (row["present"], row["secret_manager"]) == (False, SOURCE)
+        assert "gcloud secrets versions add hf" in berth(shared, "secret", "set", "erin", "HF_TOKEN", code=2).stderr
+        report = json.loads(berth(shared, "doctor", "-s", "shared", "--json", code=1).stdout)
+        (missing,) = [finding for finding in report["findings"] if finding["state"] == "missing"]
+        assert "Secret [projects/berth-test/secrets/hf] not found" in missing["text"]
+        assert missing["remedy"].startswith("gcloud secrets add-iam-policy-binding hf --project=berth-test ")
+        assert "/subject/ns/berth-erin/sa/secret-manager" in missing["remedy"]
+        conditions = yaml.safe_load(SHIPPED.read_text())
+        conditions["projects"]["*"]["secrets"] = {"hf": ["first", CANARY]}
+        file_of(lab.home).write_text(yaml.safe_dump(conditions))
+        assert update.wait(timeout=120) == 0
+    (secret,) = [item for item in shared.get("secrets", "-n", "berth-erin") if item["metadata"]["name"] == "hf-token"]
+    assert base64.b64decode(secret["data"]["value"]).decode() == CANARY
+    fine = [
+        finding["text"] for finding in json.loads(berth(shared, "doctor", "-s", "shared", "--json").stdout)["findings"]
+    ]
+    assert "1 secret variable of 1 berth has a value" in fine
+
+    # Head and worker mount one share, in a class for the network of the cluster.
+    (claim,) = claims()
+    assert (claim["spec"]["storageClassName"], claim["spec"]["accessModes"]) == (
+        "berth-standard-rwx",
+        ["ReadWriteMany"],
+    )
+    assert claim["status"]["phase"] == "Bound"
+    (volume,) = shared.get("persistentvolumes")
+    assert volume["spec"]["csi"]["driver"] == "filestore.csi.storage.gke.io"
+    (storage_class,) = [
+        item for item in shared.get("storageclasses") if item["metadata"]["name"] == "berth-standard-rwx"
+    ]
+    assert storage_class["parameters"] == {"tier": "standard", "network": "shared"}
+    pods = shared.get("pods", "-n", "berth-erin")
+    assert len(pods) == 2
+    for pod in pods:
+        assert {"name": "volume-team", "mountPath": "/team"} in pod["spec"]["containers"][0]["volumeMounts"]
+        assert "secret-manager" not in pod["spec"]["serviceAccountName"]
+
+    # The value is nowhere but in its Secret.
+    berth(shared, "diagnose", "erin", "-o", "erin.md")
+    texts = {
+        "diagnosis": (shared.folder / "erin.md").read_text(),
+        "state": shared.run("pulumi", "stack", "export", "-s", "shared", "--show-secrets").stdout,
+        "plan": shared.run("pulumi", "preview", "-s", "shared", "--json").stdout,
+        "settings": (shared.folder / "stacks" / "Pulumi.shared.yaml").read_text(),
+    }
+    for name, text in texts.items():
+        assert CANARY not in text, name
+        assert secret["data"]["value"] not in text, name
+    assert "hf-token" in texts["state"]
+    berth(shared, "up", "-s", "shared", "--yes")
+
+    # The share stays when the berth goes, until somebody deletes it.
+    removed = berth(shared, "engineer", "remove", "erin", "-s", "shared")
+    assert "but the share team (1Ti, created " in removed.stdout
+    assert "berth home remove erin -s shared" in removed.stdout
+    update = berth(shared, "up", "-s", "shared", "--yes", "--allow-destroy")
+    assert "berth-erin/share-team stays, with what is in it" in update.stderr + update.stdout
+    assert shared.get("pods", "-n", "berth-erin") == []
+    assert [item["metadata"]["uid"] for item in claims()] == [claim["metadata"]["uid"]]
+    (listed,) = json.loads(berth(shared, "home", "list", "-s", "shared", "--json").stdout)
+    assert (listed["name"], listed["claim"], listed["size"], listed["in_use"]) == ("erin", "share-team", "1Ti", False)
+    assert "the share team (1Ti" in berth(shared, "home", "remove", "erin", "-s", "shared", code=3).stderr
+    assert "is deleted" in berth(shared, "home", "remove", "erin", "-s", "shared", "--yes").stderr
+    eventually(lambda: shared.get("persistentvolumes") == [], "the share is gone")
