@@ -34,6 +34,10 @@ _BERTHS = f"**::{BERTH}**"
 _PARALLEL = 64
 """Operations at once where the state is not written in between: most of them only wait. The
 engine's default is four for each core."""
+_PARALLEL_DELETIONS = 128
+"""Deletions at once, as many as berths of a large list: each only waits until its object is gone.
+The engine deletes all RayClusters before it begins with namespaces, so that each further round of
+either takes as long as the first."""
 
 # A replacement and a deletion, in the engine's words (pulumi, pkg/resource/deploy).
 _PROTECTED = ("as it is currently marked for protection", "because it is protected")
@@ -188,7 +192,7 @@ def update(
 
     # https://www.pulumi.com/docs/iac/cli/environment-variables/ (backend/snapshot.go, v3.250.0)
     pulumi, engine = _stack(stack, None if checkpoints else {"PULUMI_SKIP_CHECKPOINTS": "true"}, inline)
-    parallel = None if checkpoints else _PARALLEL
+    parallel = _PARALLEL_DELETIONS if verb == "destroy" else None if checkpoints else _PARALLEL
     target, exclude = [_BERTHS] if only == "berths" else None, [_BERTHS] if only == "platform" else []
     error = None
     with pulumi.pass_signals_on(interrupted):

@@ -118,6 +118,8 @@ def test_a_destruction_is_planned_by_the_state(
     found = [command for command in project.commands if "auto." in command]
     assert ["preview" if "--preview-only" in command else command.split()[0] for command in found] == expected
     assert (f"destroys {len(resources)} resources of stack fleet" in done.stderr) == (not protected)
+    # The engine's own number, four a core, deletes RayClusters and namespaces in many rounds.
+    assert [" --parallel 128 " in f"{command} " for command in found] == [not protected]
 
 
 def test_the_platform_is_brought_up_without_registering_berths(project: Project) -> None:
