@@ -56,6 +56,7 @@ REMEDIES = {
     "pulumi cannot be run: …": "Install Pulumi again.",
     "no answer from …/… within … s": "Try again; the head may be busy.",
     "pod … is on a simulated node: its containers never run and have no log": "`make lab-real` makes one node real.",
+    "… has no group of workers …": "Name a group of the berth; the error lists them.",
     "… has …; there is no worker …": "Name a worker that exists: they count from 1.",
     "no pod has the label …: GKE may run the operator where you cannot read its log": "Read it in Cloud Logging.",
     "… is not on PATH": "Install the program, or add its folder to PATH.",

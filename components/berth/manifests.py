@@ -128,7 +128,7 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
     shares = share_claims(settings.volumes, namespace, labels, own_classes=inputs.own_classes)
     claims = [*([home] if home else []), *shares]
     from_google = secret_objects(settings.secrets, inputs.project, namespace, labels)
-    kept = {KEEPS_HOME: "true"} if keeps(settings.home, settings.volumes) else {}
+    marks = {KEEPS_HOME: "true"} if keeps(settings.home, settings.volumes) else {}
     isolation = isolate(
         IsolationInputs(
             inputs.isolation,
@@ -148,7 +148,7 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
         namespace=namespace_manifest(
             namespace,
             labels | isolation.namespace_labels,
-            isolation.namespace_annotations | _settled(inputs, main) | kept,
+            isolation.namespace_annotations | _settled(inputs, main) | marks,
         ),
         objects=[
             *isolation.objects,

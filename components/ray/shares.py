@@ -96,10 +96,10 @@ def share_problems(home: Home | None, volumes: Mapping[str, Volume], path: Path)
                 f" for; write {least}",
             )
     if len(set(retained.values())) > 1:
-        kept = next(where for where, retain in retained.items() if retain)
+        stays = next(where for where, retain in retained.items() if retain)
         for where in (where for where, retain in retained.items() if not retain):
             yield Problem(
                 (*path, *where, "retain"),
-                f"is false, but {'.'.join(map(str, kept))} stays, and with it the namespace and all claims in it; write"
-                " the same `retain` for both",
+                f"is false, but {'.'.join(map(str, stays))} stays, and with it the namespace and all claims in it;"
+                " write the same `retain` for both",
             )

@@ -91,9 +91,9 @@ def secret_of(sync: Mapping[str, Any], provider: Mapping[str, Any] | None, condi
         SyncError: the class is missing or of another provider, or Secret Manager lacks a secret.
     """
     spec, metadata = sync["spec"], sync["metadata"]
-    wanted = spec["secretProviderClassName"]
+    class_name = spec["secretProviderClassName"]
     if provider is None or provider["spec"].get("provider") != "gke":
-        raise SyncError("SecretProviderClassMisconfigured", f'failed to get SecretProviderClass "{wanted}"')
+        raise SyncError("SecretProviderClassMisconfigured", f'failed to get SecretProviderClass "{class_name}"')
     listed = yaml.safe_load((provider["spec"].get("parameters") or {}).get("secrets") or "[]")
     files = {str(entry["path"]): str(entry["resourceName"]) for entry in listed}
     data = {}

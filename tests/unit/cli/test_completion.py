@@ -115,7 +115,10 @@ NAMES = ["alice", "bob", "chat", "erin", "nightly", "train", "zoe"]
         ("berth engineer add new -s team --pool s", ["small"]),
         ("berth explain pools.cap", ["pools.capacity"]),
         ("berth explain pools.capacity.ki", ["pools.capacity.kind"]),
-        ("berth explain engineers.NAME.wor", ["engineers.NAME.workers", "engineers.NAME.worker"]),
+        (
+            "berth explain engineers.NAME.wor",
+            ["engineers.NAME.workers", "engineers.NAME.worker", "engineers.NAME.workerGroups"],
+        ),
         ("berth explain eng", ["engineers", "engineer"]),
         ("berth explain no.such.thing", []),
     ],

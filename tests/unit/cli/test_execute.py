@@ -75,7 +75,7 @@ def test_without_a_command_it_is_a_shell(berth: SimpleNamespace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("worker", "problem"), [("0", "0 is too small; the smallest is 1"), ("4", "there is no worker 4")]
+    ("worker", "problem"), [("0", "'0' is neither a number from 1 on nor GROUP/NUMBER"), ("4", "there is no worker 4")]
 )
 def test_a_worker_that_is_not_there_is_bad_input(berth: SimpleNamespace, worker: str, problem: str) -> None:
     done = call("--worker", worker, "--", "true")

@@ -124,7 +124,7 @@ def test_only_the_groups_with_bounds_are_the_autoscalers() -> None:
 
 
 def test_the_engine_is_not_told_to_ignore_fields_of_groups_that_may_go() -> None:
-    """It fails for a list that gets longer or shorter."""
+    """The engine fails to ignore a field in a list that gets longer or shorter."""
     (named,) = environment(workerGroups=GROUPS).berths
     (short,) = environment(workers={"min": 0, "max": 2}).berths
     assert list(named.workload.edits.ignore_changes) == []

@@ -26,8 +26,8 @@ def objects(secret: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("secret", "value"), [("hf", "two"), ("projects/some-project/secrets/hf/versions/1", "one")])
 def test_the_secret_has_the_value_of_its_version(secret: str, value: str) -> None:
-    made = objects(secret)
-    found = secret_of(made["SecretSync"], made["SecretProviderClass"], CONDITIONS)
+    pair = objects(secret)
+    found = secret_of(pair["SecretSync"], pair["SecretProviderClass"], CONDITIONS)
     assert found["data"] == {"value": base64.b64encode(value.encode()).decode()}
     assert found["metadata"]["name"] == "hf-token"
     assert found["metadata"]["ownerReferences"][0]["kind"] == "SecretSync"
@@ -35,9 +35,9 @@ def test_the_secret_has_the_value_of_its_version(secret: str, value: str) -> Non
 
 @pytest.mark.parametrize("secret", ["other", "hf/versions/3", "projects/another-project/secrets/hf"])
 def test_a_version_that_is_not_there_is_googles_refusal(secret: str) -> None:
-    made = objects(secret)
+    pair = objects(secret)
     with pytest.raises(SyncError, match="not found or has no versions") as caught:
-        secret_of(made["SecretSync"], made["SecretProviderClass"], CONDITIONS)
+        secret_of(pair["SecretSync"], pair["SecretProviderClass"], CONDITIONS)
     assert caught.value.reason == "ProviderError"
 
 
