@@ -169,8 +169,10 @@ def _group_of(settings: RayClusterSettings, name: str | None) -> WorkerGroup:
     if name is not None:
         if name in groups:
             return groups[name]
-        names = f"groups are {', '.join(groups)}"
-        raise BadInputError(f"{settings.name} has no group of workers {name!r}{did_you_mean(name, groups)}", names)
+        raise BadInputError(
+            f"{settings.name} has no group of workers {name!r}{did_you_mean(name, groups)}",
+            f"name one of its groups: {', '.join(groups)}",
+        )
     with_nics = [group for group in settings.groups if group.worker.nics]
     with_gpus = [group for group in settings.groups if group.worker.gpus]
     candidates = with_nics or with_gpus or settings.groups

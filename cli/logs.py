@@ -82,8 +82,10 @@ def choose(berth: Berth, worker: str | None) -> Object:
     if group:
         names = [found["groupName"] for found in berth.cluster["spec"]["workerGroupSpecs"]]
         if group not in names:
-            problem = f"{berth.name} has no group of workers {group!r}{did_you_mean(group, names)}"
-            raise BadInputError(problem, f"groups are {', '.join(names)}")
+            raise BadInputError(
+                f"{berth.name} has no group of workers {group!r}{did_you_mean(group, names)}",
+                f"name one of its groups: {', '.join(names)}",
+            )
         pods = [pod for pod in pods if pod["metadata"]["labels"].get("ray.io/group") == group]
         of_group = f" in group {group}"
     if int(number) > len(pods):
