@@ -118,8 +118,8 @@ def test_a_share_and_a_value_of_secret_manager(shared: Project, lab: Lab) -> Non
     removed = berth(shared, "engineer", "remove", "erin", "-s", "shared")
     assert "but the share team (1Ti, created " in removed.stdout
     assert "berth home remove erin -s shared" in removed.stdout
-    update = berth(shared, "up", "-s", "shared", "--yes", "--allow-destroy")
-    assert "berth-erin/share-team stays, with what is in it" in update.stderr + update.stdout
+    last = berth(shared, "up", "-s", "shared", "--yes", "--allow-destroy")
+    assert "berth-erin/share-team stays, with what is in it" in last.stderr + last.stdout
     assert shared.get("pods", "-n", "berth-erin") == []
     assert [item["metadata"]["uid"] for item in claims()] == [claim["metadata"]["uid"]]
     (listed,) = json.loads(berth(shared, "home", "list", "-s", "shared", "--json").stdout)
