@@ -217,6 +217,25 @@ def test_a_problem_of_defaults_is_not_reported_at_a_place_of_the_berths_own_list
     )
 
 
+def test_groups_have_patches_of_their_own_over_the_workers() -> None:
+    groups = {"big": {"podTemplate": {"spec": {"runtimeClassName": "gvisor"}}}, "small": {}}
+    worker = {"podTemplate": {"metadata": {"annotations": {"team": "ml"}}}}
+    loaded = environment("engineers", {"worker": worker, "workerGroups": groups})
+    spec = loaded.berths[0].manifests.main["spec"]  # type: ignore[union-attr]
+    big, small = (group["template"] for group in spec["workerGroupSpecs"])
+    assert (big["spec"]["runtimeClassName"], "runtimeClassName" in small["spec"]) == ("gvisor", False)
+    assert [found["metadata"]["annotations"]["team"] for found in (big, small)] == ["ml", "ml"]
+
+
+def test_a_problem_of_a_groups_patch_is_at_the_group() -> None:
+    container = {"name": "ray-worker", "image": "example.invalid/other"}
+    groups = {"big": {"podTemplate": of_containers(container)}, "small": {}}
+    with pytest.raises(SettingsError) as caught:
+        environment("engineers", {"workerGroups": groups})
+    (line,) = caught.value.lines
+    assert line.startswith("environment.engineers.x.workerGroups.big.podTemplate.spec.containers[0].image: ")
+
+
 def test_all_problems_come_at_once() -> None:
     template = {
         "metadata": {"labels": {"berth/engineer": "bob"}, "annotations": {"k8s.v1.cni.cncf.io/networks": "x"}},
