@@ -201,7 +201,8 @@ def test_a_berth_waits_for_its_secret_and_every_command_says_how_to_set_it(day: 
         assert "HF_TOKEN of amy is set, in Secret hf-token" in done.stderr
         assert update.wait(timeout=120) == 0
     (row,) = json.loads(berth(day, "secret", "list", "amy", "--json").stdout)
-    assert row == {"variable": "HF_TOKEN", "secret": "hf-token", "key": "value", "login": False, "present": True}
+    place = {"variable": "HF_TOKEN", "secret": "hf-token", "key": "value", "login": False, "secret_manager": ""}
+    assert row == {**place, "present": True}
     (secret,) = [item for item in day.get("secrets", "-n", "berth-amy") if item["metadata"]["name"] == "hf-token"]
     assert base64.b64decode(secret["data"]["value"]).decode() == CANARY
     berth(day, "diagnose", "amy", "-o", "amy.md")
