@@ -30,6 +30,8 @@ class Bounds(Settings):
 class WorkerBounds(Bounds):
     """Bounds for Ray's autoscaler."""
 
+    max: Annotated[int, Field(examples=[4], ge=0, le=_MOST, strict=True)]
+    """Largest number; 0 for no workers for now."""
     start: Annotated[Annotated[int, Field(ge=0, le=_MOST, strict=True)] | None, Field(examples=[1])] = None
     """Number at the start, before anything asks for more or is idle for long. Default:
     `min`."""

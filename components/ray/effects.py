@@ -30,6 +30,9 @@ _LEFT_OUT = (
 )
 
 
+_LESS = "; a group that stays with `workers: 0`, or with `max: 0` where it has bounds, ends its workers alone"
+
+
 def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a RayCluster."""
     if step.old is None:
@@ -134,7 +137,7 @@ def _known(occupant: Occupant, fleet: PlannedFleet) -> Occupant:
 
 
 def _since(step: Step) -> tuple[str, str]:
-    """Return why a RayCluster of several groups restarts, and what would restart less.
+    """Return why a RayCluster of several groups restarts, and which edit would restart less.
 
     Both are empty for a RayCluster whose only group stays, and for an edit of all groups.
     """
@@ -153,8 +156,7 @@ def _since(step: Step) -> tuple[str, str]:
         reasons.append("Ray's autoscaler comes or goes")
     if not reasons:
         return "", ""
-    less = f"; `workers: 0` ends the workers of {_named(verbs['removed'])} alone" if verbs["removed"] else ""
-    return f", since {' and '.join(reasons)}", less
+    return f", since {' and '.join(reasons)}", _LESS if verbs["removed"] else ""
 
 
 def _named(names: Sequence[str]) -> str:

@@ -148,8 +148,8 @@ class RayClusterShape(DefaultedSettings):
     """Groups of workers by name, in place of `workers`: a group has `workers` and the keys of
     `worker`, from which keys that it leaves out come. Default: one group named `workers`. A change
     of a group's `workers` restarts no pod. If a group is added, removed or changed otherwise,
-    KubeRay recreates all pods of the RayCluster, and the preview says so; `workers: 0` keeps a
-    group without pods. Only berths have the groups of `defaults`."""
+    KubeRay recreates all pods of the RayCluster, and the preview says so; `workers: 0`, or
+    `max: 0` in bounds, keeps a group without pods. Only berths have the groups of `defaults`."""
     head: Annotated[HeadShape, Field(examples=[{"cpu": 4, "memory": "16Gi"}])] = HeadShape()
     """Head pod."""
     image: Annotated[Image, Field(examples=["registry.example.com/ray:2.60.0-py311-cu128"])] = versions.RAY_IMAGE
