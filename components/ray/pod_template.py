@@ -26,10 +26,7 @@ from berth.components.ray.pod_template_refusals import refusal
 
 Object = dict[str, Any]
 
-VISIBLE = "NVIDIA_VISIBLE_DEVICES"
-
-REMOVE = {"$patch": "delete"}
-"""Part of an entry of a list that removes the entry of `defaults` with the same key."""
+_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 
 _CONTAINER = "#container"
 _ANY = "*"
@@ -187,7 +184,7 @@ def patched(template: Object, patch: Object) -> Object:
             if container["name"] not in before:
                 _limit(container)
                 # NVIDIA's runtime reads a missing value as "all".
-                container["env"] = [*(container.get("env") or []), {"name": VISIBLE, "value": "void"}]
+                container["env"] = [*(container.get("env") or []), {"name": _VISIBLE, "value": "void"}]
     own = template["spec"].get("tolerations") or []
     if added := (patch.get("spec") or {}).get("tolerations"):
         result["spec"]["tolerations"] = [*own, *(entry for entry in added if entry not in own)]
