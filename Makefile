@@ -113,7 +113,8 @@ requirements: ## write all pinned requirements again: berth's own and those of i
 			--generate-hashes --no-emit-index-url --no-emit-find-links --output-file images/$$image/requirements.txt \
 			|| exit; done
 
-# The editable install needs no network and no isolation: setuptools is among the pinned requirements.
+# The pinned requirements are complete, so pip resolves no dependencies. The editable install needs no network and no
+# isolation: setuptools is among them.
 $(INSTALLED): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 		echo 'error: berth needs Python 3.11 or newer as $(PYTHON)' >&2; \
@@ -124,7 +125,7 @@ $(INSTALLED): requirements.txt pyproject.toml
 	@test -x $(BIN)/pip || { echo 'Making the virtual environment'; $(PYTHON) -m venv --clear $(VENV); }
 	@echo 'Installing the Python packages that requirements.txt pins'
 	@early=; [ -z '$(EARLY)' ] || { $(BIN)/python -m berth.lab.toolchain.early & early=$$!; } 2>/dev/null; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt; code=$$?; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.txt; code=$$?; \
 	[ -z "$$early" ] || { kill $$early; wait $$early; } 2>/dev/null; \
 	[ $$code = 0 ] || { \
 		echo 'error: the Python packages could not be installed (see above)' >&2; \

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-COMMAND_SECONDS = 300.0
+COMMAND_SECONDS = 600.0
 BUILD_SECONDS = 3600.0
 
 # The same plugin on every machine. `real` has these tests run with Pulumi's own.

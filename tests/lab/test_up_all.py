@@ -55,7 +55,7 @@ def test_an_interrupted_run_goes_on_where_it_was(fleet: Fleet) -> None:
             while not seen and running.process.poll() is None:
                 running.end(0.1)
         running.process.send_signal(signal.SIGINT)
-        ended = running.end(120)
+        ended = running.end(300)
     finally:
         running.process.kill()
     assert ended is not None

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.pages.page import Block
 
-DEADLINE_SECONDS = 600.0
+DEADLINE_SECONDS = 1200.0
 SHOWN = 6000
 _SIZE = struct.pack("HHHH", 50, 120, 0, 0)
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[a-zA-Z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78])|\r")
