@@ -86,7 +86,8 @@ class Shell:
             if text is None:
                 raise BlockError(f"{block} failed:\n{block.text}\n{output[-SHOWN:]}")
             output += text
-            if answers and answers[0][0] in output[seen:]:
+            # Before a prompt's last space, getpass has not turned the echo off; what was typed by then is lost.
+            if answers and answers[0][0] in output[seen:] and output.endswith(" "):
                 seen = len(output)
                 os.write(self._terminal, f"{answers.pop(0)[1]}\n".encode())
             elif stop_after and stop_after in output:

@@ -111,6 +111,23 @@ def test_a_shell_answers_interrupts_and_remembers(tmp_path: Path) -> None:
         assert shell.run(block("sh -c 'exit 3'\n", exits=3)).output == ""
 
 
+HIDDEN = """
+import getpass, select, sys
+print("Value:", end="", flush=True)
+select.select([sys.stdin], [], [], 1)
+print(getpass.getpass(" ") == "secret")
+"""
+"""Prompt as click writes it: what is typed before its echo is off is lost."""
+
+
+def test_a_hidden_prompt_is_answered_once_its_echo_is_off(tmp_path: Path) -> None:
+    (tmp_path / "hidden.py").write_text(HIDDEN)
+    with opened(tmp_path, os.environ) as shell:
+        ran = shell.run(block("python3 hidden.py\n", answers=[("Value", "secret")]), seconds=10)
+    assert ran.output == "Value: \nTrue\n"
+
+
+
 def test_settings_are_added_to_a_file(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("config: {a: {b: 1, c: {d: 2}}, e: 3}\n")
     with opened(tmp_path, os.environ) as shell:
