@@ -9,6 +9,9 @@ from berth.components.core.owner import OWNER_LABELS
 
 Object = dict[str, Any]
 
+SYNCED = "synced"
+"""Key of a value in a Secret that GKE writes from Secret Manager."""
+
 _STARTING = (None, "ContainerCreating", "PodInitializing")
 
 
@@ -43,7 +46,7 @@ def why_not_ready(pod: Object, kind: str = "", scaling: Iterable[Object] = (), d
 
 
 def _command_for_secret(pod: Object, message: str) -> str:
-    """Return the command that sets the secret value without which a container does not start.
+    """Return the command that helps with a secret value without which a container does not start.
 
     The kubelet's messages: v1.36.3, pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables.
     """
@@ -54,6 +57,8 @@ def _command_for_secret(pod: Object, message: str) -> str:
             at = (variable.get("valueFrom") or {}).get("secretKeyRef") or {}
             absent = (f'secret "{at.get("name")}" not found', f"couldn't find key {at.get('key')} in Secret ")
             if owner and at and message.startswith(absent):
+                if at.get("key") == SYNCED:
+                    return f"; GKE has not written it: berth secret list {owner}"
                 return f"; set it with: berth secret set {owner} {variable['name']}"
     return ""
 

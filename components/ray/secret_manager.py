@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
+from berth.components.cluster.pods import SYNCED
 from berth.components.core.manifest import Manifest
 from berth.components.core.problems import Path, Problem
 from berth.components.ray.variables import VALUE, SecretKey, from_secret_manager, references_of
@@ -84,7 +85,7 @@ def secret_objects(
                 "spec": {
                     "serviceAccountName": ACCOUNT,
                     "secretProviderClassName": name,
-                    "secretObject": {"type": "Opaque", "data": [{"sourcePath": VALUE, "targetKey": VALUE}]},
+                    "secretObject": {"type": "Opaque", "data": [{"sourcePath": VALUE, "targetKey": SYNCED}]},
                 },
             },
         ]

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
+from berth.components.cluster.pods import SYNCED
 from berth.components.core.settings import DefaultedSettings, Settings
 from berth.components.core.types import VariableName
 
@@ -163,7 +164,10 @@ Secrets = Annotated[
 
 def references_of(secrets: Mapping[str, SecretKey]) -> dict[str, FromSecret]:
     """Return secret variables as references with a Secret's name."""
-    return {name: FromSecret(secret=place.secret or _secret_of(name), key=place.key) for name, place in secrets.items()}
+    return {
+        name: FromSecret(secret=place.secret or _secret_of(name), key=SYNCED if place.secret_manager else place.key)
+        for name, place in secrets.items()
+    }
 
 
 def from_secret_manager(secrets: Mapping[str, SecretKey]) -> dict[str, str]:

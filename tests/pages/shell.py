@@ -86,7 +86,8 @@ class Shell:
             if text is None:
                 raise BlockError(f"{block} failed:\n{block.text}\n{output[-SHOWN:]}")
             output += text
-            # Before a prompt's last space, getpass has not turned the echo off; what was typed by then is lost.
+            # getpass turns the echo off before a prompt's last space; what was typed before that is
+            # lost.
             if answers and answers[0][0] in output[seen:] and output.endswith(" "):
                 seen = len(output)
                 os.write(self._terminal, f"{answers.pop(0)[1]}\n".encode())

@@ -24,6 +24,18 @@ DEADLINE_SECONDS = 240
 
 Object = dict[str, Any]
 
+HYPERDISK: Object = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "hyperdisk"},
+    "provisioner": "pd.csi.storage.gke.io",
+    "parameters": {"type": "hyperdisk-balanced"},
+    "reclaimPolicy": "Delete",
+    "allowVolumeExpansion": True,
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+"""StorageClass of an admin: an A4 node takes no Persistent Disk, and the heads are on one here."""
+
 
 def environment(lab: Lab) -> Settings:
     labels = {"lab-node": "real"}
@@ -46,6 +58,11 @@ def berth(**shape: Any) -> Settings:
     """
     pods = {"head": {"pool": POOL, "cpu": 1, "memory": "3Gi"}, "worker": {"pool": POOL, "cpu": 1, "memory": "2Gi"}}
     return {"environment": "env", **pods, "wait": {"timeout": "5m"}, **shape}
+
+
+def home(size: str) -> Settings:
+    """Home of a berth whose head is on the real node."""
+    return {"size": size, "storageClass": HYPERDISK["metadata"]["name"]}
 
 
 def eventually(condition: Callable[[], bool], what: str) -> None:
@@ -165,6 +182,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
         ]
         lab.run(["kubectl", "cordon", *simulated])
         lab.run(["kubectl", "create", "namespace", NAMESPACE])
+        node.apply(HYPERDISK)
         yield node
         node.command("down")
         assert machine_state() == node.before

@@ -19,24 +19,13 @@ from berth.lab.realnode import images, layout, lifecycle
 from tests.pages.checkout import do
 from tests.pages.page import CLONE, Block, Marks, blocks
 from tests.pages.shell import opened
-from tests.real.conftest import POOL, RealNode, environment
+from tests.real.conftest import POOL, RealNode, environment, home
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
 PAGE = CLONE / "docs" / "engineer.md"
 NAME = "erin"
 NOTES = "learning rate 0.1"
-HYPERDISK = {
-    "apiVersion": "storage.k8s.io/v1",
-    "kind": "StorageClass",
-    "metadata": {"name": "hyperdisk"},
-    "provisioner": "pd.csi.storage.gke.io",
-    "parameters": {"type": "hyperdisk-balanced"},
-    "reclaimPolicy": "Delete",
-    "allowVolumeExpansion": True,
-    "volumeBindingMode": "WaitForFirstConsumer",
-}
-"""StorageClass of an admin: an A4 node, where the heads are here, takes no Persistent Disk."""
 _NAMES = {r"\balice\b": NAME, r"(-[se]|environment:) lab\b": r"\1 env"}
 
 
@@ -68,11 +57,10 @@ def _where_containers_run(block: Block) -> Block:
 @pytest.fixture(scope="module")
 def project(real: RealNode) -> Iterator[RealNode]:
     """Environment whose berths are on the real node by default, as small as that needs."""
-    real.apply(HYPERDISK)
     small = {
         "head": {"pool": POOL, "cpu": 1, "memory": "3Gi"},
         "worker": {"pool": POOL},
-        "home": {"size": "10Gi", "storageClass": HYPERDISK["metadata"]["name"]},
+        "home": home("10Gi"),
         "wait": {"timeout": "8m"},
     }
     real.project.write("env", environment=environment(real.lab) | {"defaults": small})

@@ -22,7 +22,7 @@ import websocket
 
 from berth.components.programs.logins import OPEN_UNTIL
 from tests.lab.project import started
-from tests.real.conftest import POOL, RealNode, berth, eventually
+from tests.real.conftest import POOL, RealNode, berth, eventually, home
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
@@ -87,7 +87,7 @@ def opened(real: RealNode) -> Iterator[tuple[subprocess.Popen[str], Jupyter]]:
 def nell(real: RealNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Berth of one head with a home, into which pip installs Jupyter as docs/engineer.md does."""
     head = {"pool": POOL, "cpu": 1, "memory": "3Gi", "env": {"PYTHONUSERBASE": "/mnt/home/python"}}
-    real.project.write(NAME, engineer=berth(workers=0, home="5Gi", head=head))
+    real.project.write(NAME, engineer=berth(workers=0, home=home("5Gi"), head=head))
     real.project.up(NAME)
     without = real.project.run("berth", "notebook", NAME, check=False)
     assert without.returncode == 1

@@ -127,7 +127,6 @@ def test_a_hidden_prompt_is_answered_once_its_echo_is_off(tmp_path: Path) -> Non
     assert ran.output == "Value: \nTrue\n"
 
 
-
 def test_settings_are_added_to_a_file(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("config: {a: {b: 1, c: {d: 2}}, e: 3}\n")
     with opened(tmp_path, os.environ) as shell:

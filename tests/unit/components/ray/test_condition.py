@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.cluster.pods import why_not_ready
+from berth.components.cluster.pods import SYNCED, why_not_ready
 from berth.components.ray.condition import condition_of, gpus_of, pods_missing, reasons_not_ready
 
 
@@ -223,6 +223,7 @@ def test_claimed_gpus_count_too() -> None:
 @pytest.mark.parametrize(
     ("message", "command"),
     [
+        ('secret "hub" not found', "; GKE has not written it: berth secret list x"),
         ('secret "hf" not found', "; set it with: berth secret set x HF_TOKEN"),
         ("couldn't find key token in Secret berth-x/hf", "; set it with: berth secret set x HF_TOKEN"),
         ('secret "other" not found', ""),
@@ -235,8 +236,9 @@ def test_a_missing_secret_comes_with_the_command_that_sets_it(message: str, comm
             {"name": "ray-head", "state": {"waiting": {"reason": "CreateContainerConfigError", "message": message}}}
         ]
     )
-    at = {"valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}}
-    variables = [{"name": "LOG", "value": "1"}, {"name": "HF_TOKEN"} | at]
+    places = {"HF_TOKEN": {"name": "hf", "key": "token"}, "HUB": {"name": "hub", "key": SYNCED}}
+    references = [{"name": name, "valueFrom": {"secretKeyRef": at}} for name, at in places.items()]
+    variables = [{"name": "LOG", "value": "1"}, *references]
     waiting["spec"] = {"containers": [{"name": "ray-head", "env": variables}]}
     waiting["metadata"].setdefault("labels", {})["berth/engineer"] = "x"
     reason = why_not_ready(waiting, "head")

@@ -47,7 +47,7 @@ def test_each_secret_has_objects_of_its_own_and_one_account_reads_them() -> None
     assert found["SecretSync", "hf-token"]["spec"] == {
         "serviceAccountName": "secret-manager",
         "secretProviderClassName": "hf-token",
-        "secretObject": {"type": "Opaque", "data": [{"sourcePath": "value", "targetKey": "value"}]},
+        "secretObject": {"type": "Opaque", "data": [{"sourcePath": "value", "targetKey": "synced"}]},
     }
 
 
@@ -56,7 +56,7 @@ def test_pods_read_the_secret_that_gke_writes_and_run_under_another_account() ->
     assert berth.manifests
     pod = berth.manifests.main["spec"]["headGroupSpec"]["template"]["spec"]
     variables = {entry["name"]: entry for entry in pod["containers"][0]["env"]}
-    assert variables["HF_TOKEN"]["valueFrom"] == {"secretKeyRef": {"name": "hf-token", "key": "value"}}
+    assert variables["HF_TOKEN"]["valueFrom"] == {"secretKeyRef": {"name": "hf-token", "key": "synced"}}
     assert "serviceAccountName" not in pod
 
 

@@ -28,7 +28,7 @@ def objects(secret: str) -> dict[str, Any]:
 def test_the_secret_has_the_value_of_its_version(secret: str, value: str) -> None:
     pair = objects(secret)
     found = secret_of(pair["SecretSync"], pair["SecretProviderClass"], CONDITIONS)
-    assert found["data"] == {"value": base64.b64encode(value.encode()).decode()}
+    assert found["data"] == {"synced": base64.b64encode(value.encode()).decode()}
     assert found["metadata"]["name"] == "hf-token"
     assert found["metadata"]["ownerReferences"][0]["kind"] == "SecretSync"
 
