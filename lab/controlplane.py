@@ -370,7 +370,9 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
     configuration["componentsPatches"] += _database(home, ports)
     request = home.root / "kwokctl.yaml"
     request.write_text(yaml.safe_dump(configuration))
-    command = [str(home.bin / "kwokctl"), "create", "cluster", f"--name={CLUSTER}", f"--config={request}"]
+    # By default kwokctl makes the cluster the current context of the user's own kubeconfig.
+    named = [f"--name={CLUSTER}", f"--config={request}", "--kubeconfig="]
+    command = [str(home.bin / "kwokctl"), "create", "cluster", *named]
     own = {"KWOK_WORKDIR": str(home.root.absolute() / "kwok"), MARK: f"{home.root.resolve()}:kwokctl"}
     try:
         result = subprocess.run(

@@ -20,6 +20,7 @@ from tests.pages.shell import opened
 pytestmark = pytest.mark.lab
 
 TEARDOWN = "make lab-down\n"
+KUBECONFIG = Path.home() / ".kube" / "config"
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,12 @@ class Reader:
     Attributes:
         folder: the checkout.
         environment: variables of the reader's shell.
+        kubeconfig: the reader's own kubeconfig before.
     """
 
     folder: Path
     environment: dict[str, str]
+    kubeconfig: str
 
     def does(self, blocks: list[Block]) -> list[str]:
         """Do blocks in a shell of their own; return what the terminal showed."""
@@ -49,9 +52,13 @@ class Reader:
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     folder = copy(tmp_path_factory.mktemp("pages") / "berth")
-    reader = Reader(folder, readers_environment())
+    reader = Reader(folder, readers_environment(), own_kubeconfig())
     yield reader
     subprocess.run(["make", "lab-clean"], cwd=folder, env=reader.environment, check=False, capture_output=True)
+
+
+def own_kubeconfig() -> str:
+    return KUBECONFIG.read_text() if KUBECONFIG.exists() else ""
 
 
 def parts(page: str) -> tuple[list[Block], list[Block]]:
@@ -77,3 +84,4 @@ def test_the_readme_ends_with_the_lab_gone(reader: Reader) -> None:
     assert teardown
     reader.does(teardown)
     assert not (reader.folder / ".lab").exists()
+    assert own_kubeconfig() == reader.kubeconfig, "kubectl's own context stays"
