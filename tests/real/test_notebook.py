@@ -93,6 +93,7 @@ def nell(real: RealNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     assert without.returncode == 1
     assert f"berth exec {NAME} -- python -m pip install jupyterlab" in without.stderr
     wheels = tmp_path_factory.mktemp("wheels")
+    version = real.on_head(NAME, "python", "-c", "import platform; print(platform.python_version())").stdout.strip()
     # Pods of the lab have no way to a package index.
     fetch = [
         sys.executable,
@@ -101,6 +102,7 @@ def nell(real: RealNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
         "download",
         "--quiet",
         "--only-binary=:all:",
+        f"--python-version={version}",
         f"--dest={wheels}",
         "jupyterlab",
     ]
@@ -110,7 +112,7 @@ def nell(real: RealNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     offline = ["--quiet", "--no-index", "--find-links=/tmp/wheels"]
     real.project.run("berth", "exec", NAME, "--", "pip", "install", "--user", *offline, "jupyterlab")
     yield NAME
-    real.project.run("berth", "destroy", "-s", NAME, "--yes")
+    real.project.run("berth", "destroy", "-s", NAME, "--yes", "--allow-destroy")
     real.project.run("berth", "home", "remove", NAME, "-s", "env", "--yes")
 
 
