@@ -75,7 +75,7 @@ def test_a_share_and_a_value_of_secret_manager(shared: Project, lab: Lab) -> Non
         file_of(lab.home).write_text(yaml.safe_dump(conditions))
         assert update.wait(timeout=120) == 0
     (secret,) = [item for item in shared.get("secrets", "-n", "berth-erin") if item["metadata"]["name"] == "hf-token"]
-    assert base64.b64decode(secret["data"]["value"]).decode() == CANARY
+    assert base64.b64decode(secret["data"]["synced"]).decode() == CANARY
     fine = [
         finding["text"] for finding in json.loads(berth(shared, "doctor", "-s", "shared", "--json").stdout)["findings"]
     ]
@@ -110,7 +110,7 @@ def test_a_share_and_a_value_of_secret_manager(shared: Project, lab: Lab) -> Non
     }
     for name, text in texts.items():
         assert CANARY not in text, name
-        assert secret["data"]["value"] not in text, name
+        assert secret["data"]["synced"] not in text, name
     assert "hf-token" in texts["state"]
     berth(shared, "up", "-s", "shared", "--yes")
 
