@@ -1,8 +1,8 @@
 """Kubernetes control plane of the lab: laid out by kwokctl, run as processes of the lab.
 
 kwokctl knows the certificates and flags with which these components form a cluster.
-`berth.lab.processes` starts and stops
-them: kwokctl keeps bare pids, which a later process may have, and kills etcd without a warning.
+`berth.lab.processes` starts and stops them: kwokctl keeps bare pids, which a later process may
+have, and kills etcd without a warning.
 
 Answers to (real): etcd 3.6, Kubernetes 1.36.3 (API server, controller manager, scheduler) and KWOK
     0.7.0, built from source (lab/tools) and laid out by kwokctl.
@@ -370,13 +370,12 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
     configuration["componentsPatches"] += _database(home, ports)
     request = home.root / "kwokctl.yaml"
     request.write_text(yaml.safe_dump(configuration))
-    # By default kwokctl makes the cluster the current context of the user's own kubeconfig.
-    named = [f"--name={CLUSTER}", f"--config={request}", "--kubeconfig="]
-    command = [str(home.bin / "kwokctl"), "create", "cluster", *named]
+    # With `--kubeconfig=`, the user's own kubeconfig stays as it is.
+    options = [f"--name={CLUSTER}", f"--config={request}", "--kubeconfig=", "--timeout=90s", NO_NODE_LEASES]
     own = {"KWOK_WORKDIR": str(home.root.absolute() / "kwok"), MARK: f"{home.root.resolve()}:kwokctl"}
     try:
         result = subprocess.run(
-            [*command, "--timeout=90s", NO_NODE_LEASES],
+            [str(home.bin / "kwokctl"), "create", "cluster", *options],
             env=os.environ | own,
             capture_output=True,
             text=True,
