@@ -382,8 +382,7 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
             check=False,
         )
     finally:
-        # kwokctl cannot lay out without starting; an API server that has only begun to start takes
-        # its time to end.
+        # kwokctl lays out by starting all, and an API server that still starts is slow to end.
         supervisor.stop_all(grace=LAYOUT_GRACE)
     if result.returncode != 0 or not (folder / "kwok.yaml").is_file():
         raise LabError(
