@@ -17,7 +17,7 @@ from berth.cli import completion, verbs
 from berth.cli.__main__ import INTERRUPTED
 from berth.cli.console import err, print_error
 from berth.cli.help import Command, Group, Section
-from berth.cli.signals import leave_to_the_system, raise_on_signals
+from berth.cli.signals import leave_to_the_system, raise_on_signals, unwrapped
 from berth.cli.usage import NoArgsIsHelpError, UsageError, refused
 from berth.components.core.errors import BAD_INPUT, FAILED, BerthError
 
@@ -69,7 +69,7 @@ class Verbs(Group):
     def _code(self, name: str, words: list[str]) -> int:
         """Return the exit code of a call."""
         try:
-            with self.make_context(name, words) as ctx:
+            with unwrapped(), self.make_context(name, words) as ctx:
                 code = self.invoke(ctx)
             sys.stdout.flush()
         except typer.Exit as end:

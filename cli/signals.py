@@ -90,6 +90,22 @@ def put_off() -> Iterator[None]:
         _end(came[0], None)
 
 
+@contextlib.contextmanager
+def unwrapped() -> Iterator[None]:
+    """Let an end come out as it was raised.
+
+    Before version 3.12, Python raises a RuntimeError for what comes while an import defines a class
+    (https://docs.python.org/3.12/whatsnew/3.12.html, `__set_name__`).
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        cause = error.__cause__
+        if cause and isinstance(cause, tuple(_ENDS.values())):
+            raise cause from None
+        raise
+
+
 def leave_to_the_system() -> None:
     """Let a signal end the process at once, without a traceback: there is nothing left to do."""
     signal.setitimer(signal.ITIMER_REAL, 0)

@@ -53,8 +53,20 @@ def test_a_package_of_an_extra_that_is_not_installed_is_named(monkeypatch: pytes
     assert 'run: pip install "berth[lab]"' in result.stderr
 
 
-def test_sigterm_ends_as_an_interrupt_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "schema_text", lambda: os.kill(os.getpid(), signal.SIGTERM))
+def _terminated() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class _Field:
+    """Descriptor that gets its name while a signal comes, as those of an import may."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        _terminated()
+
+
+@pytest.mark.parametrize("work", [_terminated, lambda: type("Imported", (), {"field": _Field()})])
+def test_sigterm_ends_as_an_interrupt_does(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "schema_text", work)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     raise_on_signals()
     try:
