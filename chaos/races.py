@@ -13,7 +13,11 @@ from chaos.fleet import ENV, OWN, Command, Ended, Fleet, environment
 _LONGEST_SECONDS = 240.0
 _LATEST = 3.0
 _LOCKED = re.compile(r"currently locked by|update is already in progress|conflict: Another update")
-_OTHERS = re.compile(r"conflict|another stack|belongs to|already exists|field manager", re.IGNORECASE)
+# The last one is that of an update which begins once the environment has ended.
+_OTHERS = re.compile(
+    r"conflict|another stack|belongs to|already exists|field manager|environment '\w+' has '\w+' among its own",
+    re.IGNORECASE,
+)
 
 
 class Races(Part):
