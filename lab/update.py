@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from berth.components.plan.paths import value_at
 from berth.lab import environment
-from berth.lab.errors import LabError
+from berth.lab.errors import USAGE, LabError
 from berth.lab.lifecycle import stacks
 from berth.stacks import stack_file
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from berth.lab.progress import Progress
 
 STACK = "lab"
+_OPERATORS_WITH_CHARTS = ("kuberay", "gpu", "dranet", "gpuDra")
 
 
 def _pulumi(home: Home, *arguments: str) -> int:
@@ -62,6 +64,31 @@ def _engineers() -> list[str]:
             if isinstance(engineer, dict) and engineer.get("environment") == STACK:
                 found.append(name)
     return found
+
+
+def require_charts(home: Home) -> None:
+    """Check that an update of stack lab will find its charts, before anything is started.
+
+    Raises:
+        LabError: a chart is a folder that neither exists nor is in this lab.
+        StackFileError: the stack's file cannot be read.
+    """
+    path = stack_file.stack_path(STACK)
+    if not path.exists():
+        return
+    stack = stack_file.read(path)
+    for name in _OPERATORS_WITH_CHARTS:
+        setting = ("environment", "operators", name, "chart")
+        chart = value_at(stack.settings, ".".join(setting))
+        folder = (stack_file.project() / str(chart)).resolve()
+        if not str(chart).startswith(".") or folder.exists() or folder.is_relative_to(home.charts.resolve()):
+            continue
+        raise LabError(
+            f"there is no {chart}; this lab's charts are in {home.charts}, and nothing was started",
+            f"write their paths into the file, or start the lab alone: berth lab up --no-update --home {home.root}",
+            place=f"{stack.shown_path}:{stack.line(setting)}",
+            code=USAGE,
+        )
 
 
 def update(home: Home, progress: Progress, *, stack: str = STACK, refresh: bool) -> None:

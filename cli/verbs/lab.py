@@ -114,9 +114,12 @@ def up(
     """
     from berth.lab import lifecycle
     from berth.lab.progress import Progress
+    from berth.lab.update import require_charts
     from berth.lab.update import update as update_stack
 
     lab, progress = _home(home), Progress()
+    if update:
+        require_charts(lab)
     with _interruptible("what runs already stays: `make lab` goes on from here, `make lab-down` ends it"):
         running = lifecycle.up(lab, progress)
         _print_what_is_real(running)
