@@ -5,7 +5,7 @@ stdout, and its exit code.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +182,9 @@ class Empty:
 
     def list(self, _path: str, **_query: str) -> tuple[list[Any], str]:
         return [], "1"
+
+    def events(self, _path: str, _version: str, _seconds: int, **_query: str) -> Iterator[Any]:
+        return iter(())
 
     def get(self, _path: str) -> None:
         return None
