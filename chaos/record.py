@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sysconfig
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from berth.lab.home import CLONE
 from chaos.case import Outcome, Part
 
 _COUNTS = ("cases", "disturbed", "good", "succeeded")
 _DATES = " to "
+_FOLDERS = (str(CLONE), sysconfig.get_path("stdlib"), tempfile.gettempdir(), str(Path.home()))
+"""Folders of this machine, which say nothing to a reader of the figures."""
 
 Figures = dict[str, Any]
 """Figures of a part."""
@@ -42,8 +47,19 @@ def figures_of(part: Part, seed: int, outcomes: Sequence[tuple[int, Outcome, flo
         "share": good / len(outcomes) if outcomes else 0.0,
         "seconds": round(sum(seconds for _, _, seconds in outcomes)),
         "groups": dict(sorted(groups.items())),
-        "failed": [{"number": number, **asdict(outcome)} for number, outcome, _ in outcomes if outcome.problems],
+        "failed": [
+            {"number": number, **asdict(outcome), "problems": list(map(_without_folders, outcome.problems))}
+            for number, outcome, _ in outcomes
+            if outcome.problems
+        ],
     }
+
+
+def _without_folders(problem: str) -> str:
+    """Return a problem's text with paths that begin in the clone or in Python's library."""
+    for folder in _FOLDERS:
+        problem = problem.replace(f"{folder}/", "")
+    return problem
 
 
 def joined(earlier: Figures, later: Figures) -> Figures:

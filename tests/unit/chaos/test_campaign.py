@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 from argparse import Namespace
 from multiprocessing.connection import Connection
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from berth.components.core.errors import BerthError
+from berth.lab.home import CLONE
 from chaos.__main__ import PARTS, continued, numbers_of, summarize, without_gaps
 from chaos.case import Outcome, chance_of, crashes
 from chaos.fleet import Ended
@@ -33,6 +35,12 @@ def test_a_missed_figure_is_an_exit_code(outcomes: list[Outcome], code: int) -> 
     result = figures_of(Kills(), 1, [(number, outcome, 1.0) for number, outcome in enumerate(outcomes)])
     assert summarize({"kills": result}) == code
     assert [case["what"] for case in result["failed"]] == [outcome.what for outcome in outcomes if outcome.problems]
+
+
+def test_figures_name_no_folder_of_the_machine() -> None:
+    trace = f'crash: File "{CLONE}/cli/main.py"; File "{dataclasses.__file__}"'
+    (failed,) = figures_of(Kills(), 1, [(0, Outcome("up", "up: SIGTERM", [trace]), 1.0)])["failed"]
+    assert failed["problems"] == ['crash: File "cli/main.py"; File "dataclasses.py"']
 
 
 def test_nothing_that_ran_is_no_success() -> None:
