@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from berth.lab.progress import Progress
 
 STACK = "lab"
-_OPERATORS_WITH_CHARTS = ("kuberay", "gpu", "dranet", "gpuDra")
 
 
 def _pulumi(home: Home, *arguments: str) -> int:
@@ -77,7 +76,8 @@ def require_charts(home: Home) -> None:
     if not path.exists():
         return
     stack = stack_file.read(path)
-    for name in _OPERATORS_WITH_CHARTS:
+    operators = value_at(stack.settings, "environment.operators")
+    for name in operators if isinstance(operators, dict) else ():
         setting = ("environment", "operators", name, "chart")
         chart = value_at(stack.settings, ".".join(setting))
         folder = (stack_file.project() / str(chart)).resolve()

@@ -39,19 +39,21 @@ def storage_classes(inputs: Inputs) -> list[dict[str, Any]]:
     """Return the StorageClasses that GKE's Filestore driver brings."""
     if not _addon(inputs, "gcpFilestoreCsiDriverConfig"):
         return []
-    return [
-        {
-            "apiVersion": "storage.k8s.io/v1",
-            "kind": "StorageClass",
-            "metadata": {"name": name},
-            "provisioner": SHARE_DRIVER,
-            "parameters": {"tier": known.tier},
-            "reclaimPolicy": "Delete",
-            "allowVolumeExpansion": True,
-            "volumeBindingMode": "WaitForFirstConsumer",
-        }
-        for name, known in SHARE_CLASSES.items()
-    ]
+    return [storage_class(name, SHARE_DRIVER, {"tier": known.tier}) for name, known in SHARE_CLASSES.items()]
+
+
+def storage_class(name: str, driver: str, parameters: dict[str, str]) -> dict[str, Any]:
+    """Return a StorageClass as GKE makes them: for volumes where the pod is, which can grow."""
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": driver,
+        "parameters": parameters,
+        "reclaimPolicy": "Delete",
+        "allowVolumeExpansion": True,
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
 
 
 def reads_secret_manager(inputs: Inputs) -> bool:

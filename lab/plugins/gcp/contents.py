@@ -111,19 +111,8 @@ def storage_class(api: ClusterApi) -> None:
     Raises:
         ClusterError: the server refuses it.
     """
-    manifest = {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "StorageClass",
-        "metadata": {
-            "name": "standard-rwo",
-            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
-        },
-        "provisioner": "pd.csi.storage.gke.io",
-        "parameters": {"type": "pd-balanced"},
-        "reclaimPolicy": "Delete",
-        "allowVolumeExpansion": True,
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
+    manifest = addons.storage_class("standard-rwo", "pd.csi.storage.gke.io", {"type": "pd-balanced"})
+    manifest["metadata"]["annotations"] = {"storageclass.kubernetes.io/is-default-class": "true"}
     with suppress(ConflictError):
         api.create(_STORAGE_CLASSES, manifest)
 
