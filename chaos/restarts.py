@@ -15,6 +15,8 @@ BERTHS = 100
 
 _LONGEST_SECONDS = 900.0
 _UP = ("pulumi", "up", "-s", ENV, "--yes", "--skip-preview")
+# Without checkpoints of the state, which a removal between two cases does not need.
+_REMOVAL = ("berth", "up", "-s", ENV, "--yes", "--allow-destroy")
 
 
 class Restarts(Part):
@@ -57,7 +59,7 @@ class Restarts(Part):
         if ready < len(self._names) + 1:
             problems.append(f"{ready} of {len(self._names) + 1} RayClusters are ready")
         fleet.project.write(ENV, environment=environment(fleet.kubeconfig, fleet.lab.home.charts))
-        fleet.run(mark, *_UP, seconds=_LONGEST_SECONDS)
+        fleet.run(mark, *_REMOVAL, seconds=_LONGEST_SECONDS)
         facts = {
             "berths": len(self._names),
             "disturbed": killer.killed,
