@@ -98,11 +98,11 @@ def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Plan
     """
     if destroy:
         return _to_destroy(stack, refresh=refresh)
-    loaded = _loaded(stack)
-    state, unchanged = _state(stack), Unchanged()
+    loaded, unchanged = _loaded(stack), Unchanged()
+    state, outputs = _known_to_the_backend(stack)
     if isinstance(loaded, Environment) and is_berths_own() and not refresh:
         unchanged = unchanged_berths(state, loaded)
-    return _Planning(stack, loaded, state).plan(unchanged, refresh=refresh)
+    return _Planning(stack, loaded, outputs).plan(unchanged, refresh=refresh)
 
 
 def exit_code(report: Report, options: Options) -> int:
@@ -127,12 +127,12 @@ def _loaded(stack: str) -> Loaded:
     return checked.loaded
 
 
-def _state(stack: str) -> State:
-    """Return the state of a stack; nothing where the engine's preview reports why there is none."""
+def _known_to_the_backend(stack: str) -> tuple[State, Mapping[str, Any]]:
+    """Return the state of a stack and its outputs; nothing where the preview reports why not."""
     try:
-        return backend.export(Pulumi(version=False), stack)
+        return backend.state_and_outputs(stack)
     except BerthError:
-        return {}
+        return {}, {}
 
 
 def _to_destroy(stack: str, *, refresh: bool) -> Planned:
@@ -157,8 +157,8 @@ def _to_destroy(stack: str, *, refresh: bool) -> Planned:
 class _Planning:
     """Plan of an update by the engine, with an answer of the environment's cluster."""
 
-    def __init__(self, stack: str, loaded: Loaded, state: State) -> None:
-        self._stack, self._loaded, self._outputs = stack, loaded, outputs_of(state)
+    def __init__(self, stack: str, loaded: Loaded, outputs: Mapping[str, Any]) -> None:
+        self._stack, self._loaded, self._outputs = stack, loaded, outputs
         self._environment = loaded if isinstance(loaded, Environment) else None
         # An engineer's plan touches no other RayCluster, so the cluster is not asked.
         self._asking = Asking(stack, lambda: self._outputs) if self._environment else None

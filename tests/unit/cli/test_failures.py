@@ -5,6 +5,8 @@ stdout, and its exit code.
 from __future__ import annotations
 
 import re
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from pulumi.automation import CommandResult, EngineEvent
 from pulumi.automation.errors import create_command_error
 from typer.testing import CliRunner, Result
 
-from berth.cli import berths, engine, fabric_proof, status, watch
+from berth.cli import backend, berths, engine, fabric_proof, status, watch
 from berth.cli.environment import Environment
 from berth.cli.main import app
 from berth.cli.pulumi_program import Pulumi
@@ -23,6 +25,7 @@ from berth.cli.verbs import lab
 from berth.stacks.load import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import contract_of, resolve_environment
+from tests.lab.project import eventually
 
 BAD_INPUT, NOT_ASKED = 2, 1
 
@@ -298,3 +301,22 @@ def test_a_lab_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     assert str(tmp_path / "nowhere") in done.stderr
     assert "(or `berth lab up`)" in done.stderr
     assert command == "lab env" or not done.stdout
+
+
+def test_an_interrupt_ends_the_questions_to_the_backend(project: Path) -> None:
+    program = project / "bin/pulumi"
+    version = '[ "$1" = version ] && echo v3.250.0 && exit'
+    program.write_text(f"#!/bin/sh\n{version}\necho $$ >> {project}/pids\nexec /bin/sleep 3600\n")
+    program.chmod(0o755)
+    main, pids = threading.main_thread().ident or 0, project / "pids"
+
+    def interrupt() -> None:
+        eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2, "two questions are asked")
+        signal.pthread_kill(main, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        backend.state_and_outputs("env")
+    thread.join()
+    assert [pid for pid in pids.read_text().split() if Path(f"/proc/{pid}").exists()] == []

@@ -73,7 +73,8 @@ def test_the_engine_is_asked_for_nothing_but_a_preview(project: Project) -> None
     preview("--refresh")
     assert sorted(project.commands) == [
         "preview --refresh --client=PROGRAM --exec-kind auto.inline --event-log LOG --stack fleet",
-        "stack export --show-secrets --stack fleet",
+        "stack export --stack fleet",
+        "stack output --json --show-secrets --stack fleet",
     ]
 
 

@@ -68,6 +68,10 @@ def test_a_job_that_runs_is_waited_for_no_longer(monkeypatch: pytest.MonkeyPatch
     assert waited(monkeypatch, readiness.RUNNING_JOB, STARTS, RUNS) == ({}, ["waiting for its RayCluster", "running"])
 
 
+def test_what_is_ready_already_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert waited(monkeypatch, readiness.RUNNING_JOB, RUNS) == ({}, [])
+
+
 def test_its_end_is_waited_for_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     failed, report = waited(monkeypatch, readiness.SUCCEEDED_JOB, STARTS, RUNS, job("Complete", "SUCCEEDED"))
     assert failed == {}
