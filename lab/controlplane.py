@@ -232,6 +232,9 @@ def _configuration(home: Home) -> dict[str, Any]:
             _arguments("kube-apiserver", egress_selector_config_file=str(_egress_file(home))),
             # After a restart, a lone component does not wait for its own old lease to run out.
             _arguments("kube-controller-manager", leader_elect="false", resource_quota_sync_period="20s"),
+            # Its default of 20 requests a second keeps the pods of a hundred berths that go away
+            # waiting for half a minute.
+            _arguments("kube-controller-manager", kube_api_qps="200", kube_api_burst="400"),
             _arguments("kube-scheduler", leader_elect="false"),
             # After the machine slept, nodes must not count as lost: KWOK never makes their pods
             # ready again.

@@ -69,8 +69,11 @@ _GOES: Sequence[Literal["delete", "replace"]] = ("delete", "replace")
 
 
 def seconds_of_checkpoints(steps: int, resources: int) -> float:
-    """Return the time that the checkpoints of some steps take, in a state of so many resources.
+    """Return the time that the checkpoints of some steps take.
 
-    The mean size of the state is half of its largest, as in an update that creates all of it.
+    Args:
+        steps: number of resources that are created or deleted, so that half of them are in the
+            state on average.
+        resources: number of resources of the stack, with those.
     """
-    return steps * _WRITES_A_STEP * resources / 2 * RESOURCE_BYTES / CHECKPOINT_BYTES_A_SECOND
+    return steps * _WRITES_A_STEP * (resources - steps / 2) * RESOURCE_BYTES / CHECKPOINT_BYTES_A_SECOND
