@@ -45,6 +45,7 @@ class Run:
     Attributes:
         seconds: durations by what was done; `floor: …` and other peers beside berth's own.
         cpu: seconds of CPU of commands, by what was done; load of the machine changes it little.
+        programs: seconds of CPU by what was done and by program, as sampled.
         memory: largest sums of resident memory in MB, by what was done and by program.
         facts: other figures by name, such as the size of the state in kB.
         profile: shares of the engine's time by what it did, from 0 to 1.
@@ -53,6 +54,7 @@ class Run:
 
     seconds: dict[str, float] = field(default_factory=dict)
     cpu: dict[str, float] = field(default_factory=dict)
+    programs: dict[str, dict[str, float]] = field(default_factory=dict)
     memory: dict[str, dict[str, float]] = field(default_factory=dict)
     facts: dict[str, float] = field(default_factory=dict)
     profile: dict[str, float] = field(default_factory=dict)
@@ -74,6 +76,7 @@ class Run:
             "machine": machine,
             "seconds": {name: round(value, 2) for name, value in self.seconds.items()},
             "cpu": {name: round(value, 2) for name, value in self.cpu.items()},
+            "programs": self.programs,
             "memory": self.memory,
             "facts": {name: round(value, 2) for name, value in self.facts.items()},
             "profile": self.profile,

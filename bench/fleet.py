@@ -76,6 +76,10 @@ class Bench:
             total.cpu += done.cpu
             total.stdout = done.stdout
             names = total.memory.keys() | done.memory.keys()
+            programs = total.programs.keys() | done.programs.keys()
+            total.programs = {
+                name: total.programs.get(name, 0) + done.programs.get(name, 0) for name in sorted(programs)
+            }
             total.memory = {name: max(total.memory.get(name, 0), done.memory.get(name, 0)) for name in sorted(names)}
         self.note(what, total)
         return total
@@ -83,6 +87,7 @@ class Bench:
     def note(self, what: str, done: Measured) -> None:
         """Add a command to the figures."""
         self.run.seconds[what], self.run.cpu[what], self.run.memory[what] = done.seconds, done.cpu, done.memory
+        self.run.programs[what] = done.programs
         memory = done.memory.get("all", 0)
         err.print(f"  {what}: {done.seconds:.1f} s, of CPU {done.cpu:.1f} s, {memory:.0f} MB")
 

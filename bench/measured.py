@@ -7,7 +7,7 @@ import resource
 import subprocess
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,10 +16,15 @@ import psutil
 
 _SAMPLE_SECONDS = 0.2
 _END_SECONDS = 60
+_SHOWN_SECONDS = 0.1
 _MEGABYTE = 2**20
 
 # Interpreters run more than one program of an update.
-_SCRIPTS = {"pulumi-language-python-exec": "program", "berth": "berth"}
+_SCRIPTS = {
+    "pulumi-language-python-exec": "program",
+    "berth.lab.plugins.kubernetes": "kubernetes plugin",
+    "berth": "berth",
+}
 
 
 class BenchError(Exception):
@@ -35,12 +40,14 @@ class Measured:
         cpu: seconds of CPU of the command and of all its processes that have ended with it.
         stdout: its standard output.
         memory: largest sum of resident memory in MB by program, and of all at one time as `all`.
+        programs: seconds of CPU by program, as sampled: without the last moments of each process.
     """
 
     seconds: float
     cpu: float = 0.0
     stdout: str = ""
     memory: dict[str, float] = field(default_factory=dict)
+    programs: dict[str, float] = field(default_factory=dict)
 
 
 def measured(
@@ -67,7 +74,7 @@ def measured(
         text=True,
     ) as process:
         try:
-            with _sampled(process.pid) as memory:
+            with _sampled(process.pid) as (memory, programs):
                 stdout, stderr = process.communicate(stdin)
         except BaseException:
             # Ctrl-C at a terminal reaches the command, too, which then cleans up.
@@ -79,7 +86,13 @@ def measured(
     if process.returncode not in codes:
         output = f"{stdout}\n{stderr}".strip()[-4000:]
         raise BenchError(f"{' '.join(command)} ended with {process.returncode} after {seconds:.0f} s:\n{output}")
-    return Measured(seconds, cpu, stdout, {name: round(size / _MEGABYTE, 1) for name, size in sorted(memory.items())})
+    return Measured(
+        seconds,
+        cpu,
+        stdout,
+        {name: round(size / _MEGABYTE, 1) for name, size in sorted(memory.items())},
+        {name: round(used, 2) for name, used in sorted(programs.items()) if used >= _SHOWN_SECONDS},
+    )
 
 
 def _cpu() -> float:
@@ -88,9 +101,11 @@ def _cpu() -> float:
 
 
 @contextlib.contextmanager
-def _sampled(pid: int) -> Iterator[Counter[str]]:
-    """Sample the memory of a process and its descendants for the block."""
+def _sampled(pid: int) -> Iterator[tuple[Counter[str], dict[str, float]]]:
+    """Sample memory and CPU of a process and its descendants for the block, by program."""
     highest: Counter[str] = Counter()
+    used: dict[str, float] = defaultdict(float)
+    by_process: dict[psutil.Process, tuple[str, float]] = {}
     over = threading.Event()
 
     def sample() -> None:
@@ -100,7 +115,9 @@ def _sampled(pid: int) -> Iterator[Counter[str]]:
             with contextlib.suppress(psutil.Error):
                 for process in (root, *root.children(recursive=True)):
                     with contextlib.suppress(psutil.Error):
-                        now[_program(process)] += process.memory_info().rss
+                        program, times = _program(process), process.cpu_times()
+                        now[program] += process.memory_info().rss
+                        by_process[process] = program, times.user + times.system
             now["all"] = now.total()
             for name, size in now.items():
                 highest[name] = max(highest[name], size)
@@ -108,10 +125,12 @@ def _sampled(pid: int) -> Iterator[Counter[str]]:
     thread = threading.Thread(target=sample, daemon=True)
     thread.start()
     try:
-        yield highest
+        yield highest, used
     finally:
         over.set()
         thread.join()
+        for program, seconds in by_process.values():
+            used[program] += seconds
 
 
 def _program(process: psutil.Process) -> str:

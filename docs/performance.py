@@ -120,6 +120,7 @@ def _tables(parts: Mapping[str, Any]) -> Iterator[str]:
             yield f"| memory of {what}, MB | {_row(_memory(run, what) for run in runs.values())} |"
         yield ""
         yield from _machines(runs)
+        yield from _programs(runs)
         yield from _profile(runs)
 
 
@@ -150,4 +151,17 @@ def _profile(runs: Mapping[str, Any]) -> Iterator[str]:
     yield f"|---|{'---|' * len(found)}"
     for work in dict.fromkeys(work for shares in found.values() for work in shares):
         yield f"| {work} | {' | '.join(f'{shares.get(work, 0):.0%}' for shares in found.values())} |"
+    yield ""
+
+
+def _programs(runs: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the CPU of berth's own commands by program, for the largest number of engineers."""
+    size, run = list(runs.items())[-1]
+    found = {what: used for what, used in run.get("programs", {}).items() if ":" not in what and len(used) > 1}
+    if not found:
+        return
+    yield f"| CPU by program, {int(size):,} engineers, s | {' | '.join(found)} |"
+    yield f"|---|{'---|' * len(found)}"
+    for program in dict.fromkeys(program for used in found.values() for program in used):
+        yield f"| {program} | {_row(used.get(program) for used in found.values())} |"
     yield ""
