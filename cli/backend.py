@@ -109,10 +109,10 @@ def state_and_outputs(stack: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     programs = Pulumi(version=False), Pulumi(version=False)
     with ThreadPoolExecutor(thread_name_prefix="backend") as threads:
-        version = threads.submit(Pulumi, version=True)
-        state = threads.submit(export, programs[0], stack, secrets=False)
-        shown = threads.submit(outputs, stack, pulumi=programs[1])
         try:
+            version = threads.submit(Pulumi, version=True)
+            state = threads.submit(export, programs[0], stack, secrets=False)
+            shown = threads.submit(outputs, stack, pulumi=programs[1])
             version.result()
             return state.result(), shown.result()
         except BaseException:
