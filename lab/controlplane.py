@@ -212,16 +212,14 @@ def _configuration(home: Home) -> dict[str, Any]:
             "kubeSchedulerBinary": program("kube-scheduler"),
             "kwokControllerBinary": program("kwok"),
             "kubectlBinary": program("kubectl"),
-            # Real pods know the API server by its service's address, the first of the default
-            # range.
+            # Address of the API server's service for real pods: the first of the default range.
             "kubeApiserverCertSANs": ["10.0.0.1"],
         },
         "componentsPatches": [
             # Nothing reaches the API through the `kubernetes` service, and its endpoint may not be
             # on loopback.
             _arguments("kube-apiserver", advertise_address="127.0.0.1", endpoint_reconciler_type="none"),
-            # Addresses of kubelets: a real one is reached by its address, KWOK's by the name
-            # `localhost`.
+            # A real kubelet is reached by its address, KWOK's by the name `localhost`.
             _arguments(
                 "kube-apiserver",
                 kubelet_preferred_address_types="InternalIP,Hostname",
@@ -230,11 +228,10 @@ def _configuration(home: Home) -> dict[str, Any]:
             ),
             # The way to pods, where simulated ones can answer (lab/devices/egress.py).
             _arguments("kube-apiserver", egress_selector_config_file=str(_egress_file(home))),
-            # After a restart, a lone component does not wait for its own old lease to run out.
-            _arguments("kube-controller-manager", leader_elect="false", resource_quota_sync_period="20s"),
-            # Its default of 20 requests a second keeps the pods of a hundred berths that go away
-            # waiting for half a minute.
-            _arguments("kube-controller-manager", kube_api_qps="200", kube_api_burst="400"),
+            # After a restart, a lone component does not wait for its own old lease to run out. 20
+            # requests a second, the default, let a hundred berths wait half a minute for their end.
+            _arguments("kube-controller-manager", leader_elect="false", kube_api_qps="200", kube_api_burst="400"),
+            _arguments("kube-controller-manager", resource_quota_sync_period="20s"),
             _arguments("kube-scheduler", leader_elect="false"),
             # After the machine slept, nodes must not count as lost: KWOK never makes their pods
             # ready again.
