@@ -120,8 +120,7 @@ class Bench:
 
     def state_kilobytes(self, stack: str) -> float:
         """Return the size of a stack's file in the lab's backend."""
-        (path,) = self.lab.home.backend.glob(f".pulumi/stacks/*/{stack}.json")
-        return path.stat().st_size / 1000
+        return self.lab.state(stack).stat().st_size / 1000
 
     def objects(self, stack: str) -> list[Object]:
         """Return the objects of a stack's berths as somebody would write them."""

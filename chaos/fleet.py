@@ -226,11 +226,6 @@ class Fleet:
                 os.killpg(running.process.pid, signal.SIGKILL)
         return running.end(30) or Ended(-9, "", "hung", seconds)
 
-    def state(self, stack: str) -> Path:
-        """Return the file of a stack's state."""
-        (path,) = self.lab.home.backend.glob(f".pulumi/stacks/*/{stack}.json")
-        return path
-
     def locks(self, stack: str) -> list[Path]:
         """Return the locks of Pulumi's state."""
         return sorted(self.lab.home.backend.glob(f".pulumi/locks/*/*/{stack}/*.json"))

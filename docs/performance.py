@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bench.parts import PARTS
@@ -142,7 +142,11 @@ def _tables(parts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _row(values: Iterator[float | None]) -> str:
-    return " | ".join("–" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.3g}" for value in values)  # noqa: PLR2004
+    return " | ".join(map(_figure, values))
+
+
+def _figure(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004
 
 
 def _memory(run: Mapping[str, Any], what: str) -> float | None:
@@ -161,24 +165,25 @@ def _machines(runs: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _profile(runs: Mapping[str, Any]) -> Iterator[str]:
-    found = {size: run["profile"] for size, run in runs.items() if run["profile"]}
-    if not found:
-        return
-    yield f"| share of the engine's CPU time | {' | '.join(f'{int(size):,}' for size in found)} |"
-    yield f"|---|{'---|' * len(found)}"
-    for work in dict.fromkeys(work for shares in found.values() for work in shares):
-        yield f"| {work} | {' | '.join(f'{shares.get(work, 0):.0%}' for shares in found.values())} |"
-    yield ""
+    found = {f"{int(size):,}": run["profile"] for size, run in runs.items() if run["profile"]}
+    return _parts("share of the engine's CPU time", found, lambda share: f"{share or 0:.0%}")
 
 
 def _programs(runs: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the CPU of berth's own commands by program, for the largest number of engineers."""
+    """Return the CPU of berth's own commands by program, for the largest number of engineers."""
     size, run = list(runs.items())[-1]
     found = {what: used for what, used in run.get("programs", {}).items() if ":" not in what and len(used) > 1}
-    if not found:
+    return _parts(f"CPU by program, {int(size):,} engineers, s", found, _figure)
+
+
+def _parts(
+    title: str, columns: Mapping[str, Mapping[str, float]], shown: Callable[[float | None], str]
+) -> Iterator[str]:
+    """Yield a table of parts, with a row for each; nothing without columns."""
+    if not columns:
         return
-    yield f"| CPU by program, {int(size):,} engineers, s | {' | '.join(found)} |"
-    yield f"|---|{'---|' * len(found)}"
-    for program in dict.fromkeys(program for used in found.values() for program in used):
-        yield f"| {program} | {_row(used.get(program) for used in found.values())} |"
+    yield f"| {title} | {' | '.join(columns)} |"
+    yield f"|---|{'---|' * len(columns)}"
+    for part in dict.fromkeys(part for parts in columns.values() for part in parts):
+        yield f"| {part} | {' | '.join(shown(parts.get(part)) for parts in columns.values())} |"
     yield ""

@@ -20,8 +20,7 @@ from berth.cli.preview.asking import Answer, Asking
 from berth.cli.preview.document import document
 from berth.cli.preview.markdown import markdown
 from berth.cli.preview.tree import tree
-from berth.cli.pulumi_program import Pulumi
-from berth.cli.update.unchanged import State, Unchanged, outputs_of, settled, unchanged_berths
+from berth.cli.update.unchanged import State, Unchanged, settled, unchanged_berths
 from berth.components.core.errors import BAD_INPUT, BerthError
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import BERTH, Plan, destruction_of, plan_of
@@ -99,7 +98,7 @@ def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Plan
     if destroy:
         return _to_destroy(stack, refresh=refresh)
     loaded, unchanged = _loaded(stack), Unchanged()
-    state, outputs = _known_to_the_backend(stack)
+    state, outputs = _known_to_the_backend(stack, loaded)
     if isinstance(loaded, Environment) and is_berths_own() and not refresh:
         unchanged = unchanged_berths(state, loaded)
     return _Planning(stack, loaded, outputs).plan(unchanged, refresh=refresh)
@@ -127,10 +126,10 @@ def _loaded(stack: str) -> Loaded:
     return checked.loaded
 
 
-def _known_to_the_backend(stack: str) -> tuple[State, Mapping[str, Any]]:
-    """Return the state of a stack and its outputs; nothing where the preview reports why not."""
+def _known_to_the_backend(stack: str, loaded: Loaded) -> tuple[State, Mapping[str, Any]]:
+    """Return an environment's state, and a stack's outputs; nothing where the preview says why."""
     try:
-        return backend.state_and_outputs(stack)
+        return backend.state_and_outputs(stack) if isinstance(loaded, Environment) else ({}, backend.outputs(stack))
     except BerthError:
         return {}, {}
 
@@ -141,8 +140,7 @@ def _to_destroy(stack: str, *, refresh: bool) -> Planned:
     The engine plans it where it may refuse, or an earlier update left something to finish.
     """
     with _progress(stack) as report:
-        state = backend.export(Pulumi(version=False), stack)
-        outputs = outputs_of(state)
+        state, outputs = backend.state_and_outputs(stack)
         asking = Asking(stack, lambda: outputs)
         resources = settled(state)
         if refresh or not resources or any(item.get("protect") for item in resources):

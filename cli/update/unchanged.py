@@ -80,12 +80,6 @@ def is_unchanged(state: State, own: EngineerBerth, provider: Mapping[str, Any]) 
     return _registered(resources) == _objects_of(own.berth) and providers == [provider]
 
 
-def outputs_of(state: State) -> dict[str, Any]:
-    """Return the outputs of a stack, secret ones in clear text."""
-    found = [item for item in _resources(state) if item["type"] == "pulumi:pulumi:Stack"]
-    return dict(_shown(found[0].get("outputs") or {})) if found else {}
-
-
 def _resources(state: State) -> list[Mapping[str, Any]]:
     return list((state.get("deployment") or {}).get("resources") or [])
 

@@ -51,6 +51,11 @@ class Lab:
     def kubeconfig(self) -> Path:
         return self.home.kubeconfig
 
+    def state(self, stack: str) -> Path:
+        """Return the file of a stack's state in the lab's backend."""
+        (path,) = self.home.backend.glob(f".pulumi/stacks/*/{stack}.json")
+        return path
+
     def run(
         self,
         args: Sequence[str],
