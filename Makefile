@@ -114,7 +114,8 @@ requirements: ## write all pinned requirements again: berth's own and those of i
 			|| exit; done
 
 # The pinned requirements are complete, so pip resolves no dependencies. The editable install needs no network and no
-# isolation: setuptools is among them.
+# isolation: setuptools is among them. pip compiles on one core, and all modules of pulumi_gcp, of which berth imports
+# hardly any: that is half of what an installation takes.
 $(INSTALLED): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 		echo 'error: berth needs Python 3.11 or newer as $(PYTHON)' >&2; \
@@ -125,10 +126,12 @@ $(INSTALLED): requirements.txt pyproject.toml
 	@test -x $(BIN)/pip || { echo 'Making the virtual environment'; $(PYTHON) -m venv --clear $(VENV); }
 	@echo 'Installing the Python packages that requirements.txt pins'
 	@early=; [ -z '$(EARLY)' ] || { $(BIN)/python -m berth.lab.toolchain.early & early=$$!; } 2>/dev/null; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements.txt; code=$$?; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --no-compile \
+		-r requirements.txt; code=$$?; \
 	[ -z "$$early" ] || { kill $$early; wait $$early; } 2>/dev/null; \
 	[ $$code = 0 ] || { \
 		echo 'error: the Python packages could not be installed (see above)' >&2; \
 		echo 'check the network connection and the disk space, then run it again' >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -qq -j0 -x 'pulumi_gcp/.*/' $(VENV)/lib || true
 	@touch $@

@@ -23,7 +23,7 @@ takes up large definitions passed its own deadline of 34 s on a slow machine."""
 
 # The pages take longest, since their order is one. Unit tests follow, so that a failure of theirs
 # is seen early, then the tests of the lab.
-_FIRST = (*ONE_AT_A_TIME, "tests/lab/test_pages.py", "tests/unit/", "tests/lab/")
+_FIRST = (*ONE_AT_A_TIME, "tests/lab/test_pages", "tests/unit/", "tests/lab/")
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc] # xdist says nothing of its types

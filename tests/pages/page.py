@@ -26,8 +26,11 @@ PAGES = (
     *sorted((CLONE / "docs").glob("*.md")),
 )
 
-RUN = ("README.md", "docs/try.md", "docs/engineer.md", "docs/sharing.md", "docs/gallery.md", "docs/admin.md")
+ENGINEERS_PAGES = ("README.md", "docs/try.md", "docs/engineer.md", "docs/sharing.md")
 """Pages whose blocks tests/lab/test_pages.py runs, in this order, in one checkout with one lab."""
+ADMINS_PAGES = ("docs/gallery.md", "docs/admin.md")
+"""Pages whose blocks tests/lab/test_pages_for_admins.py runs."""
+RUN = (*ENGINEERS_PAGES, *ADMINS_PAGES)
 
 COMMANDS = ("sh", "console")
 

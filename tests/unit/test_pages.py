@@ -27,7 +27,7 @@ function cd { :; }
 
 _PROGRAM_BY_PATH = re.compile(r"^~/\S*/(?=\S)", flags=re.MULTILINE)
 
-ADVICE = "run its page in tests/lab/test_pages.py, or write <!-- not run: REASON --> on the line before the block"
+ADVICE = "name its page in tests/pages/page.py, or write <!-- not run: REASON --> on the line before the block"
 
 
 def shown(page: Path) -> str:
