@@ -61,7 +61,10 @@ The plugin, the real one too, has no option to keep less of an object, and `igno
 change what it keeps. The goal of 15 kB would therefore take fewer objects in a berth: it is what
 remains without the second copy of the manifests and without the managed fields. Copies compress
 well: gzip makes 20 kB of the 296 kB of an environment of 10, and Pulumi compresses a state in a
-bucket or folder with `PULUMI_DIY_BACKEND_GZIP=true`.
+bucket or folder with `PULUMI_DIY_BACKEND_GZIP=true`. Set it before a stack's first update, and
+then for everybody who updates the stack: where the format changes, the engine deletes the old file
+before it writes the new one, and an update that is killed in between leaves only a backup. berth
+therefore does not turn it on.
 
 ## Why an unchanged environment of 100 takes seconds
 
