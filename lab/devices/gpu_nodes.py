@@ -32,8 +32,9 @@ from berth.lab.devices.kubelet import CRASHES, Hold
 from berth.lab.devices.operand_objects import DISCOVERY, MIG_MANAGER, MPS_DAEMON, PLUGIN, VALIDATOR
 from berth.lab.devices.reconciler import POLICIES, Controller
 
-# The kubelet starts a failed container again. A ClusterPolicy may come without an event: kopf
-# looks for a kind when its CRD changes, perhaps before the API server serves it, and never again.
+# The kubelet starts a failed container again. A ClusterPolicy, the last object of the operator's
+# chart, may come without an event: kopf looks for a kind when its CRD changes, perhaps before the
+# API server serves it, and never again.
 _AGAIN_SECONDS = 2.0
 
 _log = logging.getLogger("berth.lab.devices.gpu")
@@ -72,7 +73,7 @@ class GpuNodes:
             self._controller.stop()
         else:
             self._controller.act(nodes, policy, programs.operator, programs.operands(), held)
-        unseen = policy is not None and not self._observed(policy["metadata"]["uid"])
+        unseen = programs.installed if policy is None else not self._observed(policy["metadata"]["uid"])
         return _AGAIN_SECONDS if held or unseen else None
 
     def refusal(self, pod: Mapping[str, Any]) -> str:
