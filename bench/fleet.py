@@ -14,7 +14,7 @@ from rich.console import Console
 
 from bench.figures import Run
 from bench.measured import Measured, measured
-from berth.components.core.owner import STACK_LABEL
+from berth.components.core.manifest import MANAGED_BY
 from chaos import fleet as chaos
 from tests.lab.conftest import Lab, brought_up
 from tests.lab.project import Project, Settings
@@ -122,11 +122,13 @@ class Bench:
         """Return the size of a stack's file in the lab's backend."""
         return self.lab.state(stack).stat().st_size / 1000
 
-    def objects(self, stack: str) -> list[Object]:
-        """Return the objects of a stack's berths as somebody would write them."""
+    def objects(self) -> list[Object]:
+        """Return the objects of all berths as somebody would write them."""
         listed = self.do("kubectl", "api-resources", "--verbs=list,create", "--output=name").stdout.split()
         kinds = ",".join(name for name in listed if not name.startswith("events"))
-        found = self.do("kubectl", "get", kinds, "-A", "-l", f"{STACK_LABEL}={stack}", "-o", "json").stdout
+        # The label of a stack is on namespaces and RayClusters only.
+        ours = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
+        found = self.do("kubectl", "get", kinds, "-A", "-l", ours, "-o", "json").stdout
         plain = [
             chaos.plain(item) for item in json.loads(found)["items"] if not item["metadata"].get("ownerReferences")
         ]

@@ -163,7 +163,7 @@ def _only_operators(bench: Bench) -> list[Object]:
     """Return the objects of the berths, and leave an environment without berths up."""
     bench.write(engineers(bench.size))
     bench.do(*_UP["pulumi"], ENV)
-    objects, whole = bench.objects(ENV), bench.state_kilobytes(ENV)
+    objects, whole = bench.objects(), bench.state_kilobytes(ENV)
     bench.write([])
     bench.do(*_UP["pulumi"], ENV)
     a_berth = (whole - bench.state_kilobytes(ENV)) / bench.size

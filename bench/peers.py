@@ -46,7 +46,11 @@ def floor(bench: Bench, objects: Sequence[Object], stack: str) -> None:
         ("kubectl", "wait", "pods", "--all", "-n", names[-1], "--for=delete", "--timeout=60m"),
         ("kubectl", "delete", "namespace", names[-1]),
     )
-    bench.timed("floor: one more", (*_APPLY, "-f", last), ready)
+    bench.timed(
+        "floor: one more",
+        (*_APPLY, "-f", last),
+        ("kubectl", "wait", "rayclusters", "--all", "-n", names[-1], *READY),
+    )
     bench.timed(
         "floor: destroy",
         ("kubectl", "delete", "rayclusters", *of_stack),

@@ -30,7 +30,7 @@ def status(bench: Bench) -> None:
     bench.write(engineers(1))
     bench.init(ENV)
     bench.do(*_UP)
-    (live,) = [item for item in bench.objects(ENV) if item["kind"] == "RayCluster"]
+    (live,) = [item for item in bench.objects() if item["kind"] == "RayCluster"]
     berths = Berths(ClusterApi(bench.lab.kubeconfig.read_text()), ENV, "own", bench.size, live["spec"])
     _status(bench, "status, all late", 1)
     berths.are_suspended()
