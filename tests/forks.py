@@ -42,6 +42,8 @@ that it asks for, and commands.
 
 _COMMAND = ("berth.cli.main", "berth.cli.check")
 _CHUNK = 1 << 16
+_ORPHAN = b"o"
+_PARENT_SECONDS = 0.5
 _started: dict[tuple[str, ...], tuple[str, Any]] = {}
 
 
@@ -79,16 +81,28 @@ def _run(name: str, words: list[str]) -> NoReturn:
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(f"\0{name}")
         request = json.dumps([words, os.getcwd(), dict(os.environ)]) + "\n"  # noqa: PTH109
+        parent = os.getppid()
         socket.send_fds(server, [request.encode()], [0, 1, 2])
-        with server.makefile() as answer:
-            child = int(answer.readline())
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, lambda number, _: os.kill(child, number))
-            code = os.waitstatus_to_exitcode(int(answer.readline()))
+        child = int(_line(server))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda number, _: os.kill(child, number))
+        while not select.select([server], [], [], _PARENT_SECONDS)[0]:
+            if os.getppid() != parent:
+                server.sendall(_ORPHAN)
+                sys.exit(1)
+        code = os.waitstatus_to_exitcode(int(_line(server)))
     if code < 0:
         signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     sys.exit(code)
+
+
+def _line(server: socket.socket) -> bytes:
+    """Read a line of the server's, and no byte of the next one."""
+    line = b""
+    while not line.endswith(b"\n"):
+        line += server.recv(1) or sys.exit(1)
+    return line
 
 
 def _serve(name: str, modules: list[str]) -> list[str]:
@@ -116,7 +130,8 @@ def _serve(name: str, modules: list[str]) -> list[str]:
 def _fork(client: socket.socket) -> list[str]:
     """Fork once more; return the words in the fork, and tell the client how that has ended.
 
-    If the client is killed, so is the fork.
+    If the client is killed, so is the fork. If the client has lost its parent, so does the fork:
+    plugins watch for the end of the engine.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     request, streams, _, _ = socket.recv_fds(client, _CHUNK, 3)
@@ -126,7 +141,8 @@ def _fork(client: socket.socket) -> list[str]:
         client.sendall(f"{child}\n".encode())
         gone, ended = client.fileno(), os.pidfd_open(child)
         if gone in select.select([gone, ended], [], [])[0]:
-            os.kill(child, signal.SIGKILL)
+            if client.recv(len(_ORPHAN)) != _ORPHAN:
+                os.kill(child, signal.SIGKILL)
             os._exit(0)
         _, status = os.waitpid(child, 0)
         client.sendall(f"{status}\n".encode())

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import subprocess
+
+from tests.forks import python
+
+WATCH = """\
+import os, sys, time
+parent = os.getppid()
+print("begun", flush=True)
+while os.getppid() == parent:
+    time.sleep(0.01)
+print("an orphan", flush=True)
+"""
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([python(), *words], capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_a_fork_ends_as_its_program_does() -> None:
+    assert run("-c", "print('said'); raise SystemExit(3)").returncode == 3
+    assert run("-c", "import os, signal; os.kill(os.getpid(), signal.SIGTERM)").returncode == -15
+
+
+def test_a_fork_whose_parent_is_killed_notices() -> None:
+    """Plugins rely on it when their engine is killed."""
+    shell = ["sh", "-c", '"$0" -c "$1" & wait', python(), WATCH]
+    with subprocess.Popen(shell, stdout=subprocess.PIPE, text=True) as engine:
+        assert engine.stdout
+        assert engine.stdout.readline() == "begun\n"
+        engine.kill()
+        assert engine.stdout.readline() == "an orphan\n"
