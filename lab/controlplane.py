@@ -79,10 +79,10 @@ COMPONENTS = {
         "https://127.0.0.1:{kubeApiserverPort}/readyz",
         ("kubeApiserverPort",),
         # The API server computes OpenAPI documents that every Pulumi plugin asks for, and keeps
-        # more garbage of them than it has to. The limit must stay well above what is alive (half a
-        # gigabyte with the operators' definitions): below it the garbage collector never rests and
-        # takes a whole core.
-        {"GOMEMLIMIT": "800MiB"},
+        # more garbage of them than it has to. The limit must stay well above what is alive, below
+        # it the garbage collector never rests: half a gigabyte with the operators' definitions, and
+        # more each time that Ray's are removed and come again.
+        {"GOMEMLIMIT": "1600MiB"},
     ),
     "kube-controller-manager": Component(
         "jobs, services, garbage collection",

@@ -14,16 +14,16 @@ from xdist.scheduler import LoadFileScheduling
 ONE_AT_A_TIME = ("tests/real/", "tests/containers/")
 """Folders whose tests use what a machine has once: the real node, containers."""
 
-WORKER_BYTES = 2 << 30
-"""Memory that a worker may take: its lab has 1.2 GiB, the engine and its plugins the rest."""
+WORKER_BYTES = 3 << 30
+"""Memory that a worker may take: its lab has 2 GiB, the engine and its plugins the rest."""
 
 WORKERS_A_CORE = 1.5
 """Workers for a core: tests of the lab wait for a third of their time. With two, an API server that
 takes up large definitions passed its own deadline of 34 s on a slow machine."""
 
 # The pages take longest, since their order is one. Unit tests follow, so that a failure of theirs
-# is seen early, then the tests of the lab.
-_FIRST = (*ONE_AT_A_TIME, "tests/lab/test_pages", "tests/unit/", "tests/lab/")
+# is seen early, then the tests of the lab: first a small file whose tests wait for nodes to go.
+_FIRST = (*ONE_AT_A_TIME, "tests/lab/test_pages", "tests/unit/", "tests/lab/test_shipped_service", "tests/lab/")
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc] # xdist says nothing of its types
