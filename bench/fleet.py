@@ -23,7 +23,6 @@ ENV = "env"
 """Stack of the environment."""
 
 _BERTHS_ON_A_NODE = 50
-READY = ("--for=jsonpath={.status.state}=ready", "--timeout=60m")
 Object = dict[str, Any]
 
 err = Console(stderr=True, highlight=False, soft_wrap=True)
