@@ -7,9 +7,11 @@ the question.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from berth.cli.console import ProblemsError
@@ -37,6 +39,34 @@ _NO_CONNECTION = re.compile(r"dial tcp|no such host|connection refused|i/o timeo
 
 class UnknownStackError(BadInputError):
     """The state backend has no such stack."""
+
+
+def is_remote() -> bool:
+    """Return whether the state is somewhere else than on this machine; False where nothing says.
+
+    Pulumi looks in the same places, in this order (pulumi, pkg/workspace/creds.go and
+    sdk/go/common/workspace/creds.go).
+    """
+    url = os.environ.get("PULUMI_BACKEND_URL") or _of_project() or _of_login()
+    return "://" in url and not url.startswith("file://")
+
+
+def _of_project() -> str:
+    import yaml  # noqa: PLC0415 - most commands do without
+
+    try:
+        found = yaml.safe_load((stack_file.project() / "Pulumi.yaml").read_text(encoding="utf-8"))
+        return str(found["backend"]["url"])
+    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
+        return ""
+
+
+def _of_login() -> str:
+    home = os.environ.get("PULUMI_CREDENTIALS_PATH") or os.environ.get("PULUMI_HOME") or Path.home() / ".pulumi"
+    try:
+        return str(json.loads(Path(home, "credentials.json").read_text(encoding="utf-8"))["current"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return ""
 
 
 def outputs(stack: str, *, secrets: bool = True, pulumi: Pulumi | None = None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from berth.cli.backend import outputs
+from berth.cli.backend import is_remote, outputs
 from berth.cli.console import err, out, print_json, print_warnings
 from berth.cli.engine import Inline, UpdateResult, Verb, update
 from berth.cli.preview.tree import tree
@@ -202,7 +202,7 @@ def _in_phases(
 ) -> UpdateResult:
     """Run the phases of an update; return the result of the last one that ran."""
     report = plan.report
-    first, *rest = phases_of(report, verb)
+    first, *rest = phases_of(report, verb, remote=is_remote())
     # What a killed update has deleted or changed, the state has as it was before.
     refresh = report.known.unrecorded and verb == "up"
     result = _in_phase(stack, verb, first, plan, recovery, progress, refresh=refresh)

@@ -71,6 +71,22 @@ def test_one_berth_more_in_a_large_environment_runs_without_checkpoints(others: 
 
 
 @pytest.mark.parametrize(
+    ("changes", "verb", "phases"),
+    [
+        ([], "up", [ALL]),
+        (berths(6), "up", [FAST]),
+        (berths(6, "delete"), "destroy", [FAST]),
+        ([*berths(6), change(RELEASE)], "up", [ALL]),
+        ([*berths(60), change(RELEASE)], "up", [Phase("platform"), FAST]),
+    ],
+)
+def test_where_the_state_is_elsewhere_one_berth_is_worth_it(
+    changes: list[Change], verb: Verb, phases: list[Phase]
+) -> None:
+    assert phases_of(report(*changes), verb, remote=True) == phases
+
+
+@pytest.mark.parametrize(
     ("count", "verb", "phases"),
     [
         (0, "up", [Phase("platform"), ALL]),
