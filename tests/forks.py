@@ -138,14 +138,18 @@ def _fork(client: socket.socket) -> list[str]:
     while not request.endswith(b"\n"):
         request += client.recv(_CHUNK)
     if child := os.fork():
-        client.sendall(f"{child}\n".encode())
-        gone, ended = client.fileno(), os.pidfd_open(child)
-        if gone in select.select([gone, ended], [], [])[0]:
-            if client.recv(len(_ORPHAN)) != _ORPHAN:
-                os.kill(child, signal.SIGKILL)
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        client.sendall(f"{status}\n".encode())
+        ended = os.pidfd_open(child)
+        try:
+            client.sendall(f"{child}\n".encode())
+            speaks = client.fileno() in select.select([client.fileno(), ended], [], [])[0]
+            said = client.recv(len(_ORPHAN)) if speaks else None
+        except ConnectionError:  # It was killed before it had read the child's number.
+            said = b""
+        if said is None:
+            _, status = os.waitpid(child, 0)
+            client.sendall(f"{status}\n".encode())
+        elif said != _ORPHAN:
+            os.kill(child, signal.SIGKILL)
         os._exit(0)
     client.close()
     words, folder, environment = json.loads(request)

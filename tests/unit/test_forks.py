@@ -1,6 +1,11 @@
 from __future__ import annotations
 
+import json
+import os
+import select
+import socket
 import subprocess
+from pathlib import Path
 
 from tests.forks import python
 
@@ -31,3 +36,17 @@ def test_a_fork_whose_parent_is_killed_notices() -> None:
         assert engine.stdout.readline() == "begun\n"
         engine.kill()
         assert engine.stdout.readline() == "an orphan\n"
+
+
+def test_a_fork_is_killed_with_a_client_that_has_read_nothing() -> None:
+    ours, theirs = os.pipe()
+    with socket.socket(socket.AF_UNIX) as client, os.fdopen(ours, "rb") as output, Path(os.devnull).open() as nothing:
+        client.connect(f"\0{Path(python()).parent.name}")
+        words = ["-c", "import time; print('begun', flush=True); time.sleep(600)"]
+        request = json.dumps([words, str(Path.cwd()), dict(os.environ)]) + "\n"
+        socket.send_fds(client, [request.encode()], [nothing.fileno(), theirs, theirs])
+        os.close(theirs)
+        assert output.readline() == b"begun\n"
+        client.close()
+        assert select.select([output], [], [], 30)[0], "the fork goes on"
+        assert output.read() == b""
