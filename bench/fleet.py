@@ -14,7 +14,6 @@ from rich.console import Console
 
 from bench.figures import Run
 from bench.measured import Measured, measured
-from berth.components.core.manifest import MANAGED_BY
 from chaos import fleet as chaos
 from tests.lab.conftest import Lab, brought_up
 from tests.lab.project import Project, Settings
@@ -123,14 +122,8 @@ class Bench:
 
     def objects(self) -> list[Object]:
         """Return the objects of all berths as somebody would write them."""
-        listed = self.do("kubectl", "api-resources", "--verbs=list,create", "--output=name").stdout.split()
-        kinds = ",".join(name for name in listed if not name.startswith("events"))
-        # The label of a stack is on namespaces and RayClusters only.
-        ours = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
-        found = self.do("kubectl", "get", kinds, "-A", "-l", ours, "-o", "json").stdout
-        plain = [
-            chaos.plain(item) for item in json.loads(found)["items"] if not item["metadata"].get("ownerReferences")
-        ]
+        managed = chaos.managed_objects(self.lab)
+        plain = [chaos.plain(item) for item in managed if not item["metadata"].get("ownerReferences")]
         for item in plain:
             del item["metadata"]["owned"]
         return [item for item in plain if owner(item).startswith("berth-eng-")]

@@ -245,10 +245,7 @@ class Fleet:
 
         A stack labels its namespaces, and what is outside of them.
         """
-        kinds = ",".join(self._kinds())
-        managed = self.lab.get(kinds, "-A", "-l", ",".join(f"{key}={value}" for key, value in MANAGED_BY.items()))[
-            "items"
-        ]
+        managed = managed_objects(self.lab)
         labeled = [item for item in managed if item["metadata"]["labels"].get(STACK_LABEL) == stack]
         namespaces = {item["metadata"]["name"] for item in labeled if item["kind"] == "Namespace"}
         inside = [item for item in managed if item["metadata"].get("namespace") in namespaces]
@@ -256,10 +253,6 @@ class Fleet:
             f"{item['kind']} {item['metadata'].get('namespace', '')}/{item['metadata']['name']}": plain(item)
             for item in [*labeled, *inside]
         }
-
-    def _kinds(self) -> list[str]:
-        listed = self.project.run("kubectl", "api-resources", "--verbs=list,create", "--output=name").stdout.split()
-        return [name for name in listed if name not in ("events", "events.events.k8s.io")]
 
     def known(self, stack: str) -> set[str]:
         """Return the objects of the cluster that a stack's state has, by kind and name."""
@@ -270,6 +263,14 @@ class Fleet:
             if resource["type"].startswith("kubernetes:") and "kind" in outputs and "name" in metadata:
                 known.add(f"{outputs['kind']} {metadata.get('namespace', '')}/{metadata['name']}")
         return known
+
+
+def managed_objects(lab: Lab) -> list[dict[str, Any]]:
+    """Return all objects of a lab that berth manages, of every kind and namespace."""
+    listed = lab.run(["kubectl", "api-resources", "--verbs=list,create", "--output=name"]).stdout.split()
+    kinds = ",".join(name for name in listed if name not in ("events", "events.events.k8s.io"))
+    selector = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
+    return list(lab.get(kinds, "-A", "-l", selector)["items"])
 
 
 _OF_THE_SERVER = (

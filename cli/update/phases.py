@@ -23,11 +23,10 @@ resources of 5 kB in the end) took 103 s longer than without (two cores, local f
 RESOURCE_BYTES = 4000
 """Size of a resource in the state: a berth's six resources are 24 kB."""
 
-REMOTE_WRITE_SECONDS = 0.2
-"""Time that a write of the state takes at least where it is not on this machine: four calls of
-50 ms. With a bucket that answers after 100 ms, the 160 writes of an update that made 10 berths took
-77 s longer than with a file."""
-
+_REMOTE_WRITE_SECONDS = 0.2
+"""Low estimate of what a write of the state takes longer where it is not on this machine, each of
+several calls. With a bucket that answers after 100 ms, an update that made 10 berths and wrote at
+every step took 77 s longer than with a file."""
 _WRITES_A_STEP = 2
 _WORTH_SECONDS = 1.0
 _SECOND_RUN_SECONDS = 3.0
@@ -62,8 +61,7 @@ def phases_of(report: Report, verb: Verb, *, remote: bool = False) -> Sequence[P
     """
     berths = [change for change in report.changes if _OF_A_BERTH in change.urn]
     others = [change for change in report.changes if _OF_A_BERTH not in change.urn]
-    saved = seconds_of_checkpoints(len(berths), sum(report.counts.values()))
-    saved += len(berths) * _WRITES_A_STEP * REMOTE_WRITE_SECONDS if remote else 0
+    saved = seconds_of_checkpoints(len(berths), sum(report.counts.values()), remote=remote)
     parted = bool(others or report.known.left_over)
     fast = saved >= (_SECOND_RUN_SECONDS if parted else _WORTH_SECONDS)
     if not parted or not (fast or report.known.left_over):
@@ -79,12 +77,14 @@ def phases_of(report: Report, verb: Verb, *, remote: bool = False) -> Sequence[P
 _GOES: Sequence[Literal["delete", "replace"]] = ("delete", "replace")
 
 
-def seconds_of_checkpoints(steps: int, resources: int) -> float:
+def seconds_of_checkpoints(steps: int, resources: int, *, remote: bool = False) -> float:
     """Return the time that the checkpoints of some steps take.
 
     Args:
         steps: number of resources that are created or deleted, so that half of them are in the
             state on average.
         resources: number of resources of the stack, with those.
+        remote: the state is not on this machine.
     """
-    return steps * _WRITES_A_STEP * (resources - steps / 2) * RESOURCE_BYTES / CHECKPOINT_BYTES_A_SECOND
+    a_write = (resources - steps / 2) * RESOURCE_BYTES / CHECKPOINT_BYTES_A_SECOND
+    return steps * _WRITES_A_STEP * (a_write + (_REMOTE_WRITE_SECONDS if remote else 0))
