@@ -142,13 +142,13 @@ def _fork(client: socket.socket) -> list[str]:
         try:
             client.sendall(f"{child}\n".encode())
             speaks = client.fileno() in select.select([client.fileno(), ended], [], [])[0]
-            said = client.recv(len(_ORPHAN)) if speaks else None
+            message = client.recv(len(_ORPHAN)) if speaks else None
         except ConnectionError:  # It was killed before it had read the child's number.
-            said = b""
-        if said is None:
+            message = b""
+        if message is None:
             _, status = os.waitpid(child, 0)
             client.sendall(f"{status}\n".encode())
-        elif said != _ORPHAN:
+        elif message != _ORPHAN:
             os.kill(child, signal.SIGKILL)
         os._exit(0)
     client.close()
