@@ -42,6 +42,11 @@ class HelmError(ProviderError):
         """Whether no server answers helm. Helm says it only in its text."""
         return "Kubernetes cluster unreachable" in str(self)
 
+    @property
+    def kind_not_served(self) -> bool:
+        """Whether the server serves no such kind, before anything of the release is written."""
+        return "ensure CRDs are installed first" in str(self)
+
 
 class Helm:
     """Helm against one cluster. Safe to use from many threads."""

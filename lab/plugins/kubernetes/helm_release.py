@@ -5,6 +5,9 @@ Answers to (recorded): ../shared/upstream/kubernetes-plugin, steps 1 to 8 for re
 Answers to (read): function `kubernetes:helm:template` of the real plugin, pulumi-kubernetes
     v4.32.0,
     https://github.com/pulumi/pulumi-kubernetes/blob/v4.32.0/provider/pkg/provider/invoke_helm_template.go
+Answers to (believed): helm is run again where the server does not yet serve a kind that the chart
+    has just defined, since a laptop's API server is slower than GKE's. An installation by the real
+    plugin on such a machine would settle it.
 Answers to (believed): repair of a release whose helm was killed, and its warning: no recording has
     one. One of the real plugin would settle it.
 """
@@ -59,6 +62,9 @@ _IDENTITY = (("name",), ("namespace",))
 
 # Label of a release with its resource: an interrupted creation is found by it.
 _LABEL = "pulumi-urn"
+
+# Runs of a helm that finds no kind of a definition which is there, but not served yet.
+_ATTEMPTS = 4
 
 # Time in which a helm that an interrupted run left behind may end before its release is repaired.
 _SETTLE_SECONDS = 5.0
@@ -204,7 +210,13 @@ class Releases(Handler):
         chart = str(path.resolve()) if path else inputs["chart"]
         verb, flags = ("upgrade", upgrade_flags(inputs)) if upgrade else ("install", install_flags(inputs))
         command = [verb, inputs["name"], chart, *flags, *more, "--output", "json"]
-        output = self._helm.run(command, namespace=inputs["namespace"], values=inputs.get("values") or {})
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                output = self._helm.run(command, namespace=inputs["namespace"], values=inputs.get("values") or {})
+                break
+            except HelmError as error:
+                if not (left and error.kind_not_served):
+                    raise
         release: dict[str, Any] = json.loads(output)
         return release
 
