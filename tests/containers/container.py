@@ -8,6 +8,7 @@ the user, the capabilities and the flag against new privileges that the manifest
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -102,8 +103,10 @@ class Container:
         enter = [f"cd {root} && mkdir .old && pivot_root . .old && umount -l /.old", f"exec {shlex.join(process)}"]
         text = "\n".join(["set -e", *steps, *enter])
         command = ["unshare", "--mount", "--pid", "--cgroup", "--fork", "--propagation=private", "bash", "-c", text]
+        # `su` without a dash leaves root without the folder of pivot_root.
+        env = os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
         return subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_SECONDS, stdin=subprocess.DEVNULL
+            command, capture_output=True, text=True, check=False, timeout=_SECONDS, stdin=subprocess.DEVNULL, env=env
         )
 
     def _root(self, root: Path, user: int) -> list[str]:
