@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,6 +66,11 @@ def run(
     raised.
     """
     recorder = Recorder(references=references or {}, outputs=outputs or {})
+    try:
+        asyncio.get_event_loop()
+    except RuntimeError:
+        # Another test's `asyncio.run` left the thread without the loop that Pulumi looks for.
+        asyncio.set_event_loop(asyncio.new_event_loop())
     pulumi.runtime.set_mocks(recorder, project="berth", stack=stack, preview=True, organization="organization")
 
     @pulumi.runtime.test  # type: ignore[untyped-decorator]  # Pulumi's own has no types

@@ -85,11 +85,7 @@ def run(chart: Chart, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, old: di
 
     monkeypatch.setattr(pulumi.log, "info", lambda *_: None)
     monkeypatch.setattr(pulumi, "get_stack", lambda: "stack")
-    loop = asyncio.new_event_loop()  # `asyncio.run` would take away the one that other tests have
-    try:
-        loop.run_until_complete(hooked())
-    finally:
-        loop.close()
+    asyncio.run(hooked())
     return cluster.applied
 
 

@@ -34,12 +34,7 @@ def run(tmp_path: Path, heads: RayHeads, test: Callable[[Connect], Awaitable[Non
         finally:
             await egress.close()
 
-    # `asyncio.run` would leave the thread without a loop, which Pulumi's tests need.
-    loop = asyncio.new_event_loop()
-    try:
-        loop.run_until_complete(all_of_it())
-    finally:
-        loop.close()
+    asyncio.run(all_of_it())
 
 
 async def ask(

@@ -95,10 +95,7 @@ def test_of_an_add_on_and_a_chart_one_runs_and_an_event_says_so(
         await operators.close()
         assert running == set()
 
-    # `asyncio.run` would leave the thread without a loop, which Pulumi's tests need.
-    loop = asyncio.new_event_loop()
-    loop.run_until_complete(story())
-    loop.close()
+    asyncio.run(story())
     assert [reason for reason, _ in events] == ["OperatorNotNeeded", "OperatorVersionNotBuilt"]
     assert "two would undo each other's work" in events[0][1]
     assert "has built v1.6.2 only; quay.io/kuberay/operator:v1.7.0 is not run" in events[1][1]
