@@ -7,6 +7,7 @@ import json
 import platform
 import shutil
 import subprocess
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -54,11 +55,13 @@ class Builder:
         go: the compiler.
         temporary: folder of Go's own temporary files, which Go leaves behind when it is ended.
         running: processes that `stop` ends.
+        stopped: whether it was called.
     """
 
     go: Go
     temporary: Path | None = None
     running: set[subprocess.Popen[str]] = field(default_factory=set)
+    stopped: threading.Event = field(default_factory=threading.Event)
 
     def _run(self, tool: Tool, *arguments: str, patient: bool = False) -> subprocess.CompletedProcess[str]:
         yielding = ["nice", "-n", "10"] if patient and shutil.which("nice") else []
@@ -72,6 +75,8 @@ class Builder:
             text=True,
         ) as process:
             self.running.add(process)
+            if self.stopped.is_set():  # between the start of the process and the line above
+                process.terminate()
             try:
                 output, errors = process.communicate()
             finally:
@@ -80,6 +85,7 @@ class Builder:
 
     def stop(self) -> None:
         """End every build and download; what they have compiled stays in Go's cache."""
+        self.stopped.set()
         for process in list(self.running):
             process.terminate()
 

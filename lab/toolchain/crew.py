@@ -69,11 +69,11 @@ def run(lanes: Sequence[Lane], stop: Callable[[], None], report: Callable[[str, 
             events.put(None)
 
     threads = [threading.Thread(target=work, args=(lane,), daemon=True) for lane in lanes]
-    for thread in threads:
-        thread.start()
     working = len(threads)
     complete = False
     try:
+        for thread in threads:
+            thread.start()
         while working:
             event = events.get()
             if isinstance(event, BaseException):
@@ -88,4 +88,5 @@ def run(lanes: Sequence[Lane], stop: Callable[[], None], report: Callable[[str, 
         if not complete:
             stop()
         for thread in threads:
-            thread.join()
+            if thread.is_alive():
+                thread.join()

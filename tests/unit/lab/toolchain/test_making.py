@@ -14,7 +14,8 @@ import pytest
 
 from berth.lab.errors import LabError
 from berth.lab.home import CLONE
-from berth.lab.toolchain import compiler, crew
+from berth.lab.toolchain import build, compiler, crew
+from berth.lab.toolchain.cache import Cache
 from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.estimate import Estimate, roughly
 from berth.lab.toolchain.releases import CHOICE
@@ -152,6 +153,37 @@ def test_caches_of_a_fetched_go_go_with_the_last_build_that_ends_well(tmp_path: 
             pass
         assert compiled.exists(), "another build uses it"
     assert not compiled.exists()
+
+
+def test_ctrl_c_between_the_starts_of_two_lanes_ends_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended, begun, left = threading.Event(), threading.Event(), threading.Event()
+    start = threading.Thread.start
+
+    def interrupted(thread: threading.Thread) -> None:
+        if begun.is_set():
+            raise KeyboardInterrupt
+        start(thread)
+        begun.wait()
+
+    def make(_tool: Tool) -> None:
+        begun.set()
+        ended.wait(timeout=20)
+        left.set()
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    lanes = [crew.Lane(deque([HELM]), make), crew.Lane(deque([ETCD]), make)]
+    with pytest.raises(KeyboardInterrupt):
+        crew.run(lanes, ended.set, lambda *_: None)
+    assert left.is_set(), "its folder is removed before the process ends"
+
+
+def test_a_build_that_starts_after_the_stop_ends_at_once(machine: Path, progress: Progress) -> None:
+    (machine / "stuck").touch()
+    (machine / "temporary").mkdir(exist_ok=True)
+    builder = build.Builder(compiler.find([HELM.directory], Cache(machine / "cache", progress)), machine / "temporary")
+    builder.stop()
+    with pytest.raises(LabError):
+        builder.build(HELM, machine)
 
 
 def test_caches_that_the_user_chose_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
