@@ -67,7 +67,7 @@ class Planned:
         unchanged: URNs of resources that the program leaves out.
         resources: number of resources that the plan looked at.
         is_empty: an update would change neither a resource nor an output.
-        outputs: outputs of the stack before a destruction, secret ones in clear text.
+        outputs: outputs of the stack before the update, secret ones in clear text.
     """
 
     report: Report
@@ -187,7 +187,7 @@ class _Planning:
             and program is not None
             and program.exported == self._outputs
         )
-        return Planned(report_, self._loaded, program, unchanged.urns, len(plan.steps), is_empty)
+        return Planned(report_, self._loaded, program, unchanged.urns, len(plan.steps), is_empty, self._outputs)
 
 
 def _only_berths_change(plan: Plan) -> bool:
@@ -238,8 +238,11 @@ def _changed(old: EnvironmentContract, new: EnvironmentContract) -> list[str]:
 @contextlib.contextmanager
 def _progress(stack: str) -> Iterator[Callable[[str], None]]:
     """Show on a terminal how long the engine runs and what it looks at."""
+    if not err.is_terminal:
+        yield lambda _urn: None
+        return
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+    with Progress(*columns, console=err, transient=True) as progress:
         task = progress.add_task(f"previewing {stack}", total=None)
 
         def report(urn: str) -> None:

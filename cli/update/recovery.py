@@ -35,7 +35,6 @@ class Recovery:
         if phase.checkpoints:
             return phase
         try:
-            # The stack's first phase may just have created the cluster.
             self._environment = brought_up(self._stack, self._outputs)
             unrecorded.mark(self._api, self._stack, self._environment.contract.name)
         except BerthError as error:

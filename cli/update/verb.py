@@ -64,7 +64,7 @@ def up(stack: str, options: Options) -> int:
     if report.against_policies:
         err.print("this plan is against a policy; nothing was done", markup=False)
         return BAD_INPUT
-    recovery = Recovery(stack)
+    recovery = Recovery(stack, plan.outputs)
     left_over = recovery.left_over(report.known)
     _print_left_over(left_over)
     loses = report.level == Level.DESTROYS or any(not loss.empty for loss in left_over)
@@ -208,6 +208,8 @@ def _in_phases(
     result = _in_phase(stack, verb, first, plan, recovery, progress, refresh=refresh)
     if result.error is None:
         recovery.remove(left_over)
+    if verb == "up" and rest:
+        recovery = Recovery(stack)  # the first phase may have created the cluster
     for phase in rest:
         if result.error is None:
             result = _in_phase(stack, verb, phase, plan, recovery, progress, refresh=refresh)

@@ -64,7 +64,7 @@ def test_only_many_changes_of_berths_run_without_checkpoints(
     assert phases_of(report(*changes), verb) == phases
 
 
-@pytest.mark.parametrize(("others", "phases"), [(10, [ALL]), (700, [FAST])])
+@pytest.mark.parametrize(("others", "phases"), [(10, [ALL]), (300, [ALL]), (400, [FAST])])
 def test_one_berth_more_in_a_large_environment_runs_without_checkpoints(others: int, phases: list[Phase]) -> None:
     one_more = replace(report(*berths(6)), counts={"create": 6, "same": others})
     assert phases_of(one_more, "up") == phases
