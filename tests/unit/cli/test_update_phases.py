@@ -86,6 +86,14 @@ def test_where_the_state_is_elsewhere_one_berth_is_worth_it(
     assert phases_of(report(*changes), verb, remote=True) == phases
 
 
+@pytest.mark.parametrize("changes", [berths(6), berths(300)])
+def test_an_own_stack_writes_its_state_at_every_step_since_no_plan_of_it_finds_a_killed_update(
+    changes: list[Change],
+) -> None:
+    of_engineer = replace(report(*changes), known=Known("alice", "engineer"))
+    assert phases_of(of_engineer, "up", remote=True) == [ALL]
+
+
 @pytest.mark.parametrize(
     ("count", "verb", "phases"),
     [
