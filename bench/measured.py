@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 
 _SAMPLE_SECONDS = 0.2
+_FIRST_SAMPLE_SECONDS = 0.01
 _END_SECONDS = 60
 _SHOWN_SECONDS = 0.1
 _MEGABYTE = 2**20
@@ -110,7 +111,9 @@ def _sampled(pid: int) -> Iterator[tuple[Counter[str], dict[str, float]]]:
 
     def sample() -> None:
         root = psutil.Process(pid)
-        while not over.wait(_SAMPLE_SECONDS):
+        pause = _FIRST_SAMPLE_SECONDS
+        while not over.wait(pause):
+            pause = min(2 * pause, _SAMPLE_SECONDS)
             now: Counter[str] = Counter()
             with contextlib.suppress(psutil.Error):
                 for process in (root, *root.children(recursive=True)):
