@@ -21,6 +21,7 @@ from pulumi.automation import (
     UpdateSummary,
 )
 from pulumi.automation import _stack as automation_stack
+from pulumi.runtime._grpc_settings import _GRPC_CHANNEL_OPTIONS
 from pulumi.runtime.proto import events_pb2_grpc
 
 from berth.cli.backend import errors_of, export, failure
@@ -89,19 +90,16 @@ class _Stack(Stack):
         pulumi_version: str,  # noqa: ARG002 - as above
     ) -> tuple[str, None, None, None, grpc.Server]:
         """Serve the engine's events; return the address, and the server as the base class does."""
-        server = grpc.server(ThreadPoolExecutor(max_workers=1), options=_NO_LIMIT)
+        server = grpc.server(ThreadPoolExecutor(max_workers=1), options=_GRPC_CHANNEL_OPTIONS)
         events_pb2_grpc.add_EventsServicer_to_server(Events(on_event, command), server)
         port = server.add_insecure_port("127.0.0.1:0")
         server.start()
         return f"tcp://127.0.0.1:{port}", None, None, None, server
 
 
-_NO_LIMIT = [("grpc.max_receive_message_length", -1)]
-_OF_UNCHANGED = r'\{{"sequence":\d+,"timestamp":\d+,"({})":\{{"metadata":\{{"op":"same"'
-_AFTER_UNCHANGED = re.compile(_OF_UNCHANGED.format("resOutputsEvent"))
-_AROUND_UNCHANGED = re.compile(_OF_UNCHANGED.format("resourcePreEvent|resOutputsEvent"))
-"""Texts of events that hold an unchanged resource whole, twice: those of an environment of 100 are
-10 MB, and took half a second to parse."""
+_OF_UNCHANGED = re.compile(r'\{"sequence":\d+,"timestamp":\d+,"(\w+)":\{"metadata":\{"op":"same"')
+"""Begin of an event that holds an unchanged resource whole, twice: those of an environment of 100
+are 10 MB, and took half a second to parse."""
 
 
 class Events(automation_stack._EventsServicer):  # noqa: SLF001 - the only way to what it reads
@@ -116,14 +114,18 @@ class Events(automation_stack._EventsServicer):  # noqa: SLF001 - the only way t
         """
         super().__init__(on_event)
         # A plan has the resources that stay too: policies judge them.
-        self._unread = _AFTER_UNCHANGED if command.startswith("preview") else _AROUND_UNCHANGED
+        self._unread = {"resOutputsEvent"} if command.startswith("preview") else {"resourcePreEvent", "resOutputsEvent"}
 
     def StreamEvents(  # noqa: N802 - the service's name
         self, request_iterator: Iterable[Any], context: grpc.ServicerContext | None
     ) -> Any:
         """Take in the events of one run."""
-        read = (request for request in request_iterator if not self._unread.match(request.event))
+        read = (request for request in request_iterator if not self._is_unread(request.event))
         return super().StreamEvents(read, context)  # type: ignore[no-untyped-call]  # Pulumi's own has no types
+
+    def _is_unread(self, text: str) -> bool:
+        of_unchanged = _OF_UNCHANGED.match(text)
+        return of_unchanged is not None and of_unchanged[1] in self._unread
 
 
 _NO_SUMMARY = UpdateSummary("update", datetime.fromtimestamp(0, tz=UTC), "", {}, {}, "succeeded")
