@@ -235,6 +235,13 @@ class Fleet:
         for path in self.locks(stack):
             path.unlink(missing_ok=True)
 
+    def remove(self) -> None:
+        """Destroy both stacks, and delete the nodes."""
+        for stack in (OWN, ENV):
+            self.unlock(stack)
+            self.project.run("pulumi", "destroy", "-s", stack, "--yes", "--skip-preview", check=False)
+        self.lab.run(["kubectl", "delete", "nodes", "-l", f"{_NODE}=true", "--wait=false"], check=False)
+
     def suspend(self, *, suspended: bool) -> None:
         """Suspend or wake bob's berth without berth."""
         patch = f'{{"spec":{{"suspend":{str(suspended).lower()}}}}}'
@@ -307,7 +314,7 @@ def _through(proxy: Proxy, lab: Lab) -> str:
 
 @contextlib.contextmanager
 def launched(folder: Path, lab: Lab) -> Iterator[Fleet]:
-    """Yield an environment that is up on the lab; it is destroyed at the end."""
+    """Yield an environment that is up on the lab, and stays."""
     plane = controlplane.load(lab.home)
     if plane is None:
         raise RuntimeError("the lab is not up")
@@ -325,8 +332,4 @@ def launched(folder: Path, lab: Lab) -> Iterator[Fleet]:
         fleet.project.run("pulumi", "stack", "init", OWN, "--no-select", check=False)
         yield fleet
     finally:
-        for stack in (OWN, ENV):
-            fleet.unlock(stack)
-            fleet.project.run("pulumi", "destroy", "-s", stack, "--yes", "--skip-preview", check=False)
-        lab.run(["kubectl", "delete", "nodes", "-l", f"{_NODE}=true", "--wait=false"], check=False)
         proxy.stop()

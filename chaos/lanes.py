@@ -120,7 +120,10 @@ def _lane(connection: Connection, lab: Path | None) -> None:
         tempfile.TemporaryDirectory(prefix="chaos-") as folder,
         _lab_of(Path(folder), lab) as ready,
         launched(Path(folder), ready) as fleet,
+        contextlib.ExitStack() as afterward,
     ):
+        if lab is not None:
+            afterward.callback(fleet.remove)
         connection.send(None)
         while True:
             part, seed, number = connection.recv()

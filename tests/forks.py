@@ -50,6 +50,8 @@ _started: dict[tuple[str, ...], tuple[str, Any]] = {}
 def python(*modules: str) -> str:
     """Return the path of a program that starts Python, to stand in place of `sys.executable`.
 
+    A program `berth` is beside it.
+
     Args:
         modules: modules that are imported beside those of the command.
     """
@@ -62,9 +64,11 @@ def python(*modules: str) -> str:
         folder = tempfile.mkdtemp(prefix="berth-forks-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         program, name = f"{folder}/python", os.path.basename(folder)  # noqa: PTH119
-        with open(program, "w", encoding="utf-8") as file:  # noqa: PTH123
-            file.write(f'#!/bin/sh\nexec {sys.executable} -I -S {__file__} run {name} "$@"\n')
-        os.chmod(program, 0o755)  # noqa: PTH101, S103
+        run = f"exec {sys.executable} -I -S {__file__} run {name}"
+        for path, words in ((program, run), (f"{folder}/berth", f"{run} -m berth.cli")):
+            with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+                file.write(f'#!/bin/sh\n{words} "$@"\n')
+            os.chmod(path, 0o755)  # noqa: PTH101, S103
         command = [sys.executable, __file__, "serve", name, *_COMMAND, *modules]
         # The server ends with this process, whose end closes the pipe, and not by Ctrl-C.
         server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)

@@ -83,7 +83,8 @@ class Project:
 
     def up(self, stack: str, *options: str, check: bool = True) -> Done:
         """`pulumi up` without questions; the stack is made where it is missing."""
-        if f'"{stack}"' not in self.run("pulumi", "stack", "ls", "--json").stdout:
+        name = yaml.safe_load((self.folder / "Pulumi.yaml").read_text())["name"]
+        if not (self.lab.home.backend / f".pulumi/stacks/{name}/{stack}.json").exists():
             self.run("pulumi", "stack", "init", stack, "--no-select")
         return self.run("pulumi", "up", "-s", stack, "--yes", "--skip-preview", *options, check=check)
 
@@ -132,14 +133,12 @@ class Project:
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
 
-@contextlib.contextmanager
-def brought_up(folder: Path, lab: Lab, stack: str, environment: Settings) -> Iterator[Project]:
-    """Project with one environment that is up, and destroyed afterward."""
+def brought_up(folder: Path, lab: Lab, stack: str, environment: Settings) -> Project:
+    """Project with one environment that is up."""
     project = Project.make(folder / "project", lab)
     project.write(stack, environment=environment)
     project.up(stack)
-    yield project
-    project.destroy(stack)
+    return project
 
 
 @contextlib.contextmanager

@@ -5,7 +5,6 @@ work without berth's program.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,18 +33,14 @@ def project(lab: Lab, folder: Path, name: str, program: str) -> Project:
 
 
 @pytest.fixture(scope="module")
-def projects(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Project]]:
-    """The three projects, brought up in the order of the page and taken down in the reverse one."""
+def projects(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> list[Project]:
+    """The three projects, brought up in the order of the page."""
     folder = tmp_path_factory.mktemp("components")
     up: list[Project] = []
-    try:
-        for name, program in (("google", GOOGLE), ("operators", OPERATORS), ("berth", BERTH)):
-            up.append(project(lab, folder / name, f"components-{name}", program))
-            up[-1].up("own")
-        yield up
-    finally:
-        for created in reversed(up):
-            created.destroy("own")
+    for name, program in (("google", GOOGLE), ("operators", OPERATORS), ("berth", BERTH)):
+        up.append(project(lab, folder / name, f"components-{name}", program))
+        up[-1].up("own")
+    return up
 
 
 def test_the_cluster_has_its_pools(projects: list[Project]) -> None:

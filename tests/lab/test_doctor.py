@@ -28,24 +28,22 @@ MEMBER = '--member="user:$(gcloud config get account)"'
 
 
 @pytest.fixture
-def project(lab: Lab, tmp_path: Path) -> Iterator[Project]:
+def project(lab: Lab, tmp_path: Path) -> Project:
     """Project with stack `shop`, which has the shipped settings of `prod`, and an engineer's
     stack.
     """
     project = Project.make(tmp_path / "project", lab)
     project.write("shop", environment=SETTINGS)
     project.write(ENGINEER, engineer={"environment": "shop"})
-    stacks = ("shop", ENGINEER)
-    for stack in stacks:
+    for stack in ("shop", ENGINEER):
         project.run("pulumi", "stack", "init", stack, "--no-select")
-    yield project
-    for stack in stacks:
-        project.run("pulumi", "stack", "rm", stack, "--yes")
+    return project
 
 
 @pytest.fixture(autouse=True)
 def conditions(lab: Lab) -> Iterator[dict[str, Any]]:
     """Shipped conditions of the simulated project; a test changes them by `put`."""
+    lab.forget()
     file = file_of(lab.home)
     before = file.read_text() if file.exists() else None
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -229,15 +227,12 @@ def test_an_environment_that_is_up_needs_nothing_more(project: Project, lab: Lab
     code, report = doctor(project, ENGINEER)
     assert code == 1
     assert [remedy for _, _, remedy in missing(report)] == ["pulumi up -s shop"]
-    try:
-        project.up("shop")
-        # The environment's own nodes use the whole quota.
-        put(lab, conditions, quotas={"us-central1": {"N2_CPUS": 32}})
-        code, report = doctor(project)
-        assert (code, missing(report)) == (0, [])
-        assert any("cluster shop exists (RUNNING), with GKE" in finding["text"] for finding in report["findings"])
-        code, report = doctor(project, ENGINEER)
-        assert (code, missing(report)) == (0, [])
-        assert report["findings"][-1]["text"] == "pool cpu: 2 nodes, all ready"
-    finally:
-        project.destroy("shop")
+    project.up("shop")
+    # The environment's own nodes use the whole quota.
+    put(lab, conditions, quotas={"us-central1": {"N2_CPUS": 32}})
+    code, report = doctor(project)
+    assert (code, missing(report)) == (0, [])
+    assert any("cluster shop exists (RUNNING), with GKE" in finding["text"] for finding in report["findings"])
+    code, report = doctor(project, ENGINEER)
+    assert (code, missing(report)) == (0, [])
+    assert report["findings"][-1]["text"] == "pool cpu: 2 nodes, all ready"

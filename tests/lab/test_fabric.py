@@ -5,7 +5,6 @@ status`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -45,12 +44,11 @@ def pairs(lab: Lab) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """An environment that is up, named `fabric`; each test but the last two leaves it as it found
     it.
     """
-    with brought_up(tmp_path_factory.mktemp("fabric"), lab, "fabric", production(lab)) as project:
-        yield project
+    return brought_up(tmp_path_factory.mktemp("fabric"), lab, "fabric", production(lab))
 
 
 def status(fleet: Project, stack: str = "fabric") -> dict[str, Any]:

@@ -32,8 +32,7 @@ def cluster(lab: Lab) -> Iterator[Cluster]:
     # kubectl fails on a CRD that has no conditions yet.
     assert any(lab.run(established, check=False).returncode == 0 for _ in range(10))
     yield Cluster(lab.kubeconfig.read_text())
-    lab.berth("clean")
-    lab.up()
+    lab.restart()
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +32,15 @@ SHIPPED = {
 
 
 @pytest.fixture
-def gallery(lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Project]:
+def gallery(lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Project:
     """Project with one shipped stack file, unchanged, and its environment up."""
+    lab.forget()
     stack: str = request.param
     project = Project.make(tmp_path / "project", lab)
     shutil.copytree(CLONE / "stacks/gallery", project.folder / "stacks/gallery")
     shutil.copy2(CLONE / SHIPPED[stack] / f"Pulumi.{stack}.yaml", project.folder / "stacks")
-    try:
-        project.up(stack)
-        yield project
-    finally:
-        project.destroy(stack)
+    project.up(stack)
+    return project
 
 
 def test_every_stack_of_the_gallery_is_tested_here() -> None:

@@ -191,12 +191,8 @@ def operated(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ope
         operated.sliced(32, 4)
         yield operated
     finally:
-        operated.uninstall()
-        # Pods have no grace period.
-        for kind in ("daemonsets", "pods"):
-            lab.run(["kubectl", "delete", kind, "--all", "-n", NAMESPACE, "--force"], check=False)
-        lab.run(["kubectl", "delete", "namespace", NAMESPACE, "--ignore-not-found"], check=False)
-        lab.run(["kubectl", "delete", "nodes", "-l", "operated=yes"], check=False)
+        # No stack knows of it.
+        lab.restart()
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ and nothing else.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -36,9 +35,8 @@ def groups() -> Settings:
 
 
 @pytest.fixture(scope="module")
-def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with brought_up(tmp_path_factory.mktemp("groups"), lab, "env", environment(lab, groups())) as project:
-        yield project
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return brought_up(tmp_path_factory.mktemp("groups"), lab, "env", environment(lab, groups()))
 
 
 def group_of(pod: dict[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,13 +36,11 @@ def up(project: Project) -> str:
 
 
 @pytest.fixture
-def fleet(lab: Lab, tmp_path: Path) -> Iterator[Project]:
+def fleet(lab: Lab, tmp_path: Path) -> Project:
     project = Project.make(tmp_path / "project", lab)
     project.write("hundred", environment=environment(lab, BERTHS))
     project.run("pulumi", "stack", "init", "hundred", "--no-select")
-    yield project
-    command = ["pulumi", "destroy", "-s", "hundred", "--yes", "--skip-preview"]
-    lab.run(command, cwd=project.folder, timeout=UPDATE_SECONDS)
+    return project
 
 
 def settled(project: Project) -> dict[str, str]:

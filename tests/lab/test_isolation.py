@@ -65,9 +65,8 @@ def folder(path: str, *, read_only: bool) -> Object:
 
 
 @pytest.fixture(scope="module")
-def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with brought_up(tmp_path_factory.mktemp("isolation"), lab, STACK, environment(lab)) as project:
-        yield project
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return brought_up(tmp_path_factory.mktemp("isolation"), lab, STACK, environment(lab))
 
 
 @pytest.fixture(scope="module")

@@ -199,8 +199,6 @@ def keeper(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keepe
     keeper.install()
     yield keeper
     dashboards.shutdown()
-    project.destroy(OWN)
-    project.destroy(ENV)
 
 
 HOUR = timedelta(hours=1)

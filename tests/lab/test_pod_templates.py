@@ -7,7 +7,6 @@ simulated.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +65,8 @@ def environment(lab: Lab) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def patched(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with brought_up(tmp_path_factory.mktemp("patched"), lab, STACK, environment(lab)) as project:
-        yield project
+def patched(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return brought_up(tmp_path_factory.mktemp("patched"), lab, STACK, environment(lab))
 
 
 def pods(patched: Project, owner: str, kind: str) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -39,16 +38,13 @@ def environment(lab: Lab) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = Project.make(tmp_path_factory.mktemp("preview") / "project", lab)
     project.write("fleet", environment=environment(lab))
     project.up("fleet")
     project.write("alice", engineer={"environment": "fleet", "workers": 2})
     project.up("alice")
-    yield project
-    project.write("fleet", environment=environment(lab))
-    project.destroy("alice")
-    project.destroy("fleet")
+    return project
 
 
 @pytest.fixture(autouse=True)

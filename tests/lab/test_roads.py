@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -72,21 +71,19 @@ ACCOUNT = "ci/alice"
 
 
 @pytest.fixture(scope="module")
-def prepared(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def prepared(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Environment, another berth, and the isolation of alice's: all of them the admins'."""
     folder = tmp_path_factory.mktemp("parts")
     defaults = {"worker": SMALL["worker"], "head": HEAD}
     settings = environment_settings(lab, POOLS, defaults=defaults, engineers={"bob": {}})
-    with brought_up(folder, lab, "shared", settings) as project:
-        lab.run(["kubectl", "create", "namespace", "ci"])
-        lab.run(["kubectl", "create", "serviceaccount", "alice", "-n", "ci"])
-        shape = {"environment": "shared", "name": "alice", "workers": {"min": 1, "max": 2}}
-        access = {"serviceAccounts": [ACCOUNT]}
-        project.write("alice-isolation", engineer={**shape, "part": "isolation", "access": access})
-        project.up("alice-isolation")
-        yield project
-        project.destroy("alice-isolation")
-        lab.run(["kubectl", "delete", "namespace", "ci"])
+    project = brought_up(folder, lab, "shared", settings)
+    lab.run(["kubectl", "create", "namespace", "ci"])
+    lab.run(["kubectl", "create", "serviceaccount", "alice", "-n", "ci"])
+    shape = {"environment": "shared", "name": "alice", "workers": {"min": 1, "max": 2}}
+    access = {"serviceAccounts": [ACCOUNT]}
+    project.write("alice-isolation", engineer={**shape, "part": "isolation", "access": access})
+    project.up("alice-isolation")
+    return project
 
 
 @pytest.fixture

@@ -29,7 +29,6 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]
     """An environment that is up, reached through the counting proxy."""
     with launched(tmp_path_factory.mktemp("scale"), lab) as fleet:
         yield fleet
-        fleet.lab.run(["kubectl", "delete", "namespaces", "-l", STACK_LABEL, "--wait=false"])
 
 
 def api_of(fleet: Fleet) -> ClusterApi:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -40,9 +39,8 @@ def environment(lab: Lab) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with brought_up(tmp_path_factory.mktemp("sharing"), lab, "shared", environment(lab)) as project:
-        yield project
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return brought_up(tmp_path_factory.mktemp("sharing"), lab, "shared", environment(lab))
 
 
 def node_of(fleet: Project, pool: str) -> dict[str, Any]:

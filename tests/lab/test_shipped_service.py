@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,12 @@ DIFFUSION = "berth-stable-diffusion"
 
 
 @pytest.fixture
-def gallery(lab: Lab, tmp_path: Path) -> Iterator[Project]:
+def gallery(lab: Lab, tmp_path: Path) -> Project:
     """A project with the gallery beside its stacks."""
+    lab.forget()
     project = Project.make(tmp_path / "project", lab)
     shutil.copytree(CLONE / "stacks/gallery", project.folder / "stacks/gallery")
-    yield project
-    project.destroy("serve")
+    return project
 
 
 def gpu_nodes(project: Project) -> list[dict[str, Any]]:

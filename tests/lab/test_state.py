@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,12 +21,11 @@ Object = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def project(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def project(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Environment with two default engineers."""
     pools = {"dev": {"machineType": "a4-highgpu-8g", "nodes": 1}}
     settings = environment_settings(lab, pools, engineers={"alice": {}, "bob": {}})
-    with brought_up(tmp_path_factory.mktemp("state"), lab, "small", settings) as project:
-        yield project
+    return brought_up(tmp_path_factory.mktemp("state"), lab, "small", settings)
 
 
 @pytest.fixture(scope="module")

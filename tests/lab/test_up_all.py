@@ -26,10 +26,6 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]
         for name in NAMES:
             fleet.project.write(name, engineer={"environment": ENV})
         yield fleet
-        # All at once; no other file has berths of these names.
-        fleet.lab.run(
-            ["kubectl", "delete", "namespaces", "--ignore-not-found", "--wait=false", *map(namespace_of, NAMES)]
-        )
 
 
 def results(ended: Ended) -> dict[str, str]:

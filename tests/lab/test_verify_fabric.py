@@ -5,7 +5,6 @@ real and proven, the rest is said.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -32,10 +31,9 @@ def environment(lab: Lab) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """An environment that is up, named `reduced`; each test leaves it as it found it."""
-    with brought_up(tmp_path_factory.mktemp("verify-fabric"), lab, "reduced", environment(lab)) as project:
-        yield project
+    return brought_up(tmp_path_factory.mktemp("verify-fabric"), lab, "reduced", environment(lab))
 
 
 def verify(fleet: Project, *options: str, stack: str = "reduced") -> tuple[int, dict[str, Any], str]:

@@ -40,10 +40,9 @@ def environment(lab: Lab) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """An environment that is up, named `proved`; each test leaves it as it found it."""
-    with brought_up(tmp_path_factory.mktemp("verify"), lab, "proved", environment(lab)) as project:
-        yield project
+    return brought_up(tmp_path_factory.mktemp("verify"), lab, "proved", environment(lab))
 
 
 def verify(fleet: Project, *options: str, stack: str = "proved") -> tuple[int, dict[str, Any]]:

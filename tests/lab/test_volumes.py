@@ -44,7 +44,6 @@ def shared(lab: Lab, tmp_path: Any) -> Iterator[Project]:
         yield project
     finally:
         conditions.write_text(before)
-        project.destroy("shared")
 
 
 def berth(project: Project, *arguments: str, code: int = 0) -> Done:

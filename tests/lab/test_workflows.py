@@ -10,7 +10,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import pytest
 
 from berth.components.core.owner import namespace_of
 from tests import workflows
+from tests.forks import LAB, python
 from tests.lab.conftest import Lab
 from tests.lab.project import Project, Settings, environment_settings, eventually
 
@@ -109,9 +109,16 @@ class Runner:
 
 
 @pytest.fixture(scope="module")
-def runner(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+def runner(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Runner:
     project = Project.make(tmp_path_factory.mktemp("workflows") / "project", lab)
-    (project.folder / ".venv").symlink_to(sys.prefix)
+    # The environment of these tests, with a `berth` that has been imported (tests/forks.py).
+    venv = project.folder / ".venv"
+    for folder, source in ((venv, Path(sys.prefix)), (venv / "bin", Path(sys.prefix, "bin"))):
+        folder.mkdir()
+        for path in source.iterdir():
+            if path.name not in {"bin", "berth"}:
+                (folder / path.name).symlink_to(path)
+    (venv / "bin" / "berth").symlink_to(Path(python(*LAB)).with_name("berth"))
     folder = tmp_path_factory.mktemp("github")
     (folder / "gh").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).with_name("gh.py")}" "$@"\n')
     (folder / "gh").chmod(0o755)
@@ -121,9 +128,7 @@ def runner(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runne
     runner = Runner(project, folder)
     runner.write(environment(lab))
     project.run("pulumi", "stack", "init", "ci", "--no-select")
-    yield runner
-    runner.write(environment(lab))
-    project.destroy("ci")
+    return runner
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -58,12 +57,11 @@ def environment(lab: Lab) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def work(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def work(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = Project.make(tmp_path_factory.mktemp("work") / "project", lab)
     project.write(STACK, environment=environment(lab))
     project.up(STACK)
-    yield project
-    project.destroy(STACK)
+    return project
 
 
 def clusters(work: Project, namespace: str) -> dict[str, str]:
