@@ -2,7 +2,8 @@
 
 Most of the time of a short `berth` command goes into imports. The program of `python()` stands in
 place of `sys.executable` in tests of what the command does. Tests of Python's own start (encodings,
-a closed stream, Ctrl-C during an import) use `sys.executable`.
+a closed stream, Ctrl-C during an import) and of variables that a module reads when it is imported
+(COLUMNS) use `sys.executable`.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ and nothing else.
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import pytest
@@ -88,7 +89,8 @@ def test_each_group_has_its_own_workers(fleet: Project) -> None:
     found = {group["name"]: (group["workersReady"], group["workersDesired"]) for group in status(fleet)["groups"]}
     assert found == {"cpu": (1, 1), "gpu": (0, 0), "two": (1, 1)}
     assert status(fleet)["gpus"] == 2
-    assert "cpu 1/1, gpu 0/0, two 1/1" in fleet.run("env", "COLUMNS=200", "berth", "status", "-s", "env").stdout
+    wide = ["env", "COLUMNS=200", sys.executable, "-m", "berth.cli"]
+    assert "cpu 1/1, gpu 0/0, two 1/1" in fleet.run(*wide, "status", "-s", "env").stdout
     (pod,) = [pod for pod in fleet.workers("alice") if group_of(pod) == "cpu"]
     assert pod["metadata"]["labels"]["tier"] == "small"
     assert "--labels=" in json.dumps(pod["spec"]["containers"][0])

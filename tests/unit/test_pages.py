@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from bench.tasks import TASKS, blocks_of, unknown_marks
 from berth.cli.main import app
-from tests.pages.checkout import do
+from tests.leftovers import MARK
+from tests.pages.checkout import do, readers_environment
 from tests.pages.page import CLONE, COMMANDS, PAGES, RUN, Block, MarkError, Marks, blocks
 from tests.pages.shell import BlockError, opened
 
@@ -138,3 +139,11 @@ def test_settings_are_added_to_a_file(tmp_path: Path) -> None:
 def test_every_task_has_its_commands_in_the_pages() -> None:
     assert unknown_marks() == []
     assert [task for task in TASKS if not any(blocks_of(task))] == []
+
+
+def test_processes_of_a_page_carry_the_mark_by_which_an_interrupted_run_ends_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(MARK, "run")
+    monkeypatch.setenv("BERTH_LAB", "/lab")
+    assert (readers_environment()[MARK], "BERTH_LAB" in readers_environment()) == ("run", False)
