@@ -54,7 +54,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Genera
     """
     yield
     stats = terminalreporter.stats
-    failures = sorted(stats.get("failed", []) + stats.get("error", []), key=lambda report: report.start)
+    # A file that cannot be imported has no time of start.
+    failures = sorted(stats.get("failed", []) + stats.get("error", []), key=lambda report: getattr(report, "start", 0))
     for report in failures[:FIRST_FAILURES]:
         terminalreporter.section(f"first failures: {report.nodeid} ({report.when})", sep="-")
         terminalreporter.write_line(report.longreprtext[-FAILURE_CHARACTERS:])

@@ -17,9 +17,8 @@ ONE_AT_A_TIME = ("tests/real/", "tests/containers/")
 WORKER_BYTES = 3 << 30
 """Memory that a worker may take: its lab has 2 GiB, the engine and its plugins the rest."""
 
-WORKERS_A_CORE = 1.5
-"""Workers for a core: tests of the lab wait for a third of their time. With two, an API server that
-takes up large definitions passed its own deadline of 34 s on a slow machine."""
+WORKERS_A_CORE = 2
+"""Workers for a core: tests of the lab wait for half of their time."""
 
 # The pages take longest, since their order is one. Unit tests follow, so that a failure of theirs
 # is seen early, then the tests of the lab: first a small file whose tests wait for nodes to go.
@@ -37,7 +36,7 @@ class ByFile(LoadFileScheduling):  # type: ignore[misc] # xdist says nothing of 
 
 def workers(cores: int, memory: int) -> int:
     """Return the number of workers for a machine with so many cores and bytes of memory."""
-    return max(1, min(int(cores * WORKERS_A_CORE), memory // WORKER_BYTES))
+    return max(1, min(cores * WORKERS_A_CORE, memory // WORKER_BYTES))
 
 
 def in_order(items: Iterable[pytest.Item]) -> list[pytest.Item]:

@@ -25,7 +25,8 @@ TOPIC = Topic("state")
 
 _SECONDS = 60
 
-_KMS = "gcpkms://"
+KMS = "gcpkms://"
+"""Beginning of a secrets provider that is a key of Cloud KMS."""
 _KMS_PERMISSIONS = ("cloudkms.cryptoKeyVersions.useToDecrypt", "cloudkms.cryptoKeyVersions.useToEncrypt")
 _BUCKET_PERMISSIONS = (
     "storage.objects.create",
@@ -182,9 +183,9 @@ def _grant_bucket(bucket: str) -> str:
 def check_key(google: Google, stack: str) -> list[Finding]:
     """Check the Cloud KMS key that encrypts the stack's secrets, if one does."""
     provider = str(marks_of(stack_file.stack_path(stack)).get("secretsprovider") or "")
-    if not provider.startswith(_KMS):
+    if not provider.startswith(KMS):
         return [TOPIC.unchecked(f"not checked: the secrets provider {provider}")] if provider else []
-    key = provider.removeprefix(_KMS)
+    key = provider.removeprefix(KMS)
     try:
         held = google.post("cloudkms", f"{key}:testIamPermissions", {"permissions": list(_KMS_PERMISSIONS)})
     except GoogleError as error:

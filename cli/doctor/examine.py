@@ -147,8 +147,8 @@ def _checks(
 ) -> list[tuple[Topic, Check]]:
     """Return the questions to Google, by topic."""
     name = settings.cluster.name or stack
-    key = bool(backend.marks_of(stack_path(stack)).get("secretsprovider"))
-    needed = project.apis(settings, bucket=bool(state.bucket), key=key)
+    provider = str(backend.marks_of(stack_path(stack)).get("secretsprovider") or "")
+    needed = project.apis(settings, bucket=bool(state.bucket), key=provider.startswith(backend.KMS))
     lock, listed = Lock(), list[Future[list[Running]]]()
 
     def machines(google: Google) -> list[Running] | None:
@@ -178,7 +178,7 @@ def _checks(
     ]
     if state.bucket:
         checks.append((backend.TOPIC, lambda google: backend.check_bucket(google, state.bucket)))
-    if key:
+    if provider:
         checks.append((backend.TOPIC, lambda google: backend.check_key(google, stack)))
     return checks
 

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +16,10 @@ import pytest
 from berth.lab import environment
 from berth.lab.home import CLONE, Home
 from berth.lab.kubernetes_plugin import CHOICE
+from berth.lab.plugins.gcp import conditions
+from tests import keys
 from tests.forks import LAB, python
+from tests.lab.database import Database
 from tests.leftovers import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -38,11 +41,14 @@ class Lab:
 
     Attributes:
         home: its paths.
-        forks: whether `berth`, programs and plugins are forks of one process (tests/forks.py).
+        forks: whether `berth`, programs and plugins are forks of one process (tests/forks.py), and
+            stacks have a key in place of a passphrase (tests/keys.py).
+        database: what `forget` goes back to; None for the lab of one file.
     """
 
     home: Home
     forks: bool = field(default=False, kw_only=True)
+    database: Database | None = field(default=None, kw_only=True)
 
     @property
     def env(self) -> dict[str, str]:
@@ -51,6 +57,7 @@ class Lab:
             # The language host starts a program with it.
             env["PULUMI_PYTHON_CMD"] = program = python(*LAB)
             env["PATH"] = f"{os.path.dirname(program)}:{env['PATH']}"  # noqa: PTH120
+            env |= keys.environment()
         return env
 
     @property
@@ -109,16 +116,15 @@ class Lab:
         return shown
 
     def forget(self) -> None:
-        """Start without what earlier tests have left: resources, stacks, and their objects."""
-        states = [json.loads(path.read_text()) for path in self.home.backend.glob(".pulumi/stacks/*/*.json")]
-        left = any((state["checkpoint"]["latest"] or {}).get("resources") for state in states)
-        # Two files may give their stacks the same name; which of them share a lab is not fixed.
+        """Remove what earlier tests have left: stacks, resources in the cloud, and objects."""
+        assert self.database is not None
         shutil.rmtree(self.home.backend / ".pulumi", ignore_errors=True)
-        if left or any(self.home.cloud.glob("*/clusters/*")):
-            self.restart()
+        shutil.rmtree(self.home.cloud, ignore_errors=True)
+        conditions.place(self.home)
+        self.database.empty()
 
     def restart(self) -> None:
-        """Start with an empty database and an empty cloud."""
+        """Start with an empty database, without definitions of kinds too, and an empty cloud."""
         self.berth("down")
         for folder in (self.home.root / "kwok/clusters/berth/etcd", self.home.cloud):
             shutil.rmtree(folder)
@@ -147,15 +153,15 @@ def brought_up(folder: Path, *, forks: bool = False) -> Iterator[Lab]:
 @pytest.fixture(scope="session")
 def _shared_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     with brought_up(tmp_path_factory.mktemp("shared") / "lab", forks=True) as lab:
-        yield lab
+        yield replace(lab, database=Database(lab.home))
 
 
 @pytest.fixture(scope="module")
 def lab(_shared_lab: Lab) -> Lab:
     """Lab that the files of a worker share: up, without resources and stacks at a file's beginning.
 
-    A file may leave its environment up: a new start of the lab takes a third of the time of
-    `pulumi destroy`.
+    A file leaves its environment up. The definitions of the operators' kinds stay, as in a cluster
+    that had an environment before.
     """
     _shared_lab.forget()
     return _shared_lab

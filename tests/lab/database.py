@@ -1,0 +1,94 @@
+"""Database of a lab that is up, emptied while its servers run.
+
+The API server and all controllers watch etcd, so objects that are deleted there are deleted for
+them, too, at once and whatever their finalizers. A new start with an empty database takes seconds
+of two cores, and as long again for the definitions of the operators' kinds, which stay here.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import time
+import urllib.request
+from typing import Any
+
+from berth.lab import controlplane
+from berth.lab.home import Home
+
+_SECONDS = 60.0
+_QUIET_SECONDS = 0.2
+"""Time without a new object after which none comes: a controller acts on what it saw before."""
+_OPERATIONS = 100
+"""Deletions in a transaction: etcd's default limit is 128 (--max-txn-ops)."""
+
+_ALL = "/registry/"
+_DEFINITIONS = (
+    "apiextensions.k8s.io/customresourcedefinitions/",
+    "apiregistration.k8s.io/apiservices/",
+    "leases/kube-system/",
+)
+_OWNERS = (
+    "namespaces/",
+    "deployments/",
+    "daemonsets/",
+    "statefulsets/",
+    "cronjobs/",
+    "jobs/",
+    "replicasets/",
+    "ray.io/",
+)
+"""Objects for which controllers make others, and namespaces, without which they cannot."""
+
+
+class Database:
+    """Keys of a lab's etcd at one time.
+
+    Attributes:
+        home: paths of the lab.
+    """
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self._before = self._keys()
+
+    def empty(self) -> None:
+        """Delete the objects that have come since, but the definitions of kinds.
+
+        Raises:
+            AssertionError: objects keep coming.
+        """
+        deadline, quiet = time.monotonic() + _SECONDS, False
+        while not quiet:
+            new = self._keys() - self._before
+            assert time.monotonic() < deadline, f"not deleted: {sorted(new)}"
+            quiet = not new
+            owners = {key for key in new if key.removeprefix(_ALL).startswith(_OWNERS)}
+            for keys in (sorted(owners), sorted(new - owners)):
+                for start in range(0, len(keys), _OPERATIONS):
+                    deletions = [
+                        {"request_delete_range": {"key": _encoded(key)}} for key in keys[start : start + _OPERATIONS]
+                    ]
+                    self._ask("txn", {"success": deletions})
+            time.sleep(_QUIET_SECONDS)
+
+    def _keys(self) -> set[str]:
+        asked = {"key": _encoded(_ALL), "range_end": _encoded(_ALL[:-1] + chr(ord("/") + 1)), "keys_only": True}
+        found = (base64.b64decode(item["key"]).decode() for item in self._ask("range", asked).get("kvs", ()))
+        return {key for key in found if not key.removeprefix(_ALL).startswith(_DEFINITIONS)}
+
+    def _ask(self, what: str, asked: dict[str, Any]) -> dict[str, Any]:
+        """Send a request to etcd's JSON gateway (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway)."""
+        plane = controlplane.load(self.home)
+        assert plane is not None
+        keys = plane.folder / "pki"
+        context = ssl.create_default_context(cafile=str(keys / "ca.crt"))
+        context.load_cert_chain(keys / "admin.crt", keys / "admin.key")
+        url = f"https://127.0.0.1:{plane.ports['etcdPort']}/v3/kv/{what}"
+        with urllib.request.urlopen(url, json.dumps(asked).encode(), context=context, timeout=_SECONDS) as answer:
+            return dict(json.load(answer))
+
+
+def _encoded(key: str) -> str:
+    return base64.b64encode(key.encode()).decode()
