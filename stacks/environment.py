@@ -73,8 +73,9 @@ async def environment(loaded: Environment, *, wait: bool = True, unchanged: Coll
     if resolved.services:
         pulumi.export("services", ", ".join(service.name for service in resolved.services))
     # For engineers' stacks, not for people: as a secret it doesn't fill the screen at every update.
-    document = json.loads(loaded.contract(resource_api).model_dump_json(by_alias=True, exclude_none=True))
-    pulumi.export("environment", pulumi.Output.secret(document))
+    # As a text, of which Pulumi does not make an output for each of its values.
+    document = loaded.contract(resource_api).model_dump_json(by_alias=True, exclude_none=True)
+    pulumi.export("environment", pulumi.Output.secret(document).apply(json.loads))
     pulumi.export("clusterId", platform.cluster_id)
     pulumi.export("kubeconfig", platform.output)
     if wait and berths:

@@ -68,7 +68,7 @@ class Inline:
         # The engine reports a resource that fails, and with it the outputs that need it.
         with contextlib.suppress(Exception):
             for name, value in (root.outputs if isinstance(root, Stack) else {}).items():
-                output = pulumi.Output.from_input(value)
+                output = value if isinstance(value, pulumi.Output) else pulumi.Output.from_input(value)
                 self.exported[name] = await output.future()
                 if await output.is_secret():
                     self.secret.add(name)
