@@ -17,8 +17,7 @@ PAGE = Path(__file__).resolve().parents[4] / "docs" / "components.md"
 def test_the_pages_program_installs_three_operators(monkeypatch: pytest.MonkeyPatch) -> None:
     programs = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     (program,) = [text for text in programs if "components.operators" in text]
-    kubeconfig = pulumi.Output.secret("kubeconfig")
-    monkeypatch.setattr(pulumi.Config, "require_secret", lambda _self, _key: kubeconfig)
+    monkeypatch.setattr(pulumi.Config, "require_secret", lambda _self, _key: pulumi.Output.secret("kubeconfig"))
 
     async def body() -> None:
         exec(compile(program, str(PAGE), "exec"), {})  # noqa: S102 - the page's own program
