@@ -180,11 +180,15 @@ def _grant_bucket(bucket: str) -> str:
     )
 
 
-def check_key(google: Google, stack: str) -> list[Finding]:
-    """Check the Cloud KMS key that encrypts the stack's secrets, if one does."""
-    provider = str(marks_of(stack_file.stack_path(stack)).get("secretsprovider") or "")
+def check_key(google: Google, provider: str) -> list[Finding]:
+    """Check the key that encrypts a stack's secrets, if it is one of Cloud KMS.
+
+    Args:
+        google: Google Cloud.
+        provider: the stack's secrets provider.
+    """
     if not provider.startswith(KMS):
-        return [TOPIC.unchecked(f"not checked: the secrets provider {provider}")] if provider else []
+        return [TOPIC.unchecked(f"not checked: the secrets provider {provider}")]
     key = provider.removeprefix(KMS)
     try:
         held = google.post("cloudkms", f"{key}:testIamPermissions", {"permissions": list(_KMS_PERMISSIONS)})

@@ -28,7 +28,7 @@ from berth.cli.doctor.google import Google, GoogleError
 from berth.cli.doctor.machines_in_use import Running
 from berth.stacks.load import Environment
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.stack_file import shown, stack_path
+from berth.stacks.stack_file import secrets_provider, shown, stack_path
 
 SETTINGS, CREDENTIALS, REACH = Topic("settings"), Topic("credentials"), Topic("Google Cloud")
 
@@ -147,7 +147,7 @@ def _checks(
 ) -> list[tuple[Topic, Check]]:
     """Return the questions to Google, by topic."""
     name = settings.cluster.name or stack
-    provider = str(backend.marks_of(stack_path(stack)).get("secretsprovider") or "")
+    provider = secrets_provider(stack)
     needed = project.apis(settings, bucket=bool(state.bucket), key=provider.startswith(backend.KMS))
     lock, listed = Lock(), list[Future[list[Running]]]()
 
@@ -179,7 +179,7 @@ def _checks(
     if state.bucket:
         checks.append((backend.TOPIC, lambda google: backend.check_bucket(google, state.bucket)))
     if provider:
-        checks.append((backend.TOPIC, lambda google: backend.check_key(google, stack)))
+        checks.append((backend.TOPIC, lambda google: backend.check_key(google, provider)))
     return checks
 
 

@@ -25,11 +25,12 @@ _OPERATIONS = 100
 """Deletions in a transaction: etcd's default limit is 128 (--max-txn-ops)."""
 
 _ALL = "/registry/"
-_DEFINITIONS = (
+_EXCEPTIONS = (
     "apiextensions.k8s.io/customresourcedefinitions/",
     "apiregistration.k8s.io/apiservices/",
     "leases/kube-system/",
 )
+"""Definitions of kinds, and leases of the controllers, which go on."""
 _OWNERS = (
     "namespaces/",
     "deployments/",
@@ -47,14 +48,15 @@ _OWN_NAMESPACE = re.compile(r"/(default|kube-[a-z-]+)/[^/]+$")
 
 
 class Database:
-    """Keys of a lab's etcd at one time.
-
-    Attributes:
-        home: paths of the lab.
-    """
+    """Database of a lab, with the keys of one time: the first."""
 
     def __init__(self, home: Home) -> None:
-        self.home = home
+        plane = controlplane.load(home)
+        assert plane is not None
+        pki = plane.folder / "pki"
+        self._context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
+        self._context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
+        self._port = plane.ports["etcdPort"]
         self._before = self._keys()
 
     def empty(self) -> None:
@@ -72,29 +74,21 @@ class Database:
             assert time.monotonic() < deadline, f"not deleted: {sorted(new)}"
             deleted |= new
             quiet = not new
-            owners = {key for key in new if key.removeprefix(_ALL).startswith(_OWNERS)}
-            for keys in (sorted(owners), sorted(new - owners)):
-                for start in range(0, len(keys), _OPERATIONS):
-                    deletions = [
-                        {"request_delete_range": {"key": _encoded(key)}} for key in keys[start : start + _OPERATIONS]
-                    ]
-                    self._ask("txn", {"success": deletions})
+            keys = sorted(new, key=lambda key: not key.removeprefix(_ALL).startswith(_OWNERS))
+            for start in range(0, len(keys), _OPERATIONS):
+                some = keys[start : start + _OPERATIONS]
+                self._ask("txn", {"success": [{"request_delete_range": {"key": _encoded(key)}} for key in some]})
             time.sleep(_QUIET_SECONDS)
 
     def _keys(self) -> set[str]:
         asked = {"key": _encoded(_ALL), "range_end": _encoded(_ALL[:-1] + chr(ord("/") + 1)), "keys_only": True}
         found = (base64.b64decode(item["key"]).decode() for item in self._ask("range", asked).get("kvs", ()))
-        return {key for key in found if not key.removeprefix(_ALL).startswith(_DEFINITIONS)}
+        return {key for key in found if not key.removeprefix(_ALL).startswith(_EXCEPTIONS)}
 
     def _ask(self, what: str, asked: dict[str, Any]) -> dict[str, Any]:
         """Send a request to etcd's JSON gateway (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway)."""
-        plane = controlplane.load(self.home)
-        assert plane is not None
-        keys = plane.folder / "pki"
-        context = ssl.create_default_context(cafile=str(keys / "ca.crt"))
-        context.load_cert_chain(keys / "admin.crt", keys / "admin.key")
-        url = f"https://127.0.0.1:{plane.ports['etcdPort']}/v3/kv/{what}"
-        with urllib.request.urlopen(url, json.dumps(asked).encode(), context=context, timeout=_SECONDS) as answer:
+        url, body = f"https://127.0.0.1:{self._port}/v3/kv/{what}", json.dumps(asked).encode()
+        with urllib.request.urlopen(url, body, context=self._context, timeout=_SECONDS) as answer:
             return dict(json.load(answer))
 
 
