@@ -130,17 +130,21 @@ class Controller:
                 await _attempt(name, partial(asyncio.to_thread, self._gpus.admit, dict(body)), None)
 
     async def _serve_devices(self) -> None:
-        """Be the device plugins and DRA drivers: look at the start and after each change."""
-        again: float | None = 0.0
+        """Be the device plugins and DRA drivers: look at the start, after each change, and as asked."""
+        gpus: float | None = 0.0
+        dra: float | None = 0.0
         retry: float | None = _RETRY_SECONDS
-        looks = (("GPUs", self._gpus.step), ("claims' devices", self._dra.step))
         while True:
+            again = min((seconds for seconds in (gpus, dra) if seconds is not None), default=None)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), again)
             await asyncio.sleep(_GATHER_SECONDS)
+            changed = self._changed.is_set()
             self._changed.clear()
-            waits = [await _attempt(name, partial(asyncio.to_thread, look), retry) for name, look in looks]
-            again = min((seconds for seconds in waits if seconds is not None), default=None)
+            if changed or gpus is not None:
+                gpus = await _attempt("GPUs", partial(asyncio.to_thread, self._gpus.step, changed=changed), retry)
+            if changed or dra is not None:
+                dra = await _attempt("claims' devices", partial(asyncio.to_thread, self._dra.step), retry)
 
     async def _scale(self) -> None:
         """Be the cluster autoscaler, and the instance groups that wait for machines."""

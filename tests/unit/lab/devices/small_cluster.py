@@ -21,9 +21,15 @@ PLURALS = ("nodes", "pods", "deployments", "daemonsets", "clusterpolicies", "run
 
 
 class SmallCluster(ClusterApi):
-    """Objects by their plural, and the requests that the lab's controller makes."""
+    """Objects by their plural, and the requests that the lab's controller makes.
+
+    Attributes:
+        objects: objects by plural and name.
+        asked: paths of all requests, in order.
+    """
 
     def __init__(self) -> None:
+        self.asked: list[str] = []
         self.objects: dict[str, dict[str, Object]] = {plural: {} for plural in PLURALS}
         self._numbers = 0
 
@@ -94,6 +100,7 @@ class SmallCluster(ClusterApi):
     ) -> Object:
         """Answer one request."""
         assert content_type or method != "PATCH"
+        self.asked.append(path)
         steps = path.strip("/").split("/")
         plural = next(step for step in reversed(steps) if step in PLURALS)
         rest = steps[len(steps) - steps[::-1].index(plural) :]
