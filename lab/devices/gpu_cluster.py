@@ -120,10 +120,6 @@ class Observed:
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
 
-    def knows(self, uid: str) -> bool:
-        """Whether events of an object come: it has been seen once."""
-        return uid in self._seen
-
     def changed(self, kind: str, body: Mapping[str, Any], *, gone: bool) -> bool:
         """Take note of an object; return whether it differs from before, as far as devices go."""
         part = _relevant(kind, body)

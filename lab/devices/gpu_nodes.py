@@ -32,9 +32,7 @@ from berth.lab.devices.kubelet import CRASHES, Hold
 from berth.lab.devices.operand_objects import DISCOVERY, MIG_MANAGER, MPS_DAEMON, PLUGIN, VALIDATOR
 from berth.lab.devices.reconciler import POLICIES, Controller
 
-# The kubelet starts a failed container again. A ClusterPolicy, the last object of the operator's
-# chart, may come and change without an event: kopf looks for a kind when its CRD changes, perhaps
-# before the API server serves it, and never again.
+# The kubelet starts a failed container again.
 _AGAIN_SECONDS = 2.0
 
 _log = logging.getLogger("berth.lab.devices.gpu")
@@ -43,34 +41,27 @@ _log = logging.getLogger("berth.lab.devices.gpu")
 class GpuNodes:
     """Node feature discovery, the GPU Operator and the device plugins of one lab."""
 
-    def __init__(self, api: Api, observed: Callable[[str], bool]) -> None:
+    def __init__(self, api: Api) -> None:
         self._api = api
-        self._observed = observed  # whether changes of an object, by its uid, bring another look
         self._plugins = DevicePlugins()
         self._controller = Controller(api)
         self._logged: dict[str, str] = {}
         self._mig: dict[str, Instances] = {}
         self._single: dict[str, tuple[frozenset[str], str]] = {}
-        self._held = False
-        self._acted_on: list[Any] = []
 
-    def step(self, *, changed: bool = True) -> float | None:
-        """Look and act once; return seconds after which to look again even without a change.
-
-        Args:
-            changed: something has changed since the last look. If not, and no pod is held, a look
-                at the ClusterPolicy suffices.
-        """
-        policy = self._policy()
-        version = [policy["metadata"].get(key) for key in ("uid", "generation")] if policy else []
-        if not changed and not self._held and version == self._acted_on:
-            return _AGAIN_SECONDS
+    def step(self) -> float | None:
+        """Look and act once; return seconds after which to look again even without a change."""
         nodes = [node for node in self._api.list(NODES) if is_fake(node)]
         names, uids = ({node["metadata"][key] for node in nodes} for key in ("name", "uid"))
         self._plugins.retain(names)
         self._logged = {name: text for name, text in self._logged.items() if name in names}
         self._single = {name: single for name, single in self._single.items() if name in names}
         self._mig = {uid: mig for uid, mig in self._mig.items() if uid in uids}
+        alive = [policy for policy in self._api.list(POLICIES) if not policy["metadata"].get("deletionTimestamp")]
+        # The oldest ClusterPolicy is the one that counts.
+        policy = min(
+            alive, key=lambda policy: [policy["metadata"][key] for key in ("creationTimestamp", "name")], default=None
+        )
         programs = look(self._api)
         held: set[str] = set()
         for node in nodes:
@@ -79,16 +70,7 @@ class GpuNodes:
             self._controller.stop()
         else:
             self._controller.act(nodes, policy, programs.operator, programs.operands(), held)
-        self._held, self._acted_on = bool(held), version
-        unseen = programs.installed if policy is None else not self._observed(policy["metadata"]["uid"])
-        return _AGAIN_SECONDS if held or unseen else None
-
-    def _policy(self) -> Object | None:
-        """Return the oldest ClusterPolicy, which is the one that counts."""
-        alive = [policy for policy in self._api.list(POLICIES) if not policy["metadata"].get("deletionTimestamp")]
-        return min(
-            alive, key=lambda policy: [policy["metadata"][key] for key in ("creationTimestamp", "name")], default=None
-        )
+        return _AGAIN_SECONDS if held else None
 
     def refusal(self, pod: Mapping[str, Any]) -> str:
         """Return why a node's plugin gives a pod no devices; empty if it does. Sends no request."""

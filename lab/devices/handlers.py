@@ -9,15 +9,16 @@ import asyncio
 import contextlib
 import logging
 import os
+import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
 
 import kopf
 
-from berth.components.cluster.api import ClusterApi
+from berth.components.cluster.api import ClusterApi, Object
 from berth.components.core.errors import BerthError
-from berth.lab.devices import definitions_hook, disks
+from berth.lab.devices import definitions_hook, disks, policies
 from berth.lab.devices.api import Api
 from berth.lab.devices.dra_nodes import DraNodes
 from berth.lab.devices.egress import Egress, RayHeads
@@ -42,11 +43,10 @@ _SECRET_SECONDS = 0.5
 _GATHER_SECONDS = 0.1
 _RETRY_SECONDS = 2.0
 
-# Kinds that are watched, by group and plural.
+# Kinds that kopf watches, by group and plural.
 _KINDS = (
     *(("", "nodes"), ("", "pods"), ("apps", "daemonsets"), ("apps", "deployments")),
-    *(("nvidia.com", "clusterpolicies"), ("resource.k8s.io", "resourceslices")),
-    *(("", "persistentvolumeclaims"), ("", "persistentvolumes")),
+    *(("resource.k8s.io", "resourceslices"), ("", "persistentvolumeclaims"), ("", "persistentvolumes")),
 )
 
 _T = TypeVar("_T")
@@ -59,14 +59,15 @@ class Controller:
 
     def __init__(self, home: Home) -> None:
         self._home = home
-        self._api = Api(ClusterApi(home.kubeconfig.read_text()))
+        self._cluster = ClusterApi(home.kubeconfig.read_text())
+        self._api = Api(self._cluster)
         self._store = Store(home.cloud)
         self._operators = Operators(home, self._store)
         self._observed = Observed()
         self._heads = RayHeads()
         self._egress = Egress(self._heads)
         self._ray_autoscaler = RayAutoscaler(self._api)
-        self._gpus = GpuNodes(self._api, self._observed.knows)
+        self._gpus = GpuNodes(self._api)
         self._dra = DraNodes(self._api, self._store)
         self._secrets = SecretValues(self._api)
         self._secret_sync = SecretSync(self._api, self._store, partial(conditions_of, home))
@@ -81,7 +82,6 @@ class Controller:
 
     async def start(self, settings: kopf.OperatorSettings, **_: object) -> None:
         """Start the loops."""
-        # ClusterPolicies are watched once a chart has brought their kind.
         settings.batching.batch_window = 0.02
         settings.networking.error_backoffs = [0.5, 1, 2, 4, 8]
         await self._egress.start(self._home.egress)
@@ -94,6 +94,9 @@ class Controller:
             _repeat(_SECRET_SECONDS, "Secret Manager", partial(asyncio.to_thread, self._secret_sync.step)),
         )
         self._tasks = [asyncio.create_task(loop) for loop in loops]
+        loop = asyncio.get_running_loop()
+        # The thread ends with the process: a watch cannot be broken off.
+        threading.Thread(target=self._watch_policies, args=[loop], daemon=True).start()
 
     async def close(self, **_: object) -> None:
         """End the loops and the programs."""
@@ -101,6 +104,15 @@ class Controller:
             task.cancel()
         await self._egress.close()
         await self._operators.close()
+
+    def _watch_policies(self, loop: asyncio.AbstractEventLoop) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            for policy in policies.seen(self._cluster):
+                loop.call_soon_threadsafe(self._see_policy, policy)
+
+    def _see_policy(self, policy: Object | None) -> None:
+        if policy is None or self._observed.changed("ClusterPolicy", policy, gone=False):
+            self._changed.set()
 
     async def see(self, type: str | None, body: kopf.Body, **_: object) -> None:  # noqa: A002 (kopf's name)
         """Take note of an object that may bear on devices, and act for a pod or a Deployment."""
@@ -130,21 +142,17 @@ class Controller:
                 await _attempt(name, partial(asyncio.to_thread, self._gpus.admit, dict(body)), None)
 
     async def _serve_devices(self) -> None:
-        """Be the device plugins and DRA drivers: look at the start, after each change, and as asked."""
-        gpus: float | None = 0.0
-        dra: float | None = 0.0
+        """Be the device plugins and DRA drivers: look at the start and after each change."""
+        again: float | None = 0.0
         retry: float | None = _RETRY_SECONDS
+        looks = (("GPUs", self._gpus.step), ("claims' devices", self._dra.step))
         while True:
-            again = min((seconds for seconds in (gpus, dra) if seconds is not None), default=None)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._changed.wait(), again)
             await asyncio.sleep(_GATHER_SECONDS)
-            changed = self._changed.is_set()
             self._changed.clear()
-            if changed or gpus is not None:
-                gpus = await _attempt("GPUs", partial(asyncio.to_thread, self._gpus.step, changed=changed), retry)
-            if changed or dra is not None:
-                dra = await _attempt("claims' devices", partial(asyncio.to_thread, self._dra.step), retry)
+            waits = [await _attempt(name, partial(asyncio.to_thread, look), retry) for name, look in looks]
+            again = min((seconds for seconds in waits if seconds is not None), default=None)
 
     async def _scale(self) -> None:
         """Be the cluster autoscaler, and the instance groups that wait for machines."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 from pathlib import Path
 from typing import Any
 
 import pulumi
 import pytest
+import yaml
 
 from berth.components.cluster import api
 from berth.components.cluster.api import ClusterError
-from berth.components.operators.definitions import DefinitionsError, among, definitions_hook, in_folder
+from berth.components.operators.definitions import DefinitionsError, among, definitions_hook, has, in_folder
 from berth.components.operators.operator import Chart
 
 RAY = "rayclusters.ray.io"
@@ -20,13 +22,21 @@ TEXT = """# made by a generator
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
+  creationTimestamp: null
   name: rayclusters.ray.io
 spec:
   group: ray.io
   names:
     kind: RayCluster
     plural: rayclusters
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        properties:
+          spec: {type: object, maxProperties: 63}
 """
+DEFINITION: dict[str, Any] = yaml.safe_load(TEXT)
 
 
 @pytest.fixture
@@ -37,32 +47,50 @@ def chart(tmp_path: Path) -> Chart:
 
 
 def test_the_definitions_of_a_folder(chart: Chart) -> None:
-    assert in_folder(Path(chart.chart)) == {RAY: TEXT}
+    assert in_folder(Path(chart.chart)) == [DEFINITION]
     (Path(chart.chart) / "crds" / "b.yaml").write_text("kind: Nothing\n")
     with pytest.raises(ValueError, match=r"b\.yaml is not a CustomResourceDefinition"):
+        in_folder(Path(chart.chart))
+    (Path(chart.chart) / "crds" / "b.yaml").write_text("kind: [\n")
+    with pytest.raises(ValueError, match=r"b\.yaml is not YAML"):
         in_folder(Path(chart.chart))
 
 
 def test_the_definitions_among_rendered_objects() -> None:
-    definition = {"kind": "CustomResourceDefinition", "metadata": {"name": RAY}, "spec": {"maxLength": 63.0}}
-    found = among([definition, {"kind": "Deployment", "metadata": {"name": "x"}}])
-    assert {name: json.loads(text) for name, text in found.items()} == {RAY: definition}
-    assert '"maxLength": 63}' in found[RAY], "an integer again"
+    assert among([DEFINITION, {"kind": "Deployment", "metadata": {"name": "x"}}, None]) == [DEFINITION]
+
+
+def live(**versions: Any) -> dict[str, Any]:
+    """The definition as a cluster shows it, with other fields of its first version."""
+    shown = copy.deepcopy(DEFINITION)
+    shown["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1}
+    shown["spec"]["conversion"] = {"strategy": "None"}
+    shown["spec"]["versions"][0] |= versions
+    return shown
+
+
+def test_a_cluster_has_a_definition_with_more_fields_but_not_with_another_schema() -> None:
+    assert has(live(), DEFINITION)
+    assert not has(live(served=False), DEFINITION)
+    assert not has(live(schema={}), DEFINITION)
+    assert not has(None, DEFINITION)
 
 
 class Cluster:
     """A cluster that has some definitions."""
 
-    def __init__(self, *names: str, refuses: bool = False) -> None:
-        self.names = names
+    def __init__(self, *definitions: dict[str, Any], refuses: bool = False) -> None:
+        self.definitions = {definition["metadata"]["name"]: definition for definition in definitions}
         self.refuses = refuses
         self.applied: list[str] = []
+        self.manifests: list[str] = []
 
     def get(self, path: str) -> dict[str, Any] | None:
-        return {} if path.rsplit("/", 1)[1] in self.names else None
+        return self.definitions.get(path.rsplit("/", 1)[1])
 
     def apply(self, path: str, manifest: str, manager: str) -> None:
-        assert (manifest, manager) == (TEXT, "berth-stack")
+        assert (json.loads(manifest), manager) == (DEFINITION, "berth-stack")
+        self.manifests.append(manifest)
         if self.refuses:
             raise ClusterError("no")
         self.applied.append(path.rsplit("/", 1)[1])
@@ -100,7 +128,24 @@ def test_a_first_installation_leaves_them_to_helm(chart: Chart, monkeypatch: pyt
 def test_an_installation_where_an_earlier_one_left_them_applies_them(
     chart: Chart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert run(chart, Cluster(RAY), monkeypatch, None) == [RAY]
+    assert run(chart, Cluster(live(schema={})), monkeypatch, None) == [RAY]
+
+
+def test_definitions_that_the_cluster_has_are_not_applied_again(chart: Chart, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(chart, Cluster(live()), monkeypatch, None) == []
+    assert run(chart, Cluster(live()), monkeypatch, {}) == []
+
+
+def test_numbers_of_a_rendered_chart_are_integers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def rendered(*_: object) -> dict[str, Any]:
+        return {"result": [json.loads(json.dumps(DEFINITION), parse_int=float)]}
+
+    monkeypatch.setattr(pulumi.runtime, "invoke_async", rendered)
+    monkeypatch.setattr(pulumi, "InvokeOptions", lambda **_: None)
+    published = Chart("kuberay-operator", "https://charts", "1.0.0", "n", definition=RAY, kubeconfig="kubeconfig")
+    cluster = Cluster()
+    assert run(published, cluster, monkeypatch, {}) == [RAY]
+    assert ".0" not in cluster.manifests[0]
 
 
 def test_a_refusal_says_what_was_not_done_and_what_to_do(chart: Chart, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,15 +21,9 @@ PLURALS = ("nodes", "pods", "deployments", "daemonsets", "clusterpolicies", "run
 
 
 class SmallCluster(ClusterApi):
-    """Objects by their plural, and the requests that the lab's controller makes.
-
-    Attributes:
-        objects: objects by plural and name.
-        asked: paths of all requests, in order.
-    """
+    """Objects by their plural, and the requests that the lab's controller makes."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
         self.objects: dict[str, dict[str, Object]] = {plural: {} for plural in PLURALS}
         self._numbers = 0
 
@@ -100,7 +94,6 @@ class SmallCluster(ClusterApi):
     ) -> Object:
         """Answer one request."""
         assert content_type or method != "PATCH"
-        self.asked.append(path)
         steps = path.strip("/").split("/")
         plural = next(step for step in reversed(steps) if step in PLURALS)
         rest = steps[len(steps) - steps[::-1].index(plural) :]
@@ -151,7 +144,7 @@ class World:
 
     def __init__(self) -> None:
         self.cluster = SmallCluster()
-        self._programs = GpuNodes(Api(self.cluster), lambda _: True)
+        self._programs = GpuNodes(Api(self.cluster))
 
     def settle(self) -> None:
         for _ in range(20):
