@@ -6,17 +6,15 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from berth.components.berth import BerthInputs, berth_manifests
 from berth.components.core.owner import STACK_LABEL
 from berth.components.core.types import parse_duration
+from berth.components.ray import readiness
+from berth.components.ray.evidence import Key
 from berth.components.ray.settings import Wait as Goal
 from berth.components.ray.workload_settings import JobWait
-
-if TYPE_CHECKING:
-    from berth.components.ray.evidence import Key
-    from berth.components.ray.readiness import Wait
 
 Kind = Literal["RayCluster", "RayService", "RayJob"]
 Until = Literal["ready", "running", "succeeded"]
@@ -116,11 +114,8 @@ class Waits:
             finally:
                 self.stop.set()
 
-    def _wait(self, awaited: Mapping[Key, Awaited]) -> Wait:
+    def _wait(self, awaited: Mapping[Key, Awaited]) -> readiness.Wait:
         """Return the wait for resources of one kind."""
-        # Imported here: the kubernetes client is only needed by a wait, and a preview doesn't wait.
-        from berth.components.ray import readiness  # noqa: PLC0415
-
         kinds: dict[tuple[Kind, Until], readiness.Kind] = {
             ("RayCluster", "ready"): readiness.RAY_CLUSTER,
             ("RayService", "ready"): readiness.RAY_SERVICE,

@@ -6,6 +6,8 @@ import asyncio
 
 import pulumi
 
+from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.components.cluster.resource_api import served
 from berth.components.hardware.names import ResourceApi
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -34,10 +36,6 @@ async def claims_api(settings: EnvironmentSettings, kubeconfig: pulumi.Output[st
     text = await kubeconfig.future()
     if text is None:  # the cluster does not exist yet
         return ASSUMED
-    # Imported here: the kubernetes client is slow to import, and most environments claim nothing.
-    from berth.components.cluster.api import ClusterApi, ClusterError  # noqa: PLC0415
-    from berth.components.cluster.resource_api import served  # noqa: PLC0415
-
     try:
         found = await asyncio.to_thread(lambda: served(ClusterApi(text)))
     except ClusterError as error:

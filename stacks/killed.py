@@ -7,16 +7,15 @@ import os
 
 import pulumi
 
+from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.components.cluster.unrecorded import is_marked, unrecorded_warning
+
 
 async def warn_of_killed_update(stack: str, kubeconfig: pulumi.Output[str]) -> None:
     """Warn if an update of `berth up` was killed; in a preview and in such an update do nothing."""
     if pulumi.runtime.is_dry_run() or os.environ.get("PULUMI_SKIP_CHECKPOINTS"):
         return
     text = await kubeconfig.future()
-    # Imported here: the kubernetes client is only needed by an update.
-    from berth.components.cluster.api import ClusterApi, ClusterError  # noqa: PLC0415
-    from berth.components.cluster.unrecorded import is_marked, unrecorded_warning  # noqa: PLC0415
-
     if not text:
         return
     try:

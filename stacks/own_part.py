@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from berth.components.berth import CONTRACT
+from berth.components.cluster.api import ClusterApi, RefusedError, within
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
 from berth.components.gke import ExistingCluster
@@ -44,9 +45,6 @@ def read_own_part(settings: EngineerSettings, stack: str) -> OwnPart:
         NotPreparedError: no admin has brought up the other half for this user.
         ClusterError: the cluster does not answer.
     """
-    # Imported here: the kubernetes client is slow to import, and most stacks do not need it here.
-    from berth.components.cluster.api import ClusterApi, RefusedError, within  # noqa: PLC0415
-
     name = settings.name or stack
     namespace = namespace_of(name)
     login = settings.login or ExistingCluster(kubeconfig="~/.kube/config")

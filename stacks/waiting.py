@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pulumi
 
 from berth.components.berth import Berth
+from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BerthError
 from berth.stacks.awaited import Awaited, Waits, awaited_of
 
@@ -57,9 +58,6 @@ async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: S
 
 
 async def _run(waits: Waits) -> list[tuple[Awaited, list[str]]]:
-    # Imported here: the kubernetes client is only needed by a wait, and a preview doesn't wait.
-    from berth.components.cluster.api import ClusterError  # noqa: PLC0415
-
     try:
         return await asyncio.to_thread(waits.run)
     except ClusterError as error:

@@ -1,8 +1,8 @@
 """Kubernetes client of berth and its lab: objects are dicts, every failure is a `ClusterError`.
 
-The official client reads the kubeconfig, runs credential plugins and sends requests. Paths are
-given as text, because the client's typed calls know no custom resources and import a module for
-each API group.
+The official client reads the kubeconfig, runs credential plugins and sends requests. It is imported
+with the first connection. Paths are given as text, because the client's typed calls know no custom
+resources and import a module for each API group.
 """
 
 from __future__ import annotations
@@ -13,12 +13,6 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Protocol
 
-import yaml
-from kubernetes import client, config
-from urllib3.exceptions import HTTPError
-from urllib3.util import Retry
-
-from berth.components.cluster.connection import client_of
 from berth.components.core.errors import BerthError
 
 Object = dict[str, Any]
@@ -42,12 +36,8 @@ MERGE_PATCH = "application/merge-patch+json"
 _CONNECT_SECONDS = 10
 _READ_SECONDS = 60
 _DAY_SECONDS = 24 * 60 * 60
-_CONNECTIONS = 64
 _PAGE = 500
 _MORE_ATTEMPTS = 2
-
-_NO_ANSWER = (HTTPError, OSError, client.OpenApiException, config.ConfigException)
-"""Errors of the client without an answer: on connecting, in a body, on new credentials."""
 
 
 class ClusterError(BerthError):
@@ -125,13 +115,6 @@ class Reader(Protocol):
         ...
 
 
-class _Retries(Retry):
-    """Retries of refused connections, broken reads, and any request to a busy server."""
-
-    def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:  # noqa: ARG002, FBT001, FBT002 (urllib3's signature)
-        return status_code in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
-
-
 class ClusterApi:
     """Connection to the cluster of a kubeconfig, given as text. Safe to use from many threads.
 
@@ -140,26 +123,16 @@ class ClusterApi:
     """
 
     def __init__(self, kubeconfig: str) -> None:
-        settings = client.Configuration()
-        settings.retries = _Retries(
-            total=8,
-            connect=2,
-            read=2,
-            redirect=0,
-            status=4,
-            other=2,
-            backoff_factor=0.2,
-            raise_on_status=False,
-            # A patch that the server has done already changes nothing the second time.
-            allowed_methods=Retry.DEFAULT_ALLOWED_METHODS | {"PATCH"},
-        )
-        settings.connection_pool_maxsize = _CONNECTIONS
+        # Imported here: the official client takes a fifth of a second, and few commands connect at
+        # once.
+        from berth.components.cluster import connection  # noqa: PLC0415
+
+        self._no_answer = connection.NO_ANSWER
         try:
-            document = yaml.load(kubeconfig, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 (both are safe)
-            self._api = client_of(document, settings)
-        except (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError) as error:
+            self._api, commands = connection.client_of(kubeconfig)
+        except connection.UNUSABLE as error:
             raise ClusterError(f"the kubeconfig cannot be used: {error}") from None
-        commands = [str(entry["user"]["exec"].get("command")) for entry in document["users"] if _runs_a_plugin(entry)]
+        settings = self._api.configuration
         if commands and not (settings.api_key or settings.cert_file):
             raise ClusterError(
                 f"the kubeconfig's credential plugin {commands[0]} gives no credentials",
@@ -281,7 +254,7 @@ class ClusterApi:
                 yield from (line.decode(errors="replace") for line in lines)
             if rest:
                 yield rest.decode(errors="replace")
-        except _NO_ANSWER as error:
+        except self._no_answer as error:
             raise UnreachableError(self.server, error) from None
         finally:
             stream.close()
@@ -352,7 +325,7 @@ class ClusterApi:
                 auth_settings=["BearerToken"],
             )
             response = self._api.call_api(*request, _request_timeout=(_CONNECT_SECONDS, seconds))
-        except _NO_ANSWER as error:
+        except self._no_answer as error:
             raise UnreachableError(self.server, error) from None
         if response.status >= HTTPStatus.BAD_REQUEST:
             text = self._read(response)
@@ -367,9 +340,5 @@ class ClusterApi:
     def _read(self, response: Any) -> bytes:
         try:
             return bytes(response.read())
-        except _NO_ANSWER as error:
+        except self._no_answer as error:
             raise _BrokenOffError(self.server, error) from None
-
-
-def _runs_a_plugin(entry: Object) -> bool:
-    return bool((entry.get("user") or {}).get("exec"))

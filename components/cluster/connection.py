@@ -3,28 +3,55 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+from http import HTTPStatus
 
+import yaml
 from kubernetes import client, config
 from kubernetes.config import kube_config
+from urllib3.exceptions import HTTPError
+from urllib3.util import Retry
 from urllib3.util.ssl_ import create_urllib3_context
+
+NO_ANSWER = (HTTPError, OSError, client.OpenApiException, config.ConfigException)
+"""Errors of the client without an answer: on connecting, in a body, on new credentials."""
+
+UNUSABLE = (config.ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, AttributeError)
+"""Errors of a kubeconfig that nothing can connect with."""
+
+_CONNECTIONS = 64
 
 _lock = threading.Lock()
 
 
-def client_of(kubeconfig: Any, settings: client.Configuration) -> client.ApiClient:
-    """Return a client that holds its certificates and its key in memory.
+def client_of(kubeconfig: str) -> tuple[client.ApiClient, list[str]]:
+    """Return a client that holds its certificates and its key in memory, and credential plugins.
 
     The package writes those of a kubeconfig into files, for as long as the process lives: one that
     is killed would leave a key in a folder that all users share.
 
     Raises:
         ConfigException: the kubeconfig lacks a part, or its credential plugin fails.
+        YAMLError: it is not YAML.
         OSError: a certificate or key cannot be read.
     """
+    document = yaml.load(kubeconfig, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 (both are safe)
+    settings = client.Configuration()
+    settings.retries = _Retries(
+        total=8,
+        connect=2,
+        read=2,
+        redirect=0,
+        status=4,
+        other=2,
+        backoff_factor=0.2,
+        raise_on_status=False,
+        # A patch that the server has done already changes nothing the second time.
+        allowed_methods=Retry.DEFAULT_ALLOWED_METHODS | {"PATCH"},
+    )
+    settings.connection_pool_maxsize = _CONNECTIONS
     with _lock:
         try:
-            connected = config.new_client_from_config_dict(kubeconfig, client_configuration=settings)
+            connected = config.new_client_from_config_dict(document, client_configuration=settings)
             pool = connected.rest_client.pool_manager.connection_pool_kw
             context = create_urllib3_context(cert_reqs=pool["cert_reqs"])
             if authorities := pool.pop("ca_certs"):
@@ -36,4 +63,12 @@ def client_of(kubeconfig: Any, settings: client.Configuration) -> client.ApiClie
             pool["ssl_context"] = context
         finally:
             kube_config._cleanup_temp_files()  # noqa: SLF001 (nothing else deletes them before the end)
-    return connected
+    users = [entry.get("user") or {} for entry in document["users"]]
+    return connected, [str(user["exec"].get("command")) for user in users if user.get("exec")]
+
+
+class _Retries(Retry):
+    """Retries of refused connections, broken reads, and any request to a busy server."""
+
+    def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:  # noqa: ARG002, FBT001, FBT002 (urllib3's signature)
+        return status_code in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)

@@ -20,6 +20,7 @@ from typing import Any
 import pulumi
 import yaml
 
+from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.components.core.errors import BerthError
 from berth.components.core.manifest import Manifest
 from berth.components.operators.operator import Chart
@@ -39,10 +40,6 @@ def definitions_hook(name: str, chart: Chart, parent: pulumi.Resource) -> pulumi
     """
 
     async def apply(change: pulumi.ResourceHookArgs) -> None:
-        # Imported here: the kubernetes client takes a third of a second, and few updates change a
-        # release.
-        from berth.components.cluster.api import ClusterApi, ClusterError  # noqa: PLC0415
-
         text = await pulumi.Output.from_input(chart.kubeconfig).future()
         try:
             cluster = await asyncio.to_thread(ClusterApi, str(text))

@@ -11,8 +11,8 @@ import pulumi
 import pytest
 import yaml
 
-from berth.components.cluster import resource_api
 from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.stacks import claims_api
 from berth.stacks.environment import environment
 from berth.stacks.load import Environment, SettingsError
 from tests.unit.loaded import environment_of
@@ -49,7 +49,7 @@ def serves(monkeypatch: pytest.MonkeyPatch, answer: str | ClusterError | None) -
             raise answer
         return answer
 
-    monkeypatch.setattr(resource_api, "served", served)
+    monkeypatch.setattr(claims_api, "served", served)
     # The recorded kubeconfig's credential plugin is none of this machine's.
     monkeypatch.setattr(ClusterApi, "__init__", lambda _self, _kubeconfig: None)
     return asked

@@ -12,8 +12,8 @@ import pulumi
 import pytest
 import yaml
 
-from berth.components.cluster import api
 from berth.components.cluster.api import ClusterError
+from berth.components.operators import definitions
 from berth.components.operators.definitions import DefinitionsError, among, definitions_hook, has, in_folder
 from berth.components.operators.operator import Chart
 
@@ -99,7 +99,7 @@ class Cluster:
 def run(chart: Chart, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any] | None) -> list[str]:
     """The definitions that the hook of a release applies."""
     hooks: list[Any] = []
-    monkeypatch.setattr(api, "ClusterApi", lambda _: cluster)
+    monkeypatch.setattr(definitions, "ClusterApi", lambda _: cluster)
 
     def registered(_: str, function: Any) -> Any:
         hooks.append(function)
