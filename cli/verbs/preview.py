@@ -37,6 +37,9 @@ def run(
     """
     if markdown and as_json:
         raise BadInputError("--markdown and --json are two renderings; choose one")
+    from berth.cli.backend import Reading
+
+    reading = Reading(stack)  # while modules are imported
     from berth.cli.preview.verb import Options, run
 
     options = Options(
@@ -45,4 +48,4 @@ def run(
         refresh=refresh,
         expect_no_changes=expect_no_changes,
     )
-    return run(stack, options)
+    return run(stack, options, reading)

@@ -33,6 +33,9 @@ def run(
 
     Example: `berth up -s lab`
     """
+    from berth.cli.backend import Reading
+
+    reading = None if together else Reading(stack)  # while modules are imported
     from berth.cli.update import verb
 
     options = verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json)
@@ -40,4 +43,4 @@ def run(
         from berth.cli.update import many
 
         return many.up_all(stack, options)
-    return verb.up(stack, options)
+    return verb.up(stack, options, reading)
