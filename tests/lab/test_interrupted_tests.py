@@ -15,7 +15,7 @@ from tests.leftovers import MARK, end, processes
 
 pytestmark = pytest.mark.lab
 
-START_SECONDS = 120
+START_SECONDS = 300
 RUNNING = {"kube-apiserver", "pulumi", "pulumi-language-python"}
 
 
