@@ -235,6 +235,8 @@ def test_a_killed_update_of_a_release_is_taken_up_again(make: Callable[[str], St
     stack.config(release="1", timeout="120")
     running = stack.start_up()
     eventually(lambda: "pending-install" in stack.releases(), "helm is in the middle of its installation")
+    # An object that the state does not have would be in the way of the next update.
+    eventually(lambda: stack.resources().keys() >= {"fixed", "deployment"}, "the state has the other objects")
     running.kill()
     running.wait()
     # Sooner than helm's own time-out.
