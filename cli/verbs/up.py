@@ -35,12 +35,11 @@ def run(
     """
     from berth.cli.backend import Reading
 
-    reading = None if together else Reading(stack)  # while modules are imported
-    from berth.cli.update import verb
-
-    options = verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json)
     if together:
-        from berth.cli.update import many
+        from berth.cli.update import many, verb
 
-        return many.up_all(stack, options)
-    return verb.up(stack, options, reading)
+        return many.up_all(stack, verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json))
+    with Reading(stack) as reading:  # while modules are imported
+        from berth.cli.update import verb
+
+        return verb.up(stack, verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json), reading)
