@@ -64,15 +64,15 @@ class Pulumi:
         if path is None:
             raise BerthError('pulumi is not on PATH; for the lab run: eval "$(.venv/bin/berth lab env)"')
         self.command, self.stderr, self.interrupts, self.terminated = "pulumi", "", 0, False
-        self._process: subprocess.Popen[str] | None = None
         if version and path not in self._versions:
-            from semver import VersionInfo  # noqa: PLC0415 - only a command that sends events needs it
+            from pulumi.automation import PulumiCommand  # noqa: PLC0415 - takes half a second
 
             try:
-                self._versions[path] = VersionInfo.parse(self.ask(["version"]).strip().removeprefix("v"))
-            except (OSError, ValueError, FailedCommandError) as error:
+                self._versions[path] = PulumiCommand(skip_version_check=True).version
+            except (OSError, subprocess.CalledProcessError) as error:
                 raise BerthError(f"pulumi cannot be run: {error}") from None
         self.version = self._versions.get(path)
+        self._process: subprocess.Popen[str] | None = None
 
     def ask(self, args: list[str]) -> str:
         """Return what a command prints that needs neither the engine nor a program.

@@ -6,15 +6,13 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal
 
 from pydantic import ValidationError
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from berth.cli import engine
-from berth.cli.backend import Reading
+from berth.cli import backend, engine
 from berth.cli.check import check
 from berth.cli.console import ProblemsError, err, out, print_json, print_warnings
 from berth.cli.own_program import is_berths_own
@@ -22,7 +20,7 @@ from berth.cli.preview.asking import Answer, Asking
 from berth.cli.preview.document import document
 from berth.cli.preview.markdown import markdown
 from berth.cli.preview.tree import tree
-from berth.cli.update.unchanged import Unchanged, settled, unchanged_berths
+from berth.cli.update.unchanged import State, Unchanged, settled, unchanged_berths
 from berth.components.core.errors import BAD_INPUT, BerthError
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import BERTH, Plan, destruction_of, plan_of
@@ -81,30 +79,29 @@ class Planned:
     outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-def run(stack: str, options: Options, reading: Reading) -> int:
+def run(stack: str, options: Options) -> int:
     """Show what `pulumi up` would do to a stack; return the exit code."""
-    report = planned(stack, reading, refresh=options.refresh).report
+    report = planned(stack, refresh=options.refresh).report
     print_warnings(report.warnings)
     _show(report, options.rendering)
     return exit_code(report, options)
 
 
-def planned(stack: str, reading: Reading | None = None, *, refresh: bool = False, destroy: bool = False) -> Planned:
+def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Planned:
     """Return what `pulumi up` would do to a stack, and what that means.
 
     Args:
         stack: the stack.
-        reading: its state and outputs, if they are being read; that ends with this call.
         refresh: compare the state with what there is first.
         destroy: the same for `pulumi destroy`, which does not read the settings.
     """
-    with reading or Reading(stack) as known:
-        if destroy:
-            return _to_destroy(stack, known, refresh=refresh)
-        loaded, unchanged = _loaded(stack), Unchanged()
-        if isinstance(loaded, Environment) and is_berths_own() and not refresh:
-            unchanged = unchanged_berths(_unless_failed(known.state), loaded)
-        return _Planning(stack, loaded, partial(_unless_failed, known.outputs)).plan(unchanged, refresh=refresh)
+    if destroy:
+        return _to_destroy(stack, refresh=refresh)
+    loaded, unchanged = _loaded(stack), Unchanged()
+    state, outputs = _known_to_the_backend(stack, loaded)
+    if isinstance(loaded, Environment) and is_berths_own() and not refresh:
+        unchanged = unchanged_berths(state, loaded)
+    return _Planning(stack, loaded, outputs).plan(unchanged, refresh=refresh)
 
 
 def exit_code(report: Report, options: Options) -> int:
@@ -129,39 +126,40 @@ def _loaded(stack: str) -> Loaded:
     return checked.loaded
 
 
-def _unless_failed(read: Callable[[], Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Return what the backend has; nothing where it fails, and the preview says why."""
+def _known_to_the_backend(stack: str, loaded: Loaded) -> tuple[State, Mapping[str, Any]]:
+    """Return an environment's state, and a stack's outputs; nothing where the preview says why."""
     try:
-        return read()
+        return backend.state_and_outputs(stack) if isinstance(loaded, Environment) else ({}, backend.outputs(stack))
     except BerthError:
-        return {}
+        return {}, {}
 
 
-def _to_destroy(stack: str, known: Reading, *, refresh: bool) -> Planned:
+def _to_destroy(stack: str, *, refresh: bool) -> Planned:
     """Return what `pulumi destroy` would do, which runs no program: it deletes what the state has.
 
     The engine plans it where it may refuse, or an earlier update left something to finish.
     """
     with _progress(stack) as report:
-        asking = Asking(stack, known.outputs)
-        resources = settled(known.state())
+        state, outputs = backend.state_and_outputs(stack)
+        asking = Asking(stack, lambda: outputs)
+        resources = settled(state)
         if refresh or not resources or any(item.get("protect") for item in resources):
             plan = plan_of(engine.preview(stack, refresh=refresh, report=report, destroy=True))
         else:
             plan = destruction_of(resources)
         answer = asking.answer()
     kind = "environment" if "environment" in answer.outputs else "engineer"
-    return Planned(report_of(plan, _known(stack, kind, plan, answer, refreshed=refresh)), outputs=known.outputs())
+    return Planned(report_of(plan, _known(stack, kind, plan, answer, refreshed=refresh)), outputs=outputs)
 
 
 class _Planning:
     """Plan of an update by the engine, with an answer of the environment's cluster."""
 
-    def __init__(self, stack: str, loaded: Loaded, outputs: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, stack: str, loaded: Loaded, outputs: Mapping[str, Any]) -> None:
         self._stack, self._loaded, self._outputs = stack, loaded, outputs
         self._environment = loaded if isinstance(loaded, Environment) else None
         # An engineer's plan touches no other RayCluster, so the cluster is not asked.
-        self._asking = Asking(stack, outputs) if self._environment else None
+        self._asking = Asking(stack, lambda: self._outputs) if self._environment else None
 
     def plan(self, unchanged: Unchanged, *, refresh: bool) -> Planned:
         """Run the engine's preview, and return what it means.
@@ -182,15 +180,14 @@ class _Planning:
         judged = None if isinstance(self._loaded, EngineerStack) else self._loaded
         known = replace(known, policies=judged.judgment.context if judged else None)
         report_ = report_of(plan, _with_settings(known, self._environment, answer) if self._environment else known)
-        outputs = self._outputs()
         is_empty = (
             report_.verdict == "nothing"
             and not known.unrecorded
             and all(step.operation == "same" for step in plan.steps)
             and program is not None
-            and program.exported == outputs
+            and program.exported == self._outputs
         )
-        return Planned(report_, self._loaded, program, unchanged.urns, len(plan.steps), is_empty, outputs)
+        return Planned(report_, self._loaded, program, unchanged.urns, len(plan.steps), is_empty, self._outputs)
 
 
 def _only_berths_change(plan: Plan) -> bool:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from berth.cli.backend import Reading, is_remote, outputs
+from berth.cli.backend import is_remote, outputs
 from berth.cli.console import err, out, print_json, print_warnings
 from berth.cli.engine import Inline, UpdateResult, Verb, update
 from berth.cli.preview.tree import tree
@@ -53,9 +53,9 @@ class Options:
     as_json: bool = False
 
 
-def up(stack: str, options: Options, reading: Reading | None = None) -> int:
-    """Bring a stack up, whose state and outputs are perhaps being read; return the exit code."""
-    plan = planned(stack, reading)
+def up(stack: str, options: Options) -> int:
+    """Bring a stack up; return the exit code."""
+    plan = planned(stack)
     report = plan.report
     print_warnings(report.warnings)
     if report.verdict != "nothing":
@@ -76,9 +76,9 @@ def up(stack: str, options: Options, reading: Reading | None = None) -> int:
     return _run(stack, "up", plan, options, {}, recovery, left_over)
 
 
-def destroy(stack: str, options: Options, reading: Reading) -> int:
+def destroy(stack: str, options: Options) -> int:
     """Destroy a stack's resources; return the exit code."""
-    plan = planned(stack, reading, destroy=True)
+    plan = planned(stack, destroy=True)
     report = plan.report
     recovery = Recovery(stack, plan.outputs)
     if report.verdict == "nothing" and not report.known.left_over:

@@ -17,9 +17,6 @@ def run(stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = False, 
 
     Example: `berth destroy -s alice`
     """
-    from berth.cli.backend import Reading
+    from berth.cli.update import verb
 
-    with Reading(stack) as reading:  # while modules are imported
-        from berth.cli.update import verb
-
-        return verb.destroy(stack, verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json), reading)
+    return verb.destroy(stack, verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json))

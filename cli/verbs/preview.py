@@ -37,15 +37,12 @@ def run(
     """
     if markdown and as_json:
         raise BadInputError("--markdown and --json are two renderings; choose one")
-    from berth.cli.backend import Reading
+    from berth.cli.preview.verb import Options, run
 
-    with Reading(stack) as reading:  # while modules are imported
-        from berth.cli.preview.verb import Options, run
-
-        options = Options(
-            rendering="markdown" if markdown else "json" if as_json else "tree",
-            allow_destroy=allow_destroy,
-            refresh=refresh,
-            expect_no_changes=expect_no_changes,
-        )
-        return run(stack, options, reading)
+    options = Options(
+        rendering="markdown" if markdown else "json" if as_json else "tree",
+        allow_destroy=allow_destroy,
+        refresh=refresh,
+        expect_no_changes=expect_no_changes,
+    )
+    return run(stack, options)

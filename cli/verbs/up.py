@@ -33,13 +33,11 @@ def run(
 
     Example: `berth up -s lab`
     """
-    from berth.cli.backend import Reading
+    from berth.cli.update import verb
 
+    options = verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json)
     if together:
-        from berth.cli.update import many, verb
+        from berth.cli.update import many
 
-        return many.up_all(stack, verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json))
-    with Reading(stack) as reading:  # while modules are imported
-        from berth.cli.update import verb
-
-        return verb.up(stack, verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json), reading)
+        return many.up_all(stack, options)
+    return verb.up(stack, options)

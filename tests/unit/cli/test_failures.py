@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -305,46 +303,20 @@ def test_a_lab_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     assert command == "lab env" or not done.stdout
 
 
-@pytest.fixture
-def asked(project: Path) -> Path:
-    """File with the pids of a `pulumi` that answers no question but for its version."""
-    program, pids = project / "bin/pulumi", project / "pids"
+def test_an_interrupt_ends_the_questions_to_the_backend(project: Path) -> None:
+    program = project / "bin/pulumi"
     version = '[ "$1" = version ] && echo v3.250.0 && exit'
-    program.write_text(f"#!/bin/sh\n{version}\necho $$ >> {pids}\nexec /bin/sleep 3600\n")
+    program.write_text(f"#!/bin/sh\n{version}\necho $$ >> {project}/pids\nexec /bin/sleep 3600\n")
     program.chmod(0o755)
-    return pids
-
-
-def wait_for_two(pids: Path) -> None:
-    eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2, "two questions are asked")
-
-
-def alive(pids: Path) -> list[str]:
-    return [pid for pid in pids.read_text().split() if Path(f"/proc/{pid}").exists()]
-
-
-def test_an_interrupt_ends_the_questions_to_the_backend(asked: Path) -> None:
-    main = threading.main_thread().ident or 0
+    main, pids = threading.main_thread().ident or 0, project / "pids"
 
     def interrupt() -> None:
-        wait_for_two(asked)
+        eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2, "two questions are asked")
         signal.pthread_kill(main, signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    with pytest.raises(KeyboardInterrupt), backend.Reading("env") as reading:
-        reading.state()
+    with pytest.raises(KeyboardInterrupt):
+        backend.state_and_outputs("env")
     thread.join()
-    assert alive(asked) == []
-
-
-@pytest.mark.parametrize("command", ["up", "preview", "destroy"])
-def test_an_interrupt_while_modules_are_imported_ends_them_too(command: str, project: Path, asked: Path) -> None:
-    words = [sys.executable, "-m", "berth.cli", command, "-s", "env"]
-    with subprocess.Popen(words, cwd=project, stderr=subprocess.PIPE, text=True) as process:
-        wait_for_two(asked)
-        process.send_signal(signal.SIGINT)
-        _, printed = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in printed
-    assert alive(asked) == []
+    assert [pid for pid in pids.read_text().split() if Path(f"/proc/{pid}").exists()] == []
