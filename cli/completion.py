@@ -145,12 +145,12 @@ def _all() -> Iterator[tuple[str, Settings]]:
     """Yield every stack with its settings, without files that cannot be read."""
     import yaml  # noqa: PLC0415
 
+    from berth.components.core.fast_yaml import LOADER  # noqa: PLC0415
     from berth.stacks.stack_file import stack_names, stack_path  # noqa: PLC0415
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     for stack in stack_names():
         try:
-            document = yaml.load(stack_path(stack).read_text(encoding="utf-8"), Loader=loader)  # noqa: S506 - both are safe
+            document = yaml.load(stack_path(stack).read_text(encoding="utf-8"), Loader=LOADER)  # noqa: S506 - both are safe
         except (OSError, ValueError, yaml.YAMLError, RecursionError):
             continue
         config = document.get("config") if isinstance(document, dict) else None

@@ -12,6 +12,8 @@ from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 from urllib3.util.ssl_ import create_urllib3_context
 
+from berth.components.core.fast_yaml import LOADER
+
 NO_ANSWER = (HTTPError, OSError, client.OpenApiException, config.ConfigException)
 """Errors of the client without an answer: on connecting, in a body, on new credentials."""
 
@@ -34,7 +36,7 @@ def client_of(kubeconfig: str) -> tuple[client.ApiClient, list[str]]:
         YAMLError: it is not YAML.
         OSError: a certificate or key cannot be read.
     """
-    document = yaml.load(kubeconfig, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 (both are safe)
+    document = yaml.load(kubeconfig, Loader=LOADER)  # noqa: S506 (it is safe)
     settings = client.Configuration()
     settings.retries = _Retries(
         total=8,

@@ -22,6 +22,7 @@ import yaml
 
 from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.components.core.errors import BerthError
+from berth.components.core.fast_yaml import LOADER
 from berth.components.core.manifest import Manifest
 from berth.components.operators.operator import Chart
 
@@ -93,11 +94,10 @@ def in_folder(chart: Path) -> list[Manifest]:
     Raises:
         ValueError: a file in `crds/` is not YAML, or has no definition.
     """
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     definitions: list[Manifest] = []
     for path in sorted((chart / "crds").glob("*.yaml")):
         try:
-            found = among(yaml.load_all(path.read_text(encoding="utf-8"), Loader=loader))
+            found = among(yaml.load_all(path.read_text(encoding="utf-8"), Loader=LOADER))
         except yaml.YAMLError as error:
             raise ValueError(f"{path} is not YAML: {error}") from error
         if not found:

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 import yaml
 
+from berth.components.core.fast_yaml import LOADER
 from berth.components.hardware import versions
 from tests.lab.conftest import Lab, brought_up
 from tests.lab.project import Project, Settings, eventually
@@ -37,7 +38,6 @@ NOW = {
 MADE_BY = "ray.io/kuberay-version"
 OLD_GIB = "us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib:v1.1.0"
 
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from berth.components.cluster.api import NAMESPACES, ClusterApi, ConflictError, NotFoundError
+from berth.components.core.fast_yaml import LOADER
 from berth.lab.plugins.gcp import addons
 from berth.lab.plugins.provider import ProviderError
 
@@ -71,8 +72,7 @@ def define(api: ClusterApi, folder: Path) -> None:
         ClusterError: the server refuses one.
     """
     # A megabyte each: the pure Python loader takes seconds.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    definitions = [yaml.load(path.read_text(), Loader=loader) for path in sorted(folder.glob("*.yaml"))]  # noqa: S506 (either loader is safe)
+    definitions = [yaml.load(path.read_text(), Loader=LOADER) for path in sorted(folder.glob("*.yaml"))]  # noqa: S506 (either loader is safe)
     if not definitions:
         raise ProviderError(f"the lab has no definitions in {folder}; `berth lab up` puts them there")
     serve(api, definitions)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from berth.components.core.fast_yaml import LOADER
 from berth.lab.home import Home
 from berth.lab.plugins.kubernetes import diff, objects
 from berth.lab.plugins.kubernetes.helm import Helm, HelmError
@@ -202,8 +203,7 @@ class Releases(Handler):
             inputs |= {"chart": str(lab_chart.copy(self._helm.files())), "version": "", "repositoryOpts": None}
         command = ["template", given["release_name"], inputs["chart"], "--include-crds", *chart_flags(inputs)]
         text = self._helm.run([*command, "--namespace", inputs["namespace"]], values=given.get("values") or {})
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        return [item for item in yaml.load_all(text, Loader=loader) if item]
+        return [item for item in yaml.load_all(text, Loader=LOADER) if item]
 
     def _apply(self, inputs: Mapping[str, Any], more: list[str], *, upgrade: bool) -> dict[str, Any]:
         path = self._helm.path_of(inputs["chart"])

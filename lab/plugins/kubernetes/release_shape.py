@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from berth.components.core.fast_yaml import LOADER
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -138,8 +140,7 @@ def outputs_of(inputs: Mapping[str, Any], release: Mapping[str, Any]) -> Propert
 def resource_names(manifest: str) -> dict[str, list[str]]:
     """Return a manifest's objects by kind: `{"Deployment.apps/apps/v1": ["namespace/name"]}`."""
     names: dict[str, set[str]] = {}
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    for item in yaml.load_all(manifest, Loader=loader):
+    for item in yaml.load_all(manifest, Loader=LOADER):
         if not isinstance(item, dict) or not item.get("kind"):
             continue
         version = str(item.get("apiVersion", ""))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from berth.components.core.fast_yaml import LOADER
 from berth.lab.plugins.provider import DiffRequest, DiffResult, ProviderError, changed
 from berth.lab.plugins.values import Unknown, reveal
 
@@ -127,7 +128,7 @@ def _content(path: str) -> str | None:
 def _server(kubeconfig: Any) -> tuple[str, str]:
     """Return the address and the certificate authority of the current context's cluster."""
     try:
-        document = yaml.load(kubeconfig, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 (both are safe)
+        document = yaml.load(kubeconfig, Loader=LOADER)  # noqa: S506 (it is safe)
         contexts = {entry["name"]: entry["context"] for entry in document["contexts"]}
         clusters = {entry["name"]: entry["cluster"] for entry in document["clusters"]}
         cluster = clusters[contexts[document["current-context"]]["cluster"]]
