@@ -3,17 +3,19 @@
 The API server and all controllers watch etcd, so objects that are deleted there are deleted for
 them, too, at once and whatever their finalizers. A new start with an empty database takes seconds
 of two cores, and as long again for the definitions of the operators' kinds, which stay here.
+
+Each deletion is a request of its own. Those of one transaction have one version, and a watch that
+breaks among them goes on after that version: its controller keeps the rest for ever.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 import re
-import ssl
 import time
-import urllib.request
 from typing import Any
+
+import urllib3
 
 from berth.lab import controlplane
 from berth.lab.home import Home
@@ -21,8 +23,6 @@ from berth.lab.home import Home
 _SECONDS = 60.0
 _QUIET_SECONDS = 0.2
 """Time without a new object after which none comes: a controller acts on what it saw before."""
-_OPERATIONS = 100
-"""Deletions in a transaction: etcd's default limit is 128 (--max-txn-ops)."""
 
 _ALL = "/registry/"
 _EXCEPTIONS = (
@@ -54,9 +54,13 @@ class Database:
         plane = controlplane.load(home)
         assert plane is not None
         pki = plane.folder / "pki"
-        self._context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
-        self._context.load_cert_chain(pki / "admin.crt", pki / "admin.key")
-        self._port = plane.ports["etcdPort"]
+        self._url = f"https://127.0.0.1:{plane.ports['etcdPort']}/v3/kv"
+        self._etcd = urllib3.PoolManager(
+            ca_certs=str(pki / "ca.crt"),
+            cert_file=str(pki / "admin.crt"),
+            key_file=str(pki / "admin.key"),
+            timeout=_SECONDS,
+        )
         self._before = self._keys()
 
     def empty(self) -> None:
@@ -74,10 +78,8 @@ class Database:
             assert time.monotonic() < deadline, f"not deleted: {sorted(new)}"
             deleted |= new
             quiet = not new
-            keys = sorted(new, key=lambda key: not key.removeprefix(_ALL).startswith(_OWNERS))
-            for start in range(0, len(keys), _OPERATIONS):
-                some = keys[start : start + _OPERATIONS]
-                self._ask("txn", {"success": [{"request_delete_range": {"key": _encoded(key)}} for key in some]})
+            for key in sorted(new, key=lambda key: not key.removeprefix(_ALL).startswith(_OWNERS)):
+                self._ask("deleterange", {"key": _encoded(key)})
             time.sleep(_QUIET_SECONDS)
 
     def _keys(self) -> set[str]:
@@ -87,9 +89,9 @@ class Database:
 
     def _ask(self, what: str, asked: dict[str, Any]) -> dict[str, Any]:
         """Send a request to etcd's JSON gateway (https://etcd.io/docs/v3.6/dev-guide/api_grpc_gateway)."""
-        url, body = f"https://127.0.0.1:{self._port}/v3/kv/{what}", json.dumps(asked).encode()
-        with urllib.request.urlopen(url, body, context=self._context, timeout=_SECONDS) as answer:
-            return dict(json.load(answer))
+        answer = self._etcd.request("POST", f"{self._url}/{what}", json=asked)
+        assert answer.status == 200, f"etcd {what}: {answer.status} {answer.data.decode()}"
+        return dict(answer.json())
 
 
 def _encoded(key: str) -> str:
