@@ -47,8 +47,20 @@ def is_remote() -> bool:
     Pulumi looks in the same places, in this order (pulumi, pkg/workspace/creds.go and
     sdk/go/common/workspace/creds.go).
     """
-    url = os.environ.get("PULUMI_BACKEND_URL") or _of_project() or _of_login()
+    url = _url()
     return "://" in url and not url.startswith("file://")
+
+
+def is_service() -> bool:
+    """Return whether the state is in Pulumi Cloud, which has policies and secrets of its own.
+
+    Its URL is one of the web's (pulumi, pkg/backend/diy/backend.go, IsDIYBackendURL).
+    """
+    return _url().startswith(("https://", "http://"))
+
+
+def _url() -> str:
+    return os.environ.get("PULUMI_BACKEND_URL") or _of_project() or _of_login()
 
 
 def _of_project() -> str:

@@ -163,6 +163,7 @@ def preview(
     report: Callable[[str], None],
     destroy: bool = False,
     inline: Inline | None = None,
+    backend: str | None = None,
 ) -> list[EngineEvent]:
     """Return the events of the engine's preview, which changes neither resources nor state.
 
@@ -172,6 +173,7 @@ def preview(
         report: called with the URN of each resource that the engine looks at.
         destroy: preview `pulumi destroy`, which runs no program.
         inline: program of this process in place of the project's.
+        backend: URL of the state backend; None for that of the project or the login.
 
     Raises:
         ProblemsError: the program refused the settings.
@@ -185,7 +187,7 @@ def preview(
             report(event.resource_pre_event.metadata.urn)
         events.append(event)
 
-    pulumi, engine = _stack(stack, inline=inline)
+    pulumi, engine = _stack(stack, {"PULUMI_BACKEND_URL": backend} if backend else None, inline)
     program, exclude = (inline.program, list(inline.unchanged)) if inline else (None, [])
     try:
         with warnings.catch_warnings(record=True) as dropped:

@@ -19,11 +19,12 @@ from berth.cli.own_program import is_berths_own
 from berth.cli.preview.asking import Answer, Asking
 from berth.cli.preview.document import document
 from berth.cli.preview.markdown import markdown
+from berth.cli.preview.reduced import backend_without
 from berth.cli.preview.tree import tree
 from berth.cli.update.unchanged import State, Unchanged, settled, unchanged_berths
 from berth.components.core.errors import BAD_INPUT, BerthError
 from berth.components.plan.effect import Level
-from berth.components.plan.plan import BERTH, Plan, destruction_of, plan_of
+from berth.components.plan.plan import BERTH, Plan, destruction_of, plan_of, unchanged_of
 from berth.stacks.load import EngineerBerth, EngineerStack, Environment
 from berth.stacks.preview.report import Known, Report, report_of
 from berth.stacks.preview.words import word_of
@@ -101,7 +102,7 @@ def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Plan
     state, outputs = _known_to_the_backend(stack, loaded)
     if isinstance(loaded, Environment) and is_berths_own() and not refresh:
         unchanged = unchanged_berths(state, loaded)
-    return _Planning(stack, loaded, outputs).plan(unchanged, refresh=refresh)
+    return _Planning(stack, loaded, state, outputs).plan(unchanged, refresh=refresh)
 
 
 def exit_code(report: Report, options: Options) -> int:
@@ -155,8 +156,8 @@ def _to_destroy(stack: str, *, refresh: bool) -> Planned:
 class _Planning:
     """Plan of an update by the engine, with an answer of the environment's cluster."""
 
-    def __init__(self, stack: str, loaded: Loaded, outputs: Mapping[str, Any]) -> None:
-        self._stack, self._loaded, self._outputs = stack, loaded, outputs
+    def __init__(self, stack: str, loaded: Loaded, state: State, outputs: Mapping[str, Any]) -> None:
+        self._stack, self._loaded, self._state, self._outputs = stack, loaded, state, outputs
         self._environment = loaded if isinstance(loaded, Environment) else None
         # An engineer's plan touches no other RayCluster, so the cluster is not asked.
         self._asking = Asking(stack, lambda: self._outputs) if self._environment else None
@@ -170,9 +171,8 @@ class _Planning:
         program = Inline(unchanged.names) if is_berths_own() else None
         with _progress(self._stack) as report:
             inline = engine.Inline(program, unchanged.urns) if program else None
-            events = engine.preview(self._stack, refresh=refresh, report=report, inline=inline)
+            plan = self._planned(inline, refresh=refresh, report=report)
             answer = self._asking.answer() if self._asking else Answer()
-        plan = plan_of(events)
         late = answer.unrecorded and not refresh
         if late or (unchanged.names and not _only_berths_change(plan)):
             return self.plan(Unchanged(), refresh=refresh or late)
@@ -188,6 +188,21 @@ class _Planning:
             and program.exported == self._outputs
         )
         return Planned(report_, self._loaded, program, unchanged.urns, len(plan.steps), is_empty, self._outputs)
+
+    def _planned(self, inline: engine.Inline | None, *, refresh: bool, report: Callable[[str], None]) -> Plan:
+        """Return the engine's plan, with the resources that it leaves out."""
+
+        def preview(inline: engine.Inline | None, url: str | None = None) -> Plan:
+            return plan_of(engine.preview(self._stack, refresh=refresh, report=report, inline=inline, backend=url))
+
+        if inline and inline.unchanged and not backend.is_service():
+            left_out = frozenset(inline.unchanged)
+            # What fails there may not fail beside the rest of the state; else it fails here too.
+            with contextlib.suppress(BerthError), backend_without(left_out, self._state) as url:
+                plan = preview(inline._replace(unchanged=()), url)
+                resources = (item for item in self._state["deployment"]["resources"] if item["urn"] in left_out)
+                return replace(plan, steps=[*plan.steps, *unchanged_of(resources)])
+        return preview(inline)
 
 
 def _only_berths_change(plan: Plan) -> bool:

@@ -122,17 +122,23 @@ def plan_of(events: Iterable[EngineEvent]) -> Plan:
 
 def destruction_of(resources: Sequence[Mapping[str, Any]]) -> Plan:
     """Return the plan of `pulumi destroy`: all resources of an exported state, dependents first."""
-    return Plan([_deletion(item) for item in reversed(resources)])
+    return Plan([_of_recorded("delete", item) for item in reversed(resources)])
 
 
-def _deletion(item: Mapping[str, Any]) -> Step:
+def unchanged_of(resources: Iterable[Mapping[str, Any]]) -> list[Step]:
+    """Return the steps of resources of an exported state that stay as they are."""
+    return [_of_recorded("same", item) for item in resources]
+
+
+def _of_recorded(operation: Literal["delete", "same"], item: Mapping[str, Any]) -> Step:
     urn, kind = str(item["urn"]), str(item["type"])
     inputs, outputs = revealed(item.get("inputs") or {}), revealed(item.get("outputs") or {})
     if kind.endswith(":Secret"):
         inputs, outputs = _without_data(inputs), _without_data(outputs)
     old = State(inputs, outputs, str(item.get("parent") or ""), bool(item.get("retainOnDelete")))
+    new = old if operation == "same" else None
     name = urn.rsplit("::", 1)[-1]
-    return Step("delete", urn, kind, name, bool(item.get("custom")), old, None, engine_operation="delete")
+    return Step(operation, urn, kind, name, bool(item.get("custom")), old, new, engine_operation=operation)
 
 
 def _warning(event: EngineEvent) -> str:

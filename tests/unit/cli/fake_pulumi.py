@@ -16,8 +16,9 @@ import pytest
 from berth.cli.repository.template import TEMPLATE
 from tests.forks import PULUMI, python
 
+ROOT = "urn:pulumi:fleet::berth::pulumi:pulumi:Stack::berth-fleet"
 PROGRAM = """#!{python}
-import json, os, signal, sys, time
+import glob, json, os, signal, sys, time
 folder = {folder!r}
 arguments = sys.argv[1:]
 arguments.remove("--non-interactive") if "--non-interactive" in arguments else None
@@ -28,8 +29,13 @@ with open(os.path.join(folder, "commands"), "a") as commands:
     commands.write(" ".join(arguments).replace(log, "LOG" if log else "") + "\\n")
 with open(os.path.join(folder, "answer.json")) as file:
     answer = json.load(file)
+for path in glob.glob(os.environ.get("PULUMI_BACKEND_URL", "").removeprefix("file://") + "/.pulumi/stacks/*/*.json"):
+    with open(path) as state, open(os.path.join(folder, "planned.json"), "w") as planned:
+        planned.write(state.read())
+    if answer["refused"]:
+        sys.exit("error: " + answer["refused"])
 if not log:
-    root = {{"urn": "urn:root", "type": "pulumi:pulumi:Stack", "outputs": answer["outputs"]}}
+    root = {{"urn": {root!r}, "type": "pulumi:pulumi:Stack", "outputs": answer["outputs"]}}
     state = {{"deployment": {{"resources": [root, *answer["resources"]]}}}}
     print(json.dumps(state if arguments[:2] == ["stack", "export"] else answer["outputs"]))
     sys.exit(answer["code"])
@@ -65,7 +71,7 @@ class FakePulumi:
         (folder / "__main__.py").write_text((TEMPLATE / "main.txt").read_text(encoding="utf-8"))
         program = folder / "bin" / "pulumi"
         program.parent.mkdir()
-        program.write_text(PROGRAM.format(python=python(*PULUMI), folder=str(folder)))
+        program.write_text(PROGRAM.format(python=python(*PULUMI), folder=str(folder), root=ROOT))
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("PATH", str(program.parent))
         monkeypatch.chdir(folder)
@@ -80,15 +86,17 @@ class FakePulumi:
         outputs: Mapping[str, Any] | None = None,
         resources: Sequence[Mapping[str, Any]] = (),
         waits: bool = False,
+        refused: str = "",
     ) -> None:
         """Set what the next commands say; with `waits` they end only when interrupted.
 
-        `outputs` and `resources` are in the state.
+        `outputs` and `resources` are in the state. With `refused`, a plan against another state
+        than the backend's fails.
         """
         lines = recording.read_text(encoding="utf-8").splitlines() if recording else []
         lines += [json.dumps(event) for event in (*events, {"summaryEvent": {"resourceChanges": {}}})]
         state = {"outputs": outputs or {}, "resources": list(resources)}
-        answer = {"events": lines, "stderr": stderr, "code": code, "waits": waits, **state}
+        answer = {"events": lines, "stderr": stderr, "code": code, "waits": waits, "refused": refused, **state}
         (self.folder / "answer.json").write_text(json.dumps(answer))
 
     @property
@@ -97,6 +105,12 @@ class FakePulumi:
         path = self.folder / "commands"
         text = path.read_text() if path.exists() else ""
         return re.sub(r"--client=\S+", "--client=PROGRAM", text).splitlines()
+
+    @property
+    def planned_without_the_rest(self) -> set[str]:
+        """URNs in the last state, other than the backend's, that a plan was asked for."""
+        found = json.loads((self.folder / "planned.json").read_text())
+        return {item["urn"] for item in found["checkpoint"]["latest"]["resources"]}
 
 
 def errors(*messages: str) -> Iterable[dict[str, Any]]:
