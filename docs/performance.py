@@ -68,16 +68,18 @@ therefore does not turn it on.
 
 ## Why an unchanged environment of 100 takes seconds
 
-The program leaves unchanged berths out, but the engine looks at every resource of a stack. Of the
-CPU of a preview with 611 unchanged resources (`pulumi preview --profiling`), it spends 35 % on
-copies of resources for its events, 16 % on writing these events, 18 % on garbage collection with
-Go's default, 10 % on reading the state and 8 % on the key that it derives from the passphrase.
-berth asks Go for less collection (`GOGC=400`, unless you set it), which saves a fifth. A third of
-berth's own CPU is Python's import of modules.
+The engine looks at every resource of a stack, those too that it leaves out. Of the CPU of a preview
+with 611 unchanged resources (`pulumi preview --profiling`), it spends 35 % on copies of resources
+for its events, 16 % on writing these events, 18 % on garbage collection with Go's default, 10 % on
+reading the state and 8 % on the key that it derives from the passphrase. berth therefore plans
+against the state without unchanged berths, in a folder of its own, and asks Go for less collection
+(`GOGC=400`, unless you set it), which saves a fifth of the update. A third of berth's own CPU is
+Python's import of modules.
 
 One berth more takes two runs of the engine, the plan and the update, and the time until its pods
-are ready, which takes half a second. `pulumi up` runs `pip list` each time, which takes 0.75 s of CPU
-more than `berth up`. The road whose cost does not grow is an engineer's own stack.
+are ready, which takes half a second. The update has the whole state, so it grows with the list.
+`pulumi up` runs `pip list` each time, which takes 0.75 s of CPU more than `berth up`. The road whose
+cost does not grow is an engineer's own stack.
 
 Most of a removal is Kubernetes: its controllers remove pods, then RayClusters, then namespaces.
 With the default of 20 requests a second for these controllers, 100 berths took 103 s to remove; the
