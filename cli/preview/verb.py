@@ -198,7 +198,7 @@ class _Planning:
         if inline and inline.unchanged and not backend.is_service():
             left_out = frozenset(inline.unchanged)
             # What fails there may not fail beside the rest of the state; else it fails here too.
-            with contextlib.suppress(BerthError), backend_without(left_out, self._state) as url:
+            with contextlib.suppress(BerthError, OSError), backend_without(left_out, self._state) as url:
                 plan = preview(inline._replace(unchanged=()), url)
                 resources = (item for item in self._state["deployment"]["resources"] if item["urn"] in left_out)
                 return replace(plan, steps=[*plan.steps, *unchanged_of(resources)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,13 @@ def test_where_another_state_cannot_be_planned_the_engine_leaves_them_out(
     assert len(runs(project)) == (1 if place == "service" else 2)
     for item in resources:
         assert f" --exclude {item['urn']} " in runs(project)[-1]
+
+
+def test_a_plan_needs_no_room_for_another_state(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.plans("noop", resources=berths())
+    monkeypatch.setattr(tempfile, "tempdir", str(project.folder / "missing"))
+    assert up().exit_code == 0
+    assert ["--exclude" in run for run in runs(project)] == [True]
 
 
 def test_berths_that_are_left_out_are_in_the_plan(project: Project) -> None:
