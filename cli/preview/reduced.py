@@ -26,7 +26,7 @@ def backend_without(urns: Collection[str], state: State) -> Iterator[str]:
     """
     deployment = state["deployment"]
     resources = [item for item in deployment["resources"] if item["urn"] not in urns]
-    stack, project = resources[0]["urn"].split(":")[2:5:2]
+    stack, project = resources[0]["urn"].removeprefix("urn:pulumi:").split("::")[:2]
     # The layout of a folder or bucket (pulumi, pkg/backend/diy/store.go and meta.go, and
     # sdk/go/common/apitype/core.go, VersionedCheckpoint).
     checkpoint = {"stack": stack, "latest": {**deployment, "resources": resources}}
