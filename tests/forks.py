@@ -138,6 +138,8 @@ def _fork(client: socket.socket) -> list[str]:
     If the client is killed, so is the fork. If the client has lost its parent, so does the fork:
     plugins watch for the end of the engine.
     """
+    import tempfile  # noqa: PLC0415
+
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     request, streams, _, _ = socket.recv_fds(client, _CHUNK, 3)
     while not request.endswith(b"\n"):
@@ -164,6 +166,7 @@ def _fork(client: socket.socket) -> list[str]:
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
+    tempfile.tempdir = None  # TMPDIR is read again
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.stdin, sys.stdout, sys.stderr = (open(number, mode) for number, mode in enumerate("rww"))  # noqa: PTH123, SIM115
     return list(words)

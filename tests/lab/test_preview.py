@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -141,22 +140,24 @@ exec {pulumi} "$@"
 def test_a_plan_of_a_state_without_unchanged_berths_is_the_plan(fleet: Project, tmp_path: Path) -> None:
     """A second run has to plan with the whole state, and the engine leaves these berths out."""
     changed(fleet, engineers__carol=None, engineers__dave={})
-    log, program, environ = tmp_path / "log", tmp_path / "pulumi", fleet.lab.env
+    log, program, temporary, environ = tmp_path / "log", tmp_path / "pulumi", tmp_path / "tmp", fleet.lab.env
+    temporary.mkdir()
     program.write_text(PULUMI.format(log=log, pulumi=shutil.which("pulumi", path=environ["PATH"])))
     program.chmod(0o755)
     reports, plans = [], []
     for refused in ("no", "yes"):
         log.write_text("")
-        path = [f"PATH={tmp_path}:{environ['PATH']}", f"REFUSED={refused}"]
-        done = fleet.run("env", *path, "berth", "preview", "-s", "fleet", "--json", check=False)
+        variables = [f"PATH={tmp_path}:{environ['PATH']}", f"REFUSED={refused}", f"TMPDIR={temporary}"]
+        done = fleet.run("env", *variables, "berth", "preview", "-s", "fleet", "--json", check=False)
         assert done.returncode == 3, done.stderr
         reports.append(json.loads(done.stdout))
         calls = [line.split() for line in log.read_text().splitlines()]
-        plans.append([("/berth-plan-" in place, "--exclude" in rest) for place, *rest in calls if "preview" in rest])
+        own = f"{temporary}/berth-plan-"
+        plans.append([(place.startswith(own), "--exclude" in rest) for place, *rest in calls if "preview" in rest])
     assert plans == [[(True, False)], [(True, False), (False, True)]]
     assert reports[0] == reports[1]
     assert {change["component"] for change in reports[0]["changes"]} == {"berth carol", "berth dave"}
-    assert not list(Path(tempfile.gettempdir()).glob("berth-plan-*"))
+    assert not list(temporary.glob("berth-plan-*"))
 
 
 def test_a_larger_boot_disk_recreates_every_node(fleet: Project) -> None:

@@ -7,7 +7,7 @@ import socket
 import subprocess
 from pathlib import Path
 
-from tests.forks import python
+from tests.forks import LAB, python
 
 WATCH = """\
 import os, sys, time
@@ -26,6 +26,13 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 def test_a_fork_ends_as_its_program_does() -> None:
     assert run("-c", "print('said'); raise SystemExit(3)").returncode == 3
     assert run("-c", "import os, signal; os.kill(os.getpid(), signal.SIGTERM)").returncode == -15
+
+
+def test_a_fork_has_the_temporary_folder_of_its_environment(tmp_path: Path) -> None:
+    command = [python(*LAB), "-c", "import tempfile; print(tempfile.gettempdir())"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{tmp_path}\n"
 
 
 def test_a_fork_whose_parent_is_killed_notices() -> None:
