@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, ClusterError
+from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi
 from berth.components.cluster.owned import Owners, owners_of
 from berth.components.cluster.unrecorded import is_marked
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
 from berth.components.gke import ExistingCluster
-from berth.stacks.login import KubeconfigError, logged_in, own_login
+from berth.stacks.login import logged_in, own_login
 
 SECONDS = 10
 """Time that a cluster has to answer once the engine has its plan."""
@@ -54,37 +54,33 @@ class Answer:
 class Asking:
     """Thread that asks, and does not keep the program from ending."""
 
-    def __init__(self, stack: str, outputs: Callable[[], Mapping[str, Any]]) -> None:
+    def __init__(self, stack: str, outputs: Mapping[str, Any]) -> None:
         """Start to ask the cluster of the output `kubeconfig`."""
         self._stack, self._outputs = stack, outputs
-        self._known: Mapping[str, Any] = {}
         self._answer: Answer | None = None
         self._thread = threading.Thread(target=self._ask, daemon=True)
         self._thread.start()
 
     def _ask(self) -> None:
+        kubeconfig = self._outputs.get("kubeconfig")
         try:
-            self._known = self._outputs()
-            kubeconfig = self._known.get("kubeconfig")
-            self._answer = self._of_cluster(str(kubeconfig)) if kubeconfig else Answer(self._known)
-        except (ClusterError, KubeconfigError) as error:
-            self._answer = Answer(self._known, not_asked=str(error))
-        except BerthError:  # the preview itself reports why there are no outputs
-            self._answer = Answer()
+            self._answer = self._of_cluster(str(kubeconfig)) if kubeconfig else Answer(self._outputs)
+        except BerthError as error:
+            self._answer = Answer(self._outputs, not_asked=str(error))
 
     def _of_cluster(self, kubeconfig: str) -> Answer:
         """Return the answer of a cluster: its RayClusters, with the labels of their owners."""
         api = ClusterApi(self._with_login(kubeconfig))
         owners = owners_of(api)
         return Answer(
-            self._known,
+            self._outputs,
             live=owners.labeled(api.list(RAY_CLUSTERS)[0]),
             owners=owners,
             unrecorded=is_marked(api, self._stack),
         )
 
     def _with_login(self, kubeconfig: str) -> str:
-        contract = self._known.get("environment")
+        contract = self._outputs.get("environment")
         named = contract.get("login") if isinstance(contract, Mapping) else None
         login = own_login(kubeconfig, ExistingCluster.model_validate(named) if named else None)
         return logged_in(kubeconfig, login)
@@ -92,4 +88,4 @@ class Asking:
     def answer(self, seconds: float = SECONDS) -> Answer:
         """Return the answer, after at most so many seconds."""
         self._thread.join(seconds)
-        return self._answer or Answer(self._known, not_asked=f"no answer within {seconds:.0f} s")
+        return self._answer or Answer(self._outputs, not_asked=f"no answer within {seconds:.0f} s")

@@ -10,22 +10,22 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from berth.cli.update.unchanged import State
 
 
 @contextlib.contextmanager
-def backend_without(urns: Collection[str], state: State) -> Iterator[str]:
+def backend_without(urns: Iterable[str], state: State) -> Iterator[str]:
     """Make a backend that is a folder; give its URL, and remove it in the end.
 
     Args:
         urns: URNs of resources that are left out, none of which another resource depends on.
         state: exported state of the stack, with encrypted secrets.
     """
-    deployment = state["deployment"]
-    resources = [item for item in deployment["resources"] if item["urn"] not in urns]
+    deployment, left_out = state["deployment"], set(urns)
+    resources = [item for item in deployment["resources"] if item["urn"] not in left_out]
     stack, project = resources[0]["urn"].removeprefix("urn:pulumi:").split("::")[:2]
     # The layout of a folder or bucket (pulumi, pkg/backend/diy/store.go and meta.go, and
     # sdk/go/common/apitype/core.go, VersionedCheckpoint).

@@ -142,7 +142,7 @@ def _to_destroy(stack: str, *, refresh: bool) -> Planned:
     """
     with _progress(stack) as report:
         state, outputs = backend.state_and_outputs(stack)
-        asking = Asking(stack, lambda: outputs)
+        asking = Asking(stack, outputs)
         resources = settled(state)
         if refresh or not resources or any(item.get("protect") for item in resources):
             plan = plan_of(engine.preview(stack, refresh=refresh, report=report, destroy=True))
@@ -160,7 +160,7 @@ class _Planning:
         self._stack, self._loaded, self._state, self._outputs = stack, loaded, state, outputs
         self._environment = loaded if isinstance(loaded, Environment) else None
         # An engineer's plan touches no other RayCluster, so the cluster is not asked.
-        self._asking = Asking(stack, lambda: self._outputs) if self._environment else None
+        self._asking = Asking(stack, outputs) if self._environment else None
 
     def plan(self, unchanged: Unchanged, *, refresh: bool) -> Planned:
         """Run the engine's preview, and return what it means.
@@ -170,8 +170,7 @@ class _Planning:
         """
         program = Inline(unchanged.names) if is_berths_own() else None
         with _progress(self._stack) as report:
-            inline = engine.Inline(program, unchanged.urns) if program else None
-            plan = self._planned(inline, refresh=refresh, report=report)
+            plan = self._planned(program, unchanged, refresh=refresh, report=report)
             answer = self._asking.answer() if self._asking else Answer()
         late = answer.unrecorded and not refresh
         if late or (unchanged.names and not _only_berths_change(plan)):
@@ -189,20 +188,21 @@ class _Planning:
         )
         return Planned(report_, self._loaded, program, unchanged.urns, len(plan.steps), is_empty, self._outputs)
 
-    def _planned(self, inline: engine.Inline | None, *, refresh: bool, report: Callable[[str], None]) -> Plan:
+    def _planned(
+        self, program: Inline | None, unchanged: Unchanged, *, refresh: bool, report: Callable[[str], None]
+    ) -> Plan:
         """Return the engine's plan, with the resources that it leaves out."""
 
-        def preview(inline: engine.Inline | None, url: str | None = None) -> Plan:
+        def preview(urns: Sequence[str], url: str | None = None) -> Plan:
+            inline = engine.Inline(program, urns) if program else None
             return plan_of(engine.preview(self._stack, refresh=refresh, report=report, inline=inline, backend=url))
 
-        if inline and inline.unchanged and not backend.is_service():
-            left_out = frozenset(inline.unchanged)
+        if unchanged.resources and not backend.is_service():
             # What fails there may not fail beside the rest of the state; else it fails here too.
-            with contextlib.suppress(BerthError, OSError), backend_without(left_out, self._state) as url:
-                plan = preview(inline._replace(unchanged=()), url)
-                resources = (item for item in self._state["deployment"]["resources"] if item["urn"] in left_out)
-                return replace(plan, steps=[*plan.steps, *unchanged_of(resources)])
-        return preview(inline)
+            with contextlib.suppress(BerthError, OSError), backend_without(unchanged.urns, self._state) as url:
+                plan = preview((), url)
+                return replace(plan, steps=[*plan.steps, *unchanged_of(unchanged.resources)])
+        return preview(unchanged.urns)
 
 
 def _only_berths_change(plan: Plan) -> bool:

@@ -31,7 +31,7 @@ _UNSETTLED = ("delete", "pendingReplacement", "initErrors", "taint")
 """Fields of a resource in the state that the engine has yet to finish something with."""
 
 State = Mapping[str, Any]
-"""Exported state of a stack, secrets shown."""
+"""Exported state of a stack."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,16 @@ class Unchanged:
 
     Attributes:
         names: their names.
-        urns: URNs of the berths and of all that is in them.
+        resources: the berths, and then all that is in them, as the state has them.
     """
 
     names: frozenset[str] = frozenset()
-    urns: Sequence[str] = ()
+    resources: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def urns(self) -> list[str]:
+        """URNs of the resources."""
+        return [str(item["urn"]) for item in self.resources]
 
 
 def unchanged_berths(state: State, loaded: Environment) -> Unchanged:
@@ -57,13 +62,13 @@ def unchanged_berths(state: State, loaded: Environment) -> Unchanged:
     inside: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for item in resources:
         inside[str(item.get("parent"))].append(item)
-    berths = {str(item["urn"]).rsplit("::", 1)[-1]: str(item["urn"]) for item in resources if item["type"] == BERTH}
+    berths = {str(item["urn"]).rsplit("::", 1)[-1]: item for item in resources if item["type"] == BERTH}
     found = {
-        name: urn
+        name: berth
         for name, inputs in ((inputs.settings.name, inputs) for inputs in loaded.berths)
-        if (urn := berths.get(name)) and _registered(inside[urn]) == _objects_of(inputs)
+        if (berth := berths.get(name)) and _registered(inside[berth["urn"]]) == _objects_of(inputs)
     }
-    children = [str(item["urn"]) for urn in found.values() for item in inside[urn]]
+    children = [item for berth in found.values() for item in inside[berth["urn"]]]
     return Unchanged(frozenset(found), [*found.values(), *children])
 
 
