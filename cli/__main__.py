@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
 
 INTERRUPTED = 130
+_OBJECTS = 50_000
+"""New objects after which Python looks for garbage. With its default of 700, imports and models of
+100 berths make it look thousands of times, and find none: 6 % of an update without changes."""
 
 
 def main() -> None:
@@ -16,6 +20,7 @@ def main() -> None:
     from berth.cli import streams  # noqa: PLC0415 - a signal handler comes first
 
     streams.prepare()
+    gc.set_threshold(_OBJECTS)
     from berth.cli import main as command  # noqa: PLC0415 - takes a quarter of a second
 
     command.main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -189,4 +190,6 @@ def main() -> None:
         _discard_stdout()
         code = _failed(_of_system(error))
     leave_to_the_system()
+    # Python looks for garbage in all modules before it ends: a fourth of a short command's CPU.
+    gc.freeze()
     sys.exit(code)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -30,6 +32,8 @@ def run() -> None:
     """Build the stack that Pulumi runs this program for."""
     signal.signal(signal.SIGINT, _leave_quietly)
     _record_no_source_positions()
+    # Python looks for garbage in all modules before it ends, which takes as long as a small stack.
+    atexit.register(gc.freeze)
     pulumi.run(_build)
 
 

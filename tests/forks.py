@@ -46,6 +46,7 @@ _CHUNK = 1 << 16
 _ORPHAN = b"o"
 _PARENT_SECONDS = 0.5
 _started: dict[tuple[str, ...], tuple[str, Any]] = {}
+_code: int | None = None
 
 
 def python(*modules: str) -> str:
@@ -112,9 +113,11 @@ def _line(server: socket.socket) -> bytes:
 
 def _serve(name: str, modules: list[str]) -> list[str]:
     """Answer clients until stdin ends; in a fork for one of them, return its words."""
+    import atexit  # noqa: PLC0415
     import gc  # noqa: PLC0415
     from importlib import import_module  # noqa: PLC0415
 
+    atexit.register(_leave)  # before all others, so that it is the last one in a fork
     for module in modules:
         import_module(module)
     gc.freeze()
@@ -172,6 +175,18 @@ def _fork(client: socket.socket) -> list[str]:
     return list(words)
 
 
+def _leave() -> None:
+    """End a fork whose exit code is known without the interpreter's own end.
+
+    That frees each object of all modules, and so copies the memory that the fork shares: two
+    thirds of the CPU of a short command.
+    """
+    if _code is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_code)
+
+
 if __name__ == "__main__":
     _, _does, _name, *_words = sys.argv
     if _does == "run":
@@ -184,13 +199,18 @@ if __name__ == "__main__":
     sys.path[:0] = [*([] if "-P" in _words[:2] else [""]), *filter(None, _path)]
     while _words[0] in {"-P", "-u"}:
         _words.pop(0)
-    if _words[0] == "-m":
-        sys.argv = _words[1:]
-        sys.modules.pop(f"{_words[1]}.__main__", None)
-        runpy.run_module(_words[1], run_name="__main__", alter_sys=True)
-    elif _words[0] == "-c":
-        sys.argv = ["-c", *_words[2:]]
-        exec(compile(_words[1], "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102
-    else:
-        sys.argv = _words
-        runpy.run_path(_words[0], run_name="__main__")
+    try:
+        if _words[0] == "-m":
+            sys.argv = _words[1:]
+            sys.modules.pop(f"{_words[1]}.__main__", None)
+            runpy.run_module(_words[1], run_name="__main__", alter_sys=True)
+        elif _words[0] == "-c":
+            sys.argv = ["-c", *_words[2:]]
+            exec(compile(_words[1], "<string>", "exec"), {"__name__": "__main__"})  # noqa: S102
+        else:
+            sys.argv = _words
+            runpy.run_path(_words[0], run_name="__main__")
+        _code = 0
+    except SystemExit as _end:
+        _code = _end.code if isinstance(_end.code, int) else None
+        raise

@@ -57,3 +57,12 @@ def test_a_fork_is_killed_with_a_client_that_has_read_nothing() -> None:
         client.close()
         assert select.select([output], [], [], 30)[0], "the fork goes on"
         assert output.read() == b""
+
+
+def test_a_fork_writes_its_output_and_runs_what_was_registered_for_its_end() -> None:
+    done = run("-c", "import atexit; atexit.register(print, 'registered'); print('said', end=' ')")
+    assert (done.returncode, done.stdout) == (0, "said registered\n")
+    assert run("-c", "raise SystemExit('why')").stderr == "why\n"
+    assert run("-c", "raise SystemExit('why')").returncode == 1
+    failed = run("-c", "1 / 0")
+    assert (failed.returncode, "ZeroDivisionError" in failed.stderr) == (1, True)
