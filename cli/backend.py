@@ -6,13 +6,15 @@ the question.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import unquote, urlsplit
 
 from berth.cli.console import ProblemsError
 from berth.cli.pulumi_program import FailedCommandError, Pulumi
@@ -64,13 +66,25 @@ def _url() -> str:
 
 
 def _of_project() -> str:
+    try:
+        return str(_project()["backend"]["url"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return ""
+
+
+def _project() -> Any:
+    """Return the project's settings.
+
+    Raises:
+        OSError: there is no readable Pulumi.yaml.
+        ValueError: it is not YAML.
+    """
     import yaml  # noqa: PLC0415 - most commands do without
 
     try:
-        found = yaml.safe_load((stack_file.project() / "Pulumi.yaml").read_text(encoding="utf-8"))
-        return str(found["backend"]["url"])
-    except (OSError, ValueError, TypeError, KeyError, yaml.YAMLError):
-        return ""
+        return yaml.safe_load((stack_file.project() / "Pulumi.yaml").read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from None
 
 
 def _of_login() -> str:
@@ -81,13 +95,13 @@ def _of_login() -> str:
         return ""
 
 
-def outputs(stack: str, *, secrets: bool = True, pulumi: Pulumi | None = None) -> dict[str, Any]:
+def outputs(stack: str, pulumi: Pulumi | None = None, *, secrets: bool = True) -> dict[str, Any]:
     """Return a stack's outputs, secret ones in clear text or not at all.
 
     Args:
         stack: the stack.
-        secrets: with secret ones.
         pulumi: the program, where another thread may end it.
+        secrets: with secret ones.
 
     Raises:
         UnknownStackError: the backend has no such stack.
@@ -140,27 +154,88 @@ def export(pulumi: Pulumi, stack: str, *, secrets: bool = True) -> dict[str, Any
         raise failure(stack, (), error.stderr) from None
 
 
-def state_and_outputs(stack: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the state of a stack, with encrypted secrets, and its outputs in clear text.
+class Asked:
+    """Questions to the backend about a stack: a context, whose end is the end of all questions.
 
-    Two commands at the same time take half as long as one for a state in clear text. The version of
-    Pulumi, which a preview asks for next, is asked for beside them.
+    The outputs are asked for from the beginning. That takes as long as the imports of a command,
+    which therefore begins with it.
 
-    Raises:
-        BerthError: Pulumi is not installed, not logged in, or fails.
+    Attributes:
+        stack: the stack.
     """
-    programs = Pulumi(version=False), Pulumi(version=False)
-    with ThreadPoolExecutor(thread_name_prefix="backend") as threads:
-        try:
-            version = threads.submit(Pulumi, version=True)
-            state = threads.submit(export, programs[0], stack, secrets=False)
-            shown = threads.submit(outputs, stack, pulumi=programs[1])
-            version.result()
-            return state.result(), shown.result()
-        except BaseException:
-            for program in programs:
-                program.end()
-            raise
+
+    def __init__(self, stack: str) -> None:
+        """Start to ask for a stack's outputs."""
+        self.stack, self._programs = stack, list[Pulumi]()
+        self._threads = ThreadPoolExecutor(thread_name_prefix="backend")
+        self._outputs = self._asked(outputs)
+
+    def __enter__(self) -> Self:
+        """Give the questions."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End what is still asked."""
+        for program in self._programs:
+            program.end()
+        self._threads.shutdown()
+
+    def _asked(self, question: Callable[[str, Pulumi | None], dict[str, Any]]) -> Future[dict[str, Any]]:
+        pulumi = None
+        with contextlib.suppress(BerthError):  # the question itself says that Pulumi is missing
+            pulumi = Pulumi(version=False)
+            self._programs.append(pulumi)
+        return self._threads.submit(question, self.stack, pulumi)
+
+    def outputs(self) -> dict[str, Any]:
+        """Return the stack's outputs in clear text.
+
+        The version of Pulumi, which a preview asks for next, is asked for meanwhile.
+
+        Raises:
+            UnknownStackError: the backend has no such stack.
+            BerthError: Pulumi is not installed, not logged in, or fails.
+        """
+        self._threads.submit(Pulumi, version=True).result()
+        return self._outputs.result()
+
+    def state_and_outputs(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the stack's state, with encrypted secrets, and its outputs in clear text.
+
+        Two commands at the same time take half as long as one for a state in clear text.
+
+        Raises:
+            UnknownStackError: the backend has no such stack.
+            BerthError: Pulumi is not installed, not logged in, or fails.
+        """
+        if state := state_in_folder(self.stack):
+            return state, self.outputs()
+        exported = self._asked(_encrypted)
+        found = self.outputs()
+        return exported.result(), found
+
+
+def _encrypted(stack: str, pulumi: Pulumi | None) -> dict[str, Any]:
+    return export(pulumi or Pulumi(version=False), stack, secrets=False)
+
+
+def state_in_folder(stack: str) -> dict[str, Any] | None:
+    """Return a stack's state as Pulumi exports it, from its file in a folder of this machine.
+
+    None where Pulumi has to be asked: for another backend or another layout, and for no state.
+    """
+    url = urlsplit(_url())
+    if url.scheme != "file" or url.netloc:
+        return None
+    try:
+        # The layout of a folder or bucket (pulumi, pkg/backend/diy/store.go, and
+        # sdk/go/common/apitype/core.go, VersionedCheckpoint).
+        file = Path(unquote(url.path), ".pulumi", "stacks", _project()["name"], f"{stack}.json")
+        found = json.loads(file.read_text(encoding="utf-8"))
+        checkpoint = found.pop("checkpoint")
+        return {**found, "deployment": checkpoint["latest"]} if checkpoint["latest"]["resources"] else None
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
 
 
 def init(pulumi: Pulumi, stack: str) -> None:

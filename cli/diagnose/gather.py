@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from berth.cli.backend import Asked
 from berth.cli.berths import Berth
 from berth.cli.diagnose.secrets import cleaned
 from berth.cli.kubectl import kubectl
@@ -129,7 +130,8 @@ def settings_of(stack: str) -> Any:
 
 def plan_of(stack: str) -> Any:
     """Return the plan of `pulumi up`."""
-    return document(planned(stack).report)
+    with Asked(stack) as asked:
+        return document(planned(asked).report)
 
 
 def of_berth(berth: Berth, *, plan: bool) -> list[Part]:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from berth.cli import backend, engine
+from berth.cli.backend import Asked
 from berth.cli.check import check
 from berth.cli.console import ProblemsError, err, out, print_json, print_warnings
 from berth.cli.own_program import is_berths_own
@@ -80,26 +81,27 @@ class Planned:
     outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-def run(stack: str, options: Options) -> int:
+def run(asked: Asked, options: Options) -> int:
     """Show what `pulumi up` would do to a stack; return the exit code."""
-    report = planned(stack, refresh=options.refresh).report
+    report = planned(asked, refresh=options.refresh).report
     print_warnings(report.warnings)
     _show(report, options.rendering)
     return exit_code(report, options)
 
 
-def planned(stack: str, *, refresh: bool = False, destroy: bool = False) -> Planned:
+def planned(asked: Asked, *, refresh: bool = False, destroy: bool = False) -> Planned:
     """Return what `pulumi up` would do to a stack, and what that means.
 
     Args:
-        stack: the stack.
+        asked: questions to the backend about the stack.
         refresh: compare the state with what there is first.
         destroy: the same for `pulumi destroy`, which does not read the settings.
     """
     if destroy:
-        return _to_destroy(stack, refresh=refresh)
+        return _to_destroy(asked, refresh=refresh)
+    stack = asked.stack
     loaded, unchanged = _loaded(stack), Unchanged()
-    state, outputs = _known_to_the_backend(stack, loaded)
+    state, outputs = _known_to_the_backend(asked, loaded)
     if isinstance(loaded, Environment) and is_berths_own() and not refresh:
         unchanged = unchanged_berths(state, loaded)
     return _Planning(stack, loaded, state, outputs).plan(unchanged, refresh=refresh)
@@ -127,21 +129,22 @@ def _loaded(stack: str) -> Loaded:
     return checked.loaded
 
 
-def _known_to_the_backend(stack: str, loaded: Loaded) -> tuple[State, Mapping[str, Any]]:
+def _known_to_the_backend(asked: Asked, loaded: Loaded) -> tuple[State, Mapping[str, Any]]:
     """Return an environment's state, and a stack's outputs; nothing where the preview says why."""
     try:
-        return backend.state_and_outputs(stack) if isinstance(loaded, Environment) else ({}, backend.outputs(stack))
+        return asked.state_and_outputs() if isinstance(loaded, Environment) else ({}, asked.outputs())
     except BerthError:
         return {}, {}
 
 
-def _to_destroy(stack: str, *, refresh: bool) -> Planned:
+def _to_destroy(asked: Asked, *, refresh: bool) -> Planned:
     """Return what `pulumi destroy` would do, which runs no program: it deletes what the state has.
 
     The engine plans it where it may refuse, or an earlier update left something to finish.
     """
+    stack = asked.stack
     with _progress(stack) as report:
-        state, outputs = backend.state_and_outputs(stack)
+        state, outputs = asked.state_and_outputs()
         asking = Asking(stack, outputs)
         resources = settled(state)
         if refresh or not resources or any(item.get("protect") for item in resources):

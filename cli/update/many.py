@@ -14,6 +14,7 @@ from pulumi.automation import EngineEvent
 from rich.console import Console
 
 from berth.cli import backend, engine
+from berth.cli.backend import Asked
 from berth.cli.check import Checked, check_all
 from berth.cli.console import err, out, print_json, print_problems, print_warnings
 from berth.cli.environment import Environment, brought_up, settings_of
@@ -82,13 +83,14 @@ def own_stacks(environment: str) -> list[str]:
     ]
 
 
-def up_all(stack: str, options: Options) -> int:
+def up_all(asked: Asked, options: Options) -> int:
     """Bring an environment up, and then the own stacks on it; return the exit code.
 
     Raises:
         BadInputError: the stack is not an environment's.
         BerthError: the environment cannot be asked.
     """
+    stack = asked.stack
     if "environment" not in settings_of(stack):
         raise BadInputError(f"stack {stack} is not an environment's, so no other stack is on it", "leave --all out")
     checked = check_all([stack, *own_stacks(stack)])
@@ -99,7 +101,7 @@ def up_all(stack: str, options: Options) -> int:
         return BAD_INPUT
     # A program reads one document.
     with contextlib.redirect_stdout(sys.stderr) if options.as_json else contextlib.nullcontext():
-        code = up(stack, replace(options, as_json=False))
+        code = up(asked, replace(options, as_json=False))
     if code != 0:
         return code
     return _Many(stack, _own(checked), options).run()

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from berth.cli.backend import is_remote, outputs
+from berth.cli.backend import Asked, is_remote, outputs
 from berth.cli.console import err, out, print_json, print_warnings
 from berth.cli.engine import Inline, UpdateResult, Verb, update
 from berth.cli.preview.tree import tree
@@ -53,9 +53,9 @@ class Options:
     as_json: bool = False
 
 
-def up(stack: str, options: Options) -> int:
+def up(asked: Asked, options: Options) -> int:
     """Bring a stack up; return the exit code."""
-    plan = planned(stack)
+    stack, plan = asked.stack, planned(asked)
     report = plan.report
     print_warnings(report.warnings)
     if report.verdict != "nothing":
@@ -76,9 +76,9 @@ def up(stack: str, options: Options) -> int:
     return _run(stack, "up", plan, options, {}, recovery, left_over)
 
 
-def destroy(stack: str, options: Options) -> int:
+def destroy(asked: Asked, options: Options) -> int:
     """Destroy a stack's resources; return the exit code."""
-    plan = planned(stack, destroy=True)
+    stack, plan = asked.stack, planned(asked, destroy=True)
     report = plan.report
     recovery = Recovery(stack, plan.outputs)
     if report.verdict == "nothing" and not report.known.left_over:

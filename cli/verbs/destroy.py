@@ -17,6 +17,9 @@ def run(stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = False, 
 
     Example: `berth destroy -s alice`
     """
-    from berth.cli.update import verb
+    from berth.cli.backend import Asked
 
-    return verb.destroy(stack, verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json))
+    with Asked(stack) as asked:
+        from berth.cli.update import verb
+
+        return verb.destroy(asked, verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json))

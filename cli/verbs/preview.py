@@ -37,12 +37,15 @@ def run(
     """
     if markdown and as_json:
         raise BadInputError("--markdown and --json are two renderings; choose one")
-    from berth.cli.preview.verb import Options, run
+    from berth.cli.backend import Asked
 
-    options = Options(
-        rendering="markdown" if markdown else "json" if as_json else "tree",
-        allow_destroy=allow_destroy,
-        refresh=refresh,
-        expect_no_changes=expect_no_changes,
-    )
-    return run(stack, options)
+    with Asked(stack) as asked:
+        from berth.cli.preview.verb import Options, run
+
+        options = Options(
+            rendering="markdown" if markdown else "json" if as_json else "tree",
+            allow_destroy=allow_destroy,
+            refresh=refresh,
+            expect_no_changes=expect_no_changes,
+        )
+        return run(asked, options)

@@ -33,11 +33,14 @@ def run(
 
     Example: `berth up -s lab`
     """
-    from berth.cli.update import verb
+    from berth.cli.backend import Asked
 
-    options = verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json)
-    if together:
-        from berth.cli.update import many
+    with Asked(stack) as asked:
+        from berth.cli.update import verb
 
-        return many.up_all(stack, options)
-    return verb.up(stack, options)
+        options = verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json)
+        if together:
+            from berth.cli.update import many
+
+            return many.up_all(asked, options)
+        return verb.up(asked, options)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from berth.cli.backend import state_in_folder
 from tests.lab.conftest import Lab
 from tests.lab.project import Project, brought_up, environment_settings
 
@@ -52,6 +53,16 @@ def test_the_state_has_no_call_stacks_of_the_program(project: Project, resources
     of_program = [item for item in resources if item["type"] != "pulumi:pulumi:Stack"]
     assert [item["urn"] for item in of_program if item.get("stackTrace") or item.get("sourcePosition")] == []
     assert project.preview("small") == {}
+
+
+def test_the_file_of_a_state_has_what_pulumi_exports(
+    project: Project, resources: list[Object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exported = json.loads(project.run("pulumi", "stack", "export", "-s", "small").stdout)
+    assert exported["deployment"]["resources"] == resources
+    monkeypatch.setenv("PULUMI_BACKEND_URL", project.lab.env["PULUMI_BACKEND_URL"])
+    monkeypatch.chdir(project.folder)
+    assert state_in_folder("small") == exported
 
 
 def test_no_file_beside_the_state_can_be_cut_off_by_a_kill(project: Project, resources: list[Object]) -> None:

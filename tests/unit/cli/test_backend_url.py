@@ -1,4 +1,4 @@
-"""Place of Pulumi's state: on this machine or elsewhere."""
+"""Place of Pulumi's state: on this machine, where it is read, or elsewhere."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.backend import is_remote
+from berth.cli.backend import is_remote, state_in_folder
 
 BUCKET, FOLDER = "gs://states", "file:///states"
 
@@ -54,3 +54,36 @@ def test_a_login_that_cannot_be_read_says_nothing(place: Path, text: str) -> Non
     log_in(place, BUCKET)
     (place / "home" / "credentials.json").write_text(text)
     assert not is_remote()
+
+
+RESOURCES = [{"urn": "urn:pulumi:env::berth::pulumi:pulumi:Stack::berth-env"}]
+
+
+def write_state(folder: Path, **latest: object) -> None:
+    path = folder / ".pulumi/stacks/berth/env.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"version": 3, "checkpoint": {"stack": "env", "latest": latest}}))
+
+
+def test_a_state_in_a_folder_is_read_from_it(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = place / "a folder"
+    write_state(folder, resources=RESOURCES)
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"{folder.as_uri()}?metadata=skip")
+    assert state_in_folder("env") == {"version": 3, "deployment": {"resources": RESOURCES}}
+    assert state_in_folder("other") is None
+
+
+@pytest.mark.parametrize("url", [BUCKET, "https://api.pulumi.com", "file://~", "file://.", ""])
+def test_another_state_is_pulumis_to_read(place: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_state(place, resources=RESOURCES)
+    monkeypatch.setenv("PULUMI_BACKEND_URL", url)
+    assert state_in_folder("env") is None
+
+
+@pytest.mark.parametrize("latest", [{}, {"resources": None}, {"resources": []}])
+def test_a_stack_that_was_never_up_has_no_state(
+    place: Path, latest: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_state(place, **latest)
+    monkeypatch.setenv("PULUMI_BACKEND_URL", place.as_uri())
+    assert state_in_folder("env") is None

@@ -316,7 +316,7 @@ def test_an_interrupt_ends_the_questions_to_the_backend(project: Path) -> None:
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        backend.state_and_outputs("env")
+    with pytest.raises(KeyboardInterrupt), backend.Asked("env") as asked:
+        asked.state_and_outputs()
     thread.join()
     assert [pid for pid in pids.read_text().split() if Path(f"/proc/{pid}").exists()] == []
