@@ -85,7 +85,10 @@ def _run(name: str, words: list[str]) -> NoReturn:
     if words[0].startswith("-") and words[0] not in {"-m", "-c", "-P", "-u"}:
         os.execv(sys.executable, [sys.executable, *words])  # noqa: S606 - such as --version
     with socket.socket(socket.AF_UNIX) as server:
-        server.connect(f"\0{name}")
+        try:
+            server.connect(f"\0{name}")
+        except ConnectionRefusedError:  # a network namespace has no names of another, and a fork would not be in it
+            os.execv(sys.executable, [sys.executable, *words])  # noqa: S606
         request = json.dumps([words, os.getcwd(), dict(os.environ)]) + "\n"  # noqa: PTH109
         parent = os.getppid()
         socket.send_fds(server, [request.encode()], [0, 1, 2])

@@ -15,10 +15,10 @@ from tests.lab.conftest import Lab
 
 pytestmark = pytest.mark.lab
 
-NAMES = [f"eng-{number}" for number in range(18)]
-KILLED_AT = 40
+NAMES = [f"eng-{number}" for number in range(12)]
+KILLED_AT = 30
 """Write of an update that makes berths: six a berth."""
-KILLED_DELETING_AT = 9
+KILLED_DELETING_AT = 6
 """Write of an update that deletes berths: a RayCluster and a namespace a berth."""
 UP = ("berth", "up", "-s", ENV, "--yes")
 

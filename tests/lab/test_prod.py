@@ -16,6 +16,7 @@ import yaml
 
 from berth.components.hardware.machines import RDMA_NICS
 from berth.lab.plugins.gcp.store import Store
+from tests import keys
 from tests.lab.conftest import Lab, brought_up
 from tests.lab.project import CLONE, Project, eventually
 
@@ -35,12 +36,8 @@ def shipped() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def own_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A lab of its own: afterward its simulated project has to be empty.
-
-    None of its programs is a fork (tests/forks.py), which a test's network namespace would not
-    enclose.
-    """
-    with brought_up(tmp_path_factory.mktemp("prod") / "lab") as lab:
+    """A lab of its own: afterward its simulated project has to be empty."""
+    with brought_up(tmp_path_factory.mktemp("prod") / "lab", forks=True) as lab:
         yield lab
 
 
@@ -49,7 +46,7 @@ def project(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The clone's program, with the shipped file as it is."""
     project = Project.make(tmp_path_factory.mktemp("prod") / "project", own_lab)
     shutil.copy2(CLONE / "stacks" / f"Pulumi.{STACK}.yaml", project.folder / "stacks")
-    project.run("pulumi", "stack", "init", STACK, "--no-select")
+    project.run(*keys.NONE, "pulumi", "stack", "init", STACK, "--no-select")
     return project
 
 
