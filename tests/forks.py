@@ -30,6 +30,8 @@ LAB = (
     "berth.lab.plugins.gcp.provider",
     "berth.lab.plugins.kubernetes.provider",
     "pip._internal.commands.list",
+    "berth.components.cluster.connection",
+    "berth.cli.streams",
     "berth.cli.preview.verb",
     "berth.cli.update.verb",
     "berth.cli.status_page",
