@@ -21,9 +21,12 @@ _DESTROY: Mapping[str, tuple[str, ...]] = {
     "pulumi": ("pulumi", "destroy", "--yes", "--skip-preview", "-s"),
 }
 
-# Goals of an environment with up to a hundred engineers on two cores, in seconds.
+# Goals of an environment with up to a hundred engineers on two cores, in seconds; and what plain
+# Pulumi took for an update without changes of a hundred on the machine for which they were set.
+# Another machine's seconds say nothing, so there each has to be as many times what it takes there.
 _LIST = {"up": 45.0, "no-op": 6.0, "one more": 5.0, "destroy": 60.0}
 _LARGEST_LIST = 100
+_PLAIN, _PLAIN_SECONDS = "plain pulumi: no-op", 2.5
 # Few berths cost less than the operator, which the floor finds there.
 _SMALLEST_FOR_THE_FLOOR = 50
 _STATE_KILOBYTES = 15.0
@@ -39,9 +42,12 @@ def environment(bench: Bench) -> None:
     if bench.size >= _SMALLEST_FOR_THE_FLOOR:
         for what in ("up", "destroy"):
             bench.run.ratio(f"environment of {bench.size}: {what} / floor", what, f"floor: {what}", 3.0)
-    if bench.size <= _LARGEST_LIST:
-        for what, limit in _LIST.items():
-            bench.run.at_most(f"environment of {bench.size}: {what}", bench.run.seconds[what], limit, "s")
+    for what, limit in _LIST.items():
+        title = f"environment of {bench.size}: {what}"
+        if bench.size < _LARGEST_LIST:
+            bench.run.at_most(title, bench.run.seconds[what], limit, "s")
+        elif bench.size == _LARGEST_LIST:
+            bench.run.ratio(f"{title} / {_PLAIN}", what, _PLAIN, limit / _PLAIN_SECONDS)
 
 
 def pulumi(bench: Bench) -> None:
@@ -63,9 +69,10 @@ def remote(bench: Bench) -> None:
         _listed(bench, "berth", where="bucket: ")
         bench.run.facts["calls to the bucket"] = state.calls
     if bench.size <= _LARGEST_LIST:
+        # Twice the goal: once for the update itself, on any machine, and as much for the bucket.
         for what, limit in _LIST.items():
-            title = f"environment of {bench.size}, state in a bucket: {what}"
-            bench.run.at_most(title, bench.run.seconds[f"bucket: {what}"], 2 * limit, "s")
+            more = bench.run.seconds[f"bucket: {what}"] - bench.run.seconds[f"file: {what}"]
+            bench.run.at_most(f"environment of {bench.size}: {what}, more with a bucket", more, limit, "s")
 
 
 def short(bench: Bench) -> None:

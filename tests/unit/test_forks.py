@@ -5,8 +5,10 @@ import os
 import select
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
+from tests import forks
 from tests.forks import LAB, python
 
 WATCH = """\
@@ -66,3 +68,10 @@ def test_a_fork_writes_its_output_and_runs_what_was_registered_for_its_end() -> 
     assert run("-c", "raise SystemExit('why')").returncode == 1
     failed = run("-c", "1 / 0")
     assert (failed.returncode, "ZeroDivisionError" in failed.stderr) == (1, True)
+
+
+def test_python_itself_runs_where_no_server_can_be_reached() -> None:
+    """Such as in a network namespace of its own."""
+    command = [sys.executable, "-I", "-S", forks.__file__, "run", "nobody", "-c", "import sys; print(sys.argv)"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "['-c']\n"
