@@ -21,6 +21,9 @@ first, then namespaces. The goals of an environment of 100 are 45 s for its firs
 without changes, 5 s for one berth more and 60 s for its removal, where plain Pulumi's update
 without changes takes 2.5 s. On another machine, each is as many times what that takes in the same
 run. A bucket may add to each as many seconds again.
+
+Runs are of two machines, as their dates say: plain Pulumi's update without changes of 10 took 1.3 s
+on 2026-11-25, and 3.8 s on the next day.
 """
 
 _PICTURE = """\

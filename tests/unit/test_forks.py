@@ -71,7 +71,7 @@ def test_a_fork_writes_its_output_and_runs_what_was_registered_for_its_end() -> 
 
 
 def test_python_itself_runs_where_no_server_can_be_reached() -> None:
-    """Such as in a network namespace of its own."""
+    """A network namespace has no names of another one."""
     command = [sys.executable, "-I", "-S", forks.__file__, "run", "nobody", "-c", "import sys; print(sys.argv)"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "['-c']\n"
