@@ -24,9 +24,9 @@ _DESTROY: Mapping[str, tuple[str, ...]] = {
 # Goals of an environment with a hundred engineers on two cores, in seconds; and what plain Pulumi
 # took for an update without changes of a hundred on the machine for which they were set. Another
 # machine's seconds say nothing, so there each may be as many times what plain Pulumi takes there.
-_LIST = {"up": 45.0, "no-op": 6.0, "one more": 5.0, "destroy": 60.0}
+LIST_SECONDS = {"up": 45.0, "no-op": 6.0, "one more": 5.0, "destroy": 60.0}
 _LARGEST_LIST = 100
-_PLAIN, _PLAIN_SECONDS = "plain pulumi: no-op", 2.5
+PLAIN_SECONDS = 2.5
 # Few berths cost less than the operator, which the floor finds there.
 _SMALLEST_FOR_THE_FLOOR = 50
 _STATE_KILOBYTES = 15.0
@@ -43,9 +43,9 @@ def environment(bench: Bench) -> None:
         for what in ("up", "destroy"):
             bench.run.ratio(f"environment of {bench.size}: {what} / floor", what, f"floor: {what}", 3.0)
     if bench.size == _LARGEST_LIST:
-        for what, limit in _LIST.items():
-            title = f"environment of {bench.size}: {what} / {_PLAIN}"
-            bench.run.ratio(title, what, _PLAIN, limit / _PLAIN_SECONDS)
+        for what, limit in LIST_SECONDS.items():
+            title = f"environment of {bench.size}: {what} / {peers.PLAIN_NO_OP}"
+            bench.run.ratio(title, what, peers.PLAIN_NO_OP, limit / PLAIN_SECONDS)
 
 
 def pulumi(bench: Bench) -> None:
@@ -68,7 +68,7 @@ def remote(bench: Bench) -> None:
         bench.run.facts["calls to the bucket"] = state.calls
     if bench.size <= _LARGEST_LIST:
         # Twice the goal: once for the update itself, on any machine, and as much for the bucket.
-        for what, limit in _LIST.items():
+        for what, limit in LIST_SECONDS.items():
             more = bench.run.seconds[f"bucket: {what}"] - bench.run.seconds[f"file: {what}"]
             bench.run.at_most(f"environment of {bench.size}: {what}, more with a bucket", more, limit, "s")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
 
+from berth.cli import state_file
 from berth.cli.console import ProblemsError
 from berth.cli.pulumi_program import FailedCommandError, Pulumi
 from berth.components.core.errors import BadInputError, BerthError
@@ -67,24 +68,9 @@ def _url() -> str:
 
 def _of_project() -> str:
     try:
-        return str(_project()["backend"]["url"])
+        return str(stack_file.project_settings()["backend"]["url"])
     except (OSError, ValueError, TypeError, KeyError):
         return ""
-
-
-def _project() -> Any:
-    """Return the project's settings.
-
-    Raises:
-        OSError: there is no readable Pulumi.yaml.
-        ValueError: it is not YAML.
-    """
-    import yaml  # noqa: PLC0415 - most commands do without
-
-    try:
-        return yaml.safe_load((stack_file.project() / "Pulumi.yaml").read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from None
 
 
 def _of_login() -> str:
@@ -144,9 +130,13 @@ def stacks() -> dict[str, int]:
 def export(pulumi: Pulumi, stack: str, *, secrets: bool = True) -> dict[str, Any]:
     """Return the state of a stack, secrets in clear text or encrypted.
 
+    With encrypted secrets, a state in a folder of this machine is read from its file.
+
     Raises:
         BerthError: Pulumi fails.
     """
+    if not secrets and (state := state_in_folder(stack)):
+        return state
     try:
         command = ["stack", "export", *(["--show-secrets"] if secrets else []), "--stack", stack]
         return dict(json.loads(pulumi.ask(command)))
@@ -208,8 +198,6 @@ class Asked:
             UnknownStackError: the backend has no such stack.
             BerthError: Pulumi is not installed, not logged in, or fails.
         """
-        if state := state_in_folder(self.stack):
-            return state, self.outputs()
         exported = self._asked(_encrypted)
         found = self.outputs()
         return exported.result(), found
@@ -228,12 +216,8 @@ def state_in_folder(stack: str) -> dict[str, Any] | None:
     if url.scheme != "file" or url.netloc:
         return None
     try:
-        # The layout of a folder or bucket (pulumi, pkg/backend/diy/store.go, and
-        # sdk/go/common/apitype/core.go, VersionedCheckpoint).
-        file = Path(unquote(url.path), ".pulumi", "stacks", _project()["name"], f"{stack}.json")
-        found = json.loads(file.read_text(encoding="utf-8"))
-        checkpoint = found.pop("checkpoint")
-        return {**found, "deployment": checkpoint["latest"]} if checkpoint["latest"]["resources"] else None
+        state = state_file.read(Path(unquote(url.path)), stack_file.project_settings()["name"], stack)
+        return state if state["deployment"]["resources"] else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

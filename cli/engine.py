@@ -269,7 +269,7 @@ def update(
 def _saved_since(stack: str, began: datetime) -> bool:
     """Return whether the state was written after a time."""
     try:
-        exported = export(Pulumi(version=False), stack)
+        exported = export(Pulumi(version=False), stack, secrets=False)
         return datetime.fromisoformat(exported["deployment"]["manifest"]["time"]) >= began
     except (BerthError, KeyError, TypeError, ValueError):
         return False

@@ -6,8 +6,6 @@ import ast
 import sys
 from pathlib import Path
 
-import yaml
-
 from berth.cli.repository.template import TEMPLATE
 from berth.stacks import stack_file
 
@@ -19,10 +17,10 @@ def is_berths_own() -> bool:
     """
     folder = stack_file.project()
     try:
-        options = yaml.safe_load((folder / "Pulumi.yaml").read_text(encoding="utf-8"))
+        options = stack_file.project_settings()
         program = _code((folder / "__main__.py").read_text(encoding="utf-8"))
         shipped = _code((TEMPLATE / "main.txt").read_text(encoding="utf-8"))
-    except (OSError, ValueError, SyntaxError, yaml.YAMLError):
+    except (OSError, ValueError, SyntaxError):
         return False
     runtime = options.get("runtime") if isinstance(options, dict) else None
     if not isinstance(options, dict) or "main" in options or program != shipped:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from bench.parts import PARTS
+from bench.parts import LIST_SECONDS, PARTS, PLAIN_SECONDS
 from docs.pictures.performance import figures
 
-_HEAD = """\
+_HEAD = f"""\
 # Performance
 
 A benchmark measures what berths cost as their number grows: with berth, and beside it the same
@@ -17,13 +17,14 @@ objects by kubectl, by Helm and by plain Pulumi, in the same run on the same mac
 
 **Compare the columns of a run, not seconds of two machines.** The floor is `kubectl apply
 --server-side` of the same objects until all RayClusters are ready, and for the removal RayClusters
-first, then namespaces. The goals of an environment of 100 are 45 s for its first update, 6 s for one
-without changes, 5 s for one berth more and 60 s for its removal, where plain Pulumi's update
-without changes takes 2.5 s. On another machine, each is as many times what that takes in the same
-run. A bucket may add to each as many seconds again.
+first, then namespaces. The goals of an environment of 100 are {LIST_SECONDS["up"]:g} s for its
+first update, {LIST_SECONDS["no-op"]:g} s for one without changes, {LIST_SECONDS["one more"]:g} s for one berth more and
+{LIST_SECONDS["destroy"]:g} s for its removal, where plain Pulumi's update without changes takes {PLAIN_SECONDS:g} s. On
+another machine, each is as many times what that takes in the same run. A bucket may add to each as
+many seconds again.
 
-Runs are of two machines, as their dates say: plain Pulumi's update without changes of 10 took 1.3 s
-on 2026-11-25, and 3.8 s on the next day.
+Runs of different dates may be of different machines: what the floor and plain Pulumi took shows how
+fast each was.
 """
 
 _PICTURE = """\

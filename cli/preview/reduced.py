@@ -8,11 +8,11 @@ a bucket is not asked again for what is known.
 from __future__ import annotations
 
 import contextlib
-import json
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from berth.cli import state_file
 from berth.cli.update.unchanged import State
 
 
@@ -27,13 +27,6 @@ def backend_without(urns: Iterable[str], state: State) -> Iterator[str]:
     deployment, left_out = state["deployment"], set(urns)
     resources = [item for item in deployment["resources"] if item["urn"] not in left_out]
     stack, project = resources[0]["urn"].removeprefix("urn:pulumi:").split("::")[:2]
-    # The layout of a folder or bucket (pulumi, pkg/backend/diy/store.go and meta.go, and
-    # sdk/go/common/apitype/core.go, VersionedCheckpoint).
-    checkpoint = {"stack": stack, "latest": {**deployment, "resources": resources}}
-    versioned = {**{key: value for key, value in state.items() if key != "deployment"}, "checkpoint": checkpoint}
     with tempfile.TemporaryDirectory(prefix="berth-plan-") as folder:
-        file = Path(folder, ".pulumi", "stacks", project, f"{stack}.json")
-        file.parent.mkdir(parents=True)
-        file.write_text(json.dumps(versioned), encoding="utf-8")
-        Path(folder, ".pulumi", "meta.yaml").write_text("version: 1\n", encoding="utf-8")
+        state_file.write(Path(folder), project, stack, {**state, "deployment": {**deployment, "resources": resources}})
         yield Path(folder).as_uri()
