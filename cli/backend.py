@@ -20,7 +20,7 @@ from berth.cli import state_file
 from berth.cli.console import ProblemsError
 from berth.cli.pulumi_program import FailedCommandError, Pulumi
 from berth.components.core.errors import BadInputError, BerthError
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 if TYPE_CHECKING:
     from pulumi.automation import EngineEvent
@@ -265,7 +265,7 @@ def failure(stack: str, events: Sequence[EngineEvent], stderr: str) -> BerthErro
     errors = errors_of(events)
     for text in errors:
         first, *rest = text.splitlines()
-        # The program's words: stacks/load.py.
+        # The program's words: stacks/load/stack.py.
         if first.startswith(f"stack {stack}: ") and "in its settings; nothing is changed" in first:
             return ProblemsError(stack, rest)
     if errors and all(map(_NO_CONNECTION.search, errors)):

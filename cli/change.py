@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 
 @dataclass(frozen=True)

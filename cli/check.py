@@ -12,8 +12,9 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem
 from berth.components.core.words import counted
-from berth.stacks import stack_file
-from berth.stacks.load import (
+from berth.stacks.files import stack_file
+from berth.stacks.files.stack_file import NAMESPACE
+from berth.stacks.load.stack import (
     KINDS,
     EngineerBerth,
     EngineerStack,
@@ -26,7 +27,6 @@ from berth.stacks.load import (
 )
 from berth.stacks.policies import registry
 from berth.stacks.policies.policy import Waiver
-from berth.stacks.stack_file import NAMESPACE
 
 OWN_STACKS_FROM = 100
 """Number of engineers in one environment from which on stacks of their own are better. Adding one

@@ -57,7 +57,7 @@ def _shell() -> str:
 
 def stacks(incomplete: str) -> list[str]:
     """Return stacks."""
-    from berth.stacks.stack_file import stack_names  # noqa: PLC0415 - reading YAML takes a while to import
+    from berth.stacks.files.stack_file import stack_names  # noqa: PLC0415 - reading YAML takes a while to import
 
     return _beginning(stack_names(), incomplete)
 
@@ -146,7 +146,7 @@ def _all() -> Iterator[tuple[str, Settings]]:
     import yaml  # noqa: PLC0415
 
     from berth.components.core.fast_yaml import LOADER  # noqa: PLC0415
-    from berth.stacks.stack_file import stack_names, stack_path  # noqa: PLC0415
+    from berth.stacks.files.stack_file import stack_names, stack_path  # noqa: PLC0415
 
     for stack in stack_names():
         try:

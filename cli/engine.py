@@ -28,7 +28,7 @@ from berth.cli.backend import errors_of, export, failure
 from berth.cli.pulumi_program import Pulumi
 from berth.components.core.errors import BerthError
 from berth.components.plan.plan import BERTH
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 Verb = Literal["up", "destroy"]
 Only = Literal["platform", "berths"]

@@ -25,8 +25,8 @@ from berth.components.ray import RayClusterSettings, condition_of
 from berth.components.ray.fleet import WHOLE
 from berth.components.ray.live_groups import gpus_by_pool
 from berth.components.sharing import offered
-from berth.stacks import stack_file
-from berth.stacks.load import EngineerBerth, Environment, Judged, load_stack
+from berth.stacks.files import stack_file
+from berth.stacks.load.stack import EngineerBerth, Environment, Judged, load_stack
 
 _ENGINEERS = ("config", f"{stack_file.NAMESPACE}:environment", "engineers")
 _ENGINEER = ("config", f"{stack_file.NAMESPACE}:engineer")

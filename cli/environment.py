@@ -12,8 +12,8 @@ from berth.cli import backend
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.gke import ExistingCluster
-from berth.stacks import stack_file
-from berth.stacks.login import logged_in, own_login
+from berth.stacks.files import stack_file
+from berth.stacks.program.login import logged_in, own_login
 from berth.stacks.settings.resolve import EnvironmentContract
 
 
@@ -83,8 +83,8 @@ def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> Environm
 
 def _by_own_login(stack: str, environment: str) -> Environment:
     """Return the environment of an engineer who may not read its state."""
-    from berth.stacks.load import EngineerStack, load_stack  # noqa: PLC0415 - slow, and seldom needed
-    from berth.stacks.own_part import read_own_part  # noqa: PLC0415 - as above
+    from berth.stacks.load.stack import EngineerStack, load_stack  # noqa: PLC0415 - slow, and seldom needed
+    from berth.stacks.program.own_part import read_own_part  # noqa: PLC0415 - as above
 
     loaded = load_stack(stack)
     if not isinstance(loaded, EngineerStack):

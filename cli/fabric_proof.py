@@ -27,7 +27,7 @@ from berth.components.hardware.names import DRANET, MANAGED_RDMA
 from berth.components.proof import Expected, FabricRun, Found, Threshold, page, threshold_of
 from berth.components.ray.settings import RayClusterSettings, WorkerGroup
 from berth.components.sharing import Pool
-from berth.stacks.load import EngineerStack, load_stack
+from berth.stacks.load.stack import EngineerStack, load_stack
 from berth.stacks.settings.resolve import Resolved
 
 _SMALLEST = 1024

@@ -19,7 +19,7 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.proof import NAMESPACE, GpuRun, PoolProof
 from berth.components.sharing import Pool, offered
-from berth.stacks.load import EngineerStack, load_stack
+from berth.stacks.load.stack import EngineerStack, load_stack
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import json
 import sys
 from pathlib import Path
 
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 _LAB = "lab"
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from berth.cli.repository.template import TEMPLATE
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 
 def is_berths_own() -> bool:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 from berth.components.core.errors import BerthError
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 
 def output_of(*command: str, seconds: float = 20) -> str:

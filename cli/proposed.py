@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
-from berth.stacks import document
-from berth.stacks.stack_file import LARGEST, NAMESPACE, project
+from berth.stacks.files import document
+from berth.stacks.files.stack_file import LARGEST, NAMESPACE, project
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _FILE = re.compile(r"stacks/Pulumi\.[A-Za-z0-9_.-]{1,100}\.yaml", re.ASCII)

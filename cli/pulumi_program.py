@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from berth.components.core.errors import BerthError
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 if TYPE_CHECKING:
     from pulumi.automation import CommandResult, OnOutput

@@ -37,7 +37,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.isolation import pull_secrets, secret_variables
 from berth.components.ray.secret_manager import synced
-from berth.stacks.load import Environment, load_stack
+from berth.stacks.load.stack import Environment, load_stack
 
 MISSING = 3
 """Exit code of `berth secret list` if a value is missing."""

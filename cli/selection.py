@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from berth.cli import backend
 from berth.components.core.errors import BadInputError, BerthError
-from berth.stacks.stack_file import stack_names
+from berth.stacks.files.stack_file import stack_names
 
 
 def stack_of_the_project() -> str:

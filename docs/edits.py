@@ -36,7 +36,7 @@ from berth.lab.plugins.gcp.provider import TYPES
 from berth.lab.plugins.kubernetes.diff import compare, without_ignored
 from berth.lab.plugins.kubernetes.immutable import immutable_fields
 from berth.lab.plugins.provider import Kind
-from berth.stacks.load import Environment, load
+from berth.stacks.load.stack import Environment, load
 from berth.stacks.preview.report import Change, Known, report_of
 from tests.unit.recording import run
 
@@ -110,7 +110,7 @@ class Fleet:
         Raises:
             BadInputError: the settings are wrong.
         """
-        from berth.stacks.environment import environment  # noqa: PLC0415 - takes seconds
+        from berth.stacks.program.environment import environment  # noqa: PLC0415 - takes seconds
 
         loaded = load("fleet", {"environment": values}, None)
         assert isinstance(loaded, Environment)  # noqa: S101

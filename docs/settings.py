@@ -46,8 +46,8 @@ def _sections(root: Setting) -> list[str]:
         first = shown.setdefault(id(setting.resolved), setting.path)
         if first == setting.path:
             table = [
-                "| setting | type | default | example | description |",
-                "|---|---|---|---|---|",
+                _COLUMNS,
+                "|---|---|---|---|---|---|",
                 *map(_row, children),
                 "",
             ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from berth.lab import controlplane
 from berth.lab.google_api import addresses
 from berth.lab.home import CLONE, ENVIRONMENT_VARIABLE
-from berth.stacks.passphrase import PUBLIC
+from berth.stacks.files.passphrase import PUBLIC
 
 if TYPE_CHECKING:
     from berth.lab.home import Home

@@ -14,7 +14,7 @@ from berth.components.plan.paths import value_at
 from berth.lab import environment
 from berth.lab.errors import USAGE, LabError
 from berth.lab.lifecycle import stacks
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,5 +1,5 @@
-"""Stacks: settings, config files, and one program per kind of stack.
+"""What users write: a file for each stack, and the gallery of examples.
 
-Belongs here: models, the load of a stack's config, the programs that wire components together.
+The Python below reads and builds it: `files`, `settings`, `load`, `policies`, `preview`, `program`.
 Does not belong here: resources (components/), commands (cli/), anything simulated (lab/).
 """

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 # The client runs this file without site-packages, so that all other imports are inside functions.
-PULUMI = ("berth.cli.doctor.registered", "berth.stacks.program", "pulumi")
+PULUMI = ("berth.cli.doctor.registered", "berth.stacks.program.main", "pulumi")
 """Modules of Pulumi's runtime and of berth's program."""
 LAB = (
     *PULUMI,
-    "berth.stacks.environment",
-    "berth.stacks.google",
-    "berth.stacks.engineer",
+    "berth.stacks.program.environment",
+    "berth.stacks.program.google",
+    "berth.stacks.program.engineer",
     "berth.lab.plugins.gcp.provider",
     "berth.lab.plugins.kubernetes.provider",
     "pip._internal.commands.list",

@@ -37,7 +37,7 @@ from berth.components.core.errors import BerthError
 from berth.components.ray.condition import condition_of
 from berth.components.ray.evidence import Evidence
 from berth.components.ray.reasons import reasons_of
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 LOG_LINES = 400
 """Number of last lines of each log."""

@@ -19,7 +19,7 @@ from berth.cli.diagnose.secrets import scrubbed, secrets_of_environment, secrets
 from berth.cli.environment import NotUpError
 from berth.cli.kubectl import write_private
 from berth.components.core.errors import BadInputError, BerthError
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 _SUMMARY = (
     "Secrets and kubeconfigs were not gathered. Values of environment variables, and what looks like a secret, were"

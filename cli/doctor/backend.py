@@ -19,7 +19,7 @@ from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.google import Google, GoogleError
 from berth.cli.programs import output_of
 from berth.components.core.errors import BerthError
-from berth.stacks import passphrase, stack_file
+from berth.stacks.files import passphrase, stack_file
 
 TOPIC = Topic("state")
 

@@ -24,8 +24,8 @@ from berth.components.gke import ExistingCluster, too_old
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray.variables import from_secret_manager
 from berth.components.ray.volumes import mounts_shares
-from berth.stacks import document, stack_file
-from berth.stacks.load import Environment
+from berth.stacks.files import document, stack_file
+from berth.stacks.load.stack import Environment
 from berth.stacks.settings.environment import EnvironmentSettings
 
 CLUSTER, ENVIRONMENT = Topic("cluster"), Topic("environment")

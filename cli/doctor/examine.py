@@ -26,9 +26,9 @@ from berth.cli.doctor.backend import Backend
 from berth.cli.doctor.findings import Finding, Topic
 from berth.cli.doctor.google import Google, GoogleError
 from berth.cli.doctor.machines_in_use import Running
-from berth.stacks.load import Environment
+from berth.stacks.files.stack_file import secrets_provider, shown, stack_path
+from berth.stacks.load.stack import Environment
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.stack_file import secrets_provider, shown, stack_path
 
 SETTINGS, CREDENTIALS, REACH = Topic("settings"), Topic("credentials"), Topic("Google Cloud")
 

@@ -14,7 +14,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from berth.components.core.errors import BerthError
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 _SECONDS = 120
 _KUBERNETES = "kubernetes:"
@@ -88,8 +88,8 @@ def record(stack: str, outputs: dict[str, Any]) -> list[str]:
 
 
 def _program(stack: str) -> Coroutine[Any, Any, None]:
-    from berth.stacks.load import load_stack  # noqa: PLC0415
-    from berth.stacks.program import build  # noqa: PLC0415
+    from berth.stacks.load.stack import load_stack  # noqa: PLC0415
+    from berth.stacks.program.main import build  # noqa: PLC0415
 
     return build(load_stack(stack))
 

@@ -8,9 +8,9 @@ from berth.cli.doctor.findings import Finding, Topic
 from berth.components.cluster.api import ClusterApi, ClusterError, within
 from berth.components.core.owner import namespace_of
 from berth.components.isolation import OWNER, USER
-from berth.stacks.load import EngineerStack, load_stack
+from berth.stacks.files.stack_file import shown, stack_path
+from berth.stacks.load.stack import EngineerStack, load_stack
 from berth.stacks.settings.engineer import EngineerSettings
-from berth.stacks.stack_file import shown, stack_path
 
 ROAD = Topic("road")
 

@@ -16,7 +16,7 @@ from berth.cli.stack_edit import with_value
 from berth.components.core.errors import FAILED, BadInputError, BerthError
 from berth.components.core.words import counted
 from berth.components.hardware import versions
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 _KEY = "image"
 # Settings whose content is not berth's: values of charts, documents of Ray, variables.

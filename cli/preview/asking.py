@@ -13,7 +13,7 @@ from berth.components.cluster.unrecorded import is_marked
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
 from berth.components.gke import ExistingCluster
-from berth.stacks.login import logged_in, own_login
+from berth.stacks.program.login import logged_in, own_login
 
 SECONDS = 10
 """Time that a cluster has to answer once the engine has its plan."""

@@ -26,10 +26,10 @@ from berth.cli.update.unchanged import State, Unchanged, settled, unchanged_bert
 from berth.components.core.errors import BAD_INPUT, BerthError
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import BERTH, Plan, destruction_of, plan_of, unchanged_of
-from berth.stacks.load import EngineerBerth, EngineerStack, Environment
+from berth.stacks.load.stack import EngineerBerth, EngineerStack, Environment
 from berth.stacks.preview.report import Known, Report, report_of
 from berth.stacks.preview.words import word_of
-from berth.stacks.program import Inline
+from berth.stacks.program.main import Inline
 from berth.stacks.settings.resolve import EnvironmentContract
 
 Rendering = Literal["tree", "markdown", "json"]

@@ -18,7 +18,7 @@ from berth.cli.check import Checked, check_all
 from berth.cli.repository import template, wheels
 from berth.cli.repository.record import Record, fingerprint, read
 from berth.components.core.errors import BadInputError
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 _REQUIREMENTS = "requirements.txt"
 

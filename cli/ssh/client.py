@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from berth.components.core.errors import BerthError
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 USER = "ray"
 """User of Ray's images, https://github.com/ray-project/ray/blob/ray-2.60.0/docker/base-deps/Dockerfile."""

@@ -31,9 +31,10 @@ from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, Berth
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import plan_of
-from berth.stacks import program, stack_file
-from berth.stacks.load import EngineerBerth
+from berth.stacks.files import stack_file
+from berth.stacks.load.stack import EngineerBerth
 from berth.stacks.preview.report import Known, Report, report_of
+from berth.stacks.program import main as program
 
 Result = Literal["up", "unchanged", "failed", "not begun"]
 

@@ -18,9 +18,9 @@ from berth.components.core.owner import ENVIRONMENT_LABEL, namespace_of
 from berth.components.core.types import parse_duration
 from berth.components.ray.evidence import Key
 from berth.components.ray.readiness import RAY_CLUSTER, Wait
-from berth.stacks.awaited import Waits, awaited_of
-from berth.stacks.load import EngineerBerth
-from berth.stacks.load import Environment as Settings
+from berth.stacks.load.stack import EngineerBerth
+from berth.stacks.load.stack import Environment as Settings
+from berth.stacks.program.awaited import Waits, awaited_of
 
 
 def ready(stack: str, loaded: Loaded, outputs: Mapping[str, Any] | None, progress: Progress) -> UpdateResult:

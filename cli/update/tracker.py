@@ -126,7 +126,7 @@ class Tracker:
             case "warning":
                 if text not in self.warnings:
                     self.warnings.append(text)
-            # The program reports a RayCluster that it waits for (stacks/waiting.py).
+            # The program reports a RayCluster that it waits for (stacks/program/waiting.py).
             case "info" | "info#err" if diagnostic.ephemeral and urn and text:
                 self.waiting[name] = text
             case _:

@@ -20,8 +20,8 @@ from berth.components.berth import BerthInputs
 from berth.components.cluster.provider import provider_arguments
 from berth.components.core.manifest import Manifest, owned, resource_type
 from berth.components.plan.plan import BERTH
-from berth.stacks.load import EngineerBerth, Environment
-from berth.stacks.login import pinned
+from berth.stacks.load.stack import EngineerBerth, Environment
+from berth.stacks.program.login import pinned
 
 _SIGNATURE = "4dabf18193072939515e22adb298388d"
 """Key of a secret in an exported state (pulumi, sdk/go/common/resource/sig)."""

@@ -28,9 +28,9 @@ from berth.components.cluster.unrecorded import unrecorded_warning
 from berth.components.core.errors import BAD_INPUT, FAILED
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
-from berth.stacks import program
-from berth.stacks.load import Environment
+from berth.stacks.load.stack import Environment
 from berth.stacks.preview.report import Report
+from berth.stacks.program import main as program
 
 INTERRUPTED = 130
 NO_LIMIT = 10_000

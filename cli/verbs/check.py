@@ -33,7 +33,7 @@ def run(
     Example: `berth check lab`
     """
     from berth.cli import check
-    from berth.stacks.stack_file import stack_names
+    from berth.stacks.files.stack_file import stack_names
 
     if policies:
         print_json(check.policies()) if as_json else out.print(check.policies_table())

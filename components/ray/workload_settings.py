@@ -127,5 +127,5 @@ class RayServiceSettings(ServiceKeys):
     name: Name
     cluster: RayClusterSettings
     files: dict[str, str] = {}
-    """Text of each file of the code by its path in the code's folder; stacks/service_code.py reads
-    it."""
+    """Text of each file of the code by its path in the code's folder, which
+    stacks/load/service_code.py reads."""

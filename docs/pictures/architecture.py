@@ -11,8 +11,8 @@ from berth.components.operators import DraNet, DriverInstaller, Gib, GpuDra, Gpu
 from berth.components.ray import RayClusterSettings
 from berth.components.ray.settings import WorkerGroup
 from berth.components.sharing import Pool
-from berth.stacks.google import rdma_zones
-from berth.stacks.load import Environment, load_stack
+from berth.stacks.load.stack import Environment, load_stack
+from berth.stacks.program.google import rdma_zones
 from berth.stacks.settings.resolve import has_keeper
 from docs.pictures.svg import LARGE, LINE, NORMAL, SMALL, WIDTH, Area, Picture, Style
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from berth.components.core.manifest import Manifest
 from berth.components.isolation import pod_policy, priority_classes
-from berth.stacks.load import Environment, load
+from berth.stacks.load.stack import Environment, load
 from docs.pictures.svg import LARGE, LINE, SMALL, WIDTH, Area, Picture, Style
 
 SAMPLE = {

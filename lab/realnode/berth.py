@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from berth.lab.errors import LabError
 from berth.lab.programs import kubectl
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 if TYPE_CHECKING:
     from berth.lab.home import Home

@@ -10,10 +10,10 @@ from pathlib import Path
 from pkgutil import iter_modules
 
 from berth.components.core.errors import BadInputError
+from berth.stacks.files.stack_file import project, shown
 from berth.stacks.policies import rules
 from berth.stacks.policies.planned import rdma_pools
 from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation
-from berth.stacks.stack_file import project, shown
 
 _MODULES = (import_module(module.name) for module in iter_modules(rules.__path__, f"{rules.__name__}."))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from berth.components.cluster.api import APPLY, ClusterApi, RefusedError
 from berth.components.isolation import cluster_spec
-from berth.stacks.load import Environment, load_stack
+from berth.stacks.load.stack import Environment, load_stack
 from tests.fuzz.judge import FindingError, registered
 from tests.unit.recording import Recorder
 

@@ -24,9 +24,9 @@ from berth.components.gke import GKE_LOGIN
 from berth.components.gke.provider_fields import resources
 from berth.lab.home import CLONE
 from berth.lab.plugins.gcp.field_rules import field_problems
-from berth.stacks import environment as environment_program
-from berth.stacks.engineer import engineer
-from berth.stacks.load import EngineerStack, Environment, load_stack
+from berth.stacks.load.stack import EngineerStack, Environment, load_stack
+from berth.stacks.program import environment as environment_program
+from berth.stacks.program.engineer import engineer
 from tests.fuzz.files import shipped
 from tests.unit.recording import Recorder, run
 

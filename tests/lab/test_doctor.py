@@ -14,7 +14,7 @@ import yaml
 
 from berth.lab.google_api.addresses import PATHS, credential_file
 from berth.lab.plugins.gcp.conditions import SHIPPED, file_of
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 from tests import keys
 from tests.lab.conftest import Lab
 from tests.lab.project import Project, environment_settings

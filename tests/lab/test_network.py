@@ -16,7 +16,7 @@ from berth.components.isolation import cluster_spec
 from berth.lab.progress import Progress
 from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.tools import TEST_TOOLS
-from berth.stacks.load import Environment, load
+from berth.stacks.load.stack import Environment, load
 from tests.lab.spoilt import spoilt
 from tests.lab.traffic import DENIED, RAY_PORTS, BerthPods, Case, Peer, between, within, wrong
 

@@ -100,7 +100,7 @@ def test_an_installed_berth_checks_a_project_of_its_own(installed: Path, tmp_pat
 
 
 def test_what_a_check_imports_is_there_without_pulumi(installed: Path, tmp_path: Path) -> None:
-    names = "import sys, berth.stacks.load; print([name for name in sys.modules if name.startswith('pulumi')])"
+    names = "import sys, berth.stacks.load.stack; print([name for name in sys.modules if name.startswith('pulumi')])"
     done = python(installed, tmp_path, "-c", names)
     assert done.stdout == "[]\n", done.stdout + done.stderr
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from berth.stacks import stack_file
-from berth.stacks.load import EngineerStack, Environment, SettingsError, load
+from berth.stacks.files import stack_file
+from berth.stacks.load.stack import EngineerStack, Environment, SettingsError, load
 
 
 def environment_of(stack: str, values: dict[str, Any]) -> Environment:

@@ -14,8 +14,8 @@ from berth.cli.check import check
 from berth.cli.help import Section
 from berth.components.hardware import versions
 from berth.lab.home import CLONE
-from berth.stacks import stack_file
-from berth.stacks.load import load
+from berth.stacks.files import stack_file
+from berth.stacks.load.stack import load
 from docs.pages import GENERATED
 
 

@@ -19,7 +19,7 @@ from typer._click.exceptions import MissingParameter, UsageError
 
 from berth.cli.main import app
 from berth.lab.home import CLONE
-from berth.stacks.load import load
+from berth.stacks.load.stack import load
 
 PAGES = sorted([CLONE / "README.md", CLONE / "images/README.md", *(CLONE / "docs").glob("*.md")])
 WITH_LINKS = sorted({*PAGES, *CLONE.glob("*.md"), CLONE / "lab/tools/README.md", CLONE / "cli/template/README.md"})
@@ -28,6 +28,7 @@ README_LINES = 200
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _LINK = re.compile(r"(?<!!)\[[^]]*\]\(([^)\s]+)\)")
+_CELL_BORDER = re.compile(r"(?<!\\)\|")
 _OPERATORS = {"&&", "||", ";", "|", "&", "(", ")", ">"}
 
 # Fragments of an environment's settings stand on this one.
@@ -205,3 +206,14 @@ def test_no_page_deletes_a_file_of_settings_without_saying_so() -> None:
         and "deletes the stack's file" not in text_of(page)
     ]
     assert found == []
+
+
+@pytest.mark.parametrize("page", WITH_LINKS, ids=shown)
+def test_each_row_of_a_table_has_as_many_cells_as_its_header(page: Path) -> None:
+    header, wrong = 0, []
+    for number, line in enumerate(text_of(page).splitlines(), 1):
+        cells = len(_CELL_BORDER.findall(line)) - 1 if line.startswith("|") else 0
+        header = header if header and cells else cells
+        if cells != header:
+            wrong.append(f"{shown(page)}:{number}: {cells} cells under a header of {header}")
+    assert wrong == []

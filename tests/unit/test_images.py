@@ -16,7 +16,7 @@ from berth.components.hardware import versions
 from berth.components.ray.image import BERTH_IMAGES
 from berth.lab.home import CLONE
 from berth.lab.realnode.debian import RELEASE
-from berth.stacks.load import load
+from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 from tests.containers.dockerfile import parse

@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from berth.components.lifecycle import LifecycleShape
 from berth.components.ray.fleet import Fleet, Pool, Ray
 from berth.components.ray.nodes import Node
-from berth.stacks.load import load_stack
+from berth.stacks.load.stack import load_stack
 from docs.pictures import PICTURES, fleet, isolation
 from docs.pictures.svg import PLAIN, WIDTH, Area, Picture
 

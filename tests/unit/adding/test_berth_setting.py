@@ -40,7 +40,7 @@ from berth.components.plan.fleet import PlannedFleet, occupant_of
 from berth.components.plan.paths import differing
 from berth.components.plan.plan import Property, State, Step
 from berth.components.ray.effects import of_ray_cluster
-from berth.stacks.load import load
+from berth.stacks.load.stack import load
 
 def manifests(stack):
     config = yaml.safe_load(pathlib.Path(f"stacks/Pulumi.{stack}.yaml").read_text())["config"]

@@ -81,8 +81,8 @@ from berth.components.operators import Site
 from berth.components.plan.fleet import PlannedFleet
 from berth.components.plan.plan import Plan, Property, State, Step
 from berth.components.sharing import offered
-from berth.stacks.installed import install
-from berth.stacks.load import load_stack
+from berth.stacks.program.installed import install
+from berth.stacks.load.stack import load_stack
 from berth.stacks.preview.effects import effects_of
 from berth.stacks.preview.words import groups_of
 

@@ -48,7 +48,7 @@ config:
 
 PREVIEW = """
 from berth.components.plan.plan import Plan, State, Step
-from berth.stacks.load import load_stack
+from berth.stacks.load.stack import load_stack
 from berth.stacks.preview.report import Known, report_of
 loaded = load_stack("waiving")
 manifest = loaded.berths[0].manifests.main

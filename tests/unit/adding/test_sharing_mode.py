@@ -58,7 +58,7 @@ from berth.components.plan.plan import Property, State, Step
 from berth.components.sharing import node_labels, offered
 from berth.lab.devices import operands
 from berth.lab.devices.plugin_config import parse
-from berth.stacks.load import load_stack
+from berth.stacks.load.stack import load_stack
 from berth.stacks.preview.effects import effects_of
 
 def values(replicas):

@@ -11,7 +11,7 @@ import yaml
 
 from berth.cli.doctor.gpu_nodes import check_nodes
 from berth.components.hardware.names import DEPLOYED_LABEL, OPERANDS_LABEL
-from berth.stacks.load import load
+from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 
 SHARED = {"machineType": "g2-standard-24", "nodes": 2, "sharing": "any"}

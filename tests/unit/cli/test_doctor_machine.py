@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from berth.cli.doctor import backend, permissions, tools
 from berth.cli.doctor.google import BASES
 from berth.cli.main import app
-from berth.stacks import stack_file
-from berth.stacks.environment import environment
+from berth.stacks.files import stack_file
+from berth.stacks.program.environment import environment
 from tests.unit.cli.recorded_google import only_missing, states
 from tests.unit.loaded import environment_of
 from tests.unit.recording import run

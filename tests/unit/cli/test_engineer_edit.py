@@ -6,7 +6,7 @@ import pytest
 
 from berth.cli.stack_edit import with_entry, without_entry
 from berth.components.core.errors import BadInputError
-from berth.stacks import stack_file
+from berth.stacks.files import stack_file
 
 KEYS = ("config", "berth:environment", "engineers")
 

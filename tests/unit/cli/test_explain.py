@@ -15,7 +15,7 @@ from berth.cli.check import schema
 from berth.cli.explain import everything, find, flow, roots
 from berth.cli.main import app
 from berth.components.core.errors import BadInputError
-from berth.stacks.load import KINDS
+from berth.stacks.load.stack import KINDS
 
 SCHEMA = schema()
 

@@ -22,7 +22,7 @@ from berth.cli.environment import Environment
 from berth.cli.main import app
 from berth.cli.pulumi_program import Pulumi
 from berth.cli.verbs import lab
-from berth.stacks.load import load
+from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import contract_of, resolve_environment
 from tests.lab.project import eventually

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
 from berth.components.core.problems import Problem
-from berth.stacks.load import SettingsError
+from berth.stacks.load.stack import SettingsError
 from tests.unit.cli.fake_pulumi import FakePulumi, errors
 from tests.unit.components.plan.recordings import FOLDER
 

@@ -16,8 +16,8 @@ from berth.cli.update import many, pool
 from berth.cli.update.pool import Pool
 from berth.cli.update.verb import Options
 from berth.components.core.errors import BAD_INPUT, BadInputError
-from berth.stacks.load import Environment as Settings
-from berth.stacks.load import load_stack
+from berth.stacks.load.stack import Environment as Settings
+from berth.stacks.load.stack import load_stack
 from tests.unit.cli.fake_pulumi import FakePulumi
 
 ENVIRONMENT = """config:

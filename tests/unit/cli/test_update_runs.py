@@ -18,9 +18,9 @@ from berth.cli.preview.verb import Planned
 from berth.cli.update import verb
 from berth.cli.update.phases import Phase
 from berth.components.plan.plan import BERTH
-from berth.stacks import program
-from berth.stacks.load import Environment, load_stack
+from berth.stacks.load.stack import Environment, load_stack
 from berth.stacks.preview.report import Known, Report
+from berth.stacks.program import main as program
 from tests.unit.cli.fake_pulumi import ROOT
 from tests.unit.cli.test_preview import Project
 from tests.unit.cli.test_update_unchanged import resources_of

@@ -10,7 +10,7 @@ import pytest
 from berth.cli.update.unchanged import is_unchanged, unchanged_berths
 from berth.components.core.manifest import owned, resource_type
 from berth.components.plan.plan import BERTH
-from berth.stacks.load import EngineerBerth, Environment
+from berth.stacks.load.stack import EngineerBerth, Environment
 from tests.unit.loaded import engineer_of, environment_of, environment_values
 
 PROVIDER = {"kubeconfig": "/home/kubeconfig", "version": "1"}

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from berth.cli.check import Checker
-from berth.stacks.load import SettingsError, load
+from berth.stacks.load.stack import SettingsError, load
 from tests.unit.loaded import environment_values
 
 GOOD: dict[str, Any] = environment_values(dev={"machineType": "a4-highgpu-8g", "nodes": 4})

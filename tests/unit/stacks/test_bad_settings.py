@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from berth.stacks import stack_file
-from berth.stacks.load import SettingsError, load
+from berth.stacks.files import stack_file
+from berth.stacks.load.stack import SettingsError, load
 from tests.unit.loaded import environment_values, places_of_problems
 
 GOOD: dict[str, Any] = environment_values(dev={"machineType": "a4-highgpu-8g", "nodes": 4})

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from berth.cli.check import check
-from berth.stacks import document, service_code
-from berth.stacks.login import KubeconfigError, one_context
+from berth.stacks.files import document
+from berth.stacks.load import service_code
+from berth.stacks.program.login import KubeconfigError, one_context
 
 FILE = """config:
   berth:environment:

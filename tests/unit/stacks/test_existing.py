@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from berth.components.gke import ExistingCluster
-from berth.stacks.existing import existing
-from berth.stacks.load import SettingsError
-from berth.stacks.login import KubeconfigError, logged_in, one_context, own_login, without_credentials
+from berth.stacks.load.stack import SettingsError
+from berth.stacks.program.existing import existing
+from berth.stacks.program.login import KubeconfigError, logged_in, one_context, own_login, without_credentials
 
 
 def write(folder: Path, **changes: Any) -> Path:

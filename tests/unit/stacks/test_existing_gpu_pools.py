@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from berth.components.sharing import serving_labels
-from berth.stacks.load import load
+from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 

@@ -12,9 +12,9 @@ import pytest
 import yaml
 
 from berth.components.cluster.api import ClusterApi, ClusterError
-from berth.stacks import claims_api
-from berth.stacks.environment import environment
-from berth.stacks.load import Environment, SettingsError
+from berth.stacks.load.stack import Environment, SettingsError
+from berth.stacks.program import claims_api
+from berth.stacks.program.environment import environment
 from tests.unit.loaded import environment_of
 from tests.unit.recording import Recorder, run
 

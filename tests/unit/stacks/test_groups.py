@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from berth.components.core.types import parse_quantity
-from berth.stacks.load import Environment, SettingsError, load
+from berth.stacks.load.stack import Environment, SettingsError, load
 from tests.unit.loaded import environment_values
 
 POOLS = {

@@ -22,9 +22,9 @@ from berth.components.gke import cluster_arguments
 from berth.components.isolation import isolate
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.workloads import ray_job, ray_service
-from berth.stacks.environment import environment
+from berth.stacks.load.service_code import read_all
 from berth.stacks.policies.settings import judge_engineer, judge_environment
-from berth.stacks.service_code import read_all
+from berth.stacks.program.environment import environment
 from berth.stacks.settings.resolve import resolve_engineer, resolve_environment
 from tests.unit.loaded import environment_of
 from tests.unit.recording import run

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from berth.components.core.errors import BadInputError
-from berth.stacks.manifest_file import read
+from berth.stacks.files.manifest_file import read
 
 GOOD = """\
 ---

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from berth.stacks.load import SettingsError, load
+from berth.stacks.load.stack import SettingsError, load
 
 POOLS: dict[str, Any] = {"cpu": {"machineType": "n2-standard-8", "nodes": 1}}
 ENVIRONMENT: dict[str, Any] = {"project": "your-project", "zone": "us-central1-b", "pools": POOLS}

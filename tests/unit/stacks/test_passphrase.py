@@ -8,7 +8,7 @@ import pytest
 
 from berth.cli.doctor.backend import fits
 from berth.lab.home import SIGN, Home
-from berth.stacks.passphrase import LAB_SIGN, PUBLIC, SALTS, PublicPassphraseError, refuse_public
+from berth.stacks.files.passphrase import LAB_SIGN, PUBLIC, SALTS, PublicPassphraseError, refuse_public
 
 CLONE = Path(__file__).resolve().parents[3]
 SALT = min(SALTS)

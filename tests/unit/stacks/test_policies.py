@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from berth.stacks.load import SettingsError, load
+from berth.stacks.load.stack import SettingsError, load
 from berth.stacks.policies.registry import POLICIES
 from berth.stacks.policies.settings import Judgment
 from berth.stacks.settings.environment import EnvironmentSettings

@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from berth.components.gke.kubeconfig import kubeconfig as gke_kubeconfig
-from berth.stacks import stack_file
-from berth.stacks.engineer import engineer
-from berth.stacks.environment import environment
-from berth.stacks.load import Environment, SettingsError, load_stack
+from berth.stacks.files import stack_file
+from berth.stacks.load.stack import Environment, SettingsError, load_stack
+from berth.stacks.program.engineer import engineer
+from berth.stacks.program.environment import environment
 from tests.unit.loaded import engineer_of, environment_of
 from tests.unit.recording import run
 
@@ -248,7 +248,7 @@ def test_an_operator_that_others_bring_is_not_installed(source: str) -> None:
 
 def test_an_environment_on_an_existing_cluster_imports_nothing_slow() -> None:
     operators = "berth.components.operators.installation"
-    assert imported_by(f"import berth.stacks.program, berth.stacks.environment, {operators}") == "[]"
+    assert imported_by(f"import berth.stacks.program.main, berth.stacks.program.environment, {operators}") == "[]"
 
 
 @pytest.mark.parametrize("stack", ["dev", "prod"])
@@ -279,7 +279,7 @@ def test_a_version_that_the_channel_gave_and_that_is_too_old_is_refused_before_a
 
 
 def test_an_engineers_program_imports_nothing_slow() -> None:
-    assert imported_by("import berth.stacks.program, berth.stacks.engineer") == "[]"
+    assert imported_by("import berth.stacks.program.main, berth.stacks.program.engineer") == "[]"
 
 
 def imported_by(statement: str) -> str:

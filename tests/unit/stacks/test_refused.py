@@ -12,7 +12,7 @@ import yaml
 
 from berth.components.hardware.facts import Machine
 from berth.components.hardware.machines import MACHINES
-from berth.stacks.load import SettingsError, load
+from berth.stacks.load.stack import SettingsError, load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 

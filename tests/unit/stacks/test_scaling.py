@@ -12,7 +12,7 @@ import yaml
 
 from berth.components.sharing import scaling
 from berth.lab.home import CLONE
-from berth.stacks.load import load
+from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.stacks.test_refused import RDMA_POOL, over, warnings
 

@@ -13,8 +13,8 @@ from berth.components.ray import code
 from berth.components.ray.manifest import ray_cluster
 from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_service, with_fingerprint
 from berth.lab.home import CLONE
-from berth.stacks.load import SettingsError, load
-from berth.stacks.service_code import LIMIT_BYTES, read
+from berth.stacks.load.service_code import LIMIT_BYTES, read
+from berth.stacks.load.stack import SettingsError, load
 from tests.unit.loaded import environment_of
 
 APP = "from ray import serve\n\ndef build(args):\n    pass\n\napp = 1\n"

@@ -6,7 +6,7 @@ from typing import Any
 
 from berth.components.ray.settings import RayClusterSettings
 from berth.components.sharing import Pools
-from berth.stacks.load import load
+from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 

@@ -14,7 +14,7 @@ from pulumi import _types
 from pydantic.alias_generators import to_camel
 
 from berth.components.gke.resource import MAPS
-from berth.stacks.load import load
+from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 
 CPU = {"machineType": "n2-standard-16", "nodes": {"min": 1, "max": 2}}

@@ -10,9 +10,9 @@ from typing import Any
 
 from berth.components.gke.provider_fields import ResourceFields, resources
 from berth.components.sharing import offered
-from berth.stacks import stack_file
-from berth.stacks.google import google
-from berth.stacks.load import load
+from berth.stacks.files import stack_file
+from berth.stacks.load.stack import load
+from berth.stacks.program.google import google
 from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.components.gke import environment_of, test_cluster, test_node_pool
 from tests.unit.recording import Registration, run

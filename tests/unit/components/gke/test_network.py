@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from berth.components.sharing import offered
-from berth.stacks.google import google
+from berth.stacks.program.google import google
 from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.components.gke import environment_of
 from tests.unit.recording import Recorder, run

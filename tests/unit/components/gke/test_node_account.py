@@ -7,7 +7,7 @@ import pytest
 from berth.components.gke.node_account_name import ROLES, account_id
 from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL
 from berth.components.sharing import offered
-from berth.stacks.google import google
+from berth.stacks.program.google import google
 from tests.unit.components.gke import environment_of
 from tests.unit.recording import Recorder, run
 

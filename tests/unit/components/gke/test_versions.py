@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from berth.components.gke import needed, parse, too_old
-from berth.stacks.load import load
+from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 
 BASE: dict[str, Any] = {"project": "berth-lab", "zone": "us-central1-b"}

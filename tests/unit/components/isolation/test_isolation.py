@@ -26,7 +26,7 @@ from berth.components.isolation import (
 from berth.components.isolation.quota import Room, resource_quota
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.storage import home_claim
-from berth.stacks.load import load
+from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from berth.stacks.load import SettingsError, load
+from berth.stacks.load.stack import SettingsError, load
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import Resolved, contract_of, resolve_engineer, resolve_environment

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from berth.components.lifecycle import keeper_access, keeper_peers, manifests, with_lifecycle
-from berth.stacks.environment import environment
-from berth.stacks.load import Environment, SettingsError, load
+from berth.stacks.load.stack import Environment, SettingsError, load
+from berth.stacks.program.environment import environment
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import contract_of, resolve_engineer, resolve_environment

@@ -10,7 +10,7 @@ import pytest
 from berth.components import nested
 from berth.components.isolation import harden, level_of
 from berth.components.ray.manifest import ray_cluster
-from berth.stacks.load import SettingsError, load
+from berth.stacks.load.stack import SettingsError, load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import Resolved, resolve_environment
 from tests.unit.components.ray.test_manifest import POOLS

@@ -13,7 +13,7 @@ from berth.components.gke.node_pool_arguments import NodePlace, node_pool_argume
 from berth.components.operators import DraNet, Gib, GpuDra, GpuDraSettings, Site
 from berth.components.operators.gib import installer
 from berth.components.sharing import Pools, node_labels, offered
-from berth.stacks.load import load
+from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.components.gke import environment_of, unknown_arguments

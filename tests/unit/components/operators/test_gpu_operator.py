@@ -16,7 +16,7 @@ from berth.components.operators.driver_installer import driver_installer
 from berth.components.operators.gpu_operator import quota
 from berth.components.ray.manifest import ray_cluster
 from berth.components.sharing import node_labels
-from berth.stacks.load import load
+from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import Resolved, resolve_environment
 

@@ -19,8 +19,8 @@ from berth.components.gke import tolerations
 from berth.components.hardware.names import OPERANDS_LABEL
 from berth.components.operators.gpu_operator import CONTROL_PLANE
 from berth.components.sharing import node_labels, offered
-from berth.stacks import stack_file
-from berth.stacks.load import load
+from berth.stacks.files import stack_file
+from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.components.operators.test_gpu_operator import GPU_POOL, TIME_SLICING, fleet
 

@@ -11,7 +11,7 @@ from berth.components.operators.operator import Chart
 from berth.components.operators.settings import OPERATORS
 from berth.components.operators.values import has_null, merged, overridden, reaches
 from berth.components.sharing import offered
-from berth.stacks.load import Environment, load
+from berth.stacks.load.stack import Environment, load
 from tests.unit.loaded import environment_values
 
 GPUS = {"gpu": {"machineType": "g2-standard-8", "nodes": 1}}

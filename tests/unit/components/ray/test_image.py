@@ -11,7 +11,7 @@ from berth.cli.check import check
 from berth.components.hardware import versions
 from berth.components.ray.image import BERTH_IMAGES
 from berth.lab.home import CLONE
-from berth.stacks.load import SettingsError, load
+from berth.stacks.load.stack import SettingsError, load
 from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.stacks.test_refused import BASE, accepted, over
 

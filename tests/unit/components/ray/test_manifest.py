@@ -12,7 +12,7 @@ from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.settings import RayClusterSettings, RayShape
 from berth.components.ray.variables import entries_of, references_of
 from berth.components.sharing import Pools
-from berth.stacks.load import load
+from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.components import fabric

@@ -10,7 +10,7 @@ import pytest
 from berth.components.isolation import level_of
 from berth.components.ray.pod_template import over
 from berth.components.ray.settings import WorkerShape
-from berth.stacks.load import Environment, SettingsError, load
+from berth.stacks.load.stack import Environment, SettingsError, load
 from tests.lab.bad_pods import BAD_PODS
 from tests.lab.bad_pods import over as over_by_position
 from tests.unit.components.ray.test_manifest import POOLS, manifest

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.stacks.load import SettingsError
+from berth.stacks.load.stack import SettingsError
 from tests.unit.loaded import engineer_of, environment_of
 
 SECRETS = {

@@ -18,9 +18,9 @@ from berth.components.ray.manifest import ray_cluster
 from berth.components.ray.workload_condition import job_condition, service_condition
 from berth.components.ray.workload_settings import RayServiceSettings
 from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, with_fingerprint
-from berth.stacks.awaited import awaited_of
-from berth.stacks.environment import environment
-from berth.stacks.load import Environment
+from berth.stacks.load.stack import Environment
+from berth.stacks.program.awaited import awaited_of
+from berth.stacks.program.environment import environment
 from berth.stacks.settings.resolve import Resolved
 from tests.unit.loaded import environment_of
 from tests.unit.recording import Recorder, Registration, run

@@ -13,8 +13,8 @@ import pytest
 from berth.components.operators import GpuOperator, Site
 from berth.components.operators.driver_installer import driver_installer
 from berth.components.sharing import Pool, node_labels, offered
-from berth.stacks import stack_file
-from berth.stacks.load import load
+from berth.stacks.files import stack_file
+from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.lab.devices.small_cluster import NAMESPACE, TOLERATED, World
 

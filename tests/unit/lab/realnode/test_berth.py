@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from berth.lab.realnode import berth
-from berth.stacks.load import load_stack
+from berth.stacks.load.stack import load_stack
 from tests.pages.page import CLONE
 
 

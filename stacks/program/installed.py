@@ -10,9 +10,9 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.manifest import Manifest
 from berth.components.core.problems import Problem
 from berth.components.operators import Installation, OperatorsSettings, Site
-from berth.stacks.load import Environment, SettingsError
-from berth.stacks.manifest_file import read
-from berth.stacks.stack_file import path_of
+from berth.stacks.files.manifest_file import read
+from berth.stacks.files.stack_file import path_of
+from berth.stacks.load.stack import Environment, SettingsError
 
 
 def install(operators: OperatorsSettings, site: Site, on_nodes: pulumi.ResourceOptions) -> list[pulumi.Resource]:

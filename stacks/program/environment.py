@@ -14,14 +14,14 @@ from berth.components.gke import storage_classes
 from berth.components.isolation import pod_policy, priority_classes, ray_policy
 from berth.components.lifecycle import KEEPER_USER, Keeper, KeeperInputs, KeeperSettings
 from berth.components.operators import Site
-from berth.stacks.claims_api import claims_api
-from berth.stacks.existing import Platform, existing
-from berth.stacks.installed import install, manifests_of
-from berth.stacks.killed import warn_of_killed_update
-from berth.stacks.load import Environment
-from berth.stacks.notices import log
+from berth.stacks.load.stack import Environment
+from berth.stacks.program.claims_api import claims_api
+from berth.stacks.program.existing import Platform, existing
+from berth.stacks.program.installed import install, manifests_of
+from berth.stacks.program.killed import warn_of_killed_update
+from berth.stacks.program.notices import log
+from berth.stacks.program.waiting import wait_until_ready
 from berth.stacks.settings.resolve import has_keeper
-from berth.stacks.waiting import wait_until_ready
 
 
 async def environment(loaded: Environment, *, wait: bool = True, unchanged: Collection[str] = ()) -> None:
@@ -98,7 +98,7 @@ async def _platform(loaded: Environment, occupants: Mapping[str, Sequence[str]])
     if cluster.existing:
         return existing(loaded.stack, cluster.existing, loaded.file)
     # Imported only where something is made in Google Cloud: it takes seconds.
-    from berth.stacks.google import google  # noqa: PLC0415
+    from berth.stacks.program.google import google  # noqa: PLC0415
 
     name = cluster.name or loaded.stack
     return await google(name, loaded.settings, loaded.resolved.pools, occupants, loaded.cluster_arguments)

@@ -27,7 +27,7 @@ from berth.components.gke import (
     too_old,
 )
 from berth.components.sharing import Pool, Pools, node_labels, of_labels
-from berth.stacks.existing import Platform
+from berth.stacks.program.existing import Platform
 from berth.stacks.settings.environment import EnvironmentSettings
 
 

@@ -18,8 +18,8 @@ import yaml
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.gke import GKE_LOGIN, ExistingCluster
-from berth.stacks import document
-from berth.stacks.stack_file import LARGEST, path_of, shown
+from berth.stacks.files import document
+from berth.stacks.files.stack_file import LARGEST, path_of, shown
 
 # Keys of files in a kubeconfig, with the key for the file's content.
 _FILES = {

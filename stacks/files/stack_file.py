@@ -12,7 +12,7 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
-from berth.stacks import document
+from berth.stacks.files import document
 
 if TYPE_CHECKING:  # the module of problems takes pydantic along, which a shell's completion need not wait for
     from berth.components.core.problems import Path as SettingsPath
@@ -32,7 +32,7 @@ def project() -> Path:
     for folder in (here, *here.parents):
         if (folder / "Pulumi.yaml").is_file():
             return folder
-    return Path(__file__).resolve().parent.parent
+    return Path(__file__).resolve().parent.parent.parent
 
 
 def project_settings() -> Any:

@@ -10,7 +10,7 @@ import pulumi
 from berth.components.berth import Berth
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BerthError
-from berth.stacks.awaited import Awaited, Waits, awaited_of
+from berth.stacks.program.awaited import Awaited, Waits, awaited_of
 
 
 class NotReadyError(BerthError):

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from berth.components.core.errors import BadInputError
-from berth.stacks.stack_file import shown
+from berth.stacks.files.stack_file import shown
 
 Object = dict[str, Any]
 """Kubernetes object as written in the file."""

@@ -19,10 +19,10 @@ from pulumi.runtime.proto.source_pb2 import StackTrace
 from pulumi.runtime.stack import Stack
 
 from berth.components.core.errors import BerthError
-from berth.stacks import passphrase, stack_file
-from berth.stacks.load import EngineerStack, Environment, load
-from berth.stacks.stack_file import NAMESPACE, StackFile
-from berth.stacks.waiting import NotReadyError
+from berth.stacks.files import passphrase, stack_file
+from berth.stacks.files.stack_file import NAMESPACE, StackFile
+from berth.stacks.load.stack import EngineerStack, Environment, load
+from berth.stacks.program.waiting import NotReadyError
 
 # Exit code that the language host knows: the error is reported already, so it adds nothing.
 _REPORTED = 32
@@ -99,11 +99,11 @@ async def build(loaded: Environment | EngineerStack, *, wait: bool = True, uncha
         BerthError: the stack cannot be built, or is not ready in time.
     """
     if isinstance(loaded, Environment):
-        from berth.stacks.environment import environment  # noqa: PLC0415
+        from berth.stacks.program.environment import environment  # noqa: PLC0415
 
         await environment(loaded, wait=wait, unchanged=unchanged)
     else:
-        from berth.stacks.engineer import engineer  # noqa: PLC0415
+        from berth.stacks.program.engineer import engineer  # noqa: PLC0415
 
         await engineer(loaded, wait=wait)
 

@@ -12,10 +12,10 @@ from berth.components.cluster.api import ClusterApi, RefusedError, within
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
 from berth.components.gke import ExistingCluster
-from berth.stacks.login import one_context
+from berth.stacks.files.stack_file import path_of
+from berth.stacks.program.login import one_context
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.resolve import EnvironmentContract
-from berth.stacks.stack_file import path_of
 
 
 class NotPreparedError(BerthError):

@@ -13,8 +13,9 @@ from berth.components.cluster.provider import kubernetes_provider
 from berth.components.core.errors import BadInputError
 from berth.components.core.problems import Problem
 from berth.components.gke import ExistingCluster
-from berth.stacks.load import SettingsError
-from berth.stacks.login import (
+from berth.stacks.files.stack_file import StackFile, path_of
+from berth.stacks.load.stack import SettingsError
+from berth.stacks.program.login import (
     KubeconfigError,
     has_login,
     logged_in,
@@ -23,10 +24,9 @@ from berth.stacks.login import (
     pinned,
     without_credentials,
 )
-from berth.stacks.stack_file import StackFile, path_of
 
 if TYPE_CHECKING:
-    from berth.stacks.own_part import OwnPart
+    from berth.stacks.program.own_part import OwnPart
 
 
 @dataclass(frozen=True)

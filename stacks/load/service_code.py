@@ -12,8 +12,8 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path as SettingsPath
 from berth.components.core.problems import Problem
+from berth.stacks.files.stack_file import path_of, shown
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.stack_file import path_of, shown
 
 LIMIT_BYTES = 128 * 1024
 """Most bytes of all files: they become annotations, of which an object has 256 KiB at most

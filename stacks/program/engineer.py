@@ -12,12 +12,12 @@ import pulumi
 from pydantic import ValidationError
 
 from berth.components.berth import Berth
-from berth.stacks.existing import Platform, on_cluster, owned
-from berth.stacks.load import EngineerBerth, EngineerStack
-from berth.stacks.notices import log
-from berth.stacks.own_part import read_own_part
+from berth.stacks.load.stack import EngineerBerth, EngineerStack
+from berth.stacks.program.existing import Platform, on_cluster, owned
+from berth.stacks.program.notices import log
+from berth.stacks.program.own_part import read_own_part
+from berth.stacks.program.waiting import wait_until_ready
 from berth.stacks.settings.resolve import EnvironmentContract
-from berth.stacks.waiting import wait_until_ready
 
 
 async def engineer(loaded: EngineerStack, *, wait: bool = True) -> None:

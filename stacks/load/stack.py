@@ -18,7 +18,9 @@ from berth.components.core.words import counted
 from berth.components.gke import cluster_arguments, node_account
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import IsolationSettings
-from berth.stacks import service_code, stack_file
+from berth.stacks.files import stack_file
+from berth.stacks.files.stack_file import NAMESPACE, StackFile
+from berth.stacks.load import service_code
 from berth.stacks.policies.settings import Judgment, judge_engineer, judge_environment
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -30,7 +32,6 @@ from berth.stacks.settings.resolve import (
     resolve_engineer,
     resolve_environment,
 )
-from berth.stacks.stack_file import NAMESPACE, StackFile
 
 KINDS: dict[str, type[EnvironmentSettings | EngineerSettings]] = {
     "environment": EnvironmentSettings,

@@ -1,0 +1,12 @@
+"""Programs that Pulumi runs: an environment's, and an engineer's own stack.
+
+Belongs here: wiring of components, and the wait until everything is ready. Does not belong here:
+models of settings (stacks/settings), resources (components/).
+"""
+
+
+def run() -> None:
+    """Build the stack that Pulumi runs this program for."""
+    from berth.stacks.program import main  # noqa: PLC0415 - imports Pulumi's SDK
+
+    main.run()
