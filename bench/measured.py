@@ -23,7 +23,7 @@ _MEGABYTE = 2**20
 # Interpreters run more than one program of an update.
 _SCRIPTS = {
     "pulumi-language-python-exec": "program",
-    "berth.lab.plugins.kubernetes": "kubernetes plugin",
+    "pulumi-resource-kubernetes": "kubernetes plugin",
     "berth": "berth",
 }
 

@@ -165,7 +165,7 @@ def _is(process: psutil.Process, target: Target) -> bool:
         return bool(words) and words[0].endswith("pulumi")
     if target == "program":
         return "pulumi-language-python-exec" in line
-    return "pulumi-resource-kubernetes" in line or "berth.lab.plugins.kubernetes" in line
+    return "pulumi-resource-kubernetes" in line
 
 
 def differences(right: Mapping[str, Any], found: Mapping[str, Any], known: Collection[str]) -> list[str]:

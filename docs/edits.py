@@ -33,11 +33,11 @@ from berth.components.plan.paths import MISSING, below, value_at
 from berth.components.plan.plan import Operation, Plan, Property, State, Step
 from berth.lab.plugins.gcp.differences import differences
 from berth.lab.plugins.gcp.provider import TYPES
-from berth.lab.plugins.kubernetes.diff import compare, without_ignored
-from berth.lab.plugins.kubernetes.immutable import immutable_fields
 from berth.lab.plugins.provider import Kind
 from berth.stacks.load.stack import Environment, load
 from berth.stacks.preview.report import Change, Known, report_of
+from docs.differences import compare, without_ignored
+from docs.immutable import immutable_fields
 from tests.unit.recording import run
 
 ENVIRONMENTS = Path(__file__).with_name("edits.yaml")
@@ -114,7 +114,7 @@ class Fleet:
 
         loaded = load("fleet", {"environment": values}, None)
         assert isinstance(loaded, Environment)  # noqa: S101
-        with patch("berth.stacks.environment.claims_api", _assumed):
+        with patch("berth.stacks.program.environment.claims_api", _assumed):
             recorder = run(lambda: environment(loaded), "fleet")
         resources = {(found.type, found.name): _plain(found.inputs) for found in recorder.registrations}
         return cls(values, loaded, resources)

@@ -101,9 +101,10 @@ longer. Later ones take as long as the namespace, 5 s.
 - The cluster is the lab's: a real API server, etcd, scheduler and KubeRay operator. Nodes are
   simulated, so a pod is ready as soon as it has a node: the figures contain no pulling of images
   and no start of Ray.
-- Pulumi's kubernetes plugin is the real one or the lab's stand-in; the tables say which.
 - Helm installs the same objects as one release. Plain Pulumi registers the namespaces and the
   RayClusters alone, without quotas, policies and rights, from a program without components.
+- Runs whose kubernetes plugin is `stand-in` are older than the lab's present plugin, Pulumi's own:
+  they were measured with an imitation of it.
 - CPU is that of the command and its children, as the kernel counts it.
 - Memory is the largest sum of resident memory of the command and all its children, sampled five
   times a second. Shared pages count once for each process.
@@ -175,7 +176,7 @@ def _machines(runs: Mapping[str, Any]) -> Iterator[str]:
         machine = run["machine"]
         yield (
             f"- {int(size):,}: {run['date']}, {machine['cores']} cores, {machine['memory']} GiB, load {machine['load']}"
-            f" before the run, kubernetes plugin: {machine['plugin']}."
+            f" before the run, kubernetes plugin: {machine.get('plugin', 'real')}."
         )
     yield ""
 

@@ -69,8 +69,8 @@ recorded anew. A short part of the campaign, with a fixed seed, is in
 
 ## Limits
 
-- The Kubernetes plugin is the lab's stand-in, written after the real one, unless the lab has the
-  real one: `berth lab status` says which. Its retries are berth's, so the figures of `answers`,
+- The recorded figures are older than the lab's present Kubernetes plugin, which is Pulumi's own:
+  they were measured with an imitation, whose retries were berth's. So those of `answers`,
   `outages`, `kills` and `restarts` say little about the real plugin's retries.
 - The state is in files on one machine. Object storage with its own faults is not disturbed.
 - Nodes are simulated. For `connect` and `logs`, the proxy answers that nodes may not be listed and

@@ -7,8 +7,7 @@ have, and kills etcd without a warning.
 Answers to (real): etcd 3.6, Kubernetes 1.36.3 (API server, controller manager, scheduler) and KWOK
     0.7.0, built from source (lab/tools) and laid out by kwokctl.
 Answers to (real): KWOK plays the kubelets of simulated nodes: their pods become ready at once, and
-    no container runs (https://kwok.sigs.k8s.io). What a container does or refuses is not seen
-    there.
+    no container runs (https://kwok.sigs.k8s.io): what a container does is not seen there.
 """
 
 from __future__ import annotations
@@ -101,7 +100,8 @@ COMPONENTS = {
 
 CONTROLLER_PORT = "labControllerPort"
 GOOGLE_PORT = "googleApiPort"
-OWN_PORTS = (CONTROLLER_PORT, GOOGLE_PORT)
+CHARTS_PORT = "chartsPort"
+OWN_PORTS = (CONTROLLER_PORT, GOOGLE_PORT, CHARTS_PORT)
 """Ports of the lab's own servers, which kwokctl does not know."""
 
 PORT_NAMES = (*(port for component in COMPONENTS.values() for port in component.ports), *OWN_PORTS)

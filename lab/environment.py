@@ -8,13 +8,20 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from berth.components.hardware.versions import CHART_MIRROR
 from berth.lab import controlplane
 from berth.lab.google_api import addresses
 from berth.lab.home import CLONE, ENVIRONMENT_VARIABLE
 from berth.stacks.files.passphrase import PUBLIC
 
 if TYPE_CHECKING:
+    from berth.lab.controlplane import ControlPlane
     from berth.lab.home import Home
+
+
+def chart_repository(plane: ControlPlane) -> str:
+    """Return the address of a lab's chart repository."""
+    return f"http://127.0.0.1:{plane.ports[controlplane.CHARTS_PORT]}"
 
 
 def variables(home: Home) -> dict[str, str]:
@@ -25,6 +32,7 @@ def variables(home: Home) -> dict[str, str]:
     root = home.root.absolute()
     plane = controlplane.load(home)
     google = addresses.variables(home, plane.ports[controlplane.GOOGLE_PORT]) if plane else {}
+    charts = {CHART_MIRROR: chart_repository(plane)} if plane else {}
     return {
         "PATH": os.pathsep.join(dict.fromkeys(folders)),
         ENVIRONMENT_VARIABLE: str(root),
@@ -38,6 +46,7 @@ def variables(home: Home) -> dict[str, str]:
         # Helm's own files stay in the lab: no repository of the user's is read or changed.
         **{f"HELM_{kind.upper()}_HOME": str(root / "helm" / kind) for kind in ("cache", "config", "data")},
         **google,
+        **charts,
     }
 
 

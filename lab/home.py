@@ -43,6 +43,7 @@ class Home:
         pulumi_home: Pulumi's own folder for this lab: plugins, and no login of the user's.
         cloud: resources of the simulated Google Cloud, as JSON files.
         charts: Helm charts of the lab: templates of berth's, definitions of the operator.
+        repository: the same charts, packed, with the index of a chart repository.
         egress: Unix socket of the lab controller, the API server's way to pods and kubelets.
         logs: log files, one for each process.
         run: JSON files with pid and start time, one for each running process.
@@ -56,6 +57,7 @@ class Home:
     pulumi_home = Inside("pulumi-home")
     cloud = Inside("cloud")
     charts = Inside("charts")
+    repository = Inside("repository")
     egress = Inside("egress.sock")
     logs = Inside("logs")
     run = Inside("run")

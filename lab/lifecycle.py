@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from berth.lab import controlplane, environment, kubernetes_plugin, programs
+from berth.lab import controlplane, environment, programs
 from berth.lab.errors import USAGE, LabError
 from berth.lab.home import CLONE, SIGN
 from berth.lab.locking import exclusive
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
     from berth.lab.controlplane import ControlPlane
     from berth.lab.home import Home
-    from berth.lab.kubernetes_plugin import Plugin
     from berth.lab.progress import Progress
 
 LOCK = ".lock"
 
 CONTROLLER = "lab-controller"
 GOOGLE_API = "google-api"
+CHARTS = "charts"
 IDENTITY_SECONDS = 30.0
 
 
@@ -41,14 +41,12 @@ class Running:
 
     Attributes:
         plane: its control plane.
-        plugin: its kubernetes provider plugin.
         started: names of the processes that had to be started.
         forgotten: whether the cluster's database is a new one, so that the resources in Pulumi's
             states are gone.
     """
 
     plane: ControlPlane
-    plugin: Plugin
     started: tuple[str, ...]
     forgotten: bool
 
@@ -105,7 +103,16 @@ def processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
         "--liveness={health}",
         needs=("kube-apiserver",),
     )
-    return (*plane.processes, google, controller)
+    port = plane.ports[controlplane.CHARTS_PORT]
+    charts = Process(
+        CHARTS,
+        (sys.executable, "-m", "http.server", str(port), "--bind=127.0.0.1", f"--directory={home.repository}"),
+        "serves the lab's charts, in the place of published ones",
+        ports=(port,),
+        environment=variables,
+        probe=Probe(f"{environment.chart_repository(plane)}/index.yaml"),
+    )
+    return (*plane.processes, google, controller, charts)
 
 
 def _identity(home: Home) -> str:
@@ -145,8 +152,7 @@ def up(home: Home, progress: Progress) -> Running:
         _claim(home)  # again: a `clean` that held the lock removed it
         tools = ensure(home, progress)
         programs.write_bin(home, tools)
-        plugin = kubernetes_plugin.choose(home, tools.program("pulumi"), progress)
-        programs.write_plugins(home, plugin)
+        programs.write_plugins(home, tools)
         programs.write_charts(home, tools)
         home.backend.mkdir(exist_ok=True)
         conditions.place(home)
@@ -169,7 +175,7 @@ def up(home: Home, progress: Progress) -> Running:
             from berth.lab.realnode import lifecycle as realnode  # noqa: PLC0415 - few labs ever have one
 
             realnode.repair(home, plane, progress)
-        return Running(plane, plugin, tuple(started), _database_is_new(home))
+        return Running(plane, tuple(started), _database_is_new(home))
 
 
 def had_real_node(home: Home) -> bool:

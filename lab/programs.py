@@ -3,8 +3,7 @@
 Answers to (read): gke-gcloud-auth-plugin prints an ExecCredential of
     client.authentication.k8s.io/v1beta1,
     https://github.com/kubernetes/cloud-provider-gcp/tree/master/cmd/gke-gcloud-auth-plugin
-Answers to (real): Pulumi's engine, which loads what is laid out here;
-    tests/lab/test_installed_plugin.py.
+Answers to (real): Pulumi's engine, which loads what is laid out here.
 """
 
 from __future__ import annotations
@@ -19,22 +18,24 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from berth.lab import files, kubernetes_plugin
+from berth.lab import files
 from berth.lab.controlplane import GOOGLE_PORT
 from berth.lab.errors import LabError
 from berth.lab.google_api.addresses import write_credential
 from berth.lab.home import CLONE, ENVIRONMENT_VARIABLE
-from berth.lab.toolchain.tools import PULUMI
+from berth.lab.toolchain.tools import PULUMI, PULUMI_KUBERNETES, PULUMI_PYTHON
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from berth.lab.controlplane import ControlPlane
     from berth.lab.home import Home
-    from berth.lab.kubernetes_plugin import Plugin
     from berth.lab.toolchain.ensure import Toolchain
 
 KUBERAY = "kuberay-operator"
+KUBERNETES_PLUGIN = "pulumi-resource-kubernetes"
+BESIDE_BIN = {*PULUMI_KUBERNETES.programs, *PULUMI_KUBERNETES.copied.values()}
+"""Files of tools that are not programs for a shell."""
 
 _PLUGIN = """#!/bin/sh
 # {what}
@@ -50,7 +51,6 @@ exec cat {file}
 """
 
 SIMULATED_GCP = "Simulated Google Cloud: GKE clusters, node pools and networks of this lab, no account and no cost."
-SIMULATED_KUBERNETES = "Stand-in of the lab for Pulumi's kubernetes provider plugin."
 
 
 def _place(path: Path, target: Path) -> None:
@@ -59,7 +59,7 @@ def _place(path: Path, target: Path) -> None:
     Pulumi looks for its language host beside its own file, links resolved, and warns of one that it
     finds elsewhere.
     """
-    linked = not path.name.startswith("pulumi")
+    linked = path.name not in {PULUMI.name, *PULUMI_PYTHON.programs}
 
     def fill(partial: Path) -> None:
         if linked:
@@ -86,36 +86,38 @@ def plugin_script(home: Home, module: str, what: str) -> str:
     )
 
 
-def write_plugins(home: Home, kubernetes: Plugin) -> None:
-    """Install the lab's provider plugins for Pulumi, in the versions that the SDKs ask for.
+def write_plugins(home: Home, tools: Toolchain) -> None:
+    """Install the lab's provider plugins for Pulumi, and nothing else.
 
-    The stand-in is left out where the kubernetes plugin is the real one.
+    The engine takes a plugin from a folder only, never from a link to one
+    (https://github.com/pulumi/pulumi, sdk/go/common/workspace/plugins.go, tryPlugin, v3.250.0), so
+    the kubernetes plugin is a link in a folder. It finds its schema beside the link's target.
     """
     folder = home.pulumi_home / "plugins"
-    texts = {f"resource-gcp-v{version('pulumi-gcp')}": plugin_script(home, "berth.lab.plugins.gcp", SIMULATED_GCP)}
-    if kubernetes.folder is None:
-        stand_in = plugin_script(home, "berth.lab.plugins.kubernetes", SIMULATED_KUBERNETES)
-        texts[kubernetes_plugin.folder_name()] = stand_in
-    folder.mkdir(parents=True, exist_ok=True)
+    gcp = folder / f"resource-gcp-v{version('pulumi-gcp')}" / "pulumi-resource-gcp"
+    kubernetes = folder / f"resource-kubernetes-v{PULUMI_KUBERNETES.version}" / KUBERNETES_PLUGIN
+    for program in (gcp, kubernetes):
+        program.parent.mkdir(parents=True, exist_ok=True)
     for path in folder.iterdir():
-        if path.name not in {*texts, kubernetes_plugin.folder_name()}:
-            kubernetes_plugin.remove(path)
-    for name, text in texts.items():
-        program = folder / name / f"pulumi-{name.rpartition('-v')[0]}"
-        if program.parent.is_symlink():
-            program.parent.unlink()
-        program.parent.mkdir(exist_ok=True)
-        files.write(program, text, 0o755)
-        for path in program.parent.iterdir():
-            if path != program:
-                kubernetes_plugin.remove(path)
-    kubernetes_plugin.place(kubernetes, home)
+        if path not in {gcp.parent, kubernetes.parent}:
+            _remove(path)
+    files.write(gcp, plugin_script(home, "berth.lab.plugins.gcp", SIMULATED_GCP), 0o755)
+    _place(kubernetes, tools.programs[KUBERNETES_PLUGIN])
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder, a file, or a link but not its target."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
 
 
 def write_bin(home: Home, tools: Toolchain) -> None:
     """Fill `bin` with exactly this toolchain and the lab's scripts."""
     home.bin.mkdir(parents=True, exist_ok=True)
-    programs = tools.programs | {name: there.path for name, there in tools.found.items() if name != PULUMI.name}
+    programs = {name: path for name, path in tools.programs.items() if name not in BESIDE_BIN}
+    programs |= {name: there.path for name, there in tools.found.items() if name != PULUMI.name}
     credential = "gke-gcloud-auth-plugin"
     for path in home.bin.iterdir():
         if path.name not in {*programs, credential}:
@@ -155,6 +157,18 @@ def write_charts(home: Home, tools: Toolchain) -> None:
             shutil.copytree(tools.crds, partial / "crds", copy_function=shutil.copyfile)
         shutil.rmtree(target, ignore_errors=True)
         partial.rename(target)
+    _pack_charts(home)
+
+
+def _pack_charts(home: Home) -> None:
+    """Fill the folder of the lab's chart repository: the charts, packed, and their index."""
+    partial = home.repository.with_name(f".{home.repository.name}")
+    shutil.rmtree(partial, ignore_errors=True)
+    folders = [str(path) for path in home.charts.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    for arguments in (["package", *folders, "--destination", partial], ["repo", "index", partial]):
+        subprocess.run([home.bin / "helm", *arguments], check=True, stdout=subprocess.DEVNULL)
+    shutil.rmtree(home.repository, ignore_errors=True)
+    partial.rename(home.repository)
 
 
 def kubectl(home: Home, *arguments: str, stdin: str | None = None) -> str:

@@ -1,5 +1,6 @@
-"""What users write: a file for each stack, and the gallery of examples.
+"""Stacks: files that users write, and below them the Python that reads and builds them.
 
-The Python below reads and builds it: `files`, `settings`, `load`, `policies`, `preview`, `program`.
-Does not belong here: resources (components/), commands (cli/), anything simulated (lab/).
+Belongs here: files of stacks and the gallery; below, models, the load of a stack's config, the
+programs that wire components together. Does not belong here: resources (components/), commands
+(cli/), anything simulated (lab/).
 """

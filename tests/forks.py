@@ -28,7 +28,6 @@ LAB = (
     "berth.stacks.program.google",
     "berth.stacks.program.engineer",
     "berth.lab.plugins.gcp.provider",
-    "berth.lab.plugins.kubernetes.provider",
     "pip._internal.commands.list",
     "berth.components.cluster.connection",
     "berth.cli.streams",

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from berth.lab.home import Home
-    from berth.lab.kubernetes_plugin import Plugin
-    from berth.lab.lifecycle import Running
     from berth.lab.report import State
 
 SECTION = Section.LAB
@@ -56,18 +54,13 @@ def _interruptible(advice: str) -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _print_what_is_real(running: Running) -> None:
-    plugin = "Pulumi's kubernetes plugin, "
-    real, simulated = ("", plugin) if running.plugin.folder is None else (plugin, "")
-    typer.echo(
-        f"real: Pulumi, {real}the Kubernetes control plane, helm, the KubeRay operator\n"
-        f"simulated: Google Cloud, {simulated}nodes, GPUs, and the containers in the pods\n"
-        f"Pulumi's kubernetes plugin is {running.plugin}"
-    )
+WHAT_IS_REAL = """\
+real: Pulumi and its kubernetes plugin, the Kubernetes control plane, helm, the KubeRay operator
+simulated: Google Cloud, nodes, GPUs, and the containers in the pods"""
 
 
-def _print_lab(states: Sequence[State], cloud: Mapping[str, int], plugin: Plugin) -> None:
-    """Print the processes as a table, the kubernetes plugin, and the simulated cloud's size."""
+def _print_lab(states: Sequence[State], cloud: Mapping[str, int]) -> None:
+    """Print the processes as a table, and the simulated cloud's size."""
     from rich.text import Text
 
     from berth.cli.grid import Grid
@@ -79,7 +72,6 @@ def _print_lab(states: Sequence[State], cloud: Mapping[str, int], plugin: Plugin
         grid.add_row(state.name, state.purpose, condition, str(state.pid or ""), str(state.memory // MIB), ports)
     out.print(grid)
     out.print(f"{sum(state.memory for state in states) // MIB} MiB resident in all")
-    out.print(f"Pulumi's kubernetes plugin: {plugin}", markup=False)
     projects = ", ".join(f"{count} in project {project}" for project, count in cloud.items())
     total = counted(sum(cloud.values()), "resource")
     out.print(f"simulated cloud: {total}{f' ({projects})' if projects else ''}", markup=False)
@@ -122,7 +114,7 @@ def up(
         require_charts(lab)
     with _interruptible("what runs already stays: `make lab` goes on from here, `make lab-down` ends it"):
         running = lifecycle.up(lab, progress)
-        _print_what_is_real(running)
+        typer.echo(WHAT_IS_REAL)
         if running.forgotten:
             progress.say(
                 "the cluster's database is new, while Pulumi remembers resources of the old one: their state is"
@@ -203,21 +195,20 @@ def env(home: HomeOption = None) -> int:
 
 @app.command()
 def status(home: HomeOption = None, *, as_json: Json = False) -> int:
-    """Show the lab's processes, its kubernetes plugin, and the simulated cloud's resources.
+    """Show the lab's processes, and the simulated cloud's resources.
 
     Exit codes: 0 all processes work; 3 some don't, or there is no lab.
 
     Example: `berth lab status --json`
     """
     from berth.lab import report
-    from berth.lab.kubernetes_plugin import placed
 
     lab = _home(home)
     states = report.states(lab)
     if as_json:
         print_json([asdict(state) for state in states])
     elif states:
-        _print_lab(states, report.resources(lab), placed(lab))
+        _print_lab(states, report.resources(lab))
     if states and not any(state.problem for state in states):
         return 0
     state = "the lab is not up" if states else f"there is no lab in {lab.root}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pulumi
@@ -20,14 +21,16 @@ def kubernetes_provider(
             address of the control plane would replace every object.
         context: context of the kubeconfig. Default: its current one.
     """
-    return pulumi_kubernetes.Provider(
-        "cluster",
+    known = inspect.signature(pulumi_kubernetes.ProviderArgs).parameters
+    arguments = pulumi_kubernetes.ProviderArgs(
         kubeconfig=kubeconfig,
         context=context,
         cluster_identifier=cluster,
         enable_server_side_apply=_ALWAYS["enableServerSideApply"],
-        upsert_existing_objects=_ALWAYS["upsertExistingObjects"],
+        # Plugins before 4.29 take objects over without being asked, and have no such argument.
+        **({"upsert_existing_objects": True} if "upsert_existing_objects" in known else {}),
     )
+    return pulumi_kubernetes.Provider("cluster", arguments)
 
 
 def provider_arguments(kubeconfig: str, cluster: str, context: str | None) -> dict[str, Any]:

@@ -29,6 +29,9 @@ its PTX."""
 RAY_TOKEN_AUTH_SINCE = (2, 52, 0)
 """The first Ray with token authentication."""
 
+CHART_MIRROR = "BERTH_CHART_MIRROR"
+"""Environment variable: mirror of all charts, for environments whose settings name none."""
+
 GPU_OPERATOR = "v26.7.0"
 """GPU Operator chart and operator: the newest whose values and CRD the tests are held to."""
 

@@ -28,13 +28,15 @@ class Installation(pulumi.ComponentResource):
         super().__init__(operator.pulumi_type(), name, None, opts)
         last: list[pulumi.Resource] = []
         for part in operator.parts(name):
-            last = [_registered(name, part, self, last)]
+            last = [_registered(name, part, self, last, operator.site.chart_mirror)]
         self.register_outputs({})
 
 
-def _registered(name: str, part: Part, parent: pulumi.Resource, last: list[pulumi.Resource]) -> pulumi.Resource:
+def _registered(
+    name: str, part: Part, parent: pulumi.Resource, last: list[pulumi.Resource], mirror: str
+) -> pulumi.Resource:
     if isinstance(part, Chart):
-        return _release(name, part, parent, last)
+        return _release(name, part.mirrored(mirror), parent, last)
     aliases = []
     if part.was_part_of:
         before = f"urn:pulumi:{pulumi.get_stack()}::{pulumi.get_project()}::{part.was_part_of}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import Field
@@ -83,6 +83,19 @@ class Chart:
     kubeconfig: pulumi.Input[str] = ""
     warn: Callable[[Values, Values], Iterable[str]] | None = None
 
+    def mirrored(self, mirror: str) -> Chart:
+        """Return the chart as a mirror has it; a folder, or without a mirror, the chart itself.
+
+        Args:
+            mirror: a chart repository, or a prefix of `oci://` references; "" for none.
+        """
+        if not mirror or self.is_folder:
+            return self
+        name = self.chart.rstrip("/").rpartition("/")[2]
+        if mirror.startswith("oci://"):
+            return replace(self, chart=f"{mirror.rstrip('/')}/{name}")
+        return replace(self, chart=name, repository=mirror)
+
     @property
     def is_folder(self) -> bool:
         """Whether the chart is a folder rather than a name or a reference."""
@@ -128,6 +141,8 @@ class Site:
         occupants: names of those who work on each pool.
         resource_api: version of resource.k8s.io that the cluster serves.
         manifests: objects read from the files of `source: manifest`, by the operator's setting.
+        chart_mirror: repository, or prefix of `oci://` references, that has all charts; "" for the
+            published ones.
     """
 
     pools: Pools = field(default_factory=dict)
@@ -135,6 +150,7 @@ class Site:
     occupants: Occupants = field(default_factory=dict)
     resource_api: ResourceApi = "v1"
     manifests: Mapping[str, Sequence[Manifest]] = field(default_factory=dict)
+    chart_mirror: str = ""
 
 
 SettingsType = TypeVar("SettingsType")

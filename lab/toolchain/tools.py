@@ -38,6 +38,7 @@ class Tool:
         tags: Go build tags, separated by commas.
         files: files of the project's releases that have the programs; none where it publishes none.
         released_with: tool whose releases these are, where it is another one.
+        released_as: its version, where the module's says nothing.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Tool:
     tags: str = ""
     files: tuple[ReleasedFile, ...] = ()
     released_with: Tool | None = None
+    released_as: str = ""
 
     @property
     def directory(self) -> Path:
@@ -73,6 +75,8 @@ class Tool:
         Raises:
             ValueError: the go.mod does not require the tool's module.
         """
+        if self.released_as:
+            return self.released_as
         text = (self.directory / "go.mod").read_text()
         found = re.search(rf"^(?:require)?\s+{re.escape(self.module)} v(\S+)", text, re.MULTILINE)
         if found is None:
@@ -140,6 +144,27 @@ PULUMI_PYTHON = Tool(
     files=_pulumi("pulumi-language-python", "pulumi-language-python-exec"),
     released_with=PULUMI,
 )
+PULUMI_KUBERNETES = Tool(
+    "pulumi-kubernetes",
+    "Pulumi's plugin that writes Kubernetes objects and Helm releases",
+    "github.com/pulumi/pulumi-kubernetes/provider/v4",
+    {"pulumi-resource-kubernetes": "."},
+    seconds=330,
+    variables={"github.com/pulumi/pulumi-kubernetes/provider/v4/pkg/version.Version": "{version}"},
+    copied={"cmd/pulumi-resource-kubernetes/schema.json": "schema.json"},
+    files=(
+        _on_github(
+            "pulumi/pulumi-kubernetes",
+            "pulumi-resource-kubernetes-v{version}-linux-{arch}.tar.gz",
+            # GitHub's own digests of the release's files.
+            "https://api.github.com/repos/pulumi/pulumi-kubernetes/releases/tags/v{version}",
+            {"pulumi-resource-kubernetes": "pulumi-resource-kubernetes"},
+        ),
+    ),
+    # The module is of 2026-01-15, the last commit that the Go module proxy has before this release.
+    # pyproject.toml pins the SDK of the same version for the lab.
+    released_as="4.25.0",
+)
 _ETCD = "etcd-v{version}-linux-{arch}"
 ETCD = Tool(
     "etcd",
@@ -205,7 +230,7 @@ HELM = Tool(
     ),
 )
 
-TOOLS = (ETCD, KUBERNETES, PULUMI, KWOK, KUBERAY, HELM, KUBECTL, PULUMI_PYTHON)
+TOOLS = (ETCD, PULUMI_KUBERNETES, KUBERNETES, PULUMI, KWOK, KUBERAY, HELM, KUBECTL, PULUMI_PYTHON)
 """Tools of every lab, in the order in which they are built.
 
 The first is small and compiles the standard library; two lanes then take the others, the longest

@@ -29,6 +29,21 @@ class PolicySettings(Settings):
     """Policies that are switched off here, each with the reason."""
 
 
+class MirrorSettings(Settings):
+    """Mirror of what operators are installed from, for clusters without a way to the internet."""
+
+    charts: Annotated[
+        NonEmpty | None,
+        Field(
+            examples=["https://charts.example.com", "oci://registry.example.com/charts"],
+            pattern=r"^(https?|oci)://",
+        ),
+    ] = None
+    """Chart repository, or prefix of `oci://` references, with the chart of every operator in the
+    version that its settings name. A chart that is a folder is not looked for there. Default: the
+    environment variable `BERTH_CHART_MIRROR`, else where each chart is published."""
+
+
 class EnvironmentSettings(OperatedSettings):
     """Environment, which `pulumi up` on its stack brings up as a whole.
 
@@ -38,6 +53,7 @@ class EnvironmentSettings(OperatedSettings):
     production: bool | None = None
     """Whether this is a production environment, for which more policies hold. Default: true if the
     stack's name is `prod` or `production`, or begins with one of them and `-`."""
+    mirror: Annotated[MirrorSettings, Field(examples=[{"charts": "https://charts.example.com"}])] = MirrorSettings()
     isolation: Annotated[IsolationSettings, Field(examples=[{"reachable": ["10.128.0.0/20"]}])] = IsolationSettings()
     keeper: Annotated[KeeperSettings | None, Field(examples=[{"every": "10m"}])] = None
     """Keeper, which suspends and wakes berths by their `lifecycle`. Default: it runs if a berth, or

@@ -15,7 +15,6 @@ import pytest
 
 from berth.lab import environment
 from berth.lab.home import CLONE, Home
-from berth.lab.kubernetes_plugin import CHOICE
 from berth.lab.plugins.gcp import conditions
 from tests import keys
 from tests.forks import LAB, python
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
 COMMAND_SECONDS = 600.0
 BUILD_SECONDS = 3600.0
 
-# The same plugin on every machine. `real` has these tests run with Pulumi's own.
-os.environ.setdefault(CHOICE, "stand-in")
 # The servers, the engine, helm and kubectl spend up to a third of their CPU on collecting garbage.
 os.environ.setdefault("GOGC", "400")
 

@@ -24,7 +24,7 @@ def document(**seconds: float) -> dict[str, Any]:
     run = Run(seconds=seconds | {"floor: up": 10.0}, cpu=cpu, facts={released.STATE: 12.0})
     run.ratio("up / floor", "up", "floor: up", 3.0)
     run.ratio("not measured", "helm: up", "floor: up", 3.0)
-    return run.document({"cores": 2, "memory": 23, "load": 0.1, "plugin": "real"})
+    return run.document({"cores": 2, "memory": 23, "load": 0.1})
 
 
 def test_a_goal_is_missed_only_beyond_its_limit() -> None:

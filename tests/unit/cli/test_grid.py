@@ -18,7 +18,6 @@ from berth.cli.grid import Entry, Grid, folded
 from berth.cli.verbs import lab
 from berth.components.proof import PoolProof
 from berth.components.proof.checks import Check
-from berth.lab.kubernetes_plugin import Plugin
 from berth.lab.report import State
 from tests.unit.cli import test_status, test_workloads
 
@@ -122,7 +121,7 @@ def test_the_labs_processes(width: int, monkeypatch: pytest.MonkeyPatch) -> None
     problem = "its port 127.0.0.1:38211 does not answer: connection refused"
     state = State("kube-controller-manager", "controllers of Kubernetes", None, 4711, 50 << 20, (38211,), "x.log")
     broken = State("etcd", "the API server's database", problem, None, 0, (), "etcd.log")
-    lab._print_lab([state, broken], {"dev": 1, "prod": 2}, Plugin(None))  # noqa: SLF001
+    lab._print_lab([state, broken], {"dev": 1, "prod": 2})  # noqa: SLF001
     words = text.getvalue().split()
     assert {*state.name.split(), *state.purpose.split(), *problem.split(), "works", "4711", "50", "38211"} <= {*words}
     assert "simulated cloud: 3 resources (1 in project dev, 2 in project prod)" in text.getvalue()

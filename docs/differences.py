@@ -10,9 +10,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from berth.components.core.types import parse_quantity
-from berth.lab.plugins.kubernetes.immutable import Path, needs_replacement
 from berth.lab.plugins.provider import Kind
 from berth.lab.plugins.values import Unknown
+from docs.immutable import Path, needs_replacement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
