@@ -15,6 +15,7 @@ from typing import Any
 
 from berth.components import programs
 from berth.components.core.manifest import Manifest
+from berth.components.core.merge import merged
 from berth.components.isolation import RAY_USER, RESTRICTED_CONTAINER
 from berth.components.nested.settings import NestedContainers
 
@@ -112,7 +113,7 @@ def add_parts(template: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
         "env": [*ray.get("env", []), *ours],
         "volumeMounts": [*ray.get("volumeMounts", []), *parts.mounts],
         "command": command,
-        "securityContext": _merged(ray.get("securityContext", {}), parts.security_context),
+        "securityContext": merged(ray.get("securityContext", {}), parts.security_context),
     }
     container = {**ray, **{key: value for key, value in changes.items() if value}}
     spec["containers"] = [container, *others]
@@ -205,11 +206,3 @@ def _items() -> list[dict[str, Any]]:
 def _config_map_name() -> str:
     text = "\0".join(f"{key}\0{content}" for key, content in _files().items())
     return f"nested-containers-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(below)
-    for key, value in above.items():
-        under = below.get(key)
-        merged[key] = _merged(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
-    return merged

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeV
 from pydantic import Field
 
 from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.core.merge import merged
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Document, NonEmpty
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import ResourceApi
-from berth.components.operators.values import merged
 from berth.components.plan.effect import Effect, Level, sitting_on
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.plan import Step

@@ -1,4 +1,8 @@
-"""Helm values of a user over those that berth sets, merged by Helm's rule."""
+"""Helm values of a user beside those that berth sets.
+
+Both merge by `core.merge.merged`, where a null stays: Helm removes the default of the chart by it
+(https://helm.sh/docs/chart_template_guide/values_files/#deleting-a-default-key).
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 Path = tuple[str, ...]
-
-
-def merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a chart: mappings merge, other values replace, null removes a default.
-
-    A null stays in the result, since Helm removes the default of the chart by it
-    (https://helm.sh/docs/chart_template_guide/values_files/#deleting-a-default-key).
-    """
-    result = dict(ours)
-    for key, value in theirs.items():
-        under = result.get(key)
-        result[key] = merged(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
-    return result
 
 
 def overridden(ours: Any, theirs: Any, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:

@@ -9,7 +9,7 @@ import pytest
 from berth.components.operators import GpuOperator, GpuOperatorSettings, KubeRay, KubeRaySettings, Site
 from berth.components.operators.operator import Chart
 from berth.components.operators.settings import OPERATORS
-from berth.components.operators.values import has_null, merged, overridden, reaches
+from berth.components.operators.values import has_null, overridden, reaches
 from berth.components.sharing import offered
 from berth.stacks.load.stack import Environment, load
 from tests.unit.loaded import environment_values
@@ -28,16 +28,9 @@ def warnings(operators: dict[str, Any]) -> list[str]:
     return [f"{warning.where}: {warning.message}" for warning in loaded.warnings if "operators" in warning.path]
 
 
-def test_values_merge_by_helms_rule() -> None:
+def test_values_that_change_berths_are_found() -> None:
     ours = {"image": {"tag": "1", "repository": "r"}, "tolerations": [1], "env": {"a": "b"}}
     theirs = {"image": {"tag": "2"}, "tolerations": [2], "env": None, "replicas": 2}
-    assert merged(ours, theirs) == {
-        "image": {"tag": "2", "repository": "r"},
-        "tolerations": [2],
-        "env": None,
-        "replicas": 2,
-    }
-    assert ours["image"] == {"tag": "1", "repository": "r"}
     assert [path for path, _, _ in overridden(ours, theirs)] == [("image", "tag"), ("tolerations",), ("env",)]
     assert (has_null(theirs), has_null(ours)) == (True, False)
 
