@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from http import HTTPStatus
+from tempfile import TemporaryDirectory
 
 import yaml
 from kubernetes import client, config
-from kubernetes.config import kube_config
 from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 from urllib3.util.ssl_ import create_urllib3_context
@@ -28,8 +28,8 @@ _lock = threading.Lock()
 def client_of(kubeconfig: str) -> tuple[client.ApiClient, list[str]]:
     """Return a client that holds its certificates and its key in memory, and credential plugins.
 
-    The package writes those of a kubeconfig into files, for as long as the process lives: one that
-    is killed would leave a key in a folder that all users share.
+    The package writes those of a kubeconfig into files. By default these live as long as the
+    process, and one that is killed would leave a key in a folder that all users share.
 
     Raises:
         ConfigException: the kubeconfig lacks a part, or its credential plugin fails.
@@ -51,20 +51,17 @@ def client_of(kubeconfig: str) -> tuple[client.ApiClient, list[str]]:
         allowed_methods=Retry.DEFAULT_ALLOWED_METHODS | {"PATCH"},
     )
     settings.connection_pool_maxsize = _CONNECTIONS
-    with _lock:
-        try:
-            connected = config.new_client_from_config_dict(document, client_configuration=settings)
-            pool = connected.rest_client.pool_manager.connection_pool_kw
-            context = create_urllib3_context(cert_reqs=pool["cert_reqs"])
-            if authorities := pool.pop("ca_certs"):
-                context.load_verify_locations(authorities)
-            elif settings.verify_ssl:
-                context.load_default_certs()
-            if certificate := pool.pop("cert_file"):
-                context.load_cert_chain(certificate, pool.pop("key_file"))
-            pool["ssl_context"] = context
-        finally:
-            kube_config._cleanup_temp_files()  # noqa: SLF001 (nothing else deletes them before the end)
+    with _lock, TemporaryDirectory(prefix="berth-") as folder:
+        connected = config.new_client_from_config_dict(document, client_configuration=settings, temp_file_path=folder)
+        pool = connected.rest_client.pool_manager.connection_pool_kw
+        context = create_urllib3_context(cert_reqs=pool["cert_reqs"])
+        if authorities := pool.pop("ca_certs"):
+            context.load_verify_locations(authorities)
+        elif settings.verify_ssl:
+            context.load_default_certs()
+        if certificate := pool.pop("cert_file"):
+            context.load_cert_chain(certificate, pool.pop("key_file"))
+        pool["ssl_context"] = context
     users = [entry.get("user") or {} for entry in document["users"]]
     return connected, [str(user["exec"].get("command")) for user in users if user.get("exec")]
 

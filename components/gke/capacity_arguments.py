@@ -7,11 +7,15 @@ Names and values: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/co
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from berth.components.core.bounds import Bounds
 from berth.components.core.types import parse_duration
+from berth.components.gke.arguments import NodePoolArguments
 from berth.components.gke.pool_settings import Capacity, PoolSettings
+
+if TYPE_CHECKING:
+    import pulumi_gcp as gcp
 
 RESERVATION_KEY = "compute.googleapis.com/reservation-name"
 
@@ -19,18 +23,25 @@ FLEX_START_LONGEST = "7d"
 """Longest time for which flex-start gives machines
 (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/dws)."""
 
-_NO_RESERVATION = {"consume_reservation_type": "NO_RESERVATION"}
+_NO_RESERVATION: gcp.container.NodePoolNodeConfigReservationAffinityArgsDict = {
+    "consume_reservation_type": "NO_RESERVATION"
+}
 
 
-def machine_arguments(capacity: Capacity, project: str) -> dict[str, Any]:
+def machine_arguments(capacity: Capacity, project: str) -> gcp.container.NodePoolNodeConfigArgsDict:
     """Return the node config's arguments for the origin of machines; none on demand."""
     match capacity.kind:
         case "reservation":
             path = f"projects/{capacity.project or project}/reservations/{capacity.reservation}"
             if capacity.block:
                 path = f"{path}/reservationBlocks/{capacity.block}"
-            affinity = {"consume_reservation_type": "SPECIFIC_RESERVATION", "key": RESERVATION_KEY, "values": [path]}
-            return {"reservation_affinity": affinity}
+            return {
+                "reservation_affinity": {
+                    "consume_reservation_type": "SPECIFIC_RESERVATION",
+                    "key": RESERVATION_KEY,
+                    "values": [path],
+                }
+            }
         case "flex-start":
             seconds = parse_duration(capacity.max_run_duration or FLEX_START_LONGEST)
             return {"flex_start": True, "max_run_duration": f"{seconds}s", "reservation_affinity": _NO_RESERVATION}
@@ -40,7 +51,7 @@ def machine_arguments(capacity: Capacity, project: str) -> dict[str, Any]:
             return {}
 
 
-def size_arguments(settings: PoolSettings, zones: int) -> dict[str, Any]:
+def size_arguments(settings: PoolSettings, zones: int) -> NodePoolArguments:
     """Return the number of nodes, or the autoscaler's bounds.
 
     GKE counts fixed and initial sizes for each zone, and bounds for all zones together.
@@ -66,12 +77,12 @@ def size_arguments(settings: PoolSettings, zones: int) -> dict[str, Any]:
     }
 
 
-def upkeep_arguments(settings: PoolSettings) -> dict[str, Any]:
+def upkeep_arguments(settings: PoolSettings) -> NodePoolArguments:
     """Return how GKE repairs and upgrades nodes."""
     flex_start = settings.capacity.kind == "flex-start"
     repair = not flex_start if settings.auto_repair is None else settings.auto_repair
     # A release channel upgrades nodes too: without auto_upgrade GKE refuses the pool.
-    arguments: dict[str, Any] = {"management": {"auto_repair": repair, "auto_upgrade": True}}
+    arguments: NodePoolArguments = {"management": {"auto_repair": repair, "auto_upgrade": True}}
     if flex_start:
         # GKE's own strategy for short-lived machines (SHORT_LIVED), for which the provider has no
         # value.

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi
+import pulumi_gcp as gcp
 
+from berth.components.gke.arguments import ClusterArguments
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES, cluster_arguments
 from berth.components.gke.explained import explained
 from berth.components.gke.kubeconfig import kubeconfig
 from berth.components.gke.network import Network
 from berth.components.gke.node_account_name import node_account
-from berth.components.gke.resource import GoogleResource
 from berth.components.gke.settings import GkeSettings
 
 
@@ -30,7 +30,7 @@ class ClusterInputs:
 
     settings: GkeSettings
     network: Network
-    arguments: Mapping[str, Any] | None = None
+    arguments: ClusterArguments | None = None
     after: Sequence[pulumi.Resource] = ()
 
 
@@ -57,20 +57,17 @@ class Cluster(pulumi.ComponentResource):
         super().__init__("berth:gke:Cluster", name, None, opts)
         network = inputs.network
         hooks = pulumi.ResourceHookBinding(on_error=[explained(self, "cluster", inputs.settings.project or "")])
-        cluster = GoogleResource(
-            "container/cluster:Cluster",
+        cluster = gcp.container.Cluster(
             name,
-            {
-                "name": name,
-                "network": network.network,
-                "subnetwork": network.subnetwork,
-                "ip_allocation_policy": {
-                    "cluster_secondary_range_name": network.pod_range,
-                    "services_secondary_range_name": network.service_range,
-                },
-                **(inputs.arguments or cluster_arguments(inputs.settings, node_account(inputs.settings, name))),
+            name=name,
+            network=network.network,
+            subnetwork=network.subnetwork,
+            ip_allocation_policy={
+                "cluster_secondary_range_name": network.pod_range,
+                "services_secondary_range_name": network.service_range,
             },
-            pulumi.ResourceOptions(
+            **(inputs.arguments or cluster_arguments(inputs.settings, node_account(inputs.settings, name))),
+            opts=pulumi.ResourceOptions(
                 parent=self,
                 # Nodes need all of the network, NAT and firewall too. It is deleted last.
                 depends_on=[network, *inputs.after],
@@ -78,15 +75,11 @@ class Cluster(pulumi.ComponentResource):
                 protect=inputs.settings.cluster.deletion_protection,
                 ignore_changes=IGNORED_CHANGES,
                 hooks=hooks,
-                additional_secret_outputs=["effectiveLabels", "pulumiLabels"],
             ),
-            ["master_version", "endpoint", "master_auth"],
         )
-        self.name, self.id, self.version = cluster.output("name"), cluster.id, cluster.output("master_version")
-        certificate = cluster.output("master_auth")["clusterCaCertificate"]
+        self.name, self.id, self.version = cluster.name, cluster.id, cluster.master_version
+        certificate = cluster.master_auth.cluster_ca_certificate
         self.kubeconfig = pulumi.Output.secret(
-            pulumi.Output.all(self.name, cluster.output("endpoint"), certificate).apply(
-                lambda known: kubeconfig(*known)
-            )
+            pulumi.Output.all(cluster.name, cluster.endpoint, certificate).apply(lambda known: kubeconfig(*known))
         )
         self.register_outputs({"name": self.name, "id": self.id, "kubeconfig": self.kubeconfig})

@@ -7,10 +7,14 @@ and as defaults for GPU clusters GoogleCloudPlatform/cluster-toolkit, modules/sc
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
+from berth.components.gke.arguments import ClusterArguments, given
 from berth.components.gke.cluster_settings import ClusterSettings
 from berth.components.gke.settings import GkeSettings
+
+if TYPE_CHECKING:
+    import pulumi_gcp as gcp
 
 CLOUD_PLATFORM = "https://www.googleapis.com/auth/cloud-platform"
 """Scope of every node. Its service account limits what a node may do; narrower scopes would hide
@@ -25,7 +29,7 @@ first other pool, and most differences would replace the cluster
 _LOGS = {"SYSTEM": "SYSTEM_COMPONENTS"}
 
 
-def cluster_arguments(settings: GkeSettings, node_account: str | None = None) -> dict[str, Any]:
+def cluster_arguments(settings: GkeSettings, node_account: str | None = None) -> ClusterArguments:
     """Return the arguments of the cluster in snake case, except its name and networks.
 
     `node_account` is the address of the nodes' service account.
@@ -35,7 +39,7 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
     APIs that are stable in every version that its features need.
     """
     cluster = settings.cluster
-    arguments = {
+    arguments: ClusterArguments = {
         "location": settings.location,
         # Zones of a regional cluster's nodes, unless a pool names its own; a zonal one has its own.
         "node_locations": sorted(settings.zones) or None if settings.region else None,
@@ -77,7 +81,7 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
         "resource_labels": dict(settings.labels) or None,
         "deletion_protection": cluster.deletion_protection,
     }
-    return {key: value for key, value in arguments.items() if value is not None}
+    return given(arguments)
 
 
 def _multi_networking(settings: GkeSettings) -> bool | None:
@@ -87,9 +91,9 @@ def _multi_networking(settings: GkeSettings) -> bool | None:
     return True if settings.pools_with_rdma("networks") else None
 
 
-def _first_node(account: str | None) -> dict[str, Any]:
+def _first_node(account: str | None) -> gcp.container.ClusterNodeConfigArgsDict:
     """Return the first pool's node in a form that policies of organizations accept."""
-    node: dict[str, Any] = {
+    node: gcp.container.ClusterNodeConfigArgsDict = {
         "oauth_scopes": [CLOUD_PLATFORM],
         "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
         "workload_metadata_config": {"mode": "GKE_METADATA"},
@@ -99,7 +103,9 @@ def _first_node(account: str | None) -> dict[str, Any]:
     return node
 
 
-def _authorized_networks(cluster: ClusterSettings) -> dict[str, Any] | None:
+def _authorized_networks(
+    cluster: ClusterSettings,
+) -> gcp.container.ClusterMasterAuthorizedNetworksConfigArgsDict | None:
     """Return the networks that reach the control plane; a private endpoint always has a list.
 
     Without a list in the settings nothing is sent, so a list that is in force stays. A default of
@@ -107,13 +113,13 @@ def _authorized_networks(cluster: ClusterSettings) -> dict[str, Any] | None:
     """
     if not cluster.authorized_networks and not cluster.private_endpoint:
         return None
-    blocks = [{"display_name": name, "cidr_block": cidr} for name, cidr in sorted(cluster.authorized_networks.items())]
-    return {"cidr_blocks": blocks}
+    networks = sorted(cluster.authorized_networks.items())
+    return {"cidr_blocks": [{"display_name": name, "cidr_block": cidr} for name, cidr in networks]}
 
 
-def _addons(settings: GkeSettings) -> dict[str, Any] | None:
+def _addons(settings: GkeSettings) -> gcp.container.ClusterAddonsConfigArgsDict | None:
     """Return the state of GKE's Ray operator and of its drivers for buckets and shares."""
-    addons: dict[str, Any] = {}
+    addons: gcp.container.ClusterAddonsConfigArgsDict = {}
     if settings.ray_addon is not None:
         addons["ray_operator_configs"] = [_ray_operator(settings)]
     if settings.gcs_fuse is not None:
@@ -123,19 +129,21 @@ def _addons(settings: GkeSettings) -> dict[str, Any] | None:
     return addons or None
 
 
-def _secret_sync(settings: GkeSettings) -> dict[str, Any] | None:
+def _secret_sync(settings: GkeSettings) -> gcp.container.ClusterSecretSyncConfigArgsDict | None:
     """Return the state of GKE's synchronization with Secret Manager, which follows new versions."""
     if settings.secret_sync is None:
         return None
-    return {"enabled": settings.secret_sync} | ({"rotation_config": {"enabled": True}} if settings.secret_sync else {})
+    if not settings.secret_sync:
+        return {"enabled": False}
+    return {"enabled": True, "rotation_config": {"enabled": True}}
 
 
-def _ray_operator(settings: GkeSettings) -> dict[str, Any]:
+def _ray_operator(settings: GkeSettings) -> gcp.container.ClusterAddonsConfigRayOperatorConfigArgsDict:
     """Return the state of GKE's own Ray operator; its logs and metrics go with the cluster's."""
-    operator: dict[str, Any] = {"enabled": settings.ray_addon}
-    if settings.ray_addon:
-        operator |= {
-            "ray_cluster_logging_config": {"enabled": "WORKLOADS" in settings.cluster.logging},
-            "ray_cluster_monitoring_config": {"enabled": settings.cluster.managed_prometheus},
-        }
-    return operator
+    if not settings.ray_addon:
+        return {"enabled": False}
+    return {
+        "enabled": True,
+        "ray_cluster_logging_config": {"enabled": "WORKLOADS" in settings.cluster.logging},
+        "ray_cluster_monitoring_config": {"enabled": settings.cluster.managed_prometheus},
+    }

@@ -20,12 +20,11 @@ def explained(component: pulumi.Resource, name: str, project: str, pool: Pooled 
     """
 
     async def explain(failure: pulumi.ErrorHookArgs) -> bool:
-        others = asyncio.all_tasks()
         for line in advice("\n".join(failure.errors[:1]), project, pool):
             pulumi.log.error(line, component)
-        # Tasks of their own send the lines, and the engine ends the program soon after it has this
-        # answer.
-        await asyncio.gather(*(asyncio.all_tasks() - others))
+        # A task sends each line, in its first step, since the component has its URN by now. The
+        # engine ends the program soon after it has this answer.
+        await asyncio.sleep(0)
         return False
 
     return pulumi.ErrorHook(f"{name}-explained", explain)

@@ -7,17 +7,17 @@ network in each of their zones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi
+import pulumi_gcp as gcp
 
+from berth.components.gke.arguments import NodeNetwork
 from berth.components.gke.explained import explained
 from berth.components.gke.names import derived
 from berth.components.gke.network_settings import ExistingNetwork, NetworkSettings
 from berth.components.gke.ranges import Ranges, ranges_of
-from berth.components.gke.resource import GoogleResource
 
 POD_RANGE = "pods"
 SERVICE_RANGE = "services"
@@ -26,12 +26,8 @@ RDMA_MTU = 8896
 """Default MTU of RDMA networks in bytes
 (https://docs.cloud.google.com/vpc/docs/rdma-network-profiles)."""
 
-NodeNetwork = Mapping[str, pulumi.Input[str]]
-"""Further network interface of a node: `network` and `subnetwork` by name, or by path in another
-project."""
-
 # All traffic between the nodes and pods of one network: Ray and NCCL choose their ports freely.
-_ANYTHING = [
+_ANYTHING: list[pulumi.Input[gcp.compute.FirewallAllowArgsDict]] = [
     {"protocol": "tcp", "ports": ["0-65535"]},
     {"protocol": "udp", "ports": ["0-65535"]},
     {"protocol": "icmp"},
@@ -121,34 +117,36 @@ class Network(pulumi.ComponentResource):
 
     def _make_primary(self, ranges: Ranges) -> None:
         self.pod_range, self.service_range = POD_RANGE, SERVICE_RANGE
-        network = self._network(self._name, mtu=self._inputs.settings.mtu)
-        subnetwork = self._subnetwork(
+        network = self._network(self._name, self._inputs.settings.mtu)
+        subnetwork = gcp.compute.Subnetwork(
             self._name,
-            network,
-            ranges.nodes,
+            name=self._name,
+            network=network.self_link,
+            region=self._inputs.region,
+            ip_cidr_range=ranges.nodes,
             # Private nodes reach Google's images and APIs by it, and everything else by NAT.
             private_ip_google_access=True,
             secondary_ip_ranges=[
                 {"range_name": POD_RANGE, "ip_cidr_range": ranges.pods},
                 {"range_name": SERVICE_RANGE, "ip_cidr_range": ranges.services},
             ],
+            opts=self._child,
         )
         self._allow_within(derived(self._name, "internal"), network, [ranges.nodes, ranges.pods])
         if self._inputs.private_nodes and self._inputs.settings.nat:
             self._make_nat(network)
-        self.network, self.subnetwork = network.output("self_link"), subnetwork.output("self_link")
+        self.network, self.subnetwork = network.self_link, subnetwork.self_link
 
-    def _make_nat(self, network: GoogleResource) -> None:
-        router = self._resource(
-            "compute/router:Router",
-            derived(self._name, "router"),
-            network=network.output("self_link"),
-            region=self._inputs.region,
+    def _make_nat(self, network: gcp.compute.Network) -> None:
+        name = derived(self._name, "router")
+        router = gcp.compute.Router(
+            name, name=name, network=network.self_link, region=self._inputs.region, opts=self._child
         )
-        self._resource(
-            "compute/routerNat:RouterNat",
-            derived(self._name, "nat"),
-            router=router.output("name"),
+        name = derived(self._name, "nat")
+        gcp.compute.RouterNat(
+            name,
+            name=name,
+            router=router.name,
             region=self._inputs.region,
             nat_ip_allocate_option="AUTO_ONLY",
             source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_IP_RANGES",
@@ -158,14 +156,15 @@ class Network(pulumi.ComponentResource):
             enable_dynamic_port_allocation=True,
             enable_endpoint_independent_mapping=False,
             log_config={"enable": True, "filter": "ERRORS_ONLY"},
+            opts=self._child,
         )
 
     def _make_second(self, ranges: Ranges) -> None:
         name = derived(self._name, "gvnic")
-        network = self._network(name, mtu=self._inputs.settings.mtu)
+        network = self._network(name, self._inputs.settings.mtu)
         subnetwork = self._subnetwork(name, network, ranges.gvnic)
         self._allow_within(derived(self._name, "gvnic", "internal"), network, [ranges.gvnic])
-        self._second = [{"network": network.output("name"), "subnetwork": subnetwork.output("name")}]
+        self._second = [{"network": network.name, "subnetwork": subnetwork.name}]
 
     def _make_rdma(self, zone: str, ranges: Ranges) -> None:
         """Register an RDMA network: bound to one zone by its profile, without firewall rules.
@@ -173,32 +172,29 @@ class Network(pulumi.ComponentResource):
         Networks of two zones never meet, so they have the same ranges.
         """
         profile = f"projects/{self._inputs.project}/global/networkProfiles/{zone}-vpc-roce"
-        network = self._network(derived(self._name, "rdma", zone), mtu=RDMA_MTU, network_profile=profile)
+        network = self._network(derived(self._name, "rdma", zone), RDMA_MTU, profile)
         subnetworks = [
             self._subnetwork(derived(self._name, "rdma", zone, str(number)), network, cidr)
             for number, cidr in enumerate(ranges.rdma_subnetworks)
         ]
-        self._rdma[zone] = [
-            {"network": network.output("name"), "subnetwork": subnetwork.output("name")} for subnetwork in subnetworks
-        ]
+        self._rdma[zone] = [{"network": network.name, "subnetwork": subnetwork.name} for subnetwork in subnetworks]
 
-    def _network(self, name: str, **more: Any) -> GoogleResource:
-        return self._resource("compute/network:Network", name, ["self_link"], auto_create_subnetworks=False, **more)
-
-    def _subnetwork(self, name: str, network: GoogleResource, cidr: str, **more: Any) -> GoogleResource:
-        return self._resource(
-            "compute/subnetwork:Subnetwork",
-            name,
-            ["self_link"],
-            network=network.output("self_link"),
-            region=self._inputs.region,
-            ip_cidr_range=cidr,
-            **more,
+    def _network(self, name: str, mtu: int, profile: str | None = None) -> gcp.compute.Network:
+        return gcp.compute.Network(
+            name, name=name, auto_create_subnetworks=False, mtu=mtu, network_profile=profile, opts=self._child
         )
 
-    def _allow_within(self, name: str, network: GoogleResource, ranges: list[str]) -> None:
-        link = network.output("self_link")
-        self._resource("compute/firewall:Firewall", name, network=link, allows=_ANYTHING, source_ranges=ranges)
+    def _subnetwork(self, name: str, network: gcp.compute.Network, cidr: str) -> gcp.compute.Subnetwork:
+        return gcp.compute.Subnetwork(
+            name,
+            name=name,
+            network=network.self_link,
+            region=self._inputs.region,
+            ip_cidr_range=cidr,
+            opts=self._child,
+        )
 
-    def _resource(self, kind: str, name: str, outputs: Sequence[str] = (), **arguments: Any) -> GoogleResource:
-        return GoogleResource(kind, name, {"name": name, **arguments}, self._child, outputs)
+    def _allow_within(self, name: str, network: gcp.compute.Network, ranges: list[str]) -> None:
+        gcp.compute.Firewall(
+            name, name=name, network=network.self_link, allows=_ANYTHING, source_ranges=ranges, opts=self._child
+        )

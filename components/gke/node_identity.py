@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pulumi
+import pulumi_gcp as gcp
 
 from berth.components.gke.explained import explained
 from berth.components.gke.node_account_name import ROLES, account_id, address
-from berth.components.gke.resource import GoogleResource
 
 
 @dataclass(frozen=True)
@@ -35,26 +35,20 @@ class NodeAccount(pulumi.ComponentResource):
         """
         super().__init__("berth:gke:NodeAccount", name, None, opts)
         hooks = pulumi.ResourceHookBinding(on_error=[explained(self, "node-account", inputs.project)])
-        account = GoogleResource(
-            "serviceaccount/account:Account",
+        account = gcp.serviceaccount.Account(
             f"{name}-nodes",
-            {
-                "account_id": account_id(name),
-                "project": inputs.project,
-                "display_name": f"berth: nodes of cluster {name}",
-            },
-            pulumi.ResourceOptions(parent=self, hooks=hooks),
+            account_id=account_id(name),
+            project=inputs.project,
+            display_name=f"berth: nodes of cluster {name}",
+            opts=pulumi.ResourceOptions(parent=self, hooks=hooks),
         )
         for role in ROLES:
-            GoogleResource(
-                "projects/iAMMember:IAMMember",
+            gcp.projects.IAMMember(
                 f"{name}-nodes-{role.rpartition('/')[2]}",
-                {
-                    "project": inputs.project,
-                    "role": role,
-                    # Written out, so that a plan shows it before the account exists.
-                    "member": f"serviceAccount:{address(name, inputs.project)}",
-                },
-                pulumi.ResourceOptions(parent=self, hooks=hooks, depends_on=[account]),
+                project=inputs.project,
+                role=role,
+                # Written out, so that a plan shows it before the account exists.
+                member=f"serviceAccount:{address(name, inputs.project)}",
+                opts=pulumi.ResourceOptions(parent=self, hooks=hooks, depends_on=[account]),
             )
         self.register_outputs({})

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
+import pulumi_gcp as gcp
 
 from berth.components.gke.advice import Pooled
 from berth.components.gke.explained import explained
 from berth.components.gke.node_pool_arguments import IGNORED_CHANGES, NodePlace, node_pool_arguments
 from berth.components.gke.pool_settings import PoolSettings
-from berth.components.gke.resource import GoogleResource
 
 Labels = Mapping[str, str]
 """Labels of a pool's nodes."""
@@ -61,11 +61,14 @@ class NodePool(pulumi.ComponentResource):
         pooled = Pooled(name, settings, place.project, tuple(place.zones), place.cluster, place.location)
         explain = explained(self, f"pool-{name}", place.project, pooled)
         hooks = pulumi.ResourceHookBinding(before_update=[sharing], on_error=[explain])
-        GoogleResource(
-            "container/nodePool:NodePool",
+        gcp.container.NodePool(
             name,
-            {"name": name, "cluster": inputs.cluster, **node_pool_arguments(settings, place)},
-            pulumi.ResourceOptions(parent=self, hooks=hooks, ignore_changes=IGNORED_CHANGES, custom_timeouts=TIMEOUTS),
+            name=name,
+            cluster=inputs.cluster,
+            **node_pool_arguments(settings, place),
+            opts=pulumi.ResourceOptions(
+                parent=self, hooks=hooks, ignore_changes=IGNORED_CHANGES, custom_timeouts=TIMEOUTS
+            ),
         )
         self.register_outputs({})
 

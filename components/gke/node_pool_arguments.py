@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
+from berth.components.gke.arguments import NodeNetwork, NodePoolArguments, given
 from berth.components.gke.capacity_arguments import machine_arguments, size_arguments, upkeep_arguments
 from berth.components.gke.cluster_arguments import CLOUD_PLATFORM
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.hardware.names import MANAGED_DRANET_LABEL, QUEUED
+
+if TYPE_CHECKING:
+    import pulumi_gcp as gcp
 
 IMAGE_TYPES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
 
@@ -56,31 +60,32 @@ class NodePlace:
     node_labels: Mapping[str, str] = field(default_factory=dict)
     service_account: str | None = None
     private: bool = True
-    networks: Sequence[Mapping[str, Any]] = ()
+    networks: Sequence[NodeNetwork] = ()
 
 
-def node_pool_arguments(settings: PoolSettings, place: NodePlace) -> dict[str, Any]:
+def node_pool_arguments(settings: PoolSettings, place: NodePlace) -> NodePoolArguments:
     """Return the arguments of a node pool in snake case, except its name and cluster.
 
     The version is left to GKE's upgrades.
     """
-    return _given(
-        location=place.location,
-        node_locations=sorted(place.zones) or None,
-        node_config=_node_config(settings, place),
-        network_config=_network_config(settings, place),
-        placement_policy={"type": "COMPACT"} if settings.compact_placement else None,
-        queued_provisioning={"enabled": True} if settings.capacity.queued else None,
-        max_pods_per_node=settings.max_pods_per_node,
+    arguments: NodePoolArguments = {
+        "location": place.location,
+        "node_locations": sorted(place.zones) or None,
+        "node_config": _node_config(settings, place),
+        "network_config": _network_config(settings, place),
+        "placement_policy": {"type": "COMPACT"} if settings.compact_placement else None,
+        "queued_provisioning": {"enabled": True} if settings.capacity.queued else None,
+        "max_pods_per_node": settings.max_pods_per_node,
         **size_arguments(settings, len(place.zones)),
         **upkeep_arguments(settings),
-    )
+    }
+    return given(arguments)
 
 
-def _node_config(settings: PoolSettings, place: NodePlace) -> dict[str, Any]:
+def _node_config(settings: PoolSettings, place: NodePlace) -> gcp.container.NodePoolNodeConfigArgsDict:
     sysctls = {**(RDMA_SYSCTLS if settings.machine.rdma else {}), **settings.sysctls}
     secure_boot = settings.driver != "operator" if settings.secure_boot is None else settings.secure_boot
-    taints = [
+    taints: list[gcp.container.NodePoolNodeConfigTaintArgsDict] = [
         {"key": taint.key, "value": taint.value, "effect": _TAINT_EFFECTS[taint.effect]} for taint in settings.taints
     ]
     # Labels that drivers and operators read are in the pool's config, so that nodes added later
@@ -91,29 +96,30 @@ def _node_config(settings: PoolSettings, place: NodePlace) -> dict[str, Any]:
         **({MANAGED_DRANET_LABEL: "true"} if settings.rdma == "managed" else {}),
         **({QUEUED: "true"} if settings.capacity.queued else {}),
     }
-    return _given(
-        machine_type=settings.machine_type,
-        image_type=IMAGE_TYPES[settings.node_image],
-        disk_size_gb=settings.disk_size_gb,
-        disk_type=settings.boot_disk,
-        labels=labels or None,
-        resource_labels=dict(place.labels) or None,
-        taints=taints or None,
-        guest_accelerators=_accelerators(settings),
-        gvnic={"enabled": True},
-        workload_metadata_config={"mode": "GKE_METADATA"},
+    config: gcp.container.NodePoolNodeConfigArgsDict = {
+        "machine_type": settings.machine_type,
+        "image_type": IMAGE_TYPES[settings.node_image],
+        "disk_size_gb": settings.disk_size_gb,
+        "disk_type": settings.boot_disk,
+        "labels": labels or None,
+        "resource_labels": dict(place.labels) or None,
+        "taints": taints or None,
+        "guest_accelerators": _accelerators(settings),
+        "gvnic": {"enabled": True},
+        "workload_metadata_config": {"mode": "GKE_METADATA"},
         # The GPU Operator builds its driver on the node, so the driver is not signed for the node's
         # firmware.
-        shielded_instance_config={"enable_secure_boot": secure_boot, "enable_integrity_monitoring": True},
-        linux_node_config={"sysctls": sysctls} if sysctls else None,
-        service_account=place.service_account,
-        oauth_scopes=[CLOUD_PLATFORM],
+        "shielded_instance_config": {"enable_secure_boot": secure_boot, "enable_integrity_monitoring": True},
+        "linux_node_config": {"sysctls": sysctls} if sysctls else None,
+        "service_account": place.service_account,
+        "oauth_scopes": [CLOUD_PLATFORM],
         **_local_ssds(settings),
         **machine_arguments(settings.capacity, place.project),
-    )
+    }
+    return given(config)
 
 
-def _accelerators(settings: PoolSettings) -> list[dict[str, Any]] | None:
+def _accelerators(settings: PoolSettings) -> list[gcp.container.NodePoolNodeConfigGuestAcceleratorArgsDict] | None:
     machine = settings.machine
     if not machine.gpus:
         return None
@@ -121,28 +127,34 @@ def _accelerators(settings: PoolSettings) -> list[dict[str, Any]] | None:
     # or another.
     by_gke = not settings.by_operator and not settings.by_dra and settings.driver != "preinstalled"
     version = (settings.driver_version or "default").upper() if by_gke else "INSTALLATION_DISABLED"
-    driver = {"gpu_driver_version": version}
-    return [{"type": machine.gpu.accelerator, "count": machine.gpus, "gpu_driver_installation_config": driver}]
+    return [
+        {
+            "type": machine.gpu.accelerator,
+            "count": machine.gpus,
+            "gpu_driver_installation_config": {"gpu_driver_version": version},
+        }
+    ]
 
 
-def _network_config(settings: PoolSettings, place: NodePlace) -> dict[str, Any]:
+def _network_config(settings: PoolSettings, place: NodePlace) -> gcp.container.NodePoolNetworkConfigArgsDict:
     """Return networks that GKE creates for the NICs (managed DRANET), existing ones, or none."""
-    networks = [dict(network) for network in place.networks]
-    return _given(
-        enable_private_nodes=place.private,
-        accelerator_network_profile="auto" if settings.rdma == "managed" else None,
-        additional_node_network_configs=networks if settings.rdma == "networks" else None,
-    )
+    config: gcp.container.NodePoolNetworkConfigArgsDict = {
+        "enable_private_nodes": place.private,
+        "accelerator_network_profile": "auto" if settings.rdma == "managed" else None,
+        "additional_node_network_configs": (
+            [{"network": network["network"], "subnetwork": network["subnetwork"]} for network in place.networks]
+            if settings.rdma == "networks"
+            else None
+        ),
+    }
+    return given(config)
 
 
-def _local_ssds(settings: PoolSettings) -> dict[str, Any]:
+def _local_ssds(settings: PoolSettings) -> gcp.container.NodePoolNodeConfigArgsDict:
     """Return the local SSDs of the settings, or those that the machine type always has."""
     if not settings.local_ssd_count:
         return {}
     block = settings.local_ssds is not None and settings.local_ssds.use == "block"
-    key = "local_nvme_ssd_block_config" if block else "ephemeral_storage_local_ssd_config"
-    return {key: {"local_ssd_count": settings.local_ssd_count}}
-
-
-def _given(**arguments: Any) -> dict[str, Any]:
-    return {key: value for key, value in arguments.items() if value is not None}
+    if block:
+        return {"local_nvme_ssd_block_config": {"local_ssd_count": settings.local_ssd_count}}
+    return {"ephemeral_storage_local_ssd_config": {"local_ssd_count": settings.local_ssd_count}}

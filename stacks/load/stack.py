@@ -15,7 +15,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem, from_validation
 from berth.components.core.types import checked_name
 from berth.components.core.words import counted
-from berth.components.gke import cluster_arguments, node_account
+from berth.components.gke import ClusterArguments, cluster_arguments, node_account
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import IsolationSettings
 from berth.stacks.files import stack_file
@@ -93,7 +93,7 @@ class Environment(Judged):
     kind: ClassVar = "environment"
     settings: EnvironmentSettings
     berths: Sequence[BerthInputs]
-    cluster_arguments: Mapping[str, Any] | None
+    cluster_arguments: ClusterArguments | None
 
     def contract(self, resource_api: ResourceApi = "v1") -> EnvironmentContract:
         """Return what the environment's stack tells engineers' stacks."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from berth.components.berth import BerthInputs, BerthManifests
 from berth.components.core.manifest import resource_type
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import OwnerKind
 from berth.components.core.problems import Path, Problem
+from berth.components.gke import ClusterArguments
 from berth.components.operators import Gib, Site
 from berth.components.ray.settings import RayClusterShape, RayShape
 from berth.components.sharing import Pools
@@ -47,7 +47,7 @@ def judge_environment(
     settings: EnvironmentSettings,
     pools: Pools,
     berths: Iterable[BerthInputs],
-    cluster_arguments: Mapping[str, Any] | None,
+    cluster_arguments: ClusterArguments | None,
 ) -> Judgment:
     """Hold an environment's settings, and what its program registers for them, to the policies."""
     path_of: dict[str, tuple[OwnerKind, RayClusterShape]] = {}

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import pulumi
-import pulumi_gcp
+import pulumi_gcp as gcp
 
 from berth.components.core.types import OWN_ACCOUNT
 from berth.components.gke import (
     Cluster,
+    ClusterArguments,
     ClusterInputs,
     Network,
     NetworkInputs,
@@ -36,7 +36,7 @@ async def google(
     settings: EnvironmentSettings,
     pools: Pools,
     occupants: Mapping[str, Sequence[str]],
-    arguments: Mapping[str, Any] | None = None,
+    arguments: ClusterArguments | None = None,
 ) -> Platform:
     """Register the cluster with its networks and node pools.
 
@@ -51,7 +51,7 @@ async def google(
         RunError: the release channel gave a version that is too old for the settings.
     """
     project = settings.project or ""
-    provider = pulumi_gcp.Provider("google", project=project, region=settings.in_region, zone=settings.zone)
+    provider = gcp.Provider("google", project=project, region=settings.in_region, zone=settings.zone)
     on_google = pulumi.ResourceOptions(providers={"gcp": provider})
     network = Network(
         name,

@@ -56,7 +56,9 @@ gpus = gcp.container.NodePool(
             gcp.container.NodePoolNodeConfigGuestAcceleratorArgs(
                 type="nvidia-b200",
                 count=config.get_int("accelerators") or 8,
-                gpu_driver_installation_config={"gpu_driver_version": "LATEST"},
+                gpu_driver_installation_config=gcp.container.NodePoolNodeConfigGuestAcceleratorGpuDriverInstallationConfigArgs(
+                    gpu_driver_version="LATEST"
+                ),
             )
         ],
     ),

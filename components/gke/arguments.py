@@ -1,0 +1,71 @@
+"""Types of the arguments that berth gives to pulumi_gcp's classes.
+
+They stand here as types only: settings are checked without pulumi_gcp, whose import takes a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
+
+if TYPE_CHECKING:
+    import pulumi
+    import pulumi_gcp as gcp
+
+Arguments = TypeVar("Arguments", bound=Mapping[str, object])
+
+
+class ClusterArguments(TypedDict, total=False):
+    """Arguments of `gcp.container.Cluster` that berth sets, except its name and networks."""
+
+    location: str
+    node_locations: list[str] | None
+    networking_mode: str
+    datapath_provider: str
+    enable_multi_networking: bool | None
+    release_channel: gcp.container.ClusterReleaseChannelArgsDict
+    min_master_version: str | None
+    workload_identity_config: gcp.container.ClusterWorkloadIdentityConfigArgsDict
+    remove_default_node_pool: bool
+    initial_node_count: int
+    node_config: gcp.container.ClusterNodeConfigArgsDict
+    private_cluster_config: gcp.container.ClusterPrivateClusterConfigArgsDict
+    master_authorized_networks_config: gcp.container.ClusterMasterAuthorizedNetworksConfigArgsDict | None
+    authenticator_groups_config: gcp.container.ClusterAuthenticatorGroupsConfigArgsDict | None
+    database_encryption: gcp.container.ClusterDatabaseEncryptionArgsDict | None
+    addons_config: gcp.container.ClusterAddonsConfigArgsDict | None
+    secret_sync_config: gcp.container.ClusterSecretSyncConfigArgsDict | None
+    enable_shielded_nodes: bool
+    logging_config: gcp.container.ClusterLoggingConfigArgsDict
+    monitoring_config: gcp.container.ClusterMonitoringConfigArgsDict
+    resource_labels: dict[str, str] | None
+    deletion_protection: bool
+
+
+class NodeNetwork(TypedDict):
+    """Further network interface of a node, by names, or by paths in another project."""
+
+    network: pulumi.Input[str]
+    subnetwork: pulumi.Input[str]
+
+
+class NodePoolArguments(TypedDict, total=False):
+    """Arguments of `gcp.container.NodePool` that berth sets, except its name and cluster."""
+
+    location: str
+    node_locations: list[str] | None
+    node_config: gcp.container.NodePoolNodeConfigArgsDict
+    network_config: gcp.container.NodePoolNetworkConfigArgsDict
+    placement_policy: gcp.container.NodePoolPlacementPolicyArgsDict | None
+    queued_provisioning: gcp.container.NodePoolQueuedProvisioningArgsDict | None
+    max_pods_per_node: int | None
+    node_count: int
+    initial_node_count: int
+    autoscaling: gcp.container.NodePoolAutoscalingArgsDict
+    management: gcp.container.NodePoolManagementArgsDict
+    upgrade_settings: gcp.container.NodePoolUpgradeSettingsArgsDict
+
+
+def given(arguments: Arguments) -> Arguments:
+    """Return arguments without those that are None, which the provider would get as a null."""
+    return cast("Arguments", {key: value for key, value in arguments.items() if value is not None})
