@@ -20,6 +20,7 @@ from berth.cli import state_file
 from berth.cli.console import ProblemsError
 from berth.cli.pulumi_program import FailedCommandError, Pulumi
 from berth.components.core.errors import BadInputError, BerthError
+from berth.components.plan.pending import remedy_of
 from berth.stacks.files import stack_file
 
 if TYPE_CHECKING:
@@ -256,6 +257,14 @@ def errors_of(events: Sequence[EngineEvent]) -> list[str]:
     return [error for error in dict.fromkeys(errors) if error and not sums_up(error)]
 
 
+def warnings_of(events: Sequence[EngineEvent]) -> list[str]:
+    """Return the warnings that the engine reported, each once."""
+    found = (event.diagnostic_event for event in events)
+    return list(
+        dict.fromkeys(warning.message.strip() for warning in found if warning and warning.severity == "warning")
+    )
+
+
 def failure(stack: str, events: Sequence[EngineEvent], stderr: str) -> BerthError:
     """Return the error for a failed command, in the engine's words."""
     if _UNKNOWN.search(stderr):
@@ -281,5 +290,6 @@ def failure(stack: str, events: Sequence[EngineEvent], stderr: str) -> BerthErro
             f"Pulumi cannot reach its state backend: {lost.strip().removeprefix('error: ')[:_LONGEST_ERROR]}",
             "check the network; pulumi whoami --verbose names the backend",
         )
+    errors += filter(None, (remedy_of(warning, stack) for warning in warnings_of(events)))
     text = "\n".join(errors) or stderr.strip().removeprefix("error: ") or "pulumi failed without a reason"
     return BerthError(text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…")

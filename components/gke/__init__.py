@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from berth.components.gke.already_there import PROVIDER
 from berth.components.gke.arguments import ClusterArguments
 from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.cluster_settings import ClusterSettings, ExistingCluster
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GKE_LOGIN",
     "NODE_ROLES",
+    "PROVIDER",
     "SHARE_CLASSES",
     "SHARE_DRIVER",
     "Cluster",

@@ -26,6 +26,7 @@ class Pooled:
         zones: zones of the nodes.
         cluster: name of the cluster.
         location: zone or region of the cluster.
+        written: file and line of the settings that describe the pool, where known.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Pooled:
     zones: tuple[str, ...] = ()
     cluster: str = ""
     location: str = ""
+    written: str = ""
 
     @property
     def key(self) -> str:

@@ -7,6 +7,7 @@ import asyncio
 import pulumi
 
 from berth.components.gke.advice import Pooled, advice
+from berth.components.gke.already_there import remedy_of
 
 
 def explained(component: pulumi.Resource, name: str, project: str, pool: Pooled | None = None) -> pulumi.ErrorHook:
@@ -20,7 +21,10 @@ def explained(component: pulumi.Resource, name: str, project: str, pool: Pooled 
     """
 
     async def explain(failure: pulumi.ErrorHookArgs) -> bool:
-        for line in advice("\n".join(failure.errors[:1]), project, pool):
+        error = "\n".join(failure.errors[:1])
+        parent = await component.urn.future() or ""
+        there = remedy_of(error, failure.urn, parent, pool.written if pool else "")
+        for line in [there] if there else advice(error, project, pool):
             pulumi.log.error(line, component)
         # A task sends each line, in its first step, since the component has its URN by now. The
         # engine ends the program soon after it has this answer.

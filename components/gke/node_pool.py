@@ -31,12 +31,14 @@ class NodePoolInputs:
         cluster: name of the cluster.
         place: location, labels and networks of the nodes.
         warn: warnings of an update, from the node labels before and after it.
+        written: file and line of the settings, where known.
     """
 
     settings: PoolSettings
     cluster: pulumi.Input[str]
     place: NodePlace
     warn: Callable[[Labels, Labels], Sequence[str]] = lambda _before, _after: ()
+    written: str = ""
 
 
 class NodePool(pulumi.ComponentResource):
@@ -58,7 +60,9 @@ class NodePool(pulumi.ComponentResource):
                 pulumi.log.warn(line)
 
         sharing = pulumi.ResourceHook(f"{name}-sharing", warn, pulumi.ResourceHookOptions(on_dry_run=True))
-        pooled = Pooled(name, settings, place.project, tuple(place.zones), place.cluster, place.location)
+        pooled = Pooled(
+            name, settings, place.project, tuple(place.zones), place.cluster, place.location, inputs.written
+        )
         explain = explained(self, f"pool-{name}", place.project, pooled)
         hooks = pulumi.ResourceHookBinding(before_update=[sharing], on_error=[explain])
         gcp.container.NodePool(

@@ -101,4 +101,4 @@ async def _platform(loaded: Environment, occupants: Mapping[str, Sequence[str]])
     from berth.stacks.program.google import google  # noqa: PLC0415
 
     name = cluster.name or loaded.stack
-    return await google(name, loaded.settings, loaded.resolved.pools, occupants, loaded.cluster_arguments)
+    return await google(name, loaded.settings, loaded.resolved.pools, occupants, loaded.cluster_arguments, loaded.file)

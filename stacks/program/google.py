@@ -13,6 +13,7 @@ import pulumi_gcp as gcp
 
 from berth.components.core.types import OWN_ACCOUNT
 from berth.components.gke import (
+    PROVIDER,
     Cluster,
     ClusterArguments,
     ClusterInputs,
@@ -27,6 +28,7 @@ from berth.components.gke import (
     too_old,
 )
 from berth.components.sharing import Pool, Pools, node_labels, of_labels
+from berth.stacks.files.stack_file import StackFile
 from berth.stacks.program.existing import Platform
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -37,6 +39,7 @@ async def google(
     pools: Pools,
     occupants: Mapping[str, Sequence[str]],
     arguments: ClusterArguments | None = None,
+    file: StackFile | None = None,
 ) -> Platform:
     """Register the cluster with its networks and node pools.
 
@@ -46,12 +49,13 @@ async def google(
         pools: pools with what they offer.
         occupants: names of the RayClusters on each pool.
         arguments: arguments of the cluster, where they are derived from the settings already.
+        file: file of the settings, where there is one.
 
     Raises:
         RunError: the release channel gave a version that is too old for the settings.
     """
     project = settings.project or ""
-    provider = gcp.Provider("google", project=project, region=settings.in_region, zone=settings.zone)
+    provider = gcp.Provider(PROVIDER, project=project, region=settings.in_region, zone=settings.zone)
     on_google = pulumi.ResourceOptions(providers={"gcp": provider})
     network = Network(
         name,
@@ -72,6 +76,7 @@ async def google(
                 cluster.name,
                 _place(name, settings, pool, network),
                 partial(of_labels, pool.name, occupants=occupants.get(pool.name, ())),
+                f"{file.shown_path}:{file.line(('environment', 'pools', pool.name))}" if file else "",
             ),
             on_google,
         )
