@@ -4,6 +4,7 @@ from typing import Any
 
 import pulumi
 import pytest
+from pulumi.runtime.settings import get_engine
 
 from berth.components.gke import PoolSettings
 from berth.components.gke.advice import Pooled, advice
@@ -288,7 +289,7 @@ def test_an_error_is_followed_by_what_it_means_on_the_pools_component(
             output.append((request.message, request.urn))
 
     async def program() -> None:
-        monkeypatch.setattr(pulumi.log.get_engine(), "Log", log)
+        monkeypatch.setattr(get_engine(), "Log", log)
         component = pulumi.ComponentResource("berth:gke:NodePool", "train")
         urn = await component.urn.future()
         failure = pulumi.ErrorHookArgs("urn", "", "train", "type", failed_operation="create", errors=[error, "older"])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pulumi
 import pytest
+from pulumi.runtime.settings import get_engine
 
 from berth.components.gke.already_there import remedy_of
 from berth.components.gke.explained import explained
@@ -59,7 +60,7 @@ def test_an_update_says_it_on_the_pools_component(monkeypatch: pytest.MonkeyPatc
     output: list[Any] = []
 
     async def program() -> None:
-        monkeypatch.setattr(pulumi.log.get_engine(), "Log", lambda request: output.append(request.message))
+        monkeypatch.setattr(get_engine(), "Log", lambda request: output.append(request.message))
         component = pulumi.ComponentResource("berth:gke:NodePool", "extra")
         parent = await component.urn.future()
         failure = pulumi.ErrorHookArgs(URN, "", "extra", "type", failed_operation="create", errors=[ERRORS[0]])

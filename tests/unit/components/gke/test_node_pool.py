@@ -13,9 +13,9 @@ from tests.unit.components.gke import environment_of
 
 A4: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 2}
 ZONES = ["us-central1-a", "us-central1-b", "us-central1-f"]
-RDMA: list[NodeNetwork] = [
-    {"network": "some-gvnic", "subnetwork": "some-gvnic"},
-    *({"network": "some-rdma", "subnetwork": f"some-rdma-{number}"} for number in range(8)),
+RDMA = [
+    NodeNetwork(network="some-gvnic", subnetwork="some-gvnic"),
+    *(NodeNetwork(network="some-rdma", subnetwork=f"some-rdma-{number}") for number in range(8)),
 ]
 
 Case = tuple[dict[str, Any], dict[str, Any]]
