@@ -42,7 +42,8 @@ def remedy_of(error: str, urn: str, parent: str, written: str = "") -> str:
     provider = f"urn:pulumi:{stack}::{project}::pulumi:providers:gcp::{PROVIDER}"
     command = [
         *("pulumi", "import", types.rpartition("$")[2], name, _id(path), "-s", stack),
-        *("--parent", f"{parent.rpartition('::')[2]}={parent}", "--provider", f"{PROVIDER}={provider}"),
+        # The names are of the import alone; one that is the resource's too leads to the resource.
+        *("--parent", f"berth-component={parent}", "--provider", f"berth-provider={provider}"),
         *("--protect=false", "--generate-code=false", "--yes"),
     ]
     return (

@@ -16,7 +16,7 @@ from tests.unit.recording import run
 
 PARENT = "urn:pulumi:lab::berth::berth:gke:NodePool::extra"
 URN = "urn:pulumi:lab::berth::berth:gke:NodePool$gcp:container/nodePool:NodePool::extra"
-PROVIDER = "google=urn:pulumi:lab::berth::pulumi:providers:gcp::google"
+PROVIDER = "berth-provider=urn:pulumi:lab::berth::pulumi:providers:gcp::google"
 POOL = "projects/berth-lab/locations/us-central1-b/clusters/lab/nodePools/extra"
 
 # As the simulated cloud, the provider's own code and GKE's API word it.
@@ -33,7 +33,7 @@ def test_a_pool_that_is_there_already_is_imported(error: str) -> None:
     assert "(stacks/Pulumi.lab.yaml:14) is in Google Cloud already" in text
     assert shlex.split(text.partition("run this again: ")[2]) == [
         *("pulumi", "import", "gcp:container/nodePool:NodePool", "extra", "berth-lab/us-central1-b/lab/extra"),
-        *("-s", "lab", "--parent", f"extra={PARENT}", "--provider", PROVIDER),
+        *("-s", "lab", "--parent", f"berth-component={PARENT}", "--provider", PROVIDER),
         *("--protect=false", "--generate-code=false", "--yes"),
     ]
 
