@@ -41,7 +41,7 @@ POLICY = Policy(
     asks="A production environment names its images with their digests.",
     why="Whoever may push to the registry, or takes it over, replaces the program that runs on every node; and two pods"
     " of one setting may run different programs.",
-    remedy="`berth images pin` asks the registries and writes the digests",
+    remedy="write them into the settings that `berth images` names, with the commands that it prints",
     judge=_judge,
     applies_to="raycluster",
     setting=("image",),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
+from pathlib import Path
+
 import pytest
+import yaml
 
 from berth.cli.stack_edit import with_entry, without_entry
 from berth.components.core.errors import BadInputError
+from berth.lab.home import CLONE
 from berth.stacks.files import stack_file
 
 KEYS = ("config", "berth:environment", "engineers")
@@ -24,7 +29,7 @@ config:
             carol: {}
             # the end
         clusters: {train: {workers: 2}}
-    gcp:project:   'x'
+    gcp:project: 'x'
 encryptionsalt: v1:abc
 """
 
@@ -50,7 +55,7 @@ def test_an_entry_goes_with_its_own_lines_and_nobody_elses_comment() -> None:
             "    pools:\n      a:\n        n: 1\n",
             "    pools:\n      a:\n        n: 1\n    engineers:\n      dave: {}\n",
         ),
-        ("    engineers: {} # nobody\n    z: 1\n", "    engineers: # nobody\n      dave: {}\n    z: 1\n"),
+        ("    engineers: {} # nobody\n    z: 1\n", "    engineers:    # nobody\n      dave: {}\n    z: 1\n"),
         ("    engineers:\n    z: 1\n", "    engineers:\n      dave: {}\n    z: 1\n"),
         (
             "    engineers: {bob: {workers: 2}} # in braces\n",
@@ -95,9 +100,29 @@ def test_a_name_that_yaml_takes_for_something_else_is_quoted() -> None:
         (FILE, "config.berth:environment.engineers.bob exists already"),
         ("config:\n  other: 1\n", "there is no config.berth:environment"),
         ("config:\n  berth:environment:\n    engineers: 5\n", "engineers is not a mapping"),
-        ("config:\n  berth:environment: {zone: a}\n", "is written in braces"),
     ],
 )
 def test_what_cannot_be_edited(text: str, message: str) -> None:
     with pytest.raises(BadInputError, match=message):
         with_entry(text, KEYS, "bob", {})
+
+
+SHIPPED = sorted([*CLONE.glob("stacks/**/Pulumi.*.yaml"), *CLONE.glob("cli/template/stacks/*.yaml")])
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_every_other_line_of_a_shipped_file_stays(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    kind = next(kind for kind in ("environment", "engineer") if f"berth:{kind}:" in text)
+    keys = ("config", f"berth:{kind}", "engineers")
+    added = with_entry(text, keys, "dave", {"workers": 2})
+    changed = [line for line in difflib.ndiff(text.splitlines(), added.splitlines()) if line[0] in "+-"]
+    assert [line for line in changed if "engineers:" not in line] == [f"+ {' ' * 6}dave: {{workers: 2}}"]
+    assert without_entry(added, keys, "dave").replace("    engineers: {}\n", "") == text
+    present = yaml.safe_load(text)["config"][f"berth:{kind}"].get("engineers") or {}
+    for name in present if len(present) > 1 else ():
+        left = without_entry(text, keys, name)
+        gone = [line for line in difflib.ndiff(text.splitlines(), left.splitlines()) if line[0] in "+-"]
+        assert gone[0].startswith(f"- {' ' * 6}{name}:")
+        assert [line for line in gone if not line.startswith(f"- {' ' * 8}")] == gone[:1]
+        assert yaml.safe_load(left)["config"][f"berth:{kind}"]["engineers"].keys() == present.keys() - {name}

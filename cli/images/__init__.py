@@ -1,3 +1,0 @@
-"""Digests of the images that settings name."""
-
-from __future__ import annotations
