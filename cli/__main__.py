@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
+from io import TextIOWrapper
 
 INTERRUPTED = 130
-_OBJECTS = 50_000
-"""New objects after which Python looks for garbage. With its default of 700, imports and models of
-100 berths make it look thousands of times, and find none: 6 % of an update without changes."""
 
 
 def main() -> None:
     """Run the command. Until it runs, Ctrl-C ends the process at once: nothing has begun."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # `nohup` and `&` ignore it for good
         signal.signal(signal.SIGINT, _interrupted)
-    from berth.cli import streams  # noqa: PLC0415 - a signal handler comes first
-
-    streams.prepare()
-    gc.set_threshold(_OBJECTS)
+    _make_writable()
     from berth.cli import main as command  # noqa: PLC0415 - takes a quarter of a second
 
     command.main()
+
+
+def _make_writable() -> None:
+    """Lead a closed stream nowhere, and escape characters that an encoding lacks."""
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - open until the end
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - the same
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _interrupted(_signal: int, _frame: object) -> None:

@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from berth.cli import completion
-from berth.cli.help import NOT_NAMED
 from berth.components.core.errors import BadInputError
 
 
@@ -24,6 +23,19 @@ def seconds_of(timeout: str) -> int:
         return parse_duration(timeout)
     except ValueError as error:
         raise BadInputError(f"--timeout: {error}") from None
+
+
+_NOT_NAMED = "\0"
+"""Stack of a call that names none; no argument can have this value."""
+
+
+def _named_stack(ctx: typer.Context, stack: str) -> str:
+    """Return the stack that the call names, else the project's."""
+    if stack != _NOT_NAMED or ctx.resilient_parsing:
+        return stack
+    from berth.cli.selection import stack_of_the_project  # noqa: PLC0415 - seldom needed
+
+    return stack_of_the_project()
 
 
 Name = Annotated[
@@ -46,7 +58,8 @@ Stack = Annotated[
         "--stack",
         "-s",
         help="Stack of an environment, or an engineer's.",
-        default_factory=lambda: NOT_NAMED,
+        default_factory=lambda: _NOT_NAMED,
+        callback=_named_stack,
         show_default="the selected one, or the only one that is up",
         autocompletion=completion.stacks,
     ),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.cli.grid import Grid
+from berth.cli.console import Table
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem
@@ -195,9 +195,9 @@ def policies() -> list[dict[str, Any]]:
     return [policy.as_json() for policy in registry.policies().values()]
 
 
-def policies_table() -> Grid:
+def policies_table() -> Table:
     """Return every policy that settings are held to, for people."""
-    table = Grid("policy", "asks", "without it")
+    table = Table("policy", "asks", "without it")
     for policy in registry.policies().values():
         table.add_row(policy.name, policy.asks, policy.why)
     return table

@@ -1,4 +1,4 @@
-"""Completion in a shell: its script, and the words, from the settings' files alone.
+"""Words of completion in a shell, from the settings' files alone.
 
 This module imports nothing that takes time.
 """
@@ -6,7 +6,6 @@ This module imports nothing that takes time.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,45 +13,6 @@ from typing import Any
 import typer
 
 Settings = dict[str, Any]
-
-SHELLS = ("bash", "zsh", "fish")
-_VARIABLE = "_BERTH_COMPLETE"
-
-
-def install() -> str:
-    """Install completion for the user's shell; return what was done.
-
-    Raises:
-        BadInputError: there is no completion for the shell.
-    """
-    from typer._completion_shared import install as write  # noqa: PLC0415
-
-    shell, path = write(_shell(), "berth", _VARIABLE)
-    return f"completion for {shell} is in {path}; it works in the next terminal"
-
-
-def script() -> str:
-    """Return the completion script for the user's shell.
-
-    Raises:
-        BadInputError: there is no completion for the shell.
-    """
-    from typer._completion_shared import get_completion_script  # noqa: PLC0415
-
-    return get_completion_script(prog_name="berth", complete_var=_VARIABLE, shell=_shell())
-
-
-def _shell() -> str:
-    """Return the name of the shell that runs berth, else of the user's login shell."""
-    from typer._completion_shared import _get_shell_name  # noqa: PLC0415
-
-    from berth.components.core.errors import BadInputError  # noqa: PLC0415
-
-    name = _get_shell_name() or Path(os.environ.get("SHELL", "")).name
-    if name not in SHELLS:
-        unknown = f"berth has no completion for the shell {name!r}" if name else "cannot tell which shell runs berth"
-        raise BadInputError(unknown, f"run it in one of {', '.join(SHELLS)}")
-    return name
 
 
 def stacks(incomplete: str) -> list[str]:

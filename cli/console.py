@@ -8,8 +8,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table as RichTable
+from rich.text import Text
 
 from berth.components.core.errors import BadInputError, BerthError
 
@@ -34,6 +37,25 @@ def _console(*, stderr: bool) -> Console:
 
 out = _console(stderr=False)
 err = _console(stderr=True)
+
+
+class Table(RichTable):
+    """Table whose cells are plain text, and fold where the terminal is narrow.
+
+    Attributes:
+        columns: headings.
+        title: line above the table; "" for none.
+        right: headings of right-aligned columns.
+    """
+
+    def __init__(self, *columns: str, title: str = "", right: Sequence[str] = ()) -> None:
+        super().__init__(title=title or None, title_justify="left", box=SIMPLE_HEAD)
+        for column in columns:
+            self.add_column(column, overflow="fold", justify="right" if column in right else "left")
+
+    def add_row(self, *cells: Any, **settings: Any) -> None:
+        """Add a row; text in it is not read as rich's markup."""
+        super().add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), **settings)
 
 
 class ProblemsError(BadInputError):

@@ -13,8 +13,7 @@ from rich.markup import escape
 from berth.cli.berths import Berth, find
 from berth.cli.change import Change
 from berth.cli.check import Checked, Checker, check
-from berth.cli.console import err, out, print_json, print_warnings
-from berth.cli.grid import Grid
+from berth.cli.console import Table, err, out, print_json, print_warnings
 from berth.cli.homes import HomeDisk, disks_of, forget, listed
 from berth.cli.stack_edit import with_entry, without_entry
 from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
@@ -194,7 +193,7 @@ def show(stack: str, *, as_json: bool) -> int:
         return 0
     # Berths with one group each need no column for it.
     left_out = set() if any(row["group"] for row in rows) else {"group"}
-    table = Grid("berth", "stack", *({"group"} - left_out), "workers", "GPUs a worker", "pool")
+    table = Table("berth", "stack", *({"group"} - left_out), "workers", "GPUs a worker", "pool")
     for row in rows:
         cells = _cells(**{key: value for key, value in row.items() if key not in left_out})
         table.add_row(*("–" if value is None else str(value) for value in cells))

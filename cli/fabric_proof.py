@@ -12,10 +12,9 @@ from rich.console import Group
 from rich.text import Text
 
 from berth.cli.arguments import seconds_of
-from berth.cli.console import err
+from berth.cli.console import Table, err
 from berth.cli.environment import Environment, NotUpError, brought_up
 from berth.cli.fabric_reports import FOLDER
-from berth.cli.grid import Grid
 from berth.cli.proof import cleaned_up, counts_of, counts_text, verdict_text
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, within
 from berth.components.core.errors import BadInputError
@@ -184,10 +183,10 @@ def _group_of(settings: RayClusterSettings, name: str | None) -> WorkerGroup:
 
 def table(proof: Proof) -> Group:
     """Return a proof for people."""
-    grid = Grid("check", "verdict", "evidence", title=f"{proof.cluster} ({proof.namespace})")
+    grid = Table("check", "verdict", "evidence", title=f"{proof.cluster} ({proof.namespace})")
     for check in proof.found.checks:
         grid.add_row(check.name, verdict_text(check.verdict), check.evidence)
-    parts: list[Grid | Text] = [grid]
+    parts: list[Table | Text] = [grid]
     if proof.found.causes:
         parts.append(Text("likely causes, the likeliest first", style="bold"))
     for number, cause in enumerate(proof.found.causes, start=1):

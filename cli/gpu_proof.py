@@ -10,9 +10,8 @@ from typing import Any
 from rich.console import Group
 
 from berth.cli.arguments import seconds_of
-from berth.cli.console import err
+from berth.cli.console import Table, err
 from berth.cli.environment import Environment, brought_up
-from berth.cli.grid import Grid
 from berth.cli.proof import cleaned_up, counts_of, counts_text, verdict_text
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BadInputError
@@ -79,10 +78,11 @@ def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool) -
 
 def table(proof: Proof) -> Group:
     """Return a proof for people."""
-    grid = Grid("pool", "check", "verdict", "evidence", grouped=True)
+    grid = Table("pool", "check", "verdict", "evidence")
     for pool in proof.pools:
-        for check in pool.checks:
-            grid.add_row(pool.pool, check.name, verdict_text(check.verdict), check.evidence)
+        for number, check in enumerate(pool.checks):
+            grid.add_row("" if number else pool.pool, check.name, verdict_text(check.verdict), check.evidence)
+        grid.add_section()
     return Group(grid, counts_text(proof.counts))
 
 

@@ -9,9 +9,8 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from berth.cli.console import out, print_json
+from berth.cli.console import Table, out, print_json
 from berth.cli.environment import brought_up
-from berth.cli.grid import Grid
 from berth.cli.status import fleet_on
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
@@ -60,7 +59,7 @@ def _bare(name: str) -> str:
 def table(offers: list[GpuOffer], currency: str | None, stack: str) -> Group:
     """Return the offers for people."""
     priced = [f"{currency or 'price'} an hour"] if any(offer.rate is not None for offer in offers) else []
-    grid = Grid("pool", "GPU", "a worker has", "free now", "on one node", "later", "capacity", *priced)
+    grid = Table("pool", "GPU", "a worker has", "free now", "on one node", "later", "capacity", *priced)
     for offer in offers:
         grid.add_row(
             offer.pool,

@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass, replace
 
 import typer
 
-from berth.cli.console import err, out, print_json
+from berth.cli.console import Table, err, out, print_json
 from berth.cli.environment import Environment, brought_up
-from berth.cli.grid import Grid
 from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, Object, within
 from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BadInputError, BerthError
@@ -76,7 +75,7 @@ def show(stack: str, *, as_json: bool) -> int:
     if as_json:
         print_json([asdict(home) for home in homes])
         return 0
-    table = Grid("home", "claim", "size", "StorageClass", "created", "berth")
+    table = Table("home", "claim", "size", "StorageClass", "created", "berth")
     for home in homes:
         where = home.stack if home.in_use else "removed"
         table.add_row(home.name, home.claim, home.size, home.storage_class, home.created, where)

@@ -3,101 +3,90 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Annotated, Any
 
 import typer
-from typer._completion_classes import completion_init
+from typer.core import TyperGroup
 
-from berth.cli import completion, verbs
+from berth.cli import verbs
 from berth.cli.__main__ import INTERRUPTED
 from berth.cli.console import err, print_error
-from berth.cli.help import Command, Group, Section
+from berth.cli.help import Section
 from berth.cli.signals import leave_to_the_system, raise_on_signals, unwrapped
-from berth.cli.usage import NoArgsIsHelpError, UsageError, refused
-from berth.components.core.errors import BAD_INPUT, FAILED, BerthError
+from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
 
 
-class Verbs(Group):
+class Verbs(TyperGroup):
     """The modules of the package `verbs`, each imported when it is needed."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        # Names alone, which typer compares with a misspelled one.
+        self.commands = dict.fromkeys((_verb(module.name) for module in iter_modules(verbs.__path__)), None)
+
     def list_commands(self, _ctx: Any) -> list[str]:
-        """Return the names of all verbs."""
-        return sorted(module.name.replace("_", "-") for module in iter_modules(verbs.__path__))
+        """Return the names of all verbs in the order of the help's sections."""
+        sections = list(Section)
+        return sorted(self.commands, key=lambda name: (sections.index(_module(name).SECTION), name))
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
         """Return a verb's command; None for an unknown verb."""
-        if cmd_name not in self.list_commands(_ctx):
+        if cmd_name not in self.commands:
             return None
         module = _module(cmd_name)
         group = getattr(module, "app", None)
         if group is None:
-            group = typer.Typer(add_completion=False)
-            group.command(cmd_name, cls=Command)(module.run)
-        command = typer.main.get_command(group)
-        command.name = cmd_name
+            group = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+            group.command(cmd_name)(module.run)
+        command: Any = typer.main.get_command(group)
+        command.name, command.rich_help_panel = cmd_name, module.SECTION.value
         return command
 
-    def sections(self, ctx: Any) -> Iterable[tuple[str, Sequence[str]]]:
-        """Return the sections of the help page, each with its verbs' names."""
-        section_of = {name: _module(name).SECTION for name in self.list_commands(ctx)}
-        return [(section.value, [name for name, own in section_of.items() if own is section]) for section in Section]
-
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,  # noqa: FBT001, FBT002 - typer's signature
-        windows_expand_args: bool = True,  # noqa: ARG002, FBT001, FBT002 - the same
-        **extra: Any,
-    ) -> int:
-        """Run a verb; end with its exit code, or that of the error that ended it."""
-        name, words = prog_name or "berth", list(sys.argv[1:] if args is None else args)
-        if os.environ.get("_BERTH_COMPLETE"):
-            completion_init()
-            self._main_shell_completion(extra, name, complete_var)
-        code = self._code(name, words)
-        if standalone_mode:
-            sys.exit(code)
+    def invoke(self, ctx: Any) -> Any:
+        """Run a verb, which a closed pipe ends without an error."""
+        try:
+            with unwrapped():
+                code = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _discard_stdout()  # the reader (`| head`) has enough
+            return 0
         return code
 
-    def _code(self, name: str, words: list[str]) -> int:
-        """Return the exit code of a call."""
+    def main(self, *args: Any, standalone_mode: bool = True, **settings: Any) -> int:
+        """Run the command line; end with the exit code of a verb, or of the error that ended it."""
         try:
-            with unwrapped(), self.make_context(name, words) as ctx:
-                code = self.invoke(ctx)
-            sys.stdout.flush()
-        except typer.Exit as end:
-            code = end.exit_code
-        except NoArgsIsHelpError as error:
-            typer.echo(error.format_message(), err=True)
-            code = BAD_INPUT
-        except UsageError as error:
-            code = _failed(refused(error))
+            code = super().main(*args, standalone_mode=False, **settings)
         except BerthError as error:
             code = _failed(error)
+        except typer.TyperException as error:
+            code = _failed(_wrong_call(error)) if error.format_message() else BAD_INPUT
         except ModuleNotFoundError as error:
             from berth.cli.extras import missing  # noqa: PLC0415
 
             if (explained := missing(error.name or "")) is None:
                 raise
             code = _failed(explained)
-        except BrokenPipeError:
-            _discard_stdout()  # the reader (`| head`) has enough
-            code = 0
         except OSError as error:  # a full disk, a folder without write permission, a path through a file
             _discard_stdout()
             code = _failed(_of_system(error))
-        except (KeyboardInterrupt, typer.Abort):
-            err.print("interrupted")
+        except typer.Abort:
             code = INTERRUPTED
+        if code == INTERRUPTED:
+            err.print("interrupted")
+        if standalone_mode:
+            sys.exit(code or 0)
         return int(code or 0)
+
+
+def _wrong_call(error: typer.TyperException) -> BerthError:
+    """Return what is wrong with a call, in typer's words, and where its help is."""
+    context = getattr(error, "ctx", None)
+    return BadInputError(error.format_message(), f"run: {context.command_path if context else 'berth'} --help")
 
 
 def _discard_stdout() -> None:
@@ -117,6 +106,10 @@ def _of_system(error: OSError) -> BerthError:
     return BerthError(f"{error.filename}: {error.strerror}" if error.filename else str(error))
 
 
+def _verb(module: str) -> str:
+    return module.replace("_", "-")
+
+
 def _module(verb: str) -> Any:
     return import_module(f"{verbs.__name__}.{verb.replace('-', '_')}")
 
@@ -126,7 +119,7 @@ app = typer.Typer(
     cls=Verbs,
     help="Every engineer gets a berth on shared GPUs. `pulumi up -s STACK` makes them; berth checks and shows them.",
     no_args_is_help=True,
-    add_completion=False,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -140,32 +133,11 @@ def _print_version(value: bool) -> None:  # noqa: FBT001 - typer's signature
         raise typer.Exit
 
 
-def _install_completion(value: bool) -> None:  # noqa: FBT001 - typer's signature
-    if value:
-        typer.echo(completion.install())
-        raise typer.Exit
-
-
-def _show_completion(value: bool) -> None:  # noqa: FBT001 - typer's signature
-    if value:
-        typer.echo(completion.script())
-        raise typer.Exit
-
-
-def _early(name: str, help_text: str, callback: Callable[[bool], None]) -> Any:
-    """Return an option that does its work before there is a verb."""
-    return typer.Option(name, help=help_text, callback=callback, is_eager=True)
-
-
 @app.callback()
 def _berth(
     *,
-    _version: Annotated[bool, _early("--version", "Print berth's version.", _print_version)] = False,
-    _install: Annotated[
-        bool, _early("--install-completion", "Install completion for the current shell.", _install_completion)
-    ] = False,
-    _show: Annotated[
-        bool, _early("--show-completion", "Print the completion script for the current shell.", _show_completion)
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print berth's version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """Stand for `berth` without a verb."""
@@ -190,6 +162,4 @@ def main() -> None:
         _discard_stdout()
         code = _failed(_of_system(error))
     leave_to_the_system()
-    # Python looks for garbage in all modules before it ends: a fourth of a short command's CPU.
-    gc.freeze()
     sys.exit(code)

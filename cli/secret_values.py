@@ -16,9 +16,8 @@ from dataclasses import asdict, dataclass
 import typer
 
 from berth.cli.berths import which
-from berth.cli.console import err, out, print_json
+from berth.cli.console import Table, err, out, print_json
 from berth.cli.environment import NotUpError, brought_up
-from berth.cli.grid import Grid
 from berth.cli.secret_manager import grant, unread
 from berth.components.berth import BerthInputs
 from berth.components.cluster.api import (
@@ -145,7 +144,7 @@ def show(name: str, stack: str | None, *, as_json: bool) -> int:
     if as_json:
         print_json(rows)
         return MISSING if missing else 0
-    table = Grid("variable", "Secret", "key", "value")
+    table = Table("variable", "Secret", "key", "value")
     for row in rows:
         shown = "present" if row["present"] else "missing"
         shown += f", from {row['secret_manager']}" if row["secret_manager"] else ""

@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 from rich.console import Group
 from rich.text import Text
 
-from berth.cli.console import err, out
+from berth.cli.console import Table, err, out
 from berth.cli.environment import Environment, NotUpError, brought_up
-from berth.cli.grid import Grid
 from berth.cli.life import age, moment, sentences
 from berth.components.cluster.api import ClusterApi, ClusterError, Reader
 from berth.components.cluster.devices import NETWORK_PODS
@@ -60,7 +59,7 @@ def observed(reader: Reader, stack: str, up: Environment) -> Fleet:
 
 def table(fleet: Fleet) -> Group:
     """Return the fleet for people."""
-    parts: list[Grid | Text] = [_pools(fleet.pools)]
+    parts: list[Table | Text] = [_pools(fleet.pools)]
     for title, first, rays in (("berths", "engineer", fleet.berths), ("clusters", "cluster", fleet.clusters)):
         if rays:
             parts.append(_rays(fleet, title, first, rays))
@@ -107,10 +106,10 @@ def notes_on(fleet: Fleet) -> Iterable[str]:
             )
 
 
-def _pools(pools: Iterable[Pool]) -> Grid:
+def _pools(pools: Iterable[Pool]) -> Table:
     with_nics = any(pool.nics_of_machines for pool in pools)
     nics_column = ["NICs in use"] if with_nics else []
-    grid = Grid("pool", "machine type", "nodes", "GPUs in use", *nics_column, "shared by", title="pools")
+    grid = Table("pool", "machine type", "nodes", "GPUs in use", *nics_column, "shared by", title="pools")
     for pool in pools:
         desired = max(pool.nodes, pool.nodes_at_least)
         grid.add_row(
@@ -130,10 +129,10 @@ def _in_use(pool: Pool) -> str:
     return count if pool.unit == WHOLE else f"{count} {plural(pool.unit)}"
 
 
-def _rays(fleet: Fleet, title: str, first: str, rays: Iterable[Ray]) -> Grid:
+def _rays(fleet: Fleet, title: str, first: str, rays: Iterable[Ray]) -> Table:
     with_nics, expiring = any(ray.nics for ray in rays), any(ray.life.expires for ray in rays)
     columns = [first, "namespace", "RayCluster", "workers ready", "GPUs", *(["NICs"] if with_nics else [])]
-    grid = Grid(*columns, "pool", "stack", "age", *(["expires"] if expiring else []), title=title)
+    grid = Table(*columns, "pool", "stack", "age", *(["expires"] if expiring else []), title=title)
     for ray in rays:
         grid.add_row(
             ray.name,
@@ -157,9 +156,9 @@ def _workers(ray: Ray) -> str:
     return ", ".join(f"{group.name} {group.workers_ready}/{group.workers_desired}" for group in ray.groups)
 
 
-def _jobs(jobs: Iterable[Job]) -> Grid:
+def _jobs(jobs: Iterable[Job]) -> Table:
     now = datetime.now(tz=UTC)
-    grid = Grid("job", "namespace", "RayJob", "state", "on RayCluster", "stack", "age", "ended", title="jobs")
+    grid = Table("job", "namespace", "RayJob", "state", "on RayCluster", "stack", "age", "ended", title="jobs")
     for job in jobs:
         ended = f"{age(job.ended, now)} ago" if job.ended else "–"
         row = (job.name, job.namespace, job.ray_job, _color(job), job.ray_cluster or "–", job.stack)
@@ -167,9 +166,9 @@ def _jobs(jobs: Iterable[Job]) -> Grid:
     return grid
 
 
-def _services(fleet: Fleet) -> Grid:
+def _services(fleet: Fleet) -> Table:
     columns = ("service", "state", "applications", "workers ready", "GPUs", "pool", "stack", "age", "address")
-    grid = Grid(*columns, title="services")
+    grid = Table(*columns, title="services")
     for service in fleet.services:
         grid.add_row(
             service.name,

@@ -16,9 +16,8 @@ from rich.live import Live
 from rich.text import Text
 
 from berth.cli.berths import names_of
-from berth.cli.console import err, out
+from berth.cli.console import Table, err, out
 from berth.cli.environment import Environment, brought_up
-from berth.cli.grid import Grid
 from berth.cli.life import age
 from berth.cli.status import observed, require_up, table
 from berth.components.cluster.api import EVENTS, PODS, ClusterApi, ClusterError, Object, Reader
@@ -117,8 +116,8 @@ def queue_of(pods: Iterable[Object], scaling: Iterable[Object]) -> list[Waiting]
     return sorted(queue, key=lambda waiting: (waiting.since, waiting.name, waiting.kind))
 
 
-def _queue_table(queue: Iterable[Waiting]) -> Grid:
-    grid = Grid("of", "pods", "for", "why", title="waiting")
+def _queue_table(queue: Iterable[Waiting]) -> Table:
+    grid = Table("of", "pods", "for", "why", title="waiting")
     for waiting in queue:
         pods = counted(waiting.pods, waiting.kind)
         grid.add_row(waiting.name, pods, age(waiting.since, _now()), Text(waiting.reason, style="yellow"))

@@ -30,7 +30,7 @@ LAB = (
     "berth.lab.plugins.gcp.provider",
     "pip._internal.commands.list",
     "berth.components.cluster.connection",
-    "berth.cli.streams",
+    "berth.cli.main",
     "berth.cli.preview.verb",
     "berth.cli.update.verb",
     "berth.cli.status_page",

@@ -7,7 +7,6 @@ from rich.text import Text
 
 from berth.cli.doctor.examine import Examination
 from berth.cli.doctor.findings import Finding, State
-from berth.cli.grid import Entry
 from berth.components.core.words import are, counted
 
 _MARKS: dict[State, tuple[str, str]] = {
@@ -25,10 +24,13 @@ def lines(examination: Examination) -> Group:
     return Group(*head, *rows, _sum(examination))
 
 
-def _entry(finding: Finding, column: int) -> Entry:
+def _entry(finding: Finding, column: int) -> Text:
+    """Return a finding: its text beside the topic, and its commands below, to paste."""
     mark, style = _MARKS[finding.state]
-    label = Text.assemble((mark, style), " ", (finding.topic, "bold"))
-    return Entry(label, finding.text, column, Text(finding.remedy, "cyan"))
+    lines = finding.remedy.split("\n") if finding.remedy else []
+    remedy = [(f"\n{' ' * column}{line}", "cyan") for line in lines]
+    topic = finding.topic.ljust(column - 2)
+    return Text.assemble((mark, style), " ", (topic, "bold"), finding.text, *remedy)
 
 
 def _sum(examination: Examination) -> Text:

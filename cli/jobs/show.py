@@ -9,9 +9,8 @@ from datetime import UTC, datetime, timedelta
 from rich.text import Text
 
 from berth.cli.berths import find
-from berth.cli.console import err, out, print_json
+from berth.cli.console import Table, err, out, print_json
 from berth.cli.dashboard import Connection
-from berth.cli.grid import Grid
 from berth.cli.jobs.client import RayJob, RayJobs
 from berth.cli.jobs.follow import stop
 from berth.cli.jobs.submit import finish
@@ -75,9 +74,9 @@ def _all(ray: RayJobs, *, as_json: bool) -> int:
     return 0
 
 
-def table(found: list[RayJob], now: datetime) -> Grid:
+def table(found: list[RayJob], now: datetime) -> Table:
     """Return jobs for people."""
-    grid = Grid("job", "state", "command", "age", "took", "exit code")
+    grid = Table("job", "state", "command", "age", "took", "exit code")
     for job in found:
         grid.add_row(
             job.id if job.submitted else f"{job.id} (connected)",

@@ -8,11 +8,11 @@ import typer
 
 from berth.cli import completion
 from berth.cli.arguments import Json, Stack
-from berth.cli.help import Section, VerbGroup
+from berth.cli.help import Section, verb_group
 
 SECTION = Section.SETTINGS
 
-app = VerbGroup("Edit the engineers in an environment's file; `berth up` or `pulumi up` creates their berths.")
+app = verb_group("Edit the engineers in an environment's file; `berth up` or `pulumi up` creates their berths.")
 
 Id = Annotated[str, typer.Argument(metavar="NAME", help="The engineer's id.", autocompletion=completion.engineers)]
 NewId = Annotated[str, typer.Argument(metavar="NAME", help="The engineer's id.")]

@@ -8,11 +8,11 @@ import typer
 
 from berth.cli import completion
 from berth.cli.arguments import Json, Stack, Yes
-from berth.cli.help import Section, VerbGroup
+from berth.cli.help import Section, verb_group
 
 SECTION = Section.USE
 
-app = VerbGroup("Homes of berths, and shares: they stay when a berth is removed from the settings.")
+app = verb_group("Homes of berths, and shares: they stay when a berth is removed from the settings.")
 
 Of = Annotated[str, typer.Argument(metavar="NAME", help="Engineer's id.", autocompletion=completion.names)]
 

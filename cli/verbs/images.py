@@ -27,8 +27,7 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
 
     Example: `berth images -s prod`
     """
-    from berth.cli.console import out, print_json
-    from berth.cli.grid import Grid
+    from berth.cli.console import Table, out, print_json
     from berth.stacks.files import stack_file
 
     settings = stack_file.find(stack).settings
@@ -38,7 +37,7 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
         rows = [{"setting": setting, "image": image} for setting, image in images.items()]
         print_json({"stack": stack, "images": rows, "charts": charts, "commands": commands})
         return 0
-    table = Grid("setting", "image or chart", "version")
+    table = Table("setting", "image or chart", "version")
     for setting, image in images.items():
         table.add_row(setting, image, "")
     for chart in charts:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from berth.cli.arguments import Json
-from berth.cli.console import out, print_json
-from berth.cli.help import Section, VerbGroup
+from berth.cli.console import Table, out, print_json
+from berth.cli.help import Section, verb_group
 from berth.components.core.errors import BerthError
 from berth.components.core.words import counted
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 SECTION = Section.LAB
 
-app = VerbGroup("A GKE cluster on this machine: real control plane, engine and operator; simulated GPUs and cloud.")
-real = VerbGroup("Make one node of the lab real: its containers run on this machine. Needs root on Linux.")
+app = verb_group("A GKE cluster on this machine: real control plane, engine and operator; simulated GPUs and cloud.")
+real = verb_group("Make one node of the lab real: its containers run on this machine. Needs root on Linux.")
 app.add_typer(real, name="real")
 
 HomeOption = Annotated[
@@ -63,9 +63,7 @@ def _print_lab(states: Sequence[State], cloud: Mapping[str, int]) -> None:
     """Print the processes as a table, and the simulated cloud's size."""
     from rich.text import Text
 
-    from berth.cli.grid import Grid
-
-    grid = Grid("process", "what", "state", "pid", "MiB", "ports", right=("pid", "MiB"))
+    grid = Table("process", "what", "state", "pid", "MiB", "ports", right=("pid", "MiB"))
     for state in states:
         condition = Text(state.problem, style="red") if state.problem else Text("works", style="green")
         ports = ", ".join(map(str, state.ports))

@@ -8,11 +8,11 @@ import typer
 
 from berth.cli import completion
 from berth.cli.arguments import Json, OnStack
-from berth.cli.help import Section, VerbGroup
+from berth.cli.help import Section, verb_group
 
 SECTION = Section.USE
 
-app = VerbGroup("Secret values of a berth's environment variables: in Secrets of its namespace, and nowhere else.")
+app = verb_group("Secret values of a berth's environment variables: in Secrets of its namespace, and nowhere else.")
 
 Berth = Annotated[
     str, typer.Argument(metavar="NAME", help="Engineer's id, or cluster's name.", autocompletion=completion.names)

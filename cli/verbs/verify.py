@@ -10,7 +10,7 @@ import typer
 from berth.cli import completion
 from berth.cli.arguments import Json, Stack
 from berth.cli.console import err, out, print_json
-from berth.cli.help import Section, VerbGroup
+from berth.cli.help import Section, verb_group
 from berth.components.core.errors import FAILED
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SECTION = Section.DEBUG
 
-app = VerbGroup("Prove on the running cluster that what was provisioned really works.")
+app = verb_group("Prove on the running cluster that what was provisioned really works.")
 
 Keep = Annotated[bool, typer.Option("--keep", help="Leave what the proof created.")]
 

@@ -9,13 +9,13 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import urlsplit
 
 import pytest
 import typer
 import yaml
 from typer import Context
-from typer._click.exceptions import MissingParameter, UsageError
 
 from berth.cli.main import app
 from berth.lab.home import CLONE
@@ -97,11 +97,11 @@ def parse(arguments: list[str], *, whole: bool) -> str:
     if "--help" in left:
         return ""
     try:
-        command.make_context(name, left)
-    except MissingParameter as error:
-        return error.format_message() if whole else ""
-    except UsageError as error:
-        return error.format_message()
+        with patch("berth.cli.selection.stack_of_the_project", return_value="lab"):
+            command.make_context(name, left)
+    except typer.TyperException as error:
+        problem = error.format_message()
+        return "" if problem.startswith("Missing ") and not whole else problem
     return ""
 
 

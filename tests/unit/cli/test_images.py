@@ -48,7 +48,4 @@ def test_every_image_and_chart_has_its_setting() -> None:
     ],
 )
 def test_defaults_that_the_stack_uses_are_among_them(settings: dict[str, object], images: dict[str, str]) -> None:
-    found = images_of(settings)
-    assert {
-        setting: image for setting, image in found.items() if "operators" not in setting or setting in images
-    } == images
+    assert images_of(settings) == images
