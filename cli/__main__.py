@@ -7,8 +7,6 @@ import signal
 import sys
 from io import TextIOWrapper
 
-INTERRUPTED = 130
-
 
 def main() -> None:
     """Run the command. Until it runs, Ctrl-C ends the process at once: nothing has begun."""
@@ -33,7 +31,7 @@ def _interrupted(_signal: int, _frame: object) -> None:
     """End at once; an exception inside of an import would be printed or lost."""
     if sys.stderr is not None:
         os.write(2, b"interrupted\n")
-    os._exit(INTERRUPTED)
+    os._exit(128 + signal.SIGINT)
 
 
 if __name__ == "__main__":

@@ -5,9 +5,7 @@ This module imports nothing that takes time.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -55,26 +53,6 @@ def clusters(ctx: typer.Context, incomplete: str) -> list[str]:
 def pools(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the node pools of the environment that the call names, or of all."""
     return _keys(ctx, incomplete, "pools")
-
-
-def settings(incomplete: str) -> list[tuple[str, str]]:
-    """Return paths of settings one level below what is typed, with their descriptions."""
-    from berth.cli.explain import find  # noqa: PLC0415
-    from berth.components.core.errors import BadInputError  # noqa: PLC0415
-
-    above, dot, _ = incomplete.rpartition(".")
-    try:
-        schema = json.loads((Path(__file__).parent / "template/stacks/schema.json").read_text(encoding="utf-8"))
-        setting = find(schema, above)
-    except (BadInputError, OSError):
-        return []
-    found = []
-    for child in setting.children():
-        chosen = child.name.isupper() or child.path.endswith("[]")
-        found += [(one.name, one.description) for one in (child.children() if chosen else [child])]
-    if not above:
-        found += [("environment", "Settings of an environment."), ("engineer", "Settings of an engineer's own stack.")]
-    return [(f"{above}{dot}{name}", text) for name, text in found if f"{above}{dot}{name}".startswith(incomplete)]
 
 
 def _keys(ctx: typer.Context, incomplete: str, *parts: str) -> list[str]:

@@ -20,7 +20,7 @@ import urllib3
 import websocket
 
 from berth.cli.berths import Berth
-from berth.cli.connect import DASHBOARD, any_ready_head, forwarding, local_port, read, read_token
+from berth.cli.head import DASHBOARD, any_ready_head, forwarding, local_port, read, read_token
 from berth.cli.kubectl import Kubectl, private_folder
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError

@@ -331,3 +331,20 @@ def _either(words: Iterable[str]) -> str:
     """Return alternatives as text: `a, b or c`."""
     *first, last = list(words) or ["value"]
     return f"{', '.join(first)} or {last}" if first else last
+
+
+def completed(incomplete: str) -> list[tuple[str, str]]:
+    """Return paths of settings one level below what is typed, with their descriptions."""
+    above, dot, _ = incomplete.rpartition(".")
+    try:
+        schema = json.loads((Path(__file__).parent / "template/stacks/schema.json").read_text(encoding="utf-8"))
+        setting = find(schema, above)
+    except (BadInputError, OSError):
+        return []
+    found = []
+    for child in setting.children():
+        chosen = child.name.isupper() or child.path.endswith("[]")
+        found += [(one.name, one.description) for one in (child.children() if chosen else [child])]
+    if not above:
+        found += [("environment", "Settings of an environment."), ("engineer", "Settings of an engineer's own stack.")]
+    return [(f"{above}{dot}{name}", text) for name, text in found if f"{above}{dot}{name}".startswith(incomplete)]

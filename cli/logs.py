@@ -10,14 +10,10 @@ from dataclasses import dataclass
 from berth.cli.berths import Berth, find
 from berth.cli.console import err
 from berth.cli.operator_log import operator_lines
-from berth.cli.running import HEAD_CONTAINER
-from berth.components.cluster.api import PODS, Object, within
+from berth.cli.pods import HEAD_CONTAINER, WORKER_CONTAINER, choose
+from berth.components.cluster.api import PODS, within
 from berth.components.cluster.pods import why_not_ready
-from berth.components.core.errors import BadInputError, BerthError
-from berth.components.core.nearest import did_you_mean
-from berth.components.core.words import counted
-
-WORKER_CONTAINER = "ray-worker"
+from berth.components.core.errors import BerthError
 
 
 @dataclass(frozen=True)
@@ -66,28 +62,3 @@ def _lines(berth: Berth, selection: Selection) -> Iterable[str]:
     if selection.tail is not None:
         query["tailLines"] = str(selection.tail)
     return berth.api.lines(f"{within(berth.namespace, PODS)}/{name}/log", **query)
-
-
-def choose(berth: Berth, worker: str | None) -> Object:
-    """Return the head's pod, or a worker's: `2` of all by name, `gpu/2` of a group."""
-    pods = berth.pods("worker" if worker else "head")
-    if not pods and (note := berth.suspension_note()):
-        raise BerthError(note)
-    if worker is None:
-        if not pods:
-            raise BerthError(f"{berth.name} has no head pod yet; berth logs {berth.name} --operator may show why")
-        return pods[0]
-    group, _, number = worker.rpartition("/")
-    of_group = ""
-    if group:
-        names = [found["groupName"] for found in berth.cluster["spec"]["workerGroupSpecs"]]
-        if group not in names:
-            raise BadInputError(
-                f"{berth.name} has no group of workers {group!r}{did_you_mean(group, names)}",
-                f"name one of its groups: {', '.join(names)}",
-            )
-        pods = [pod for pod in pods if pod["metadata"]["labels"].get("ray.io/group") == group]
-        of_group = f" in group {group}"
-    if int(number) > len(pods):
-        raise BadInputError(f"{berth.name} has {counted(len(pods), 'worker')}{of_group}; there is no worker {worker}")
-    return pods[int(number) - 1]

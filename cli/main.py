@@ -13,10 +13,9 @@ import typer
 from typer.core import TyperGroup
 
 from berth.cli import verbs
-from berth.cli.__main__ import INTERRUPTED
 from berth.cli.console import err, print_error
 from berth.cli.help import Section
-from berth.cli.signals import leave_to_the_system, raise_on_signals, unwrapped
+from berth.cli.signals import INTERRUPTED, leave_to_the_system, raise_on_signals, unwrapped
 from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from berth.cli.berths import Berth, find
-from berth.cli.connect import keep_forwarding, local_port, ready_head
 from berth.cli.console import err, out, print_json
+from berth.cli.head import keep_forwarding, local_port, ready_head
 from berth.cli.kubectl import Kubectl, kubectl
-from berth.cli.running import HEAD_CONTAINER
+from berth.cli.pods import HEAD_CONTAINER
 from berth.cli.ssh.login import marked_as_used
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError

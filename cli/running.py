@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 
 from berth.cli.berths import Berth
 from berth.cli.kubectl import Kubectl
+from berth.cli.pods import HEAD_CONTAINER
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.errors import BerthError
 from berth.components.programs.jobs import QUESTION, RunningJob, running_jobs
 from berth.components.programs.logins import open_login
-
-HEAD_CONTAINER = "ray-head"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
+INTERRUPTED = 130
 TERMINATED = 143
 HUNG_UP = 129
 

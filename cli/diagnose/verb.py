@@ -12,11 +12,11 @@ from pathlib import Path
 import yaml
 
 from berth.cli.berths import Named, find, which
-from berth.cli.connect import read_token
 from berth.cli.console import err, out, print_json
 from berth.cli.diagnose.gather import Part, gathered, of_berth, plan_of, settings_of, versions
 from berth.cli.diagnose.secrets import scrubbed, secrets_of_environment, secrets_of_kubeconfig
 from berth.cli.environment import NotUpError
+from berth.cli.head import read_token
 from berth.cli.kubectl import write_private
 from berth.components.core.errors import BadInputError, BerthError
 from berth.stacks.files import stack_file

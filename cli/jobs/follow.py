@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 
-from berth.cli.console import err
+from berth.cli.console import err, print_json
 from berth.cli.dashboard import Connection, DashboardError
 from berth.cli.jobs.client import RayJob, RayJobs
 from berth.components.cluster.api import ClusterError
@@ -112,3 +113,29 @@ def stop(jobs: RayJobs, job: str) -> RayJob:
     while not (found := jobs.get(job)).has_ended and time.monotonic() < until:
         time.sleep(_PAUSE_SECONDS)
     return found
+
+
+def finish(connection: Connection, job: str, *, as_json: bool) -> int:
+    """Follow a job until it ends, and say how it did; return its exit code."""
+    ended = follow(connection, job, _writer(as_json=as_json))
+    took = f" after {(ended.ended - ended.started).total_seconds():.0f} s" if ended.ended and ended.started else ""
+    if ended.status == "FAILED":
+        # Without an exit code the command never ran, and only Ray's message says why.
+        reason = ended.reason if ended.exit_code is not None else ended.message.strip()
+        err.print(f"[bold red]error:[/] job {ended.id} failed{took}: ", end="")
+        err.print(reason, markup=False)
+    else:
+        err.print(f"job {ended.id} {ended.status.lower()}{took}", markup=False)
+    if as_json:
+        print_json({"berth": connection.berth.name, **ended.as_json()})
+    return ended.code
+
+
+def _writer(*, as_json: bool) -> Callable[[str], object]:
+    stream = sys.stderr if as_json else sys.stdout
+
+    def write(text: str) -> None:
+        stream.write(text)
+        stream.flush()
+
+    return write

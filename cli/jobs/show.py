@@ -12,8 +12,7 @@ from berth.cli.berths import find
 from berth.cli.console import Table, err, out, print_json
 from berth.cli.dashboard import Connection
 from berth.cli.jobs.client import RayJob, RayJobs
-from berth.cli.jobs.follow import stop
-from berth.cli.jobs.submit import finish
+from berth.cli.jobs.follow import finish, stop
 from berth.cli.life import age
 from berth.components.core.errors import FAILED, BadInputError
 

@@ -6,22 +6,20 @@ import contextlib
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from berth.cli.__main__ import INTERRUPTED
 from berth.cli.arguments import seconds_of
 from berth.cli.berths import Berth, find
 from berth.cli.console import err, out, print_json
 from berth.cli.dashboard import Connection, DashboardRefusedError
 from berth.cli.jobs.client import RayJob, RayJobs, UnknownJobError
-from berth.cli.jobs.follow import follow, stop
+from berth.cli.jobs.follow import finish, stop
 from berth.cli.jobs.package import pack
 from berth.cli.jobs.request import JobRequest, Options, request_of
-from berth.cli.signals import Terminated
+from berth.cli.signals import INTERRUPTED, Terminated
 from berth.cli.suspension import wake_up
 from berth.components.core.errors import BerthError
 
@@ -72,32 +70,6 @@ def submit(name: str, stack: str | None, options: Options, manner: Manner) -> in
         except Terminated:
             _goes_on(berth.name, request.id)
             raise
-
-
-def finish(connection: Connection, job: str, *, as_json: bool) -> int:
-    """Follow a job until it ends, and say how it did; return its exit code."""
-    ended = follow(connection, job, _writer(as_json=as_json))
-    took = f" after {(ended.ended - ended.started).total_seconds():.0f} s" if ended.ended and ended.started else ""
-    if ended.status == "FAILED":
-        # Without an exit code the command never ran, and only Ray's message says why.
-        reason = ended.reason if ended.exit_code is not None else ended.message.strip()
-        err.print(f"[bold red]error:[/] job {ended.id} failed{took}: ", end="")
-        err.print(reason, markup=False)
-    else:
-        err.print(f"job {ended.id} {ended.status.lower()}{took}", markup=False)
-    if as_json:
-        print_json({"berth": connection.berth.name, **ended.as_json()})
-    return ended.code
-
-
-def _writer(*, as_json: bool) -> Callable[[str], object]:
-    stream = sys.stderr if as_json else sys.stdout
-
-    def write(text: str) -> None:
-        stream.write(text)
-        stream.flush()
-
-    return write
 
 
 def _with_folder(jobs: RayJobs, request: JobRequest) -> dict[str, object]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from berth.cli.berths import find, which
-from berth.cli.execute import attached, pod_of
+from berth.cli.pods import attached, pod_of
 from berth.cli.ssh.client import Place, options, program, public_key
 from berth.components.programs import ssh_server
 

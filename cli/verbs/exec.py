@@ -33,6 +33,10 @@ def run(
 
     Example: `berth exec alice --worker 1 -- nvidia-smi`
     """
-    from berth.cli import execute
+    import sys
 
-    return execute.execute(name, stack, worker, command or ["bash"])
+    from berth.cli.berths import find
+    from berth.cli.pods import attached
+
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    return attached(find(name, stack), worker, command or ["bash"], terminal=terminal)

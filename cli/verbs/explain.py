@@ -7,12 +7,17 @@ from typing import Annotated
 
 import typer
 
-from berth.cli import completion
 from berth.cli.arguments import Json
 from berth.cli.console import out, print_json
 from berth.cli.help import Section
 
 SECTION = Section.SETTINGS
+
+
+def _completed(incomplete: str) -> list[tuple[str, str]]:
+    from berth.cli.explain import completed
+
+    return completed(incomplete)
 
 
 def run(
@@ -21,7 +26,7 @@ def run(
         typer.Argument(
             help="Dotted path of a setting, such as pools.capacity.",
             metavar="SETTING",
-            autocompletion=completion.settings,
+            autocompletion=_completed,
         ),
     ] = "",
     *,

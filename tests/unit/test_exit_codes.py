@@ -6,7 +6,6 @@ import re
 
 import pytest
 
-from berth.cli import __main__ as start
 from berth.cli import signals, suspension
 from berth.cli.preview import verb as preview
 from berth.cli.ssh import session
@@ -26,7 +25,7 @@ OF_THE_CODE = {
     lab.NOT_RUNNING,
     lab.INTERRUPTED,
     update.INTERRUPTED,
-    start.INTERRUPTED,
+    signals.INTERRUPTED,
     signals.HUNG_UP,
     signals.TERMINATED,
     session.DISCONNECTED,
