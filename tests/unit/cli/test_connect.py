@@ -17,9 +17,11 @@ import yaml
 from typer.testing import CliRunner
 
 from berth.cli import connect
+from berth.cli import head as head_of
 from berth.cli.berths import Berth, Named, which
-from berth.cli.connect import Addresses, token_secret
+from berth.cli.connect import Addresses
 from berth.cli.environment import Environment
+from berth.cli.head import token_secret
 from berth.cli.kubectl import Kubectl, private_folder, write_private
 from berth.cli.main import app
 from berth.components.cluster.api import ClusterApi
@@ -131,9 +133,9 @@ def test_where_the_token_is(options: Any, expected: str | None) -> None:
 def test_a_taken_port_is_avoided_or_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert connect.local_port(None, port) != port
+        assert head_of.local_port(None, port) != port
         with pytest.raises(BadInputError, match=f"port {port} of this machine cannot be used"):
-            connect.local_port(port, 8265)
+            head_of.local_port(port, 8265)
 
 
 def test_credentials_are_for_nobody_else_and_do_not_stay() -> None:
@@ -178,8 +180,8 @@ def test_ports_are_forwarded_to_the_next_head(
     program.write_text(KUBECTL.format(python=sys.executable, folder=str(tmp_path)))
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr(connect, "_LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(connect, "_RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(head_of, "_LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(head_of, "_RETRY_SECONDS", 0.05)
     cluster = {"metadata": {"name": "alice", "namespace": "berth-alice", "labels": {}}, "spec": {}}
     api = cast("ClusterApi", Heads("head-2"))
     berth = Berth("alice", cast("Environment", None), api, cluster)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from berth.cli import execute
+from berth.cli import berths, pods
 from berth.cli.main import app
 
 
@@ -42,10 +42,10 @@ def berth(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     def program(_kubeconfig: str) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(attached=attached)
 
-    monkeypatch.setattr(execute, "find", lambda *_: found)
-    monkeypatch.setattr(execute, "kubectl", program)
-    monkeypatch.setattr(execute, "marked_as_used", lambda _berth: contextlib.nullcontext())
-    monkeypatch.setattr(execute, "ready_head", lambda _berth: PODS["head"][0])
+    monkeypatch.setattr(berths, "find", lambda *_: found)
+    monkeypatch.setattr(pods, "kubectl", program)
+    monkeypatch.setattr(pods, "marked_as_used", lambda _berth: contextlib.nullcontext())
+    monkeypatch.setattr(pods, "ready_head", lambda _berth: PODS["head"][0])
     return found
 
 

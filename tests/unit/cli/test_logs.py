@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from berth.cli.berths import Berth
 from berth.cli.environment import Environment
-from berth.cli.logs import choose
 from berth.cli.main import app
 from berth.cli.operator_log import about
+from berth.cli.pods import choose
 from berth.cli.watch import Waiting, queue_of
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BadInputError, BerthError

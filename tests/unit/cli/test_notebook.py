@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from berth.cli import connect, notebook
+from berth.cli import head, notebook
 from berth.cli.main import app
 from berth.components.core.errors import BerthError
 from tests.unit.components.programs.jupyter import write_jupyter
@@ -73,9 +73,9 @@ def berth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNam
     monkeypatch.setattr(notebook, "find", lambda *_: found)
     monkeypatch.setattr(notebook, "ready_head", lambda _berth: pod("1"))
     monkeypatch.setattr(notebook, "marked_as_used", marked)
-    monkeypatch.setattr(connect, "_watch", watch)
-    monkeypatch.setattr(connect, "_RETRY_SECONDS", 0.0)
-    monkeypatch.setattr(connect, "_next_head", lambda _berth: pod(found.heads.pop(0)))
+    monkeypatch.setattr(head, "_watch", watch)
+    monkeypatch.setattr(head, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(head, "_next_head", lambda _berth: pod(found.heads.pop(0)))
     yield found
     call("--stop")
 
@@ -155,7 +155,10 @@ def test_a_program_that_is_not_python_is_named(berth: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize(
     ("words", "problem"),
-    [(("--stop", "--port", "8888"), "exclude each other"), (("--port", "0"), "0 is too small; the smallest is 1")],
+    [
+        (("--stop", "--port", "8888"), "exclude each other"),
+        (("--port", "0"), "Input should be greater than or equal to 1"),
+    ],
 )
 def test_arguments_that_cannot_be_are_bad_input(berth: SimpleNamespace, words: tuple[str, ...], problem: str) -> None:
     done = call(*words)
