@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import unquote, urlsplit
 
 from berth.cli import state_file
-from berth.cli.console import ProblemsError
 from berth.cli.pulumi_program import FailedCommandError, Pulumi
+from berth.cli.shell.console import ProblemsError
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.plan.pending import remedy_of
 from berth.stacks.files import stack_file

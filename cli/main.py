@@ -13,9 +13,9 @@ import typer
 from typer.core import TyperGroup
 
 from berth.cli import verbs
-from berth.cli.console import err, print_error
-from berth.cli.help import Section
-from berth.cli.signals import INTERRUPTED, leave_to_the_system, raise_on_signals, unwrapped
+from berth.cli.shell.console import err, print_error
+from berth.cli.shell.help import Section
+from berth.cli.shell.signals import INTERRUPTED, leave_to_the_system, raise_on_signals, unwrapped
 from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
 
 
@@ -25,7 +25,8 @@ class Verbs(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         # Names alone, which typer compares with a misspelled one.
-        self.commands = dict.fromkeys((_verb(module.name) for module in iter_modules(verbs.__path__)), None)
+        names: Any = dict.fromkeys(_verb(module.name) for module in iter_modules(verbs.__path__))
+        self.commands = names
 
     def list_commands(self, _ctx: Any) -> list[str]:
         """Return the names of all verbs in the order of the help's sections."""
@@ -56,16 +57,16 @@ class Verbs(TyperGroup):
             return 0
         return code
 
-    def main(self, *args: Any, standalone_mode: bool = True, **settings: Any) -> int:
+    def main(self, args: Any = None, standalone_mode: bool = True, **settings: Any) -> int:  # type: ignore[override]  # noqa: FBT001, FBT002 - typer's
         """Run the command line; end with the exit code of a verb, or of the error that ended it."""
         try:
-            code = super().main(*args, standalone_mode=False, **settings)
+            code = super().main(args, standalone_mode=False, **settings)
         except BerthError as error:
             code = _failed(error)
         except typer.TyperException as error:
             code = _failed(_wrong_call(error)) if error.format_message() else BAD_INPUT
         except ModuleNotFoundError as error:
-            from berth.cli.extras import missing  # noqa: PLC0415
+            from berth.cli.shell.missing_extra import missing  # noqa: PLC0415
 
             if (explained := missing(error.name or "")) is None:
                 raise

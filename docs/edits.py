@@ -20,8 +20,8 @@ from unittest.mock import patch
 
 import yaml
 
-from berth.cli.check import schema
-from berth.cli.explain import EFFECTS, OF_GROUP, SAME_AS_ENGINEERS, Setting, everything, roots
+from berth.cli.repository.check import schema
+from berth.cli.verbs.explain.settings import EFFECTS, OF_GROUP, SAME_AS_ENGINEERS, Setting, everything, roots
 from berth.components.core.errors import BadInputError
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES as IGNORED_OF_CLUSTER
 from berth.components.gke.effects.node_pool import SIZE
@@ -345,7 +345,7 @@ def settings() -> list[Setting]:
 
 
 def main(prefixes: list[str]) -> int:
-    """Write cli/effects.json, for all settings or some prefixes; the exit status."""
+    """Write cli/verbs/explain/effects.json, for all settings or some prefixes; the exit status."""
     known = json.loads(EFFECTS.read_text(encoding="utf-8"))["settings"] if EFFECTS.exists() else {}
     found, environments = dict[str, str | None](), fleets()
     for setting in settings():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 
-from berth.cli.check import schema_text
+from berth.cli.repository.check import schema_text
 from berth.lab.home import CLONE
 from docs import commands, errors, lab, performance, pictures, policies, reliability, settings, supported_versions
 

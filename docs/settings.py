@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from berth.cli.check import schema
-from berth.cli.explain import Setting, effects, everything, roots
+from berth.cli.repository.check import schema
+from berth.cli.verbs.explain.settings import Setting, effects, everything, roots
 
 _COLUMNS = "| setting | type | default | example | an edit | description |"
 _HEAD = """\

@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 
-from berth.cli.doctor.tools import PULUMI_AT_LEAST
+from berth.cli.verbs.doctor.tools import PULUMI_AT_LEAST
 from berth.components.gke import versions as gke
 from berth.components.hardware import versions
 from berth.components.hardware.machines import MACHINES

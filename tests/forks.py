@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 # The client runs this file without site-packages, so that all other imports are inside functions.
-PULUMI = ("berth.cli.doctor.registered", "berth.stacks.program.main", "pulumi")
+PULUMI = ("berth.cli.verbs.doctor.registered", "berth.stacks.program.main", "pulumi")
 """Modules of Pulumi's runtime and of berth's program."""
 LAB = (
     *PULUMI,
@@ -33,16 +33,16 @@ LAB = (
     "berth.cli.main",
     "berth.cli.preview.verb",
     "berth.cli.update.verb",
-    "berth.cli.status_page",
-    "berth.cli.doctor.examine",
-    "berth.cli.diagnose.verb",
-    "berth.cli.gpu_proof",
+    "berth.cli.verbs.status.page",
+    "berth.cli.verbs.doctor.examine",
+    "berth.cli.verbs.diagnose.diagnosis",
+    "berth.cli.verbs.verify.gpu_proof",
 )
 """Modules of what runs in the lab's tests: an engine's program and plugins, the list of packages
 that it asks for, and commands.
 """
 
-_COMMAND = ("berth.cli.main", "berth.cli.check")
+_COMMAND = ("berth.cli.main", "berth.cli.repository.check")
 _CHUNK = 1 << 16
 _ORPHAN = b"o"
 _PARENT_SECONDS = 0.5

@@ -14,14 +14,14 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from berth.cli import backend, engine
 from berth.cli.backend import Asked
-from berth.cli.check import check
-from berth.cli.console import ProblemsError, err, out, print_json, print_warnings
 from berth.cli.own_program import is_berths_own
 from berth.cli.preview.asking import Answer, Asking
 from berth.cli.preview.document import document
 from berth.cli.preview.markdown import markdown
 from berth.cli.preview.reduced import backend_without
 from berth.cli.preview.tree import tree
+from berth.cli.repository.check import check
+from berth.cli.shell.console import ProblemsError, err, out, print_json, print_warnings
 from berth.cli.update.unchanged import State, Unchanged, settled, unchanged_berths
 from berth.components.core.errors import BAD_INPUT, BerthError
 from berth.components.plan.effect import Level

@@ -9,8 +9,8 @@ from pathlib import Path
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from berth.cli.changelog import numbers
 from berth.cli.repository import wheels
+from berth.cli.repository.changelog import numbers
 from berth.components.core.errors import BadInputError
 
 FILE = ".berth.yaml"

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.cli.berths import Berth, names_of
-from berth.cli.environment import Environment, NotUpError, brought_up
-from berth.cli.kubectl import kubectl
-from berth.cli.running import Running, running_on
+from berth.cli.reach.berths import Berth, names_of
+from berth.cli.reach.current_work import Running, running_on
+from berth.cli.reach.environment import Environment, NotUpError, brought_up
+from berth.cli.reach.kubectl import kubectl
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, Object
 from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BerthError

@@ -15,14 +15,14 @@ from rich.console import Console
 
 from berth.cli import backend, engine
 from berth.cli.backend import Asked
-from berth.cli.check import Checked, check_all
-from berth.cli.console import err, out, print_json, print_problems, print_warnings
-from berth.cli.environment import Environment, brought_up, settings_of
 from berth.cli.own_program import is_berths_own
 from berth.cli.preview.lines import counts_line
 from berth.cli.preview.tree import tree
 from berth.cli.pulumi_program import Pulumi
-from berth.cli.signals import TERMINATED
+from berth.cli.reach.environment import Environment, brought_up, settings_of
+from berth.cli.repository.check import Checked, check_all
+from berth.cli.shell.console import err, out, print_json, print_problems, print_warnings
+from berth.cli.shell.signals import TERMINATED
 from berth.cli.update.pool import Pool
 from berth.cli.update.ready import unready_of
 from berth.cli.update.unchanged import is_unchanged, provider_of

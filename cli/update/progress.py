@@ -15,7 +15,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from berth.cli.console import err
+from berth.cli.shell.console import err
 from berth.cli.update.tracker import Component, Tracker
 
 _REFRESHES = 8

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from berth.cli.engine import UpdateResult
-from berth.cli.environment import Environment, brought_up
 from berth.cli.preview.verb import Loaded
 from berth.cli.pulumi_program import Pulumi
+from berth.cli.reach.environment import Environment, brought_up
 from berth.cli.update.progress import Progress, progress_bar
 from berth.components.berth import BerthInputs
 from berth.components.cluster.api import ClusterApi, ClusterError

@@ -7,8 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from berth.cli.console import err
-from berth.cli.environment import Environment, NotUpError, brought_up
+from berth.cli.reach.environment import Environment, NotUpError, brought_up
+from berth.cli.shell.console import err
 from berth.cli.update.losses import Loss, losses_in
 from berth.cli.update.phases import Phase
 from berth.components.cluster import unrecorded

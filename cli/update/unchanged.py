@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-from berth.cli.environment import Environment as BroughtUp
+from berth.cli.reach.environment import Environment as BroughtUp
 from berth.components.berth import BerthInputs
 from berth.components.cluster.provider import provider_arguments
 from berth.components.core.manifest import Manifest, owned, resource_type

@@ -13,11 +13,11 @@ from rich.console import Console
 from rich.text import Text
 
 from berth.cli.backend import Asked, is_remote, outputs
-from berth.cli.console import err, out, print_json, print_warnings
 from berth.cli.engine import Inline, UpdateResult, Verb, update
 from berth.cli.preview.tree import tree
 from berth.cli.preview.verb import DESTRUCTIVE, Planned, planned
-from berth.cli.signals import TERMINATED
+from berth.cli.shell.console import err, out, print_json, print_warnings
+from berth.cli.shell.signals import TERMINATED
 from berth.cli.update.losses import Loss, Losses, losses_of
 from berth.cli.update.phases import Phase, phases_of
 from berth.cli.update.progress import Progress

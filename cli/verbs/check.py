@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from berth.cli import completion
-from berth.cli.arguments import Json
-from berth.cli.console import err, out, print_json, print_problems
-from berth.cli.help import Section
+from berth.cli.reach import completion
+from berth.cli.reach.arguments import Json
+from berth.cli.shell.console import err, out, print_json, print_problems
+from berth.cli.shell.help import Section
 from berth.components.core.errors import BAD_INPUT, BadInputError
 
 SECTION = Section.SETTINGS
@@ -32,7 +32,7 @@ def run(
 
     Example: `berth check lab`
     """
-    from berth.cli import check
+    from berth.cli.repository import check
     from berth.stacks.files.stack_file import stack_names
 
     if policies:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.arguments import Name, OnStack, User, Worker
-from berth.cli.help import Section
+from berth.cli.reach.arguments import Name, OnStack, User, Worker
+from berth.cli.shell.help import Section
 
 SECTION = Section.USE
 
@@ -29,6 +29,6 @@ def run(
 
     Example: `berth code alice`
     """
-    from berth.cli.ssh import config, session
+    from berth.cli.reach.ssh import config, session
 
     return config.code(session.place_of(name, stack, worker, user), editor, folder)

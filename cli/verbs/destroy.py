@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from berth.cli.arguments import AllowDestroy, Json, Stack, Yes
-from berth.cli.help import Section
+from berth.cli.reach.arguments import AllowDestroy, Json, Stack, Yes
+from berth.cli.shell.help import Section
 
 SECTION = Section.DEPLOY
 

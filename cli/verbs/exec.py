@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from berth.cli import completion
-from berth.cli.arguments import OnStack, Worker
-from berth.cli.help import Section
+from berth.cli.reach import completion
+from berth.cli.reach.arguments import OnStack, Worker
+from berth.cli.shell.help import Section
 
 SECTION = Section.USE
 
@@ -35,8 +35,8 @@ def run(
     """
     import sys
 
-    from berth.cli.berths import find
-    from berth.cli.pods import attached
+    from berth.cli.reach.berths import find
+    from berth.cli.reach.pods import attached
 
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     return attached(find(name, stack), worker, command or ["bash"], terminal=terminal)

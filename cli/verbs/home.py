@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from berth.cli import completion
-from berth.cli.arguments import Json, Stack, Yes
-from berth.cli.help import Section, verb_group
+from berth.cli.reach import completion
+from berth.cli.reach.arguments import Json, Stack, Yes
+from berth.cli.shell.help import Section, verb_group
 
 SECTION = Section.USE
 
@@ -25,7 +25,7 @@ def list_(stack: Stack, *, as_json: Json = False) -> int:
 
     Example: `berth home list -s lab`
     """
-    from berth.cli import homes
+    from berth.cli.reach import homes
 
     return homes.show(stack, as_json=as_json)
 
@@ -43,6 +43,6 @@ def remove(name: Of, stack: Stack, *, yes: Yes = False, as_json: Json = False) -
 
     Example: `berth home remove alice -s lab`
     """
-    from berth.cli import homes
+    from berth.cli.reach import homes
 
     return homes.remove(name, stack, yes=yes, as_json=as_json)

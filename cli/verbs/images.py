@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from berth.cli.arguments import Json, Stack
-from berth.cli.help import Section
+from berth.cli.reach.arguments import Json, Stack
+from berth.cli.shell.help import Section
 
 SECTION = Section.SETTINGS
 
@@ -27,7 +27,7 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
 
     Example: `berth images -s prod`
     """
-    from berth.cli.console import Table, out, print_json
+    from berth.cli.shell.console import Table, out, print_json
     from berth.stacks.files import stack_file
 
     settings = stack_file.find(stack).settings
@@ -52,7 +52,7 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
 
 def images_of(settings: Mapping[str, Any]) -> dict[str, str]:
     """Return the images that a stack's settings name, and berth's defaults that they use."""
-    from berth.cli.names import KINDS
+    from berth.cli.reach.berth_names import KINDS
     from berth.components.hardware import versions
 
     found = dict(_named(settings))

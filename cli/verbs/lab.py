@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from berth.cli.arguments import Json
-from berth.cli.console import Table, out, print_json
-from berth.cli.help import Section, verb_group
+from berth.cli.reach.arguments import Json
+from berth.cli.shell.console import Table, out, print_json
+from berth.cli.shell.help import Section, verb_group
 from berth.components.core.errors import BerthError
 from berth.components.core.words import counted
 
@@ -77,7 +77,7 @@ def _print_lab(states: Sequence[State], cloud: Mapping[str, int]) -> None:
 
 def _print_fleet(home: Home) -> None:
     """Print the fleet as a user sees it who has evaluated `berth lab env`."""
-    from berth.cli.status import print_fleet
+    from berth.cli.reach.fleet import print_fleet
     from berth.lab import environment
     from berth.lab.update import STACK
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.arguments import Json, Stack
-from berth.cli.help import Section
+from berth.cli.reach.arguments import Json, Stack
+from berth.cli.shell.help import Section
 from berth.components.core.errors import BadInputError
 
 SECTION = Section.DEPLOY

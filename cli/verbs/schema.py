@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from berth.cli.help import Section
+from berth.cli.shell.help import Section
 
 SECTION = Section.SETTINGS
 
@@ -16,6 +16,6 @@ def run() -> None:
 
     Example: `berth schema > stacks/schema.json`
     """
-    from berth.cli.check import schema_text
+    from berth.cli.repository.check import schema_text
 
     sys.stdout.write(schema_text())

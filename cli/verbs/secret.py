@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from berth.cli import completion
-from berth.cli.arguments import Json, OnStack
-from berth.cli.help import Section, verb_group
+from berth.cli.reach import completion
+from berth.cli.reach.arguments import Json, OnStack
+from berth.cli.shell.help import Section, verb_group
 
 SECTION = Section.USE
 
@@ -36,7 +36,7 @@ def set_(name: Berth, variable: Variable, stack: OnStack = None, *, as_json: Jso
 
     Example: `berth secret set alice HF_TOKEN`
     """
-    from berth.cli import secret_values
+    from berth.cli.reach import secret_values
 
     return secret_values.write(name, variable, stack, as_json=as_json)
 
@@ -49,7 +49,7 @@ def list_(name: Berth, stack: OnStack = None, *, as_json: Json = False) -> int:
 
     Example: `berth secret list alice`
     """
-    from berth.cli import secret_values
+    from berth.cli.reach import secret_values
 
     return secret_values.show(name, stack, as_json=as_json)
 
@@ -62,6 +62,6 @@ def remove(name: Berth, variable: Variable, stack: OnStack = None, *, as_json: J
 
     Example: `berth secret remove alice HF_TOKEN`
     """
-    from berth.cli import secret_values
+    from berth.cli.reach import secret_values
 
     return secret_values.remove(name, variable, stack, as_json=as_json)

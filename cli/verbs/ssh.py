@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.arguments import Name, OnStack, User, Worker
-from berth.cli.help import Section
+from berth.cli.reach.arguments import Name, OnStack, User, Worker
+from berth.cli.shell.help import Section
 
 SECTION = Section.USE
 
@@ -36,7 +36,7 @@ def run(
 
     Example: `berth ssh alice -- nvidia-smi`
     """
-    from berth.cli.ssh import session
+    from berth.cli.reach.ssh import session
 
     place = session.place_of(name, stack, worker, user)
     return session.proxy(place) if as_proxy else session.ssh(place, command or ())

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.arguments import Json, Name, OnStack, User, Worker
-from berth.cli.help import Section
+from berth.cli.reach.arguments import Json, Name, OnStack, User, Worker
+from berth.cli.shell.help import Section
 from berth.components.core.errors import BadInputError
 
 SECTION = Section.USE
@@ -33,7 +33,7 @@ def run(
     """
     if only_print and remove:
         raise BadInputError("--print and --remove exclude each other; choose one")
-    from berth.cli.ssh import config, session
+    from berth.cli.reach.ssh import config, session
 
     place = session.place_of(name, stack, worker, user)
     return config.ssh_config(place, only_print=only_print, remove_it=remove, as_json=as_json)

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.arguments import Json, Name, OnStack, Timeout
-from berth.cli.help import Section
+from berth.cli.reach.arguments import Json, Name, OnStack, Timeout
+from berth.cli.shell.help import Section
 
 SECTION = Section.USE
 
@@ -29,6 +29,6 @@ def run(
 
     Example: `berth suspend alice`
     """
-    from berth.cli import suspension
+    from berth.cli.reach import suspension
 
     return suspension.suspend(name, stack, timeout, yes=yes, as_json=as_json)

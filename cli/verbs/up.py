@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.arguments import AllowDestroy, Json, Stack, Yes
-from berth.cli.help import Section
+from berth.cli.reach.arguments import AllowDestroy, Json, Stack, Yes
+from berth.cli.shell.help import Section
 
 SECTION = Section.DEPLOY
 

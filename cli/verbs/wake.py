@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from berth.cli.arguments import Json, Name, OnStack, Timeout
-from berth.cli.help import Section
+from berth.cli.reach.arguments import Json, Name, OnStack, Timeout
+from berth.cli.shell.help import Section
 
 SECTION = Section.USE
 
@@ -16,6 +16,6 @@ def run(name: Name = None, stack: OnStack = None, timeout: Timeout = "10m", *, a
 
     Example: `berth wake alice --timeout 20m`
     """
-    from berth.cli import suspension
+    from berth.cli.reach import suspension
 
     return suspension.wake(name, stack, timeout, as_json=as_json)

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from berth.cli import verbs
-from berth.cli.check import check
-from berth.cli.help import Section
+from berth.cli.repository.check import check
+from berth.cli.shell.help import Section
 from berth.components.hardware import versions
 from berth.lab.home import CLONE
 from berth.stacks.files import stack_file

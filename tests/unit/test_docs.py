@@ -97,7 +97,7 @@ def parse(arguments: list[str], *, whole: bool) -> str:
     if "--help" in left:
         return ""
     try:
-        with patch("berth.cli.selection.stack_of_the_project", return_value="lab"):
+        with patch("berth.cli.reach.selected_stack.stack_of_the_project", return_value="lab"):
             command.make_context(name, left)
     except typer.TyperException as error:
         problem = error.format_message()

@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from berth.cli import signals, suspension
 from berth.cli.preview import verb as preview
-from berth.cli.ssh import session
+from berth.cli.reach import suspension
+from berth.cli.reach.ssh import session
+from berth.cli.shell import signals
 from berth.cli.update import verb as update
 from berth.cli.verbs import lab
 from berth.components.core.errors import BAD_INPUT, FAILED

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.explain import EFFECTS
+from berth.cli.verbs.explain.settings import EFFECTS
 from berth.lab.home import CLONE
 from tests.unit.test_docs import blocks, parse, text_of
 

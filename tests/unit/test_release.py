@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 import pytest
 
-from berth.cli.changelog import CHANGELOG, UNRELEASED, between, entries, numbers
+from berth.cli.repository.changelog import CHANGELOG, UNRELEASED, between, entries, numbers
 from berth.lab.home import CLONE
 
 PROJECT = tomllib.loads((CLONE / "pyproject.toml").read_text(encoding="utf-8"))["project"]

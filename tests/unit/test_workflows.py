@@ -90,7 +90,7 @@ def test_each_job_may_do_no_more_than_it_does() -> None:
 
 def test_only_mains_code_runs_with_the_credentials_of_a_preview() -> None:
     """`pull_request_target` starts main's workflow; nothing of the pull request is checked out, and
-    `berth.cli.proposed` takes files of stacks from it.
+    `berth.cli.ci.proposed_settings` takes files of stacks from it.
     """
     preview = github("preview")
     assert preview["on"].keys() == {"pull_request_target"}
@@ -101,7 +101,7 @@ def test_only_mains_code_runs_with_the_credentials_of_a_preview() -> None:
         assert checkout["with"] == {"fetch-depth": 0, "persist-credentials": False}, "no ref: main is checked out"
         assert set_up["uses"] == "./.github/actions/set-up"
         (taken, *_) = rest
-        assert taken["run"].startswith('.venv/bin/python -m berth.cli.proposed "$PROPOSED" |')
+        assert taken["run"].startswith('.venv/bin/python -m berth.cli.ci.proposed_settings "$PROPOSED" |')
         others = "".join(step["run"] for step in rest[1:])
         assert "git " not in others
         assert "PROPOSED" not in others

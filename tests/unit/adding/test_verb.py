@@ -10,9 +10,9 @@ FAKE = '''"""`berth fake`."""
 
 from __future__ import annotations
 
-from berth.cli.arguments import Json, Stack
-from berth.cli.console import out, print_json
-from berth.cli.help import Section
+from berth.cli.reach.arguments import Json, Stack
+from berth.cli.shell.console import out, print_json
+from berth.cli.shell.help import Section
 from berth.components.core.errors import BadInputError
 
 SECTION = Section.DEBUG

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from berth.cli.doctor.findings import Finding
-from berth.cli.doctor.google import Google, GoogleError
+from berth.cli.verbs.doctor.findings import Finding
+from berth.cli.verbs.doctor.google import Google, GoogleError
 from berth.stacks.settings.environment import EnvironmentSettings
 
 PROJECT = "your-project"

@@ -10,8 +10,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from berth.cli.check import OWN_STACKS_FROM
 from berth.cli.main import app
+from berth.cli.repository.check import OWN_STACKS_FROM
 from berth.stacks.policies.registry import POLICIES
 
 ENVIRONMENT: dict[str, Any] = {

@@ -16,14 +16,14 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from berth.cli import connect
-from berth.cli import head as head_of
-from berth.cli.berths import Berth, Named, which
-from berth.cli.connect import Addresses
-from berth.cli.environment import Environment
-from berth.cli.head import token_secret
-from berth.cli.kubectl import Kubectl, private_folder, write_private
 from berth.cli.main import app
+from berth.cli.reach import head as head_of
+from berth.cli.reach.berths import Berth, Named, which
+from berth.cli.reach.environment import Environment
+from berth.cli.reach.head import token_secret
+from berth.cli.reach.kubectl import Kubectl, private_folder, write_private
+from berth.cli.verbs.connect import connect
+from berth.cli.verbs.connect.connect import Addresses
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BadInputError, BerthError
 

@@ -14,9 +14,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from berth.cli.berths import Named
-from berth.cli.diagnose.gather import Part, gathered
-from berth.cli.diagnose.secrets import (
+from berth.cli.main import app
+from berth.cli.reach.berths import Named
+from berth.cli.verbs.diagnose.diagnosis import rendered
+from berth.cli.verbs.diagnose.gather import Part, gathered
+from berth.cli.verbs.diagnose.secrets import (
     REMOVED,
     is_secret_name,
     scrubbed,
@@ -24,9 +26,7 @@ from berth.cli.diagnose.secrets import (
     secrets_of_kubeconfig,
     without_secrets,
 )
-from berth.cli.diagnose.variables import SHOWN
-from berth.cli.diagnose.verb import rendered
-from berth.cli.main import app
+from berth.cli.verbs.diagnose.variables import SHOWN
 from berth.components.core.errors import BerthError
 from berth.components.fabric.nccl import PROFILES
 

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from berth.cli.doctor.cluster import check_berths, check_own
-from berth.cli.doctor.findings import Finding
-from berth.cli.doctor.volumes import BUCKETS, SECRET_MANAGER, SHARES, check_features
-from berth.cli.environment import NotUpError
+from berth.cli.reach.environment import NotUpError
+from berth.cli.verbs.doctor.cluster import check_berths, check_own
+from berth.cli.verbs.doctor.findings import Finding
+from berth.cli.verbs.doctor.volumes import BUCKETS, SECRET_MANAGER, SHARES, check_features
 from berth.components.berth import BerthInputs
 from berth.components.cluster.api import ClusterApi, RefusedError
 from tests.unit.loaded import environment_of
@@ -114,6 +114,6 @@ def test_berths_of_an_environment_that_is_not_up_are_not_checked(monkeypatch: py
     def not_up(_: str) -> None:
         raise NotUpError("stack some has not been brought up")
 
-    monkeypatch.setattr("berth.cli.doctor.cluster.brought_up", not_up)
+    monkeypatch.setattr("berth.cli.verbs.doctor.cluster.brought_up", not_up)
     assert check_own("some", berths(bob={"secrets": {"HF_TOKEN": {}}})) == []
     assert check_own("some", berths(bob={})) == []

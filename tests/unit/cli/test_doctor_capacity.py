@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from berth.cli.doctor import machines_in_use, quotas, reservations
-from berth.cli.doctor.google import GoogleError
-from berth.cli.doctor.machines_in_use import Running
+from berth.cli.verbs.doctor import machines_in_use, quotas, reservations
+from berth.cli.verbs.doctor.google import GoogleError
+from berth.cli.verbs.doctor.machines_in_use import Running
 from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.quota_names import Quota, taken, usual
 from berth.lab.home import CLONE

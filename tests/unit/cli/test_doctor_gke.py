@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from berth.cli.doctor import gke, networks
+from berth.cli.verbs.doctor import gke, networks
 from tests.unit.cli.recorded_google import Recorded, environment, only_missing, pool, states
 
 ZONE, REGION = "us-central1-b", "us-central1"

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from berth.cli.doctor.google import BASES, Google, GoogleError, refusal
+from berth.cli.verbs.doctor.google import BASES, Google, GoogleError, refusal
 from berth.lab.google_api import addresses
 from berth.lab.google_api.server import server
 from berth.lab.home import Home

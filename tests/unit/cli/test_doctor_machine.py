@@ -11,9 +11,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from berth.cli.doctor import backend, permissions, tools
-from berth.cli.doctor.google import BASES
 from berth.cli.main import app
+from berth.cli.verbs.doctor import backend, permissions, tools
+from berth.cli.verbs.doctor.google import BASES
 from berth.stacks.files import stack_file
 from berth.stacks.program.environment import environment
 from tests.unit.cli.recorded_google import only_missing, states

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from berth.cli.doctor import backend, permissions, project, zones
+from berth.cli.verbs.doctor import backend, permissions, project, zones
 from tests.unit.cli.recorded_google import PROJECT, Recorded, environment, only_missing, pool, states
 
 ZONE, REGION = "us-central1-b", "us-central1"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from berth.cli.check import schema
-from berth.cli.explain import effects, find
+from berth.cli.repository.check import schema
+from berth.cli.verbs.explain.settings import effects, find
 from docs.edits import ENVIRONMENTS, PHRASES, Fleet, effect_of, fleets, settings
 
 SCHEMA = schema()
@@ -51,4 +51,4 @@ def test_all_effects_are_what_the_preview_says() -> None:
     found = {setting.path: effect_of(setting, environments) for setting in settings()}
     wrong = {path: effect for path, effect in found.items() if effects()["settings"].get(path) != effect}
     if wrong:
-        pytest.fail(f"cli/effects.json is out of date: run `make effects`: {wrong}", pytrace=False)
+        pytest.fail(f"cli/verbs/explain/effects.json is out of date: run `make effects`: {wrong}", pytrace=False)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from berth.cli import berths, pods
 from berth.cli.main import app
+from berth.cli.reach import berths, pods
 
 
 def pod(name: str) -> dict[str, Any]:

@@ -11,9 +11,9 @@ import yaml
 from pydantic import BaseModel, TypeAdapter
 from typer.testing import CliRunner
 
-from berth.cli.check import schema
-from berth.cli.explain import everything, find, flow, roots
 from berth.cli.main import app
+from berth.cli.repository.check import schema
+from berth.cli.verbs.explain.settings import everything, find, flow, roots
 from berth.components.core.errors import BadInputError
 from berth.stacks.load.stack import KINDS
 

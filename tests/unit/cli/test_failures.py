@@ -17,11 +17,14 @@ from pulumi.automation import CommandResult, EngineEvent
 from pulumi.automation.errors import create_command_error
 from typer.testing import CliRunner, Result
 
-from berth.cli import backend, berths, engine, fabric_proof, status, watch
-from berth.cli.environment import Environment
+from berth.cli import backend, engine
 from berth.cli.main import app
 from berth.cli.pulumi_program import Pulumi
+from berth.cli.reach import berths, fleet
+from berth.cli.reach.environment import Environment
 from berth.cli.verbs import lab
+from berth.cli.verbs.status import live_view
+from berth.cli.verbs.verify import fabric_proof
 from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import contract_of, resolve_environment
@@ -201,7 +204,7 @@ def nobody(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ).settings
     assert isinstance(settings, EnvironmentSettings)
     contract = contract_of(settings, "env", resolve_environment(settings))
-    for module in (berths, status, watch, fabric_proof):
+    for module in (berths, fleet, live_view, fabric_proof):
         monkeypatch.setattr(module, "brought_up", lambda _stack: Environment("env", contract, ""))
         monkeypatch.setattr(module, "ClusterApi", Empty)
     return project

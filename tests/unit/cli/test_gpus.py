@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from berth.cli import gpus
-from berth.cli.environment import Environment
-from berth.cli.gpus import table
+from berth.cli.reach.environment import Environment
+from berth.cli.verbs.gpus import free_gpus
+from berth.cli.verbs.gpus.free_gpus import table
 from berth.components.core.errors import BadInputError
 from berth.components.ray.fleet import Fleet
 from berth.components.ray.nodes import Holder, Node
@@ -49,8 +49,8 @@ def offers() -> list[GpuOffer]:
 
 @pytest.fixture
 def up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpus, "brought_up", lambda _stack: Environment("env", CONTRACT, ""))
-    monkeypatch.setattr(gpus, "fleet_on", lambda *_: Fleet("env", "env", [], [], [], nodes=NODES))
+    monkeypatch.setattr(free_gpus, "brought_up", lambda _stack: Environment("env", CONTRACT, ""))
+    monkeypatch.setattr(free_gpus, "fleet_on", lambda *_: Fleet("env", "env", [], [], [], nodes=NODES))
 
 
 def shown(offers: list[GpuOffer]) -> list[str]:
@@ -72,7 +72,7 @@ def test_people_see_what_is_free_and_how_to_request_it(offers: list[GpuOffer]) -
 
 @pytest.mark.usefixtures("up")
 def test_programs_see_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    assert gpus.gpus("env", "nvidia-l4", as_json=True) == 0
+    assert free_gpus.gpus("env", "nvidia-l4", as_json=True) == 0
     (found,) = json.loads(capsys.readouterr().out)
     expected: dict[str, Any] = {
         "free": 5,
@@ -89,4 +89,4 @@ def test_programs_see_the_same(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("product", ["h100", "", "-"])
 def test_a_gpu_that_no_pool_has_is_bad_input(product: str) -> None:
     with pytest.raises(BadInputError, match=f"no pool of env has GPU '{product}'"):
-        gpus.gpus("env", product, as_json=False)
+        free_gpus.gpus("env", product, as_json=False)

@@ -14,8 +14,8 @@ import typer
 from typer.testing import CliRunner
 
 from berth.cli import verbs
-from berth.cli.help import Section
 from berth.cli.main import app
+from berth.cli.shell.help import Section
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:

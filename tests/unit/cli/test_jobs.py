@@ -19,12 +19,14 @@ import pytest
 from aiohttp import web
 from typer.testing import CliRunner, Result
 
-from berth.cli.dashboard import Dashboard, DashboardRefusedError
-from berth.cli.jobs import follow, package, show, submit
-from berth.cli.jobs.client import RayJob, RayJobs, UnknownJobError
-from berth.cli.jobs.package import files_of, pack
-from berth.cli.jobs.request import Options, request_of
 from berth.cli.main import app
+from berth.cli.reach.jobs import follow, package
+from berth.cli.reach.jobs.client import RayJob, RayJobs, UnknownJobError
+from berth.cli.reach.jobs.dashboard import Dashboard, DashboardRefusedError
+from berth.cli.reach.jobs.package import files_of, pack
+from berth.cli.verbs.jobs import show
+from berth.cli.verbs.submit import submission
+from berth.cli.verbs.submit.request import Options, request_of
 from berth.components.core.errors import BadInputError, BerthError
 from berth.lab.devices.egress import RayHeads
 from berth.lab.devices.ray_jobs import NOT_RUN
@@ -93,7 +95,7 @@ class Way:
 def berth(url: str, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     found = SimpleNamespace(name="alice", suspension_note=lambda: "", pods=lambda _kind: [{"metadata": {"uid": "1"}}])
     monkeypatch.setattr(Way, "url", url)
-    for module in (submit, show):
+    for module in (submission, show):
         monkeypatch.setattr(module, "find", lambda *_: found)
         monkeypatch.setattr(module, "Connection", Way)
     return found
@@ -148,7 +150,7 @@ def test_ctrl_c_leaves_the_job_running_without_a_terminal(monkeypatch: pytest.Mo
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(submit, "finish", interrupt)
+    monkeypatch.setattr(submission, "finish", interrupt)
     done = call("submit", "alice", "--no-working-dir", "--name", "long", "--", "sleep 600")
     assert done.exit_code == 130
     assert "job long goes on without this command\nits log: berth jobs alice long --follow;" in done.stderr
@@ -168,7 +170,7 @@ def test_ctrl_c_asks_whether_the_job_is_to_stop(
     jobs.submit({"entrypoint": "sleep 600", "submission_id": "long"})
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr("typer.confirm", lambda *_, **__: answer == "y")
-    submit._ask_to_stop(jobs, "long")  # noqa: SLF001
+    submission._ask_to_stop(jobs, "long")  # noqa: SLF001
     assert jobs.get("long").status == status
     assert f"job long {outcome}" in capsys.readouterr().err
 
@@ -181,7 +183,7 @@ def test_a_suspended_berth_is_not_asked(berth: SimpleNamespace) -> None:
 
 
 def of_case(case: str) -> RayJob:
-    from berth.cli.jobs import client  # noqa: PLC0415
+    from berth.cli.reach.jobs import client  # noqa: PLC0415
 
     recorded = CASES[case][1]
     return client._job(recorded)  # noqa: SLF001

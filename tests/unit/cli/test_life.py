@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from berth.cli.life import sentences
+from berth.cli.reach.lifecycle import sentences
 from berth.components.lifecycle import life_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

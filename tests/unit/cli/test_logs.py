@@ -7,12 +7,12 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from berth.cli.berths import Berth
-from berth.cli.environment import Environment
 from berth.cli.main import app
-from berth.cli.operator_log import about
-from berth.cli.pods import choose
-from berth.cli.watch import Waiting, queue_of
+from berth.cli.reach.berths import Berth
+from berth.cli.reach.environment import Environment
+from berth.cli.reach.operator_log import about
+from berth.cli.reach.pods import choose
+from berth.cli.verbs.status.live_view import Waiting, queue_of
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BadInputError, BerthError
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 import pytest
 from typer.testing import CliRunner
 
-from berth.cli import check
-from berth.cli.console import ProblemsError
 from berth.cli.main import app
-from berth.cli.signals import leave_to_the_system, raise_on_signals
+from berth.cli.repository import check
+from berth.cli.shell.console import ProblemsError
+from berth.cli.shell.signals import leave_to_the_system, raise_on_signals
 from berth.components.core.errors import BadInputError, BerthError
 from berth.lab.home import CLONE
 from tests.forks import python
@@ -79,7 +79,7 @@ def test_sigterm_ends_as_an_interrupt_does(work: Callable[[], object], monkeypat
 
 LOSES_AN_EXCEPTION = """
 import os, signal, sys, threading
-from berth.cli.signals import raise_on_signals
+from berth.cli.shell.signals import raise_on_signals
 
 class Lost:
     def __del__(self):
@@ -111,8 +111,8 @@ def test_a_signal_that_python_loses_ends_the_process_and_not_its_clean_up(sent: 
 
 CLEANS_UP = """
 import os, signal, sys
-from berth.cli.proof import cleaned_up
-from berth.cli.signals import leave_to_the_system, raise_on_signals
+from berth.cli.verbs.verify.clean_up import cleaned_up
+from berth.cli.shell.signals import leave_to_the_system, raise_on_signals
 
 number, before, during = (int(word) for word in sys.argv[1:])
 
@@ -144,7 +144,7 @@ def test_a_signal_waits_for_a_clean_up_and_the_second_one_does_not(
 ) -> None:
     arguments = [str(int(sent)), str(before), str(during)]
     ended = subprocess.run(
-        [python("berth.cli.proof"), "-c", CLEANS_UP, *arguments],
+        [python("berth.cli.verbs.verify.clean_up"), "-c", CLEANS_UP, *arguments],
         capture_output=True,
         text=True,
         timeout=50,
@@ -199,6 +199,6 @@ def test_check_does_without_pulumi() -> None:
 
 def test_status_does_without_pulumis_automation_api() -> None:
     """Reading a stack takes one command, and the import of the API longer than it."""
-    script = "import sys; import berth.cli.status, berth.cli.backend; print({'pulumi', 'grpc'} & {*sys.modules})"
+    script = "import sys; import berth.cli.reach.fleet, berth.cli.backend; print({'pulumi', 'grpc'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", script], cwd=CLONE, capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from berth.cli import head, notebook
 from berth.cli.main import app
+from berth.cli.reach import head
+from berth.cli.verbs.notebook import server
 from berth.components.core.errors import BerthError
 from tests.unit.components.programs.jupyter import write_jupyter
 
@@ -70,9 +71,9 @@ def berth(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SimpleNam
         if not found.heads:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(notebook, "find", lambda *_: found)
-    monkeypatch.setattr(notebook, "ready_head", lambda _berth: pod("1"))
-    monkeypatch.setattr(notebook, "marked_as_used", marked)
+    monkeypatch.setattr(server, "find", lambda *_: found)
+    monkeypatch.setattr(server, "ready_head", lambda _berth: pod("1"))
+    monkeypatch.setattr(server, "marked_as_used", marked)
     monkeypatch.setattr(head, "_watch", watch)
     monkeypatch.setattr(head, "_RETRY_SECONDS", 0.0)
     monkeypatch.setattr(head, "_next_head", lambda _berth: pod(found.heads.pop(0)))
@@ -170,6 +171,6 @@ def test_a_berth_that_is_not_ready_has_no_notebook(berth: SimpleNamespace, monke
         raise BerthError("alice is suspended; bring it back with: berth wake alice")
 
     with monkeypatch.context() as patched:
-        patched.setattr(notebook, "ready_head", suspended)
+        patched.setattr(server, "ready_head", suspended)
         done = call()
     assert (done.exit_code, "berth wake alice" in done.stderr, berth.marks) == (1, True, [])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli import proposed
+from berth.cli.ci import proposed_settings
 
 SETTINGS = "config:\n  berth:environment:\n    zone: us-central1-b\n"
 PROGRAM = "raise SystemExit('mallory')\n"
@@ -72,7 +72,7 @@ def test_a_pull_request_that_edits_the_program_gets_nothing(checkout: Path, caps
         "stacks/Pulumi.`id`.yaml": SETTINGS,
     }
     proposal = pull_request(checkout, attack | {"stacks/Pulumi.prod.yaml": SETTINGS.replace("-b", "-c")})
-    assert proposed.main([proposal]) == 0
+    assert proposed_settings.main([proposal]) == 0
     assert changed(checkout) == ["stacks/Pulumi.prod.yaml"]
     assert "us-central1-c" in (checkout / "stacks/Pulumi.prod.yaml").read_text()
     output = capsys.readouterr().out
@@ -93,7 +93,7 @@ def test_new_and_deleted_stacks_are_taken_and_what_main_did_since_stays(
     git(checkout, "switch", "--quiet", "main")
     write(checkout, {"stacks/Pulumi.prod.yaml": SETTINGS.replace("-b", "-f")})
     commit(checkout)
-    assert proposed.main([proposal]) == 0
+    assert proposed_settings.main([proposal]) == 0
     assert sorted(changed(checkout)) == ["stacks/Pulumi.new.yaml", "stacks/Pulumi.old.yaml"]
     assert not (checkout / "stacks/Pulumi.old.yaml").exists()
     assert capsys.readouterr().out == ""
@@ -118,7 +118,7 @@ def test_a_file_that_is_not_a_stacks_is_refused_and_nothing_is_taken(
     checkout: Path, capsys: pytest.CaptureFixture[str], text: str, words: str
 ) -> None:
     proposal = pull_request(checkout, {"stacks/Pulumi.a.yaml": SETTINGS, "stacks/Pulumi.b.yaml": text})
-    assert proposed.main([proposal]) == 2
+    assert proposed_settings.main([proposal]) == 2
     assert f"error: stacks/Pulumi.b.yaml: {words}" in capsys.readouterr().err
     assert changed(checkout) == []
 
@@ -129,13 +129,13 @@ def test_a_link_is_refused(checkout: Path, capsys: pytest.CaptureFixture[str]) -
     (checkout / "stacks/Pulumi.prod.yaml").symlink_to("/etc/passwd")
     proposal = commit(checkout)
     git(checkout, "switch", "--quiet", "main")
-    assert proposed.main([proposal]) == 2
+    assert proposed_settings.main([proposal]) == 2
     assert "is not a regular file" in capsys.readouterr().err
     assert changed(checkout) == []
 
 
 @pytest.mark.parametrize("commit_of_nobody", ["HEAD", "--output=x", "0" * 40, ""])
 def test_a_commit_that_is_not_there(checkout: Path, capsys: pytest.CaptureFixture[str], commit_of_nobody: str) -> None:
-    assert proposed.main([commit_of_nobody]) == 2
+    assert proposed_settings.main([commit_of_nobody]) == 2
     assert "Traceback" not in capsys.readouterr().err
     assert changed(checkout) == []

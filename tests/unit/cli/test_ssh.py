@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from berth.cli.main import app
-from berth.cli.ssh import config
-from berth.cli.ssh.client import Place, options
+from berth.cli.reach.ssh import config
+from berth.cli.reach.ssh.client import Place, options
 
 
 @pytest.fixture

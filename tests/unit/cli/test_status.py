@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from rich.console import Console
 
-from berth.cli.environment import Environment
-from berth.cli.status import observed, table
+from berth.cli.reach.environment import Environment
+from berth.cli.reach.fleet import observed, table
 from berth.components.cluster.api import NODES, ClusterApi, ClusterError
 from berth.components.cluster.resource_api import GROUP as CLAIMS_API
 from berth.components.gke import PoolSettings

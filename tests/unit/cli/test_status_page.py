@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from berth.cli import files, status
-from berth.cli.fabric_reports import FabricReport, newest
 from berth.cli.main import app
-from berth.cli.status_page import page
+from berth.cli.reach import fleet
+from berth.cli.reach.fabric_reports import FabricReport, newest
+from berth.cli.verbs.status import output_file
+from berth.cli.verbs.status.page import page
 from berth.components.core.errors import BadInputError
 from berth.components.lifecycle import Life
 from berth.components.ray.fleet import Fleet, Job, Pool, Ray, Service
@@ -157,7 +158,7 @@ def test_both_color_schemes_and_phones_are_served() -> None:
 
 
 def test_the_verb_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(status, "fleet_of", lambda _: a_fleet())
+    monkeypatch.setattr(fleet, "fleet_of", lambda _: a_fleet())
     target = tmp_path / "fleet.html"
     target.write_text("older")
     result = CliRunner().invoke(app, ["status", "-s", "lab", "--html", str(target)])
@@ -169,11 +170,11 @@ def test_the_verb_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_file_that_cannot_be_written_is_an_error_and_the_older_one_stays(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match=r"--html: .*no/fleet.html cannot be written: No such file"):
-        files.write("page", tmp_path / "no" / "fleet.html", "--html")
+        output_file.write("page", tmp_path / "no" / "fleet.html", "--html")
     folder = tmp_path / "folder"
     folder.mkdir()
     with pytest.raises(BadInputError, match="Is a directory; nothing is written"):
-        files.write("page", folder, "--html")
+        output_file.write("page", folder, "--html")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 

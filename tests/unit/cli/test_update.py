@@ -18,7 +18,7 @@ from pulumi.automation import EngineEvent, ResOutputsEvent
 from berth.cli import engine
 from berth.cli.preview.verb import Planned
 from berth.cli.pulumi_program import Pulumi
-from berth.cli.running import Running
+from berth.cli.reach.current_work import Running
 from berth.cli.update import verb
 from berth.cli.update.losses import Loss, Losses
 from berth.cli.update.recovery import Recovery

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from berth.cli import backend
-from berth.cli.environment import Environment
 from berth.cli.pulumi_program import Pulumi
+from berth.cli.reach.environment import Environment
 from berth.cli.update import many, pool
 from berth.cli.update.pool import Pool
 from berth.cli.update.verb import Options

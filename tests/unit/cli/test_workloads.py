@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from berth.cli.environment import Environment
-from berth.cli.status import observed, table
+from berth.cli.reach.environment import Environment
+from berth.cli.reach.fleet import observed, table
 from berth.components.cluster.api import (
     EVENTS,
     NAMESPACES,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.cli.check import Checker
+from berth.cli.repository.check import Checker
 from berth.stacks.load.stack import SettingsError, load
 from tests.unit.loaded import environment_values
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.check import check
+from berth.cli.repository.check import check
 from berth.stacks.files import document
 from berth.stacks.load import service_code
 from berth.stacks.program.login import KubeconfigError, one_context

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.cli.check import check_all
+from berth.cli.repository.check import check_all
 from berth.components.berth import berth_manifests
 from berth.components.gke import cluster_arguments
 from berth.components.isolation import isolate

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from berth.cli.check import check
+from berth.cli.repository.check import check
 from berth.components.hardware import versions
 from berth.components.ray.image import BERTH_IMAGES
 from berth.lab.home import CLONE

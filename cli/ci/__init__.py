@@ -1,0 +1,1 @@
+"""Programs that workflows of CI run: `python -m berth.cli.ci.PROGRAM`."""

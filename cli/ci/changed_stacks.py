@@ -1,0 +1,43 @@
+"""Stacks that a run of CI previews and applies, by the files that changed.
+
+`python -m berth.cli.ci.changed_stacks FILE` reads the names of changed files, one on a line. It
+prints outputs of a job: the environments, the engineers' own stacks that changed, and both
+together. A line `*` stands for all files. The lab's environment is simulated and left out.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from berth.stacks.files import stack_file
+
+_LAB = "lab"
+
+
+def stacks_of(changed: set[str]) -> dict[str, list[str]]:
+    """Return the stacks; a change of engineers' own stacks alone leaves the environments alone."""
+    stacks = stack_file.all_settings()
+    environments = [name for name, settings in stacks.items() if "environment" in settings and name != _LAB]
+    engineers = {name: settings.get("engineer") for name, settings in stacks.items()}
+    own = {
+        f"stacks/Pulumi.{name}.yaml": name
+        for name, engineer in engineers.items()
+        if isinstance(engineer, dict) and engineer.get("environment") != _LAB
+    }
+    changed_own = [name for file, name in own.items() if file in changed or "*" in changed]
+    if changed and changed <= own.keys():
+        environments = []
+    return {"environments": environments, "engineers": changed_own, "stacks": [*environments, *changed_own]}
+
+
+def main(file: str) -> None:
+    """Print the outputs."""
+    changed = set(Path(file).read_text(encoding="utf-8").splitlines())
+    for name, stacks in stacks_of(changed).items():
+        sys.stdout.write(f"{name}={json.dumps(stacks)}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

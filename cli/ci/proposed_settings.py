@@ -1,0 +1,174 @@
+"""Settings that a pull request proposes, taken into a checkout of main.
+
+`python -m berth.cli.ci.proposed_settings COMMIT` runs in CI, where the next step has credentials.
+It takes the files of stacks that the commit changes, and nothing else: no code, no policy, no
+workflow, no requirements. A preview with these settings runs main's code. The output is Markdown,
+and names the changed files that were left out.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
+from berth.stacks.files import document
+from berth.stacks.files.stack_file import LARGEST, NAMESPACE, project
+
+_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_FILE = re.compile(r"stacks/Pulumi\.[A-Za-z0-9_.-]{1,100}\.yaml", re.ASCII)
+_REGULAR = "100644"
+_MOST_SHOWN = 20
+
+_KEYS = {"config", "secretsprovider", "encryptedkey", "encryptionsalt"}
+"""Keys that Pulumi has in a stack's file. A file with others could also be a kubeconfig, which
+settings may name, and which may run programs."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Changes of a commit.
+
+    Attributes:
+        taken: content of the changed files of stacks; None for one that the commit deletes.
+        left: other changed files.
+    """
+
+    taken: dict[str, str | None]
+    left: list[str]
+
+    def markdown(self) -> str:
+        """Return what the preview leaves out; empty if it has everything."""
+        if not self.left:
+            return ""
+        names = [f"`{re.sub(r'[^-+./ @A-Za-z0-9_]', '?', name)}`" for name in self.left[:_MOST_SHOWN]]
+        more = len(self.left) - len(names)
+        listed = ", ".join(names) + (f" and {more} more" if more else "")
+        return f"This preview runs main's code. Changes of {listed} are not in it.\n"
+
+
+def read(commit: str) -> Proposal:
+    """Read a commit's changes since it left the commit that is checked out.
+
+    Raises:
+        BadInputError: the commit is unknown, or a file is not a stack's.
+    """
+    if not _COMMIT.fullmatch(commit):
+        raise BadInputError(f"{commit!r} is not the hash of a commit", "give the full hash of the pull request's head")
+    base = _git("merge-base", "HEAD", commit).strip()
+    names = [name for name in _git("diff", "--name-only", "--no-renames", "-z", base, commit).split("\0") if name]
+    files = [name for name in names if _FILE.fullmatch(name)]
+    return Proposal({name: _content(commit, name) for name in files}, [name for name in names if name not in files])
+
+
+def take(proposal: Proposal) -> None:
+    """Write the files of stacks."""
+    for name, content in proposal.taken.items():
+        path = project() / name
+        path.unlink(missing_ok=True)
+        if content is not None:
+            path.write_text(content, encoding="utf-8")
+
+
+def _content(commit: str, name: str) -> str | None:
+    """Return a file of a commit; None if there is none.
+
+    Raises:
+        BadInputError: it is a link or a program, too large, or has other keys than a stack's file.
+    """
+    entry = _git("ls-tree", commit, "--", name).split()
+    if not entry:
+        return None
+    mode, _, blob, *_ = entry
+    if mode != _REGULAR:
+        raise BadInputError("is not a regular file, so it is not taken", "commit the settings themselves", place=name)
+    if int(_git("cat-file", "-s", blob)) > LARGEST:
+        raise BadInputError(
+            f"is larger than {LARGEST >> 20} MiB, so it is not taken",
+            "write settings as `berth explain` shows them",
+            place=name,
+        )
+    text = _git("cat-file", "blob", blob)
+    found = _document(text, name)
+    if others := [str(key) for key in found if key not in _KEYS]:
+        raise BadInputError(
+            f"has {', '.join(others)}, which no stack's file has, so it is not taken",
+            "write settings as `berth explain` shows them",
+            place=name,
+        )
+    config = found.get("config") or {}
+    before = _of_providers(_here(name))
+    if not isinstance(config, dict) or _of_providers(config) != before:
+        raise BadInputError(
+            f"changes config other than {NAMESPACE}:…, which providers read, so it is not taken",
+            "change it on main, where somebody approves it first",
+            place=name,
+        )
+    return text
+
+
+def _here(name: str) -> dict[str, Any]:
+    path = project() / name
+    if not path.is_file():
+        return {}
+    config = _document(path.read_text(encoding="utf-8"), name).get("config") or {}
+    return config if isinstance(config, dict) else {}
+
+
+def _of_providers(config: dict[str, Any]) -> dict[str, Any]:
+    return {str(key): value for key, value in config.items() if not str(key).startswith(f"{NAMESPACE}:")}
+
+
+def _document(text: str, name: str) -> dict[str, Any]:
+    try:
+        found = document.plain(document.read(text))
+    except document.DocumentError:
+        raise BadInputError(
+            "is not YAML, so it is not taken", "write settings as `berth explain` shows them", place=name
+        ) from None
+    if not isinstance(found, dict):
+        raise BadInputError(
+            "is not a stack's file, so it is not taken", "write settings as `berth explain` shows them", place=name
+        )
+    return found
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(project()), *arguments]
+    done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        problem = done.stderr.decode(errors="replace").strip().splitlines() or ["without a reason"]
+        raise BadInputError(
+            f"git {arguments[0]} failed: {problem[-1]}", "fetch the commit first; a newer push has a run of its own"
+        )
+    try:
+        return done.stdout.decode()
+    except UnicodeDecodeError:
+        raise BadInputError(
+            "a changed file, or its name, is not UTF-8, so nothing is taken",
+            "write settings as `berth explain` shows them",
+        ) from None
+
+
+def main(arguments: Iterable[str]) -> int:
+    """Take the settings; return the exit code."""
+    try:
+        (commit,) = arguments
+        proposal = read(commit)
+        take(proposal)
+    except ValueError:
+        sys.stderr.write("usage: python -m berth.cli.ci.proposed_settings COMMIT\n")
+        return BAD_INPUT
+    except BerthError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.code
+    sys.stdout.write(proposal.markdown())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

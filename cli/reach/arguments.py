@@ -1,0 +1,95 @@
+"""Arguments and options that several verbs have."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import typer
+
+from berth.cli.reach import completion
+from berth.components.core.errors import BadInputError
+
+
+def seconds_of(timeout: str) -> int:
+    """Return the seconds of option `--timeout`.
+
+    Raises:
+        BadInputError: it is not a duration.
+    """
+    from berth.components.core.types import parse_duration  # noqa: PLC0415
+
+    try:
+        return parse_duration(timeout)
+    except ValueError as error:
+        raise BadInputError(f"--timeout: {error}") from None
+
+
+_NOT_NAMED = "\0"
+"""Stack of a call that names none; no argument can have this value."""
+
+
+def _named_stack(ctx: typer.Context, stack: str) -> str:
+    """Return the stack that the call names, else the project's."""
+    if stack != _NOT_NAMED or ctx.resilient_parsing:
+        return stack
+    from berth.cli.reach.selected_stack import stack_of_the_project  # noqa: PLC0415 - seldom needed
+
+    return stack_of_the_project()
+
+
+Name = Annotated[
+    str | None,
+    typer.Argument(metavar="NAME", help="Engineer's id, or cluster's name.", autocompletion=completion.names),
+]
+OnStack = Annotated[
+    str | None,
+    typer.Option(
+        "--stack",
+        "-s",
+        help="Stack of the environment, or the engineer's own.",
+        show_default="the one that has NAME, if several the selected one",
+        autocompletion=completion.stacks,
+    ),
+]
+Stack = Annotated[
+    str,
+    typer.Option(
+        "--stack",
+        "-s",
+        help="Stack of an environment, or an engineer's.",
+        default_factory=lambda: _NOT_NAMED,
+        callback=_named_stack,
+        show_default="the selected one, or the only one that is up",
+        autocompletion=completion.stacks,
+    ),
+]
+
+
+def _worker(text: str) -> str:
+    """Return the text that names a worker, as it is written.
+
+    Raises:
+        BadParameter: it is neither a number nor a group with a number.
+    """
+    if not re.fullmatch(r"([a-z][-a-z0-9]*/)?[1-9][0-9]{0,4}", text, re.ASCII):
+        raise typer.BadParameter(f"{text!r} is neither a number from 1 on nor GROUP/NUMBER; write 1 or gpu/1")
+    return text
+
+
+Worker = Annotated[
+    str | None,
+    typer.Option(
+        parser=_worker,
+        help="This worker, counted from 1 by name: of all, or of a group as in gpu/1.",
+        metavar="[GROUP/]N",
+        show_default="the head",
+    ),
+]
+User = Annotated[str, typer.Option(help="User of the image.", metavar="USER")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+Timeout = Annotated[str, typer.Option(help="How long to wait.", metavar="DURATION")]
+AllowDestroy = Annotated[
+    bool, typer.Option("--allow-destroy", help="Don't ask even if running work or capacity is lost.")
+]

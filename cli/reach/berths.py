@@ -1,0 +1,196 @@
+"""Lookup of a berth by an engineer's id or a cluster's name, by a stack, or by both."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from berth.cli.reach.berth_names import names_in, names_of_stack, own_name
+from berth.cli.reach.environment import Environment, NotUpError, brought_up, settings_of
+from berth.cli.reach.selected_stack import one_of
+from berth.components.cluster.api import (
+    NAMESPACES,
+    NODES,
+    PODS,
+    RAY_CLUSTERS,
+    ClusterApi,
+    ClusterError,
+    Object,
+    RefusedError,
+    within,
+)
+from berth.components.cluster.owned import owner_of_namespace, owners_of, ray_clusters_of
+from berth.components.cluster.pods import is_simulated
+from berth.components.core.errors import BadInputError
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL, namespace_of
+from berth.components.ray.evidence import Key
+from berth.components.ray.suspension import is_suspended
+from berth.stacks.files import stack_file
+
+
+@dataclass(frozen=True)
+class Named:
+    """Name of a berth, with a stack that leads to its environment.
+
+    Attributes:
+        name: the engineer's id or the cluster's name.
+        stack: the environment's stack, or the engineer's own.
+    """
+
+    name: str
+    stack: str
+
+
+@dataclass(frozen=True)
+class Berth:
+    """A berth, or a named cluster, that is up.
+
+    Attributes:
+        name: the engineer's id or the cluster's name.
+        environment: its environment.
+        api: the environment's cluster.
+        cluster: its RayCluster.
+    """
+
+    name: str
+    environment: Environment
+    api: ClusterApi
+    cluster: Object
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the RayCluster."""
+        return str(self.cluster["metadata"]["namespace"])
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name of the RayCluster."""
+        return self.namespace, str(self.cluster["metadata"]["name"])
+
+    @property
+    def stack(self) -> str:
+        """Stack that created the RayCluster."""
+        return str(self.cluster["metadata"]["labels"][STACK_LABEL])
+
+    def suspension_note(self, cluster: Object | None = None) -> str:
+        """Return a note on how to wake a suspended berth; "" for one that is awake.
+
+        Args:
+            cluster: its RayCluster as it is by now.
+        """
+        if not is_suspended(cluster or self.cluster):
+            return ""
+        return f"{self.name} is suspended; bring it back with: berth wake {self.name}"
+
+    def pods(self, kind: str = "") -> list[Object]:
+        """Return its pods that are not being deleted, sorted by name: `head`, `worker`, or all."""
+        selector = f"ray.io/cluster={self.key[1]}" + (f",ray.io/node-type={kind}" if kind else "")
+        pods, _ = self.api.list(within(self.namespace, PODS), labelSelector=selector)
+        alive = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+        return sorted(alive, key=lambda pod: str(pod["metadata"]["name"]))
+
+    @cached_property
+    def simulated_nodes(self) -> frozenset[str]:
+        """Nodes that run no containers; none without the right to list nodes."""
+        try:
+            nodes, _ = self.api.list(NODES)
+        except ClusterError:
+            return frozenset()
+        return frozenset(str(node["metadata"]["name"]) for node in nodes if is_simulated(node))
+
+    def is_simulated(self, pod: Object) -> bool:
+        """Return whether a pod's containers never run."""
+        return pod["spec"].get("nodeName") in self.simulated_nodes
+
+
+def find(name: str | None, stack: str | None) -> Berth:
+    """Return a berth that is up.
+
+    Raises:
+        NotUpError: the berth or its environment is in the settings and not up.
+        BadInputError: the name is ambiguous, or there is no such berth or stack.
+        BerthError: the environment cannot be asked.
+    """
+    named = which(name, stack)
+    environment = brought_up(named.stack)
+    api = ClusterApi(environment.kubeconfig)
+    if cluster := _ray_cluster(api, environment.contract.name, named.name):
+        return Berth(named.name, environment, api, cluster)
+    for owner, settings in stack_file.all_settings().items():
+        own = own_name(owner, settings) == named.name
+        if (own and settings["engineer"].get("environment") == environment.stack) or (
+            owner == environment.stack and named.name in names_in(settings)
+        ):
+            raise NotUpError.of_berth(named.name, owner, environment.stack)
+    known: list[str] = []
+    with contextlib.suppress(ClusterError):
+        there = owners_of(api).of_environment(environment.contract.name)
+        known = sorted(owner.name for owner in there.by_namespace.values())
+    raise BadInputError(
+        f"environment {environment.stack} has no berth or cluster {named.name!r}{did_you_mean(named.name, known)};"
+        f" berth status -s {environment.stack} lists them"
+    )
+
+
+def _ray_cluster(api: ClusterApi, environment: str, name: str) -> Object | None:
+    """Return the RayCluster of a berth on an environment, by the namespace of the berth.
+
+    Users of a berth may not read the namespace. To them, the RayCluster's own labels answer, which
+    they may change to deceive only themselves.
+    """
+    try:
+        namespace = api.get(f"{NAMESPACES}/{namespace_of(name)}")
+    except RefusedError:
+        selector = f"{ENVIRONMENT_LABEL}={environment}"
+        found, _ = api.list(within(namespace_of(name), RAY_CLUSTERS), labelSelector=selector)
+        return next((cluster for cluster in found if name in names_of([cluster])), None)
+    owner = owner_of_namespace(namespace) if namespace else None
+    if owner is None or owner.environment != environment:
+        return None
+    return next(iter(ray_clusters_of(api, owner)), None)
+
+
+def names_of(objects: Iterable[Object]) -> list[str]:
+    """Return the owners of RayClusters or pods: engineers' ids and clusters' names."""
+    labels = [item["metadata"].get("labels") or {} for item in objects]
+    return sorted({str(label[key]) for label in labels for key in OWNER_LABELS.values() if key in label})
+
+
+def which(name: str | None, stack: str | None) -> Named:
+    """Return the berth that arguments name, by the stacks' files.
+
+    Of several stacks that have the name, the selected one is meant, else the only one that is up.
+
+    Args:
+        name: the engineer's id or the cluster's name.
+        stack: the environment's stack, or the engineer's own.
+    """
+    if stack is not None:
+        settings = settings_of(stack)
+        own = own_name(stack, settings)
+        if name is None and own is None:
+            known = names_in(settings)
+            choose = f": {', '.join(known)}" if known else ""
+            raise BadInputError(f"stack {stack} is an environment; name a berth on it{choose}")
+        return Named(name or str(own), stack)
+    if name is None:
+        raise BadInputError("name a berth: NAME, or --stack STACK of an engineer's own stack")
+    stacks = stack_file.all_settings()
+    owners = [owner for owner, settings in stacks.items() if own_name(owner, settings) == name]
+    owners += [owner for owner, settings in stacks.items() if name in names_in(settings)]
+    if len(owners) == 1:
+        return Named(name, owners[0])
+    if owners and (meant := one_of(owners)):
+        return Named(name, meant)
+    if owners:
+        options = " or ".join(f"--stack {owner}" for owner in owners)
+        raise BadInputError(f"more than one stack has a berth {name!r}; choose one: {options}")
+    there = {other for owner, settings in stacks.items() for other in names_of_stack(owner, settings)}
+    folder = stack_file.shown(stack_file.stack_path("NAME").parent)
+    raise BadInputError(
+        f"no stack of {folder}/ has a berth {name!r}{did_you_mean(name, there)};"
+        " for a berth of a stack that is not there, name its environment: --stack ENVIRONMENT"
+    )

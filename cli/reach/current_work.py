@@ -1,0 +1,65 @@
+"""Work that runs on a berth: asked of Ray itself, in the head's container."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from berth.cli.reach.berths import Berth
+from berth.cli.reach.kubectl import Kubectl
+from berth.cli.reach.pods import HEAD_CONTAINER
+from berth.components.cluster.pods import why_not_ready
+from berth.components.core.errors import BerthError
+from berth.components.programs.jobs import QUESTION, RunningJob, running_jobs
+from berth.components.programs.logins import open_login
+
+
+@dataclass(frozen=True)
+class Running:
+    """Work that runs on one berth.
+
+    Attributes:
+        jobs: jobs and attached sessions.
+        pods: number of pods.
+        unknown: why Ray could not be asked; "" if it answered or nothing can run.
+        note: a remark for people, or "".
+        login: an open login, in words; "" for none.
+    """
+
+    jobs: Sequence[RunningJob] = field(default_factory=tuple)
+    pods: int = 0
+    unknown: str = ""
+    note: str = ""
+    login: str = ""
+
+    @property
+    def work(self) -> list[str]:
+        """Jobs, sessions and logins, a line each."""
+        return [*map(str, self.jobs), *([self.login] if self.login else [])]
+
+    @property
+    def may_be_lost(self) -> bool:
+        """Whether something runs, or may run."""
+        return bool(self.work or self.unknown)
+
+
+def running_on(berth: Berth, program: Kubectl) -> Running:
+    """Return the work that runs on a berth."""
+    pods = berth.pods()
+    head = next((pod for pod in pods if pod["metadata"]["labels"].get("ray.io/node-type") == "head"), None)
+    if head is None:
+        return Running(pods=len(pods), note="it has no head pod, so nothing runs on it")
+    if berth.is_simulated(head):
+        note = "its nodes are simulated: they run no containers, so nothing can run on it"
+        return Running(pods=len(pods), note=note)
+    if (head.get("status") or {}).get("phase") == "Pending":
+        return Running(pods=len(pods), note="its head has not started yet, so nothing runs on it")
+    if reason := why_not_ready(head, "head"):
+        return Running(pods=len(pods), unknown=reason)
+    login = open_login(berth.cluster["metadata"].get("annotations") or {}, datetime.now(UTC))
+    try:
+        answer = program.execute(berth.namespace, head["metadata"]["name"], HEAD_CONTAINER, ["python", "-c", QUESTION])
+        return Running(running_jobs(answer), len(pods), login=login)
+    except (BerthError, ValueError) as error:
+        return Running(pods=len(pods), unknown=str(error), login=login)

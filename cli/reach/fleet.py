@@ -1,0 +1,197 @@
+"""`berth status`: the fleet of an environment as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from rich.console import Group
+from rich.text import Text
+
+from berth.cli.reach.environment import Environment, NotUpError, brought_up
+from berth.cli.reach.lifecycle import age, moment, sentences
+from berth.cli.shell.console import Table, err, out
+from berth.components.cluster.api import ClusterApi, ClusterError, Reader
+from berth.components.cluster.devices import NETWORK_PODS
+from berth.components.cluster.mirror import Snapshot
+from berth.components.core.errors import BerthError
+from berth.components.core.words import plural
+from berth.components.ray.fleet import WHOLE, Fleet, Job, Pool, Ray, Service, observe
+from berth.components.sharing import offered
+
+
+def fleet_of(stack: str) -> Fleet:
+    """Return the fleet of an environment; of an engineer's stack the pools and that berth."""
+    up = brought_up(stack)
+    fleet = fleet_on(up, stack)
+    require_up(fleet, stack, up)
+    return fleet
+
+
+def fleet_on(up: Environment, stack: str) -> Fleet:
+    """Return the fleet of a stack on an environment that is up.
+
+    Raises:
+        BerthError: the cluster cannot be asked.
+    """
+    try:
+        return observed(Snapshot(ClusterApi(up.kubeconfig)), stack, up)
+    except ClusterError as error:
+        raise BerthError(f"stack {up.stack}: {error}") from None
+
+
+def require_up(fleet: Fleet, stack: str, up: Environment) -> None:
+    """Refuse an engineer's stack without a berth on its environment.
+
+    Raises:
+        NotUpError: the stack has not been brought up.
+    """
+    if up.stack != stack and not fleet.berths:
+        raise NotUpError(f"stack {stack} is not up on environment {up.stack}; run: pulumi up -s {stack}")
+
+
+def observed(reader: Reader, stack: str, up: Environment) -> Fleet:
+    """Return the fleet of a stack on an environment that is up."""
+    pools = offered(up.contract.pools, up.contract.sharing).values()
+    fleet = observe(reader, stack, up.contract.name, pools, lambda text: err.print(text, markup=False, style="yellow"))
+    return fleet if up.stack == stack else fleet.of_stack(stack)
+
+
+def table(fleet: Fleet) -> Group:
+    """Return the fleet for people."""
+    parts: list[Table | Text] = [_pools(fleet.pools)]
+    for title, first, rays in (("berths", "engineer", fleet.berths), ("clusters", "cluster", fleet.clusters)):
+        if rays:
+            parts.append(_rays(fleet, title, first, rays))
+    if fleet.jobs:
+        parts.append(_jobs(fleet.jobs))
+    if fleet.services:
+        parts.append(_services(fleet))
+    parts += [Text(note, style="yellow") for note in notes_on(fleet)]
+    lives = [(ray.name, ray.life) for ray in (*fleet.berths, *fleet.clusters)]
+    parts += [Text(sentence, style="cyan") for name, life in lives for sentence in sentences(name, life)]
+    parts += [
+        Text(f"{workload.name} {reason_of(workload)}", style="yellow")
+        for workload in fleet.workloads
+        if not workload.ready
+    ]
+    return Group(*parts)
+
+
+def _color(workload: Ray | Job | Service) -> Text:
+    return Text(workload.state, style="green" if workload.ready else "yellow")
+
+
+def reason_of(workload: Ray | Job | Service) -> str:
+    """Return why a workload is not ready: `is not ready: …`."""
+    state = "is not ready"
+    if isinstance(workload, Job):
+        state = "failed" if workload.ended else "does not run"
+    return f"{state}: {'; '.join(workload.reasons)}"
+
+
+def notes_on(fleet: Fleet) -> Iterable[str]:
+    """Yield notes on missing nodes and NICs, which nothing else in the cluster explains."""
+    for pool in fleet.pools:
+        if pool.nodes < pool.nodes_at_least:
+            yield (
+                f"{pool.name} has {pool.nodes} of its {pool.nodes_at_least} nodes: GKE is creating them, or cannot get"
+                f" machines and tries again (gcloud container node-pools describe {pool.name} shows why)"
+            )
+        if pool.nics < pool.nics_of_machines:
+            yield (
+                f"{pool.name} has {pool.nics_of_machines} NICs, and its nodes publish {pool.nics} of them for claims:"
+                " DraNet does not run on each node, or the nodes lack RDMA networks (kubectl get resourceslices;"
+                f" kubectl get pods -A -l {NETWORK_PODS} -o wide)"
+            )
+
+
+def _pools(pools: Iterable[Pool]) -> Table:
+    with_nics = any(pool.nics_of_machines for pool in pools)
+    nics_column = ["NICs in use"] if with_nics else []
+    grid = Table("pool", "machine type", "nodes", "GPUs in use", *nics_column, "shared by", title="pools")
+    for pool in pools:
+        desired = max(pool.nodes, pool.nodes_at_least)
+        grid.add_row(
+            pool.name,
+            pool.machine_type,
+            str(pool.nodes) if pool.nodes_ready == desired else f"{pool.nodes_ready}/{desired} ready",
+            _in_use(pool) if pool.gpus else "–",
+            *([f"{pool.nics_in_use}/{pool.nics}" if pool.nics_of_machines else "–"] if with_nics else []),
+            pool.sharing or "–",
+        )
+    return grid
+
+
+def _in_use(pool: Pool) -> str:
+    """Return the use of a pool's GPUs: `3/8`, or `3/32 shares` where pods share them."""
+    count = f"{pool.gpus_in_use}/{pool.gpus}"
+    return count if pool.unit == WHOLE else f"{count} {plural(pool.unit)}"
+
+
+def _rays(fleet: Fleet, title: str, first: str, rays: Iterable[Ray]) -> Table:
+    with_nics, expiring = any(ray.nics for ray in rays), any(ray.life.expires for ray in rays)
+    columns = [first, "namespace", "RayCluster", "workers ready", "GPUs", *(["NICs"] if with_nics else [])]
+    grid = Table(*columns, "pool", "stack", "age", *(["expires"] if expiring else []), title=title)
+    for ray in rays:
+        grid.add_row(
+            ray.name,
+            ray.namespace,
+            _color(ray),
+            _workers(ray),
+            fleet.requested(ray),
+            *([str(ray.nics)] if with_nics else []),
+            ray.pool,
+            ray.stack,
+            age(ray.life.created, datetime.now(tz=UTC)),
+            *([moment(ray.life.expires, ray.life.zone) if ray.life.expires else "–"] if expiring else []),
+        )
+    return grid
+
+
+def _workers(ray: Ray) -> str:
+    """Return the ready workers: `1/2`, or `cpu 1/1, gpu 0/2` for several groups."""
+    if len(ray.groups) == 1:
+        return f"{ray.workers_ready}/{ray.workers_desired}"
+    return ", ".join(f"{group.name} {group.workers_ready}/{group.workers_desired}" for group in ray.groups)
+
+
+def _jobs(jobs: Iterable[Job]) -> Table:
+    now = datetime.now(tz=UTC)
+    grid = Table("job", "namespace", "RayJob", "state", "on RayCluster", "stack", "age", "ended", title="jobs")
+    for job in jobs:
+        ended = f"{age(job.ended, now)} ago" if job.ended else "–"
+        row = (job.name, job.namespace, job.ray_job, _color(job), job.ray_cluster or "–", job.stack)
+        grid.add_row(*row, age(job.created, now), ended)
+    return grid
+
+
+def _services(fleet: Fleet) -> Table:
+    columns = ("service", "state", "applications", "workers ready", "GPUs", "pool", "stack", "age", "address")
+    grid = Table(*columns, title="services")
+    for service in fleet.services:
+        grid.add_row(
+            service.name,
+            _color(service),
+            f"{service.applications_running}/{service.applications}",
+            f"{service.workers_ready}/{service.workers_desired}",
+            fleet.counted(service.gpus, service.pool),
+            service.pool,
+            service.stack,
+            age(service.created, datetime.now(tz=UTC)),
+            service.address,
+        )
+    return grid
+
+
+def print_fleet(stack: str) -> None:
+    """Print an environment's fleet after `berth lab up`, and what to do next."""
+    out.print(table(fleet_of(stack)))
+    out.print("Next:")
+    for command, meaning in (
+        ('eval "$(.venv/bin/berth lab env)"', "use the lab with plain pulumi, kubectl and helm"),
+        (f"berth engineer init alice -e {stack}", "write an engineer's own stack, and print what to run next"),
+        (f"berth status -s {stack}", "this table"),
+        ("make lab-down", "end it; make lab-clean deletes it"),
+    ):
+        out.print(f"  [bold]{command:<36}[/] {meaning}")

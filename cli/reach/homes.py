@@ -1,0 +1,203 @@
+"""`berth home`: claims on the disks of homes and on shares of Filestore, and their deletion."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+import typer
+
+from berth.cli.reach.environment import Environment, brought_up
+from berth.cli.shell.console import Table, err, out, print_json
+from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, Object, within
+from berth.components.cluster.owned import owners_of
+from berth.components.core.errors import BadInputError, BerthError
+from berth.components.core.manifest import MANAGED_BY
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.owner import KEEPS_HOME, namespace_of
+from berth.components.ray.shares import PREFIX
+from berth.components.ray.storage import CLAIM
+
+CLAIMS = "/api/v1/persistentvolumeclaims"
+
+LOST = 3
+"""Exit code if files would be lost and nobody agreed to it; nothing was changed."""
+
+_GONE_SECONDS, _LOOK_SECONDS = 300.0, 0.5
+
+
+@dataclass(frozen=True)
+class HomeDisk:
+    """Home of a berth, or one of its shares.
+
+    Attributes:
+        name: the engineer's id.
+        stack: stack that created the berth.
+        size: size of the disk, or the requested size before there is one.
+        storage_class: StorageClass of the disk.
+        volume: the disk's PersistentVolume; "" before the first start of the head.
+        created: moment of creation.
+        in_use: whether the berth is there.
+        retained: whether the home stays when the berth goes.
+        claim: name of the claim: `home`, or `share-team` for the volume `team`.
+    """
+
+    name: str
+    stack: str
+    size: str
+    storage_class: str
+    volume: str
+    created: str
+    in_use: bool
+    retained: bool = True
+    claim: str = CLAIM
+
+    @property
+    def called(self) -> str:
+        """Name for people."""
+        return "home" if self.claim == CLAIM else f"share {self.claim.removeprefix(PREFIX)}"
+
+    def __str__(self) -> str:
+        return f"{self.size}, created {self.created}"
+
+
+def listed(disks: Sequence[HomeDisk]) -> str:
+    """Return the disks of a berth as words: `the home (5Gi, created …) and the share team (…)`."""
+    return " and ".join(f"the {disk.called} ({disk})" for disk in disks)
+
+
+def show(stack: str, *, as_json: bool) -> int:
+    """Print the homes and shares on an environment; return the exit code."""
+    environment = brought_up(stack)
+    homes = homes_on(environment)
+    if as_json:
+        print_json([asdict(home) for home in homes])
+        return 0
+    table = Table("home", "claim", "size", "StorageClass", "created", "berth")
+    for home in homes:
+        where = home.stack if home.in_use else "removed"
+        table.add_row(home.name, home.claim, home.size, home.storage_class, home.created, where)
+    out.print(table if homes else f"no berth on {environment.stack} has a home")
+    return 0
+
+
+def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
+    """Delete home and shares of a removed berth with its namespace; return the exit code."""
+    environment = brought_up(stack)
+    api = ClusterApi(environment.kubeconfig)
+    homes = homes_on(environment)
+    disks = [home for home in homes if home.name == name] or _left(api, environment, name)
+    if not disks:
+        raise BadInputError(
+            f"environment {environment.stack} has no home {name!r}{did_you_mean(name, {home.name for home in homes})}",
+            f"list the homes: berth home list -s {environment.stack}",
+        )
+    home = disks[0]
+    if home.in_use:
+        raise BadInputError(
+            f"berth {name} is still there, and uses its home",
+            f"remove the berth first: berth engineer remove {name} -s {home.stack}; then berth up -s {home.stack}",
+        )
+    if not yes and not _agreed(disks):
+        return LOST
+    path = f"{NAMESPACES}/{namespace_of(name)}"
+    if namespace := api.get(path):
+        api.delete(path, namespace["metadata"]["uid"])
+    deadline = time.monotonic() + _GONE_SECONDS
+    while api.get(path):
+        if time.monotonic() > deadline:
+            raise BerthError(
+                f"namespace {namespace_of(name)} is not gone after {_GONE_SECONDS:.0f} s",
+                f"see what it waits for: kubectl get namespace {namespace_of(name)} --output yaml",
+            )
+        time.sleep(_LOOK_SECONDS)
+    if as_json:
+        print_json({**asdict(home), "claims": [disk.claim for disk in disks], "removed": True})
+    else:
+        err.print(f"{listed(disks)} of {name} {'is' if len(disks) == 1 else 'are'} deleted", markup=False)
+    return 0
+
+
+def homes_on(environment: Environment) -> list[HomeDisk]:
+    """Return the homes and shares on an environment, by name."""
+    api = ClusterApi(environment.kubeconfig)
+    owners = owners_of(api).of_environment(environment.contract.name)
+    live = {cluster["metadata"]["namespace"] for cluster in owners.owned(api.list(RAY_CLUSTERS)[0])}
+    claims = [claim for claim in owners.owned(api.list(CLAIMS)[0]) if _is_disk(claim)]
+    found = []
+    for claim in claims:
+        owner = owners.of(claim)
+        if owner:
+            found.append(_home(claim, owner.name, owner.stack, in_use=namespace_of(owner.name) in live))
+    return sorted(found, key=lambda home: (home.name, home.claim))
+
+
+def forget(api: ClusterApi, name: str) -> None:
+    """Delete the claims of home and shares; Kubernetes waits until no pod uses them.
+
+    Raises:
+        ClusterError: the API server refuses or does not answer.
+    """
+    for claim in _disks(api, name):
+        path = f"{within(namespace_of(name), CLAIMS)}/{claim['metadata']['name']}"
+        api.delete(path, claim["metadata"]["uid"])
+
+
+def disks_of(api: ClusterApi, name: str) -> list[HomeDisk]:
+    """Return home and shares of a berth that is there."""
+    claims = _disks(api, name)
+    if not claims:
+        return []
+    namespace = api.get(f"{NAMESPACES}/{namespace_of(name)}") or {"metadata": {}}
+    retained = KEEPS_HOME in (namespace["metadata"].get("annotations") or {})
+    return [replace(_home(claim, name, "", in_use=True), retained=retained) for claim in claims]
+
+
+def _disks(api: ClusterApi, name: str) -> list[Object]:
+    """Return the claims of home and shares of a berth."""
+    claims = [claim for claim in api.list(within(namespace_of(name), CLAIMS))[0] if _is_disk(claim)]
+    return sorted(claims, key=lambda claim: str(claim["metadata"]["name"]))
+
+
+def _is_disk(claim: Object) -> bool:
+    """Return whether a claim in a berth is its home, or a share that berth created."""
+    metadata = claim["metadata"]
+    name, labels = metadata["name"], metadata.get("labels") or {}
+    return bool(name == CLAIM or (name.startswith(PREFIX) and MANAGED_BY.items() <= labels.items()))
+
+
+def _left(api: ClusterApi, environment: Environment, name: str) -> list[HomeDisk]:
+    """Return the namespace that a home, which is gone, has left."""
+    owners = owners_of(api).of_environment(environment.contract.name)
+    owner = owners.by_namespace.get(namespace_of(name))
+    if owner is None or not owner.keeps_home:
+        return []
+    in_use = bool(api.list(within(namespace_of(name), RAY_CLUSTERS))[0])
+    return [HomeDisk(name, owner.stack, "none", "", "", "never", in_use=in_use)]
+
+
+def _home(claim: Object, name: str, stack: str, *, in_use: bool) -> HomeDisk:
+    spec, status = claim["spec"], claim.get("status") or {}
+    size = (status.get("capacity") or spec["resources"]["requests"])["storage"]
+    return HomeDisk(
+        name=name,
+        stack=stack,
+        size=str(size),
+        storage_class=str(spec.get("storageClassName") or ""),
+        volume=str(spec.get("volumeName") or ""),
+        created=str(claim["metadata"]["creationTimestamp"]),
+        in_use=in_use,
+        claim=claim["metadata"]["name"],
+    )
+
+
+def _agreed(disks: Sequence[HomeDisk]) -> bool:
+    """Return whether someone at the terminal agrees to lose the files."""
+    name = disks[0].name
+    err.print(f"deletes, of {name}, with all files: {listed(disks)}", markup=False)
+    if not sys.stdin.isatty():
+        err.print(f"nothing was done; to do it: berth home remove {name} --yes", markup=False)
+        return False
+    return typer.confirm("Delete it?", err=True)

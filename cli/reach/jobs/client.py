@@ -1,0 +1,222 @@
+"""Ray's Jobs API: the requests of `ray job submit`, without Ray on this machine.
+
+Paths, fields and answers are those of Ray 2.60.0: python/ray/dashboard/modules/job/job_head.py,
+common.py (`JobSubmitRequest`, `JobStatus`) and pydantic_models.py (`JobDetails`); answers of a real
+Ray are recorded in tests/unit/lab/devices/ray_jobs.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import IO, Any
+from urllib.parse import quote
+
+from berth.cli.reach.jobs.dashboard import Dashboard, DashboardRefusedError
+from berth.cli.reach.jobs.package import Package
+from berth.components.core.errors import FAILED, BadInputError, BerthError
+
+ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
+"""Statuses that do not change any more."""
+
+_JOBS = "/api/jobs/"
+_NOT_FOUND = 404
+_TOO_LARGE = 413
+_SIGNALED = 128
+_MOST_CODES = 256
+
+
+@dataclass(frozen=True)
+class RayJob:
+    """Submitted job, or another program that is connected to Ray.
+
+    Attributes:
+        id: Ray's id: the submission's, or that of a connected program.
+        submitted: whether it was submitted, so that it has a log and can be stopped.
+        status: PENDING, RUNNING, STOPPED, SUCCEEDED or FAILED.
+        entrypoint: its command.
+        message: Ray's words on the status.
+        error: Ray's kind of failure; "" without one.
+        started: moment of the submission; None if unknown.
+        ended: moment of its end; None before.
+        exit_code: exit code of the command; negative for a signal; None if it did not end.
+    """
+
+    id: str
+    submitted: bool
+    status: str
+    entrypoint: str
+    message: str
+    error: str
+    started: datetime | None
+    ended: datetime | None
+    exit_code: int | None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the status does not change any more."""
+        return self.status in ENDED
+
+    @property
+    def code(self) -> int:
+        """Exit code for a command that waits for the job: as a shell has it for a signal."""
+        if self.status == "SUCCEEDED":
+            return 0
+        if not self.exit_code:
+            return FAILED
+        return _SIGNALED - self.exit_code if self.exit_code < 0 else self.exit_code % _MOST_CODES or FAILED
+
+    @property
+    def reason(self) -> str:
+        """First line of Ray's words on the status, without the log that follows."""
+        return self.message.partition(", last available logs")[0].partition("\n")[0]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the job for programs."""
+        return {
+            "id": self.id,
+            "submitted": self.submitted,
+            "status": self.status,
+            "entrypoint": self.entrypoint,
+            "message": self.reason,
+            "errorType": self.error or None,
+            "started": self.started and self.started.isoformat(),
+            "ended": self.ended and self.ended.isoformat(),
+            "exitCode": self.exit_code,
+        }
+
+
+class UnknownJobError(BadInputError):
+    """Job that the head does not know."""
+
+
+class RayJobs:
+    """Jobs of one berth's Ray.
+
+    Attributes:
+        berth: name of the berth.
+        dashboard: dashboard of its head.
+    """
+
+    def __init__(self, berth: str, dashboard: Dashboard) -> None:
+        self.berth, self.dashboard = berth, dashboard
+
+    def all(self) -> list[RayJob]:
+        """Return all jobs and connected programs, the newest first."""
+        found = [_job(entry) for entry in self.dashboard.ask("GET", _JOBS)]
+        return sorted(found, key=lambda job: (job.started or _UNKNOWN, job.id), reverse=True)
+
+    def get(self, job: str) -> RayJob:
+        """Return a job.
+
+        Raises:
+            UnknownJobError: the head knows no such job.
+        """
+        return _job(self._of(job, "GET", ""))
+
+    def log(self, job: str) -> str:
+        """Return the log of a submitted job.
+
+        Raises:
+            UnknownJobError: the head knows no such job.
+        """
+        return str(self._of(job, "GET", "/logs").get("logs") or "")
+
+    def tail(self, job: str) -> Iterator[str]:
+        """Yield the log of a submitted job from its beginning, as it comes, until the job ends."""
+        return self.dashboard.messages(f"{_path(job)}/logs/tail")
+
+    def stop(self, job: str) -> bool:
+        """Ask Ray to stop a job; return whether it was running. Ray takes a few seconds for it.
+
+        Raises:
+            UnknownJobError: the head knows no such job.
+        """
+        return bool(self._of(job, "POST", "/stop").get("stopped"))
+
+    def submit(self, request: Mapping[str, Any]) -> str:
+        """Submit a job, with a `submission_id`; return that id.
+
+        Raises:
+            BadInputError: there is a job with this id.
+            BerthError: Ray refuses the job.
+        """
+        job = str(request["submission_id"])
+        try:
+            self.dashboard.ask("POST", _JOBS, body=request)
+        except DashboardRefusedError as error:
+            if "already exists" in error.text:
+                raise BadInputError(
+                    f"{self.berth} has a job {job!r} already",
+                    f"choose another --name; berth jobs {self.berth} lists them",
+                ) from None
+            raise BerthError(f"Ray refuses the job: {error.last_line}", "correct what it names") from None
+        return job
+
+    def upload(self, package: Package, file: IO[bytes], report: Callable[[int], object]) -> bool:
+        """Give Ray a package; return whether it was missing.
+
+        Args:
+            package: the package.
+            file: its content.
+            report: called with numbers of bytes that were sent.
+        """
+        path = f"/api/packages/gcs/{package.name}"
+        try:
+            self.dashboard.ask("GET", path)
+        except DashboardRefusedError as error:
+            if error.status != _NOT_FOUND:
+                raise
+        else:
+            return False
+        try:
+            self.dashboard.put(path, file, package.size, report)
+        except DashboardRefusedError as error:
+            if error.status == _TOO_LARGE:
+                raise BadInputError(
+                    f"--working-dir: Ray refuses a package of {package}", "leave data out with a .rayignore file"
+                ) from None
+            raise
+        return True
+
+    def _of(self, job: str, method: str, what: str) -> Any:
+        try:
+            return self.dashboard.ask(method, f"{_path(job)}{what}")
+        except DashboardRefusedError as error:
+            if error.status == _NOT_FOUND:
+                raise UnknownJobError(
+                    f"{self.berth} has no job {job!r}; a new head knows nothing of the jobs of the last one",
+                    f"berth jobs {self.berth} lists them",
+                ) from None
+            raise
+
+
+_UNKNOWN = datetime.fromtimestamp(0, UTC)
+
+
+def _path(job: str) -> str:
+    return f"{_JOBS}{quote(job, safe='')}"
+
+
+def _job(entry: Mapping[str, Any]) -> RayJob:
+    submission = entry.get("submission_id")
+    return RayJob(
+        id=str(submission or entry.get("job_id") or "?"),
+        submitted=bool(submission),
+        status=str(entry.get("status") or "?"),
+        entrypoint=str(entry.get("entrypoint") or ""),
+        message=str(entry.get("message") or ""),
+        error=str(entry.get("error_type") or ""),
+        started=_moment(entry.get("start_time")),
+        ended=_moment(entry.get("end_time")),
+        exit_code=entry.get("driver_exit_code"),
+    )
+
+
+def _moment(milliseconds: Any) -> datetime | None:
+    """Return a moment that Ray gives in milliseconds since 1970; None for 0, which is unknown."""
+    try:
+        return datetime.fromtimestamp(milliseconds // 1000, UTC) if milliseconds else None
+    except (TypeError, ValueError, OverflowError, OSError):
+        return None

@@ -1,0 +1,141 @@
+"""Log of a job as it comes, until the job ends: over broken connections, not over a new head."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from berth.cli.reach.jobs.client import RayJob, RayJobs
+from berth.cli.reach.jobs.dashboard import Connection, DashboardError
+from berth.cli.shell.console import err, print_json
+from berth.components.cluster.api import ClusterError
+from berth.components.core.errors import BerthError
+
+_PAUSE_SECONDS = 1.0
+_ATTEMPTS = 30
+_STOP_SECONDS = 20.0
+
+
+def follow(connection: Connection, job: str, write: Callable[[str], object]) -> RayJob:
+    """Write a job's log, from its beginning, until the job ends; return the ended job.
+
+    Args:
+        connection: the way to the head's dashboard.
+        job: id of a submitted job.
+        write: called with each piece of the log.
+
+    Raises:
+        BerthError: the head is gone, and the job with it, or does not answer for a while.
+    """
+    log = _Log(write)
+    failed = 0
+    while True:
+        jobs = RayJobs(connection.berth.name, connection.dashboard)
+        try:
+            found = _until_the_end(jobs, job, log)
+            if found.has_ended:
+                return found
+            failed = 0
+        except DashboardError as error:
+            failed += 1
+            if failed == 1:
+                err.print(f"{error}; trying again", markup=False)
+            if failed > _ATTEMPTS:
+                raise
+            _renew(connection, job)
+        time.sleep(_PAUSE_SECONDS)
+
+
+class _Log:
+    """Log of which a part is written already."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write, self._written, self._seen = write, 0, 0
+
+    def again(self) -> None:
+        """Take note that the log comes from its beginning again."""
+        self._seen = 0
+
+    def add(self, text: str) -> None:
+        """Write what is new in the next piece of the log."""
+        self._seen += len(text)
+        new = self._seen - self._written
+        if new > 0:
+            self._write(text[-new:])
+            self._written = self._seen
+
+
+def _until_the_end(jobs: RayJobs, job: str, log: _Log) -> RayJob:
+    """Write the rest of a log, and print why the job has not begun; return the job."""
+    log.again()
+    found, reported = jobs.get(job), ""
+    for text in jobs.tail(job):
+        if text:
+            log.add(text)
+        elif found.status == "PENDING":
+            found = jobs.get(job)
+        if found.status == "PENDING" and found.reason != reported:
+            reported = found.reason
+            err.print(f"{job} is pending: {reported}", markup=False)
+    return jobs.get(job)
+
+
+def _renew(connection: Connection, job: str) -> None:
+    """Connect again, if the head is still the same.
+
+    Raises:
+        BerthError: the head is gone.
+    """
+    berth = connection.berth
+    try:
+        heads = {pod["metadata"]["uid"] for pod in berth.pods("head")}
+        if connection.head["metadata"]["uid"] in heads:
+            connection.renew()
+            return
+    except (ClusterError, DashboardError) as error:
+        err.print(str(error), markup=False, style="dim")
+        return
+    raise BerthError(
+        f"the head of {berth.name} is gone, and job {job} with it",
+        f"submit the job again when {berth.name} is ready; berth status shows why it is not",
+    )
+
+
+def stop(jobs: RayJobs, job: str) -> RayJob:
+    """Stop a job, and wait a moment until it has ended; return the job.
+
+    Raises:
+        UnknownJobError: the head knows no such job.
+    """
+    jobs.stop(job)
+    until = time.monotonic() + _STOP_SECONDS
+    while not (found := jobs.get(job)).has_ended and time.monotonic() < until:
+        time.sleep(_PAUSE_SECONDS)
+    return found
+
+
+def finish(connection: Connection, job: str, *, as_json: bool) -> int:
+    """Follow a job until it ends, and say how it did; return its exit code."""
+    ended = follow(connection, job, _writer(as_json=as_json))
+    took = f" after {(ended.ended - ended.started).total_seconds():.0f} s" if ended.ended and ended.started else ""
+    if ended.status == "FAILED":
+        # Without an exit code the command never ran, and only Ray's message says why.
+        reason = ended.reason if ended.exit_code is not None else ended.message.strip()
+        err.print(f"[bold red]error:[/] job {ended.id} failed{took}: ", end="")
+        err.print(reason, markup=False)
+    else:
+        err.print(f"job {ended.id} {ended.status.lower()}{took}", markup=False)
+    if as_json:
+        print_json({"berth": connection.berth.name, **ended.as_json()})
+    return ended.code
+
+
+def _writer(*, as_json: bool) -> Callable[[str], object]:
+    stream = sys.stderr if as_json else sys.stdout
+
+    def write(text: str) -> None:
+        stream.write(text)
+        stream.flush()
+
+    return write

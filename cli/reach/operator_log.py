@@ -1,0 +1,57 @@
+"""Log of the KubeRay operator, wherever it runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from berth.cli.reach.berths import Berth
+from berth.components.cluster.api import PODS, ClusterApi, within
+from berth.components.core.errors import BerthError
+from berth.components.core.owner import namespace_of
+
+SELECTOR = "app.kubernetes.io/component=kuberay-operator"
+"""Label of the operator's pods in the published chart, and in GKE's own installation of it."""
+
+_BEFORE, _AFTER = ('"', "/", " ", "="), ('"', "/", " ", ",", "\\")
+
+
+def operator_lines(berth: Berth, query: Mapping[str, str]) -> Iterator[str]:
+    """Return the operator's lines about a berth.
+
+    Args:
+        berth: the berth.
+        query: query of the log request, such as `follow`.
+    """
+    return about(berth, _lines(berth.api, berth.simulated_nodes, query))
+
+
+def about(berth: Berth, lines: Iterable[str]) -> Iterator[str]:
+    """Return the lines that name a berth's namespace."""
+    for line in lines:
+        # As a word: `berth-bob` is not `berth-bobby`.
+        if any(f"{before}{berth.namespace}{after}" in line for before in _BEFORE for after in _AFTER):
+            yield line
+
+
+def _lines(api: ClusterApi, simulated: frozenset[str], query: Mapping[str, str]) -> Iterator[str]:
+    found, _ = api.list(PODS, labelSelector=SELECTOR)
+    # The users of a berth may give any label to their pods.
+    pods = [pod for pod in found if not pod["metadata"]["namespace"].startswith(namespace_of(""))]
+    if not pods:
+        raise BerthError(f"no pod has the label {SELECTOR}: GKE may run the operator where you cannot read its log")
+    pod = max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
+    if pod["spec"].get("nodeName") in simulated:
+        return iter(_lab_lines())
+    path = f"{within(pod['metadata']['namespace'], PODS)}/{pod['metadata']['name']}/log"
+    return api.lines(path, **query)
+
+
+def _lab_lines() -> list[str]:
+    """Return the log of the lab's operator, a real process on this machine."""
+    root = os.environ.get("BERTH_LAB")
+    path = Path(root or "") / "logs" / "kuberay-operator.log"
+    if not root or not path.is_file():
+        raise BerthError("the operator's pod is simulated and has no log; the lab's operator writes to .lab/logs")
+    return path.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -1,0 +1,77 @@
+"""Pods of a berth, and commands in their containers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from berth.cli.reach.berths import Berth
+from berth.cli.reach.head import ready_head
+from berth.cli.reach.kubectl import kubectl
+from berth.cli.reach.ssh.login import marked_as_used
+from berth.components.cluster.api import Object
+from berth.components.cluster.pods import why_not_ready
+from berth.components.core.errors import BadInputError, BerthError
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.words import counted
+
+HEAD_CONTAINER = "ray-head"
+WORKER_CONTAINER = "ray-worker"
+
+
+def choose(berth: Berth, worker: str | None) -> Object:
+    """Return the head's pod, or a worker's: `2` of all by name, `gpu/2` of a group."""
+    pods = berth.pods("worker" if worker else "head")
+    if not pods and (note := berth.suspension_note()):
+        raise BerthError(note)
+    if worker is None:
+        if not pods:
+            raise BerthError(f"{berth.name} has no head pod yet; berth logs {berth.name} --operator may show why")
+        return pods[0]
+    group, _, number = worker.rpartition("/")
+    of_group = ""
+    if group:
+        names = [found["groupName"] for found in berth.cluster["spec"]["workerGroupSpecs"]]
+        if group not in names:
+            raise BadInputError(
+                f"{berth.name} has no group of workers {group!r}{did_you_mean(group, names)}",
+                f"name one of its groups: {', '.join(names)}",
+            )
+        pods = [pod for pod in pods if pod["metadata"]["labels"].get("ray.io/group") == group]
+        of_group = f" in group {group}"
+    if int(number) > len(pods):
+        raise BadInputError(f"{berth.name} has {counted(len(pods), 'worker')}{of_group}; there is no worker {worker}")
+    return pods[int(number) - 1]
+
+
+def attached(berth: Berth, worker: str | None, command: Sequence[str], *, terminal: bool = False) -> int:
+    """Run a command in a container on this process's streams, as use of the berth.
+
+    Args:
+        berth: the berth.
+        worker: the worker, counted from 1 by name, `2` or `gpu/2`; None for the head.
+        command: the command.
+        terminal: whether the streams are a terminal.
+
+    Returns:
+        The command's exit code.
+    """
+    pod = pod_of(berth, worker)
+    container = HEAD_CONTAINER if worker is None else WORKER_CONTAINER
+    where = ["--namespace", berth.namespace, pod, "--container", container]
+    with marked_as_used(berth), kubectl(berth.environment.kubeconfig) as program:
+        return program.attached("exec", "--stdin", *(["--tty"] if terminal else []), *where, "--", *command)
+
+
+def pod_of(berth: Berth, worker: str | None) -> str:
+    """Return the name of a pod that runs."""
+    if worker is None:
+        return str(ready_head(berth)["metadata"]["name"])
+    pod = choose(berth, worker)
+    name = str(pod["metadata"]["name"])
+    if berth.is_simulated(pod):
+        problem = f"pod {name} is on a simulated node: its containers never run"
+        raise BerthError(problem, "make lab-real makes one node real, on Debian as root")
+    if reason := why_not_ready(pod):
+        problem = f"worker {worker} of {berth.name} is not ready: {reason}"
+        raise BerthError(problem, f"berth status -s {berth.stack} --watch shows when it is")
+    return name

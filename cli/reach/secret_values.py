@@ -1,0 +1,254 @@
+"""`berth secret`: values of secret variables, in Secrets of a berth's namespace.
+
+Pulumi knows the names of the Secrets only. Each key has a field manager of its own, so that keys of
+one Secret are written and removed one by one.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+
+import typer
+
+from berth.cli.reach.berths import which
+from berth.cli.reach.environment import NotUpError, brought_up
+from berth.cli.reach.secret_manager import grant, unread
+from berth.cli.shell.console import Table, err, out, print_json
+from berth.components.berth import BerthInputs
+from berth.components.cluster.api import (
+    MERGE_PATCH,
+    RAY_CLUSTERS,
+    SECRETS,
+    ClusterApi,
+    ConflictError,
+    NotFoundError,
+    Object,
+    within,
+)
+from berth.components.core.errors import BadInputError
+from berth.components.core.manifest import MANAGED_BY
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.owner import namespace_of
+from berth.components.isolation import pull_secrets, secret_variables
+from berth.components.ray.secret_manager import synced
+from berth.stacks.load.stack import Environment, load_stack
+
+MISSING = 3
+"""Exit code of `berth secret list` if a value is missing."""
+
+DOCKER_TYPE, DOCKER_KEY = "kubernetes.io/dockerconfigjson", ".dockerconfigjson"
+"""Type and key of a Secret with logins to image registries."""
+
+_MANAGER = "berth-secret"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Place of a secret value.
+
+    Attributes:
+        variable: the environment variable, or the name of a login to image registries.
+        secret: the Secret.
+        key: its key.
+        login: whether the value is a login to image registries.
+        secret_manager: secret of Secret Manager from which GKE writes the value; "" for none.
+    """
+
+    variable: str
+    secret: str
+    key: str
+    login: bool = False
+    secret_manager: str = ""
+
+
+@dataclass(frozen=True)
+class _Berth:
+    """A berth with the places of its secret values, by variable, and its cluster's project."""
+
+    name: str
+    stack: str
+    api: ClusterApi
+    places: Mapping[str, Place]
+    project: str | None = None
+
+    @property
+    def collection(self) -> str:
+        return within(namespace_of(self.name), SECRETS)
+
+    def secret(self, place: Place) -> Object | None:
+        """Return the Secret of a place."""
+        return self.api.get(f"{self.collection}/{place.secret}")
+
+    def has(self, place: Place) -> bool:
+        """Return whether there is a value at a place."""
+        return place.key in ((self.secret(place) or {}).get("data") or {})
+
+    def place(self, variable: str) -> Place:
+        """Return the place of a variable's value, which `berth secret` may write.
+
+        Raises:
+            BadInputError: no setting names the variable, or its value is in Secret Manager.
+        """
+        if found := self.places.get(variable):
+            if found.secret_manager:
+                _, project, _, secret, *_ = found.secret_manager.split("/")
+                raise BadInputError(
+                    f"{variable} of {self.name} comes from Secret Manager ({found.secret_manager}); GKE would overwrite"
+                    " a value that is set here",
+                    f"add a version there: gcloud secrets versions add {secret} --project={project} --data-file=-",
+                )
+            return found
+        raise BadInputError(
+            f"no setting of {self.name} names the secret variable {variable!r}{did_you_mean(variable, self.places)}",
+            f"add it to the settings of {self.name} first: secrets: {{{variable}: {{}}}}",
+        )
+
+
+def write(name: str, variable: str, stack: str | None, *, as_json: bool) -> int:
+    """Read the value of a secret variable and write it into its Secret; return the exit code.
+
+    Raises:
+        BadInputError: no setting names the variable, the value is empty, or the berth is not up.
+        ClusterError: the API server refuses or does not answer.
+    """
+    berth = _find(name, stack)
+    place = berth.place(variable)
+    value = _read(place)
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": place.secret, "labels": MANAGED_BY},
+        "type": DOCKER_TYPE if place.login else "Opaque",
+        "data": {place.key: base64.b64encode(value.encode()).decode()},
+    }
+    try:
+        berth.api.apply(f"{berth.collection}/{place.secret}", json.dumps(secret), f"{_MANAGER}-{place.key}"[:128])
+    except NotFoundError:
+        raise NotUpError(
+            f"{name} has no namespace yet; start `berth up -s {berth.stack}`, and set the value while that waits"
+        ) from None
+    text = f"{variable} of {name} is set, in Secret {place.secret}; pods that run have it after a restart"
+    return _report(berth, place, f"{text}: berth suspend {name} && berth wake {name}", present=True, as_json=as_json)
+
+
+def show(name: str, stack: str | None, *, as_json: bool) -> int:
+    """Print the secret variables of a berth; return the exit code."""
+    berth = _find(name, stack)
+    rows = [{**asdict(place), "present": berth.has(place)} for place in berth.places.values()]
+    missing = [str(row["variable"]) for row in rows if not row["present"]]
+    if as_json:
+        print_json(rows)
+        return MISSING if missing else 0
+    table = Table("variable", "Secret", "key", "value")
+    for row in rows:
+        shown = "present" if row["present"] else "missing"
+        shown += f", from {row['secret_manager']}" if row["secret_manager"] else ""
+        table.add_row(str(row["variable"]), str(row["secret"]), str(row["key"]), shown)
+    out.print(table if rows else f"{name} has no secret variables")
+    for variable in missing:
+        place, namespace = berth.places[variable], namespace_of(name)
+        if place.secret_manager:
+            err.print(f"{variable}: {unread(berth.api, namespace, place.secret, place.secret_manager)}", markup=False)
+            err.print(f"to let GKE read it: {grant(place.secret_manager, berth.project, namespace)}", markup=False)
+        else:
+            err.print(f"to set it: berth secret set {name} {variable}", markup=False)
+    return MISSING if missing else 0
+
+
+def remove(name: str, variable: str, stack: str | None, *, as_json: bool) -> int:
+    """Remove the value of a secret variable; return the exit code."""
+    berth = _find(name, stack)
+    place = berth.place(variable)
+    path = f"{berth.collection}/{place.secret}"
+    secret = berth.secret(place)
+    if secret is None or place.key not in (secret.get("data") or {}):
+        return _report(berth, place, f"{variable} of {name} has no value", present=False, as_json=as_json)
+    ours = MANAGED_BY.items() <= (secret["metadata"].get("labels") or {}).items()
+    with suppress(NotFoundError, ConflictError):
+        if ours and set(secret["data"]) == {place.key}:
+            berth.api.delete(path, secret["metadata"]["uid"])
+        else:
+            berth.api.request("PATCH", path, {"data": {place.key: None}}, content_type=MERGE_PATCH)
+    text = f"{variable} of {name} is removed; its pods that run keep the value, and cannot start again without one"
+    return _report(berth, place, text, present=False, as_json=as_json)
+
+
+def places_of(manifest: Object, sources: Mapping[str, str] | None = None) -> dict[str, Place]:
+    """Return the places of the secret values that a RayCluster, RayJob or RayService names.
+
+    Args:
+        manifest: the object.
+        sources: secrets of Secret Manager, by the names of the Secrets with their values.
+    """
+    found = {
+        name: Place(name, at["name"], at["key"], secret_manager=(sources or {}).get(at["name"], ""))
+        for name, at in secret_variables([manifest]).items()
+    }
+    return found | {name: Place(name, name, DOCKER_KEY, login=True) for name in pull_secrets([manifest])}
+
+
+def places_of_berth(berth: BerthInputs) -> dict[str, Place]:
+    """Return the places of the secret values that a berth's settings name."""
+    return places_of(berth.manifests.main, synced(berth.settings.secrets, berth.project)) if berth.manifests else {}
+
+
+def _find(name: str, stack: str | None) -> _Berth:
+    """Return a berth with the secret variables that its settings name, else those of its pods.
+
+    The settings come first: a value is set before the update that has pods read it.
+    """
+    named = which(name, stack)
+    environment = brought_up(named.stack)
+    api = ClusterApi(environment.kubeconfig)
+    loaded = load_stack(named.stack)
+    berths = loaded.berths if isinstance(loaded, Environment) else [loaded.on(environment.contract).berth]
+    found = [berth for berth in berths if berth.settings.name == name]
+    by_manifest = (
+        [places_of_berth(berth) for berth in found]
+        if found
+        else [places_of(manifest) for manifest in api.list(within(namespace_of(name), RAY_CLUSTERS))[0]]
+    )
+    places = {variable: place for some in by_manifest for variable, place in some.items()}
+    return _Berth(name, named.stack, api, places, found[0].project if found else None)
+
+
+def _read(place: Place) -> str:
+    """Return a value from a prompt without echo, or from stdin.
+
+    Raises:
+        BadInputError: the value is empty, or is not a Docker configuration where one is needed.
+    """
+    if sys.stdin.isatty():
+        value = typer.prompt(f"Value of {place.variable}", hide_input=True, default="", show_default=False, err=True)
+    else:
+        value = sys.stdin.read()
+        # `echo` and editors end a value with a line break that is not a part of it.
+        value = value if place.login else value.removesuffix("\n").removesuffix("\r")
+    if not value.strip():
+        raise BadInputError(f"the value of {place.variable} is empty; nothing is changed")
+    if place.login and not _is_docker_configuration(value):
+        raise BadInputError(
+            f"the value of {place.variable} is not a Docker configuration with `auths`; nothing is changed",
+            "read one from stdin: < ~/.docker/config.json",
+        )
+    return str(value)
+
+
+def _is_docker_configuration(text: str) -> bool:
+    with suppress(ValueError):
+        document = json.loads(text)
+        return isinstance(document, dict) and isinstance(document.get("auths"), dict)
+    return False
+
+
+def _report(berth: _Berth, place: Place, text: str, *, present: bool, as_json: bool) -> int:
+    if as_json:
+        print_json({"name": berth.name, **asdict(place), "present": present})
+    else:
+        err.print(text, markup=False)
+    return 0

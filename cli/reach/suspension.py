@@ -1,0 +1,130 @@
+"""`berth suspend` and `berth wake`: delete and recreate a berth's pods, keep its settings."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import Any
+
+import typer
+
+from berth.cli.reach.arguments import seconds_of
+from berth.cli.reach.berths import Berth, find
+from berth.cli.reach.current_work import Running, running_on
+from berth.cli.reach.kubectl import kubectl
+from berth.cli.reach.lifecycle import EXTEND, moment
+from berth.cli.shell.console import err, out, print_json
+from berth.components.core.errors import FAILED, BadInputError, BerthError
+from berth.components.lifecycle import life_of
+from berth.components.ray import suspension
+from berth.components.ray.condition import condition_of
+
+LOST = 3
+"""Exit code if work would be lost and nobody agreed to it; nothing was changed."""
+
+_WORDS = {True: ("suspending", "suspended"), False: ("waking", "ready")}
+"""Words for the way to a state and for the state, by whether it is suspension."""
+
+
+def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_json: bool) -> int:
+    """Suspend a berth and wait until its pods are gone; return the exit code."""
+    seconds = seconds_of(timeout)
+    berth = find(name, stack)
+    if berth.cluster["metadata"].get("ownerReferences"):
+        raise BadInputError(
+            f"the RayCluster of {berth.name} begins and ends with its RayJob or RayService, which KubeRay keeps"
+            f" running; take {berth.name} out of the settings to end it"
+        )
+    if suspension.is_suspended(berth.cluster) and condition_of(berth.cluster).state == "suspended":
+        return _report(berth, "is suspended already", suspended=True, changed=False, as_json=as_json)
+    with kubectl(berth.environment.kubeconfig) as program:
+        running = running_on(berth, program)
+    if running.note:
+        err.print(f"note: {berth.name}: {running.note}", markup=False)
+    if running.may_be_lost and not yes and not _agreed(berth, running):
+        return LOST
+    suspension.set_suspended(berth.api, berth.key, suspended=True)
+    return _wait(berth, suspended=True, seconds=seconds, as_json=as_json, lost=running)
+
+
+def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) -> int:
+    """Wake a berth and wait until it is ready; return the exit code."""
+    seconds = seconds_of(timeout)
+    berth = find(name, stack)
+    condition = condition_of(berth.cluster)
+    if not suspension.is_suspended(berth.cluster) and condition.state != "waking":
+        state = "is awake already" if condition.ready else f"is not suspended ({condition})"
+        return _report(berth, state, suspended=False, changed=False, as_json=as_json)
+    if condition.state != "waking":
+        suspension.set_suspended(berth.api, berth.key, suspended=False)
+    life = life_of(berth.cluster)
+    if life.expired(datetime.now(tz=UTC)):
+        since = moment(life.expires, life.zone)
+        note = f"{berth.name} expired on {since}, and is suspended again in a day; to keep it, {EXTEND}"
+        err.print(f"note: {note}", markup=False)
+    return _wait(berth, suspended=False, seconds=seconds, as_json=as_json)
+
+
+def wake_up(berth: Berth, seconds: float) -> None:
+    """Wake a berth before something else is done with it.
+
+    Raises:
+        BerthError: it is not ready in time.
+    """
+    suspension.set_suspended(berth.api, berth.key, suspended=False)
+    if reasons := _reasons(berth, suspended=False, seconds=seconds):
+        raise BerthError(
+            f"{berth.name} is not ready after {seconds:.0f} s: {'; '.join(reasons)}",
+            f"berth wake {berth.name} goes on waiting",
+        )
+
+
+def _agreed(berth: Berth, running: Running) -> bool:
+    """Return whether someone at the terminal agrees to lose what runs."""
+    if running.unknown:
+        err.print(f"cannot tell whether anything runs on {berth.name}: {running.unknown}", markup=False)
+    for work in running.work:
+        err.print(f"runs on {berth.name}, and would be lost: {work}", markup=False)
+    if not sys.stdin.isatty():
+        err.print(f"nothing was done; to do it: berth suspend {berth.name} --yes", markup=False)
+        return False
+    return typer.confirm(f"Suspend {berth.name} anyway?", err=True)
+
+
+def _wait(berth: Berth, *, suspended: bool, seconds: float, as_json: bool, lost: Running | None = None) -> int:
+    doing, done = _WORDS[suspended]
+    if reasons := _reasons(berth, suspended=suspended, seconds=seconds):
+        why = "; ".join(reasons)
+        err.print(f"[bold red]error:[/] {berth.name} is not {done} after {seconds:.0f} s: ", end="")
+        err.print(why, markup=False)
+        if as_json:
+            print_json({**_facts(berth), "state": doing, "changed": True, "reasons": reasons})
+        return FAILED
+    back = f"; back with: berth wake {berth.name}" if suspended else ""
+    return _report(berth, f"is {done}{back}", suspended=suspended, changed=True, as_json=as_json, lost=lost)
+
+
+def _reasons(berth: Berth, *, suspended: bool, seconds: float) -> list[str]:
+    """Wait for the state that was asked for; return why it is not there in time, if so."""
+    return suspension.wait(
+        berth.api,
+        berth.key,
+        suspended=suspended,
+        seconds=seconds,
+        report=lambda text: err.print(f"{_WORDS[suspended][0]} {berth.name}: {text}", markup=False),
+    )
+
+
+def _report(
+    berth: Berth, text: str, *, suspended: bool, changed: bool, as_json: bool, lost: Running | None = None
+) -> int:
+    if as_json:
+        state = {"state": "suspended" if suspended else "awake", "changed": changed}
+        print_json({**_facts(berth), **state, "lost": lost.work if lost else []})
+    else:
+        out.print(f"{berth.name} {text}", markup=False)
+    return 0
+
+
+def _facts(berth: Berth) -> dict[str, Any]:
+    return {"name": berth.name, "namespace": berth.namespace, "rayCluster": berth.key[1], "stack": berth.stack}

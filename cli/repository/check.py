@@ -1,0 +1,245 @@
+"""`berth check`: settings without the engine; `berth schema`: their JSON Schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from berth.cli.shell.console import Table
+from berth.components.core.errors import BadInputError
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.problems import Problem
+from berth.components.core.words import counted
+from berth.stacks.files import stack_file
+from berth.stacks.files.stack_file import NAMESPACE
+from berth.stacks.load.stack import (
+    KINDS,
+    EngineerBerth,
+    EngineerStack,
+    Environment,
+    SettingsError,
+    load_stack,
+    load_text,
+    located,
+    rest_of,
+)
+from berth.stacks.policies import registry
+from berth.stacks.policies.policy import Waiver
+
+OWN_STACKS_FROM = 100
+"""Number of engineers in one environment from which on stacks of their own are better. Adding one
+engineer to a list of 100 took 17 s (two cores, Pulumi's own plugin), where a stack of their own
+takes 3 s of CPU at any number; `make bench` measures both in its parts `pulumi` and `stacks`."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Result of the check of one stack, with a line for each problem.
+
+    An engineer's stack without its environment was not held to policies.
+    """
+
+    stack: str
+    kind: str | None
+    lines: list[str] = field(default_factory=list)
+    loaded: Environment | EngineerBerth | EngineerStack | None = None
+
+    @property
+    def judged(self) -> Environment | EngineerBerth | None:
+        """The stack where it was held to policies."""
+        return None if isinstance(self.loaded, EngineerStack) else self.loaded
+
+    @property
+    def warnings(self) -> list[str]:
+        """Settings that work, but probably not as intended, one line each."""
+        return [located(warning, self.judged.file) for warning in self.judged.warnings] if self.judged else []
+
+    @property
+    def policies(self) -> list[str] | None:
+        """Names of the policies that the stack keeps; None where they were not checked."""
+        return self.judged.judgment.held if self.judged else None
+
+    @property
+    def waivers(self) -> list[Waiver]:
+        """Policies that the stack does not keep, with the reasons."""
+        return self.judged.judgment.waivers if self.judged else []
+
+    @property
+    def notes(self) -> list[str]:
+        """Advice about settings that work as intended."""
+        engineers = len(self.loaded.resolved.berths) if isinstance(self.loaded, Environment) else 0
+        if engineers < OWN_STACKS_FROM:
+            return []
+        text = (
+            f"{engineers} engineers are in one environment, and every update looks at all of them; from"
+            f" {OWN_STACKS_FROM} on, stacks of their own are better, whose updates cost the same at any number"
+            f" (berth engineer init NAME -e {self.stack}; berth up -s {self.stack} --all)"
+        )
+        return [text]
+
+    @property
+    def summary(self) -> str:
+        """Summary of the check: `environment, 4 policies kept, 1 waived`."""
+        if self.policies is None:
+            return f"{self.kind}, policies not checked: its environment could not be read"
+        waived = f", {len(self.waivers)} waived" if self.waivers else ""
+        return f"{self.kind}, {counted(len(self.policies), 'policy')} kept{waived}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result for programs, with camelCase keys."""
+        return {
+            "stack": self.stack,
+            "kind": self.kind,
+            "problems": self.lines,
+            "warnings": self.warnings,
+            "notes": self.notes,
+            "policies": self.policies,
+            "waived": [waiver.as_json() for waiver in self.waivers],
+        }
+
+
+class Checker:
+    """Checks of stacks, which load each stack once.
+
+    An engineer's stack is checked against the environment's file where there is one here.
+    """
+
+    def __init__(self) -> None:
+        """Begin without any stack."""
+        self._loads: dict[str, Environment | EngineerStack | BadInputError] = {}
+
+    def check(self, stack: str, text: str | None = None) -> Checked:
+        """Check one stack's settings.
+
+        Args:
+            stack: the stack.
+            text: content of its file; None for what is in the file.
+        """
+        try:
+            loaded = self._load(stack) if text is None else load_text(stack, text)
+            judged = self._berth(loaded) if isinstance(loaded, EngineerStack) else loaded
+            return Checked(stack, loaded.kind, loaded=judged)
+        except SettingsError as error:
+            return Checked(stack, error.kind, self._with_rest(error).lines)
+        except BadInputError as error:
+            return Checked(stack, None, [str(error)])
+
+    def _with_rest(self, error: SettingsError) -> SettingsError:
+        """Return all problems of a stack, with those of its valid settings on its environment."""
+        rest = rest_of(error)
+        if rest is None:
+            return error
+        try:
+            self._berth(rest)
+        except SettingsError as found:
+            reported = {problem.path for problem in error.problems}
+            more = [
+                problem
+                for problem in found.problems
+                if problem.path not in reported and not problem.rests_on_any(reported)
+            ]
+            return SettingsError(error.stack, [*error.problems, *more], error.file)
+        return error
+
+    def _load(self, stack: str) -> Environment | EngineerStack:
+        if stack not in self._loads:
+            try:
+                self._loads[stack] = load_stack(stack)
+            except BadInputError as error:
+                self._loads[stack] = error
+        loaded = self._loads[stack]
+        if isinstance(loaded, BadInputError):
+            raise loaded
+        return loaded
+
+    def _berth(self, loaded: EngineerStack) -> EngineerBerth | EngineerStack:
+        """Return the berth on its environment; without a readable environment the stack itself.
+
+        Raises:
+            SettingsError: the berth does not fit there, or there is no such environment.
+        """
+        environment = loaded.settings.environment
+        own_part = loaded.settings.part == "cluster" and not stack_file.stack_path(environment).exists()
+        if "/" in environment or own_part:
+            return loaded  # of another project: only `pulumi preview` can ask its state, or the cluster
+        found: Environment | EngineerStack | None = None
+        try:
+            found = self._load(environment)
+        except BadInputError as error:
+            if isinstance(error, SettingsError) and error.kind == "environment":
+                return loaded  # the environment's own check reports its problems
+        if isinstance(found, Environment):
+            return loaded.on(found.contract())
+        known = [stack for stack, settings in stack_file.all_settings().items() if "environment" in settings]
+        problem = Problem(
+            ("engineer", "environment"), f"there is no environment {environment!r}{did_you_mean(environment, known)}"
+        )
+        raise SettingsError(loaded.stack, [problem], loaded.file)
+
+
+def check(stack: str, text: str | None = None) -> Checked:
+    """Check one stack's settings: those in its file, or in a text in its place."""
+    return Checker().check(stack, text)
+
+
+def check_all(stacks: Iterable[str]) -> list[Checked]:
+    """Check several stacks."""
+    checker = Checker()
+    return [checker.check(stack) for stack in stacks]
+
+
+def policies() -> list[dict[str, Any]]:
+    """Return every policy that settings are held to, for programs."""
+    return [policy.as_json() for policy in registry.policies().values()]
+
+
+def policies_table() -> Table:
+    """Return every policy that settings are held to, for people."""
+    table = Table("policy", "asks", "without it")
+    for policy in registry.policies().values():
+        table.add_row(policy.name, policy.asks, policy.why)
+    return table
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of a stack's config file, for editors."""
+    properties: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
+    for kind, model in KINDS.items():
+        part = model.model_json_schema(by_alias=True, ref_template="#/$defs/{model}")
+        definitions |= part.pop("$defs", {})
+        definitions[model.__name__] = part
+        properties[f"{NAMESPACE}:{kind}"] = {"$ref": f"#/$defs/{model.__name__}"}
+    _describe(definitions)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Config of a berth stack",
+        "type": "object",
+        "properties": {
+            "config": {
+                "type": "object",
+                "properties": properties,
+                "oneOf": [{"required": [key]} for key in properties],
+                # Settings of other providers (gcp:…) are allowed; misspelled ones of berth are not.
+                "patternProperties": {f"^{NAMESPACE}:(?!({'|'.join(KINDS)})$)": False},
+            }
+        },
+        "required": ["config"],
+        "$defs": definitions,
+    }
+
+
+def _describe(definitions: Mapping[str, Any]) -> None:
+    """Give each property without a description the first paragraph of its type's."""
+    for definition in definitions.values():
+        for node in definition.get("properties", {}).values():
+            if "$ref" in node and "description" not in node:
+                text = definitions[node["$ref"].rpartition("/")[2]].get("description", "")
+                node["description"] = text.partition("\n\n")[0]
+
+
+def schema_text() -> str:
+    """Return the schema as the file stacks/schema.json has it."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"

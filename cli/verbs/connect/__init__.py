@@ -1,0 +1,48 @@
+"""`berth connect`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from berth.cli.reach.arguments import Json, Name, OnStack
+from berth.cli.shell.help import Section
+
+SECTION = Section.USE
+
+
+def run(
+    name: Name = None,
+    stack: OnStack = None,
+    dashboard: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=65535, help="Port for the dashboard.", metavar="PORT", show_default="8265, or a free one"
+        ),
+    ] = None,
+    client: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=65535, help="Port for Ray Client.", metavar="PORT", show_default="10001, or a free one"
+        ),
+    ] = None,
+    *,
+    print_only: Annotated[
+        bool, typer.Option("--print", help="Print the commands that do the same without berth.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Forward a berth's dashboard and client ports to this machine, until Ctrl-C.
+
+    Prints a `ray job submit` command. Ray's token is in a file that only you can read, and that
+    is deleted at the end. When the head restarts, the ports are forwarded to the new one. Exit
+    code 0 at Ctrl-C, 1 if the berth is not ready (with the reasons), is suspended, or cannot be
+    asked, 2 for a wrong name or a port that is taken.
+
+    Example: `berth connect alice`
+    """
+    from berth.cli.verbs.connect import connect
+
+    connecting = connect.print_commands if print_only else connect.connect
+    return connecting(connect.Request(name, stack, dashboard, client, as_json=as_json))

@@ -1,0 +1,161 @@
+"""`berth connect`: a berth's dashboard and client on this machine, until Ctrl-C."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from berth.cli.reach.berths import Berth, find
+from berth.cli.reach.environment import Environment
+from berth.cli.reach.head import (
+    CLIENT,
+    DASHBOARD,
+    LOOPBACK,
+    TOKEN_KEY,
+    keep_forwarding,
+    local_port,
+    read_token,
+    ready_head,
+    token_secret,
+)
+from berth.cli.reach.kubectl import Kubectl, private_folder, write_private
+from berth.cli.shell.console import err, out, print_json
+from berth.components.cluster.api import Object
+from berth.components.ray.condition import condition_of
+
+
+@dataclass(frozen=True)
+class Request:
+    """A connection to make.
+
+    Attributes:
+        name: the engineer's id or the cluster's name.
+        stack: a stack that leads to its environment.
+        dashboard: local port of the dashboard; None for Ray's own or a free one.
+        client: local port of Ray Client; None for Ray's own or a free one.
+        as_json: print the addresses for a program.
+    """
+
+    name: str | None
+    stack: str | None
+    dashboard: int | None
+    client: int | None
+    as_json: bool = False
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Addresses of a berth on this machine.
+
+    Attributes:
+        dashboard: port of the dashboard.
+        client: port of Ray Client.
+        token: file with Ray's token; None for a berth without one.
+    """
+
+    dashboard: int
+    client: int
+    token: Path | None
+
+    @property
+    def submit(self) -> str:
+        """A command that submits a job (https://docs.ray.io/en/latest/ray-security/token-auth.html)."""
+        token = f"RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH={shlex.quote(str(self.token))} " if self.token else ""
+        url = f"http://{LOOPBACK}:{self.dashboard}"
+        return f"{token}ray job submit --address {url} --working-dir . -- python your_script.py"
+
+    def as_json(self) -> dict[str, str | None]:
+        """Return the addresses for programs."""
+        return {
+            "dashboard": f"http://{LOOPBACK}:{self.dashboard}",
+            "client": f"ray://{LOOPBACK}:{self.client}",
+            "tokenFile": str(self.token) if self.token else None,
+            "submit": self.submit,
+        }
+
+
+def connect(request: Request) -> int:
+    """Forward ports until Ctrl-C; return the exit code."""
+    berth = find(request.name, request.stack)
+    head = ready_head(berth)
+    ports = {DASHBOARD: local_port(request.dashboard, DASHBOARD), CLIENT: local_port(request.client, CLIENT)}
+    with private_folder() as folder:
+        addresses = Addresses(ports[DASHBOARD], ports[CLIENT], _token_file(berth, folder))
+        program = Kubectl(berth.environment.kubeconfig, folder)
+        with contextlib.suppress(KeyboardInterrupt):
+            _forward(berth, head, program, addresses, as_json=request.as_json)
+    err.print(f"disconnected from {berth.name}", markup=False)
+    return 0
+
+
+def _token_file(berth: Berth, folder: Path) -> Path | None:
+    token = read_token(berth)
+    if token is None:
+        return None
+    path = folder / "token"
+    write_private(path, token)
+    return path
+
+
+def _forward(berth: Berth, head: Object, program: Kubectl, addresses: Addresses, *, as_json: bool) -> None:
+    """Forward the dashboard and the client, and print the addresses once."""
+    ports = {DASHBOARD: addresses.dashboard, CLIENT: addresses.client}
+    connected_before = False
+
+    def connected(head: Object) -> None:
+        nonlocal connected_before
+        if connected_before:
+            err.print(f"connected again, to {head['metadata']['name']}", markup=False)
+        else:
+            _print_addresses(berth, addresses, as_json=as_json)
+        connected_before = True
+
+    keep_forwarding(berth, head, program, lambda _head: ports, connected)
+
+
+def _print_addresses(berth: Berth, addresses: Addresses, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"name": berth.name, "namespace": berth.namespace, **addresses.as_json()})
+        return
+    lines = [
+        f"dashboard  http://{LOOPBACK}:{addresses.dashboard}",
+        f"client     ray://{LOOPBACK}:{addresses.client}",
+    ]
+    if addresses.token:
+        lines.append(f"token      in {addresses.token}, until this ends; the dashboard asks for it")
+    out.print("\n".join([*lines, "", "In another terminal:", "", f"  {addresses.submit}", ""]), markup=False)
+    err.print(f"connected to {berth.name}; Ctrl-C ends it", markup=False)
+
+
+def _kubeconfig_command(environment: Environment) -> str:
+    """Return the command that prints a kubeconfig of the environment's cluster with a login."""
+    if environment.login is None:
+        return f"pulumi stack output kubeconfig --show-secrets --stack {shlex.quote(environment.stack)}"
+    context = f" --context {shlex.quote(environment.login.context)}" if environment.login.context else ""
+    file = shlex.quote(str(Path(environment.login.kubeconfig).expanduser()))
+    return f"kubectl config view --raw --minify --flatten --kubeconfig {file}{context}"
+
+
+def print_commands(request: Request) -> int:
+    """Print the commands that do the same without berth; return the exit code."""
+    berth = find(request.name, request.stack)
+    secret = token_secret(berth.cluster)
+    addresses = Addresses(request.dashboard or DASHBOARD, request.client or CLIENT, Path("token") if secret else None)
+    lines = ["umask 077", f"{_kubeconfig_command(berth.environment)} > kubeconfig", "export KUBECONFIG=kubeconfig"]
+    if secret:
+        template = shlex.quote("{{.data." + TOKEN_KEY + " | base64decode}}")
+        lines.append(
+            f"kubectl get secret {secret} --namespace {berth.namespace} --output go-template={template} > token"
+        )
+    ports = f"{addresses.dashboard}:{DASHBOARD} {addresses.client}:{CLIENT}"
+    lines.append(f"kubectl port-forward --namespace {berth.namespace} service/{berth.key[1]}-head-svc {ports} &")
+    lines.append(addresses.submit)
+    if request.as_json:
+        print_json({"name": berth.name, "namespace": berth.namespace, "commands": lines})
+    else:
+        out.print("\n".join(lines), markup=False)
+    if condition_of(berth.cluster).state == "suspended":
+        err.print(f"note: {berth.name} is suspended; first: berth wake {berth.name}", markup=False)
+    return 0

@@ -1,0 +1,195 @@
+"""Examination of a stack: its checks, run side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from berth.cli.repository.check import check as check_settings
+from berth.cli.shell.console import ProblemsError
+from berth.cli.verbs.doctor import (
+    backend,
+    cluster,
+    gke,
+    machines_in_use,
+    networks,
+    project,
+    quotas,
+    reservations,
+    tools,
+    zones,
+)
+from berth.cli.verbs.doctor.backend import Backend
+from berth.cli.verbs.doctor.findings import Finding, Topic
+from berth.cli.verbs.doctor.google import Google, GoogleError
+from berth.cli.verbs.doctor.machines_in_use import Running
+from berth.stacks.files.stack_file import secrets_provider, shown, stack_path
+from berth.stacks.load.stack import Environment
+from berth.stacks.settings.environment import EnvironmentSettings
+
+SETTINGS, CREDENTIALS, REACH = Topic("settings"), Topic("credentials"), Topic("Google Cloud")
+
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class Examination:
+    """Result of all checks.
+
+    Attributes:
+        stack: the stack.
+        kind: `environment` or `engineer`.
+        findings: findings in the order in which an update needs things.
+        simulated: name of the simulation of Google Cloud; "" for the real one.
+    """
+
+    stack: str
+    kind: str
+    findings: list[Finding] = field(default_factory=list)
+    simulated: str = ""
+
+    @property
+    def missing(self) -> list[Finding]:
+        """Findings for which an update would fail."""
+        return [finding for finding in self.findings if finding.state == "missing"]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result for programs."""
+        return {
+            "stack": self.stack,
+            "kind": self.kind,
+            "simulated": self.simulated,
+            "fine": not self.missing,
+            "findings": [finding.as_json() for finding in self.findings],
+        }
+
+
+def examine(stack: str) -> Examination:
+    """Check everything that an update of a stack needs."""
+    checked = check_settings(stack)
+    if checked.lines:
+        raise ProblemsError(stack, checked.lines)
+    findings = [
+        SETTINGS.fine(f"{shown(stack_path(stack))} is valid"),
+        *(SETTINGS.unchecked(line) for line in checked.warnings),
+    ]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        if not isinstance(checked.loaded, Environment):
+            return Examination(stack, "engineer", [*findings, *_engineer(pool, stack)])
+        settings = checked.loaded.settings
+        existing = settings.cluster.existing
+        if existing:
+            there = pool.submit(cluster.check_existing, checked.loaded, existing)
+            on_machine = _machine(pool, stack, auth_plugin=False)
+            return Examination(stack, "environment", [*findings, *on_machine(), *there.result()])
+        return _environment(pool, checked.loaded, findings)
+
+
+def _engineer(pool: ThreadPoolExecutor, stack: str) -> list[Finding]:
+    # Whether the kubeconfig needs Google's credential plugin shows when it is used.
+    there = pool.submit(cluster.check_environment, stack)
+    return [*_machine(pool, stack, auth_plugin=False)(), *there.result()]
+
+
+def _machine(pool: ThreadPoolExecutor, stack: str, *, auth_plugin: bool) -> Callable[[], list[Finding]]:
+    """Start the checks of programs and state; return a function that waits for their findings."""
+    programs = pool.submit(tools.check, auth_plugin=auth_plugin)
+    state = pool.submit(backend.check, stack)
+    return lambda: [*programs.result(), *state.result().findings]
+
+
+def _environment(pool: ThreadPoolExecutor, loaded: Environment, findings: list[Finding]) -> Examination:
+    stack, settings = loaded.stack, loaded.settings
+    berths = pool.submit(cluster.check_own, stack, loaded.berths)
+    programs, state = pool.submit(tools.check, auth_plugin=True), pool.submit(backend.check, stack)
+    google, about = _connected(settings)
+    checks = _checks(pool, stack, settings, state.result())
+    if google is None or about[-1].state == "missing":
+        rest = [topic.unchecked(f"not checked: see {about[-1].topic}") for topic, _ in checks]
+    else:
+        begun = [(topic, pool.submit(check, google)) for topic, check in checks]
+        rest = [finding for topic, future in begun for finding in _outcome(topic, future)]
+    everything = [*findings, *programs.result(), *state.result().findings, *about, *rest, *berths.result()]
+    return Examination(stack, "environment", _unique(everything), google.simulated if google else "")
+
+
+def _connected(settings: EnvironmentSettings) -> tuple[Google | None, list[Finding]]:
+    """Return Google Cloud, or None; the last finding is `missing` if nothing more can be asked."""
+    name = settings.project or ""
+    try:
+        google = Google(name)
+    except GoogleError as error:
+        return None, [_no_access(error)]
+    account = f" ({google.account})" if google.account else ""
+    found = [CREDENTIALS.fine(f"the Google credentials work{account}")]
+    try:
+        return google, [*found, project.check_project(google)]
+    except GoogleError as error:
+        if error.kind == "disabled":  # reported with the other APIs; the rest can be asked
+            return google, found
+        if error.kind in ("credentials", "unreachable"):
+            return google, [_no_access(error)]
+        return google, [*found, project.no_project(name, error)]
+
+
+def _no_access(error: GoogleError) -> Finding:
+    return (REACH if error.kind == "unreachable" else CREDENTIALS).missing(error.problem, error.remedy)
+
+
+Check = Callable[[Google], list[Finding]]
+
+
+def _checks(
+    pool: ThreadPoolExecutor, stack: str, settings: EnvironmentSettings, state: Backend
+) -> list[tuple[Topic, Check]]:
+    """Return the questions to Google, by topic."""
+    name = settings.cluster.name or stack
+    provider = secrets_provider(stack)
+    needed = project.apis(settings, bucket=bool(state.bucket), key=provider.startswith(backend.KMS))
+    lock, listed = Lock(), list[Future[list[Running]]]()
+
+    def machines(google: Google) -> list[Running] | None:
+        """Return the machines, listed once for all checks; None without the right to list them."""
+        with lock:
+            if not listed:
+                listed.append(pool.submit(machines_in_use.running, google, name))
+        try:
+            return listed[0].result()
+        except GoogleError as error:
+            if error.kind == "disabled":
+                raise
+            return None
+
+    checks: list[tuple[Topic, Check]] = [
+        (project.APIS, lambda google: project.check_apis(google, needed)),
+        (project.PERMISSIONS, lambda google: project.check_permissions(google, settings)),
+        (zones.TOPIC, lambda google: zones.check(google, settings)),
+    ]
+    if settings.network.existing:
+        checks.append((networks.TOPIC, lambda google: networks.check(google, settings)))
+    if any(pool.capacity.kind == "reservation" for pool in settings.pools.values()):
+        checks.append((reservations.TOPIC, lambda google: reservations.check(google, settings, machines(google))))
+    checks += [
+        (quotas.TOPIC, lambda google: quotas.check(google, settings, machines(google))),
+        (gke.TOPIC, lambda google: gke.check(google, settings, name)),
+    ]
+    if state.bucket:
+        checks.append((backend.TOPIC, lambda google: backend.check_bucket(google, state.bucket)))
+    if provider:
+        checks.append((backend.TOPIC, lambda google: backend.check_key(google, provider)))
+    return checks
+
+
+def _outcome(topic: Topic, future: Future[list[Finding]]) -> list[Finding]:
+    try:
+        return future.result()
+    except GoogleError as error:
+        # A disabled API is reported with the APIs.
+        return [topic.unchecked(f"not checked: {error.problem}", "" if error.kind == "disabled" else error.remedy)]
+
+
+def _unique(findings: Iterable[Finding]) -> list[Finding]:
+    return list(dict.fromkeys(findings))

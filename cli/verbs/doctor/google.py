@@ -1,0 +1,259 @@
+"""Client of Google Cloud's REST APIs, with the caller's Application Default Credentials.
+
+Addresses and the environment variables that replace them are the provider's
+(hashicorp/terraform-provider-google, "Google Provider Configuration Reference").
+"""
+
+from __future__ import annotations
+
+import functools
+import ipaddress
+import os
+import warnings
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from berth.components.core.errors import BerthError
+
+BASES: dict[str, tuple[str, str]] = {
+    "compute": ("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", "https://compute.googleapis.com/compute/v1/"),
+    "container": ("GOOGLE_CONTAINER_CUSTOM_ENDPOINT", "https://container.googleapis.com/v1/"),
+    "serviceusage": ("GOOGLE_SERVICE_USAGE_CUSTOM_ENDPOINT", "https://serviceusage.googleapis.com/v1/"),
+    "cloudresourcemanager": (
+        "GOOGLE_RESOURCE_MANAGER_CUSTOM_ENDPOINT",
+        "https://cloudresourcemanager.googleapis.com/v1/",
+    ),
+    "cloudquotas": ("GOOGLE_CLOUD_QUOTAS_CUSTOM_ENDPOINT", "https://cloudquotas.googleapis.com/v1/"),
+    "iam": ("GOOGLE_IAM_CUSTOM_ENDPOINT", "https://iam.googleapis.com/v1/"),
+    "storage": ("GOOGLE_STORAGE_CUSTOM_ENDPOINT", "https://storage.googleapis.com/storage/v1/"),
+    "cloudkms": ("GOOGLE_KMS_CUSTOM_ENDPOINT", "https://cloudkms.googleapis.com/v1/"),
+}
+"""Environment variable and address of each API."""
+
+SIMULATED_HEADER = "X-Berth-Simulated"
+"""Header by which a simulation of Google Cloud names itself."""
+
+LOGIN = "gcloud auth application-default login"
+
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_TIMEOUT_SECONDS = (5.0, 15.0)
+_TOKEN_SECONDS = 10
+_RETRIES = 1
+_PASSING_ERRORS = (429, 500, 502, 503, 504)
+_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _FIRST_ERROR = 401, 403, 404, 400
+
+Kind = Literal["unreachable", "credentials", "disabled", "forbidden", "absent", "refused"]
+
+
+class GoogleError(BerthError):
+    """Google Cloud cannot be asked, or refuses.
+
+    Attributes:
+        kind: kind of failure; `absent`: there is no such resource.
+    """
+
+    def __init__(self, kind: Kind, problem: str, remedy: str = "") -> None:
+        super().__init__(problem, remedy)
+        self.kind = kind
+
+
+def base_of(service: str) -> str:
+    """Return the address of an API, with a slash at its end."""
+    variable, default = BASES[service]
+    return (os.environ.get(variable) or default).rstrip("/") + "/"
+
+
+class Google:
+    """Google Cloud as the caller may see it.
+
+    Attributes:
+        project: project to which calls are charged if the credentials name none.
+        account: e-mail address of a service account; "" for other credentials.
+        simulated: name of a simulation of Google Cloud; "" for the real one.
+    """
+
+    def __init__(self, project: str) -> None:
+        """Find the credentials and get a token."""
+        # Outside of Google's machines nobody answers there: one short try is enough.
+        os.environ.setdefault("GCE_METADATA_TIMEOUT", "1")
+        os.environ.setdefault("GCE_METADATA_DETECT_RETRIES", "1")
+        import google.auth
+        import requests
+        import urllib3
+        from google.auth import exceptions, external_account
+        from google.auth.transport.requests import AuthorizedSession, Request
+        from google.oauth2.credentials import Credentials as UserCredentials
+
+        self.project = project
+        self.simulated = ""
+        self._errors = (exceptions.TransportError, requests.RequestException)
+        self._refresh_error = exceptions.RefreshError
+        try:
+            with warnings.catch_warnings():  # about credentials without a project, which is set below
+                warnings.simplefilter("ignore")
+                credentials: Any = google.auth.default(scopes=[_SCOPE])[0]
+        except exceptions.TransportError as error:
+            raise self._unreachable(error) from None
+        except (exceptions.GoogleAuthError, OSError, ValueError) as error:
+            raise GoogleError("credentials", _no_credentials(error), LOGIN) from None
+        if isinstance(credentials, UserCredentials) and credentials.quota_project_id is None:
+            credentials = credentials.with_quota_project(project)
+        self.account = str(getattr(credentials, "service_account_email", "") or "")
+        self._only_here = isinstance(credentials, external_account.Credentials) and _is_loopback(
+            credentials.info.get("token_url", "")
+        )
+        for service in BASES:
+            self._check_base(service)
+        plain = requests.Session()
+        plain.trust_env = not self._only_here  # a proxy does not know this machine's loopback
+        ask = functools.partial(Request(plain), timeout=_TOKEN_SECONDS)
+        try:
+            credentials.refresh(ask)
+        except exceptions.RefreshError as error:
+            raise GoogleError("credentials", f"the Google credentials no longer work: {_first(error)}", LOGIN) from None
+        except self._errors as error:
+            raise self._unreachable(error) from None
+        session_of: Any = AuthorizedSession  # has no types
+        self._session = session_of(credentials, auth_request=ask)
+        self._session.trust_env = plain.trust_env
+        retry = urllib3.Retry(
+            total=_RETRIES,
+            status_forcelist=_PASSING_ERRORS,
+            allowed_methods=None,
+            backoff_factor=0.3,
+            raise_on_status=False,
+        )
+        for scheme in ("https://", "http://"):
+            self._session.mount(scheme, requests.adapters.HTTPAdapter(max_retries=retry))
+
+    def get(self, service: str, path: str, **query: Any) -> dict[str, Any]:
+        """Return the answer of an API, a key of BASES, to a GET below its address."""
+        return self._call("GET", service, path, params=query)
+
+    def post(self, service: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer to a question by POST, such as testIamPermissions."""
+        return self._call("POST", service, path, json=body)
+
+    def exists(self, service: str, path: str, **query: Any) -> dict[str, Any] | None:
+        """Return the answer to a GET; None if there is no such resource."""
+        try:
+            return self.get(service, path, **query)
+        except GoogleError as error:
+            if error.kind == "absent":
+                return None
+            raise
+
+    def _call(self, method: str, service: str, path: str, **arguments: Any) -> dict[str, Any]:
+        try:
+            response = self._session.request(method, base_of(service) + path, timeout=_TIMEOUT_SECONDS, **arguments)
+        except self._refresh_error as error:
+            raise GoogleError("credentials", f"the Google credentials no longer work: {_first(error)}", LOGIN) from None
+        except self._errors as error:
+            raise self._unreachable(error) from None
+        self.simulated = response.headers.get(SIMULATED_HEADER, self.simulated)
+        try:
+            body = response.json()
+        except ValueError:
+            body = None
+        if response.status_code >= _FIRST_ERROR:
+            raise refusal(response.status_code, body, self.project, f"{service}.googleapis.com")
+        if not isinstance(body, dict):
+            raise GoogleError("refused", f"{urlsplit(response.url).netloc} does not answer like Google's API")
+        return body
+
+    def _check_base(self, service: str) -> None:
+        """Send the lab's credential to the lab alone, and no real one in clear text."""
+        base, variable = urlsplit(base_of(service)), BASES[service][0]
+        if self._only_here and not _is_loopback(base.geturl()):
+            raise GoogleError(
+                "credentials",
+                f"the Google credentials are a lab's, but {variable} does not name the lab: nothing was sent to"
+                f" {base.netloc}",
+                'eval "$(.venv/bin/berth lab env)", or for a real project: unset GOOGLE_APPLICATION_CREDENTIALS',
+            )
+        if base.scheme != "https" and not _is_loopback(base.geturl()):
+            raise GoogleError(
+                "refused", f"{variable} is not https: credentials are not sent there", f"unset {variable}"
+            )
+
+    @staticmethod
+    def _unreachable(error: Exception) -> GoogleError:
+        return GoogleError(
+            "unreachable",
+            f"Google Cloud cannot be reached: {_cause(error)}",
+            "curl -sS -o /dev/null https://compute.googleapis.com   # network, proxy (HTTPS_PROXY) or firewall",
+        )
+
+
+def refusal(status: int, body: Any, project: str, api: str) -> GoogleError:
+    """Return an API's error answer as an error.
+
+    Args:
+        status: the HTTP status.
+        body: the answer, as https://docs.cloud.google.com/apis/design/errors describes it.
+        project: the project.
+        api: the API's name, such as `compute.googleapis.com`.
+    """
+    error = body.get("error") if isinstance(body, dict) else None
+    error = error if isinstance(error, dict) else {}
+    message = str(error.get("message") or f"HTTP status {status}").strip().splitlines()[0]
+    details = [detail for detail in error.get("details") or [] if isinstance(detail, dict)]
+    reasons = {str(item.get("reason")) for item in (*details, *(error.get("errors") or [])) if item.get("reason")}
+    if status == _NOT_FOUND:
+        return GoogleError("absent", message)
+    if status == _UNAUTHORIZED:
+        return GoogleError("credentials", f"the Google credentials are not accepted: {message}", LOGIN)
+    if reasons & {"SERVICE_DISABLED", "accessNotConfigured"}:
+        named = next(
+            (detail["metadata"]["service"] for detail in details if "service" in (detail.get("metadata") or {})), api
+        )
+        return GoogleError("disabled", f"{named} is not enabled", f"gcloud services enable {named} --project={project}")
+    if "BILLING_DISABLED" in reasons:
+        return GoogleError(
+            "forbidden",
+            f"project {project} has no billing account",
+            f"gcloud billing projects link {project} --billing-account=BILLING_ACCOUNT",
+        )
+    if "USER_PROJECT_DENIED" in reasons:
+        return GoogleError(
+            "forbidden",
+            f"the credentials count calls for a project that you may not use: {message}",
+            f"gcloud auth application-default set-quota-project {project}",
+        )
+    if status == _FORBIDDEN:
+        return GoogleError("forbidden", f"you may not read this: {message}")
+    return GoogleError("refused", f"{api} answers {status}: {message}")
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _no_credentials(error: Exception) -> str:
+    named = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
+    if named:
+        return f"GOOGLE_APPLICATION_CREDENTIALS names {named}, which cannot be used: {_first(error)}"
+    return "there are no Google credentials (Application Default Credentials) on this machine"
+
+
+def _first(error: Exception) -> str:
+    text = str(error.args[0] if error.args else error).strip().splitlines()
+    return text[0] if text else type(error).__name__
+
+
+def _cause(error: BaseException) -> str:
+    """Return the innermost reason; each layer wraps the one below in its own words."""
+    for _ in range(_LAYERS):
+        inner = [part for part in (*error.args, getattr(error, "reason", None)) if isinstance(part, BaseException)]
+        if not inner:
+            break
+        error = inner[0]
+    text = str(error).split(": ", 1)[-1]
+    return text or type(error).__name__
+
+
+_LAYERS = 6

@@ -1,0 +1,205 @@
+"""Quotas: the largest demand of the settings plus the use of others, against the limits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from berth.cli.verbs.doctor.findings import Finding, Topic
+from berth.cli.verbs.doctor.google import Google, GoogleError
+from berth.cli.verbs.doctor.machines_in_use import Running
+from berth.components.core.types import region_of
+from berth.components.hardware.quota_names import Quota, taken, usual
+from berth.stacks.settings.environment import EnvironmentSettings
+
+TOPIC = Topic("quota")
+
+_AT_ONCE = 4
+_UNLIMITED = -1
+_AS_GOOD_AS_UNLIMITED = 2**62
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit, and what is used of it.
+
+    Attributes:
+        limit: None for none.
+        used: None where Google does not tell.
+    """
+
+    limit: int | None
+    used: int | None
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A limit that cannot be read, with the reason and its remedy."""
+
+    why: str
+    remedy: str = ""
+
+
+def needs(settings: EnvironmentSettings) -> tuple[Counter[Quota], dict[Quota, list[str]]]:
+    """Return the most that the pools take, and the pools behind each quota."""
+    amounts, pools = Counter[Quota](), dict[Quota, list[str]]()
+    for name, pool in settings.pools.items():
+        # Those that come with the machine type (A2 Ultra, A3, A4) come with its GPU quota.
+        ssds = pool.local_ssds.count or 0 if pool.local_ssds and not pool.machine.local_ssds else 0
+        for quota, amount in taken(pool.machine_type, pool.capacity.kind, ssds).items():
+            if pool.nodes_at_most:
+                amounts[quota] += amount * pool.nodes_at_most
+                pools.setdefault(quota, []).append(name)
+    return amounts, pools
+
+
+def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Running] | None) -> list[Finding]:
+    """Every quota that the pools need.
+
+    Args:
+        google: the project.
+        settings: of the environment.
+        machines: those that run in the project now; None where they could not be listed.
+
+    Raises:
+        GoogleError: the limits can't be asked for.
+    """
+    amounts, pools = needs(settings)
+    if not amounts:
+        return [TOPIC.fine("no pool needs quota: reserved machines used theirs when they were reserved")]
+    region = settings.in_region
+    limits = _limits(google, region, {*amounts, *(usual(quota) for quota in amounts if quota.preemptible)})
+    _without_preemptible(limits, amounts, pools)
+    own, others = _used(machines or [], region, limits)
+    findings = []
+    for quota in sorted(amounts):
+        limit = limits[quota]
+        if isinstance(limit, Unknown):
+            findings.append(TOPIC.unchecked(f"{_named(quota, region)}: not checked: {limit.why}", limit.remedy))
+            continue
+        elsewhere = max(limit.used - own[quota], 0) if limit.used is not None else others[quota]
+        if limit.used is None and machines is None:
+            elsewhere = 0
+        findings.append(_verdict(google.project, quota, region, amounts[quota], elsewhere, limit.limit, pools[quota]))
+    return findings
+
+
+def _verdict(
+    project: str, quota: Quota, region: str, amount: int, elsewhere: int, limit: int | None, pools: Iterable[str]
+) -> Finding:
+    used = f", others use {elsewhere}" if elsewhere else ""
+    names = list(pools)
+    who = f"pool {names[0]} takes" if len(names) == 1 else f"pools {', '.join(names)} take"
+    asked = f"{_named(quota, region)}: {who} up to {amount}{used}"
+    if limit is None:
+        return TOPIC.fine(f"{asked}; there is no limit")
+    if amount + elsewhere <= limit:
+        return TOPIC.fine(f"{asked}; the limit is {limit}")
+    return TOPIC.missing(f"{asked}, but the limit is {limit}", request(project, quota, region, amount + elsewhere))
+
+
+def request(project: str, quota: Quota, region: str, value: int) -> str:
+    """The command that asks Google for a higher limit."""
+    dimensions = ",".join(f"{key}={value}" for key, value in quota.dimensions(region).items())
+    return (
+        f"gcloud beta quotas preferences create --project={project} --service=compute.googleapis.com"
+        f" --quota-id={quota.id}"
+        + (f" --dimensions={dimensions}" if dimensions else "")
+        + f' --preferred-value={value} --email="$(gcloud config get account)"'
+    )
+
+
+def _named(quota: Quota, region: str) -> str:
+    return f"{quota} in {'all regions' if quota.everywhere else region}"
+
+
+def _without_preemptible(
+    limits: dict[Quota, Limit | Unknown], amounts: Counter[Quota], pools: dict[Quota, list[str]]
+) -> None:
+    """A project with no preemptible quota of a kind takes the usual one for Spot and flex-start."""
+    for quota in [quota for quota in amounts if quota.preemptible]:
+        limit = limits[quota]
+        if isinstance(limit, Limit) and limit.limit == 0:
+            other = usual(quota)
+            amounts[other] += amounts.pop(quota)
+            pools[other] = list(dict.fromkeys([*pools.get(other, []), *pools.pop(quota)]))
+
+
+def _used(
+    machines: Iterable[Running], region: str, limits: dict[Quota, Limit | Unknown]
+) -> tuple[Counter[Quota], Counter[Quota]]:
+    """Return the quotas that the environment's own machines take, and those of all others."""
+    own, others = Counter[Quota](), Counter[Quota]()
+    for machine in machines:
+        here = region_of(machine.zone) == region
+        for quota, amount in taken(machine.machine_type, machine.capacity).items():
+            if not (here or quota.everywhere):
+                continue
+            limit = limits.get(quota)
+            counted = usual(quota) if quota.preemptible and isinstance(limit, Limit) and limit.limit == 0 else quota
+            (own if machine.pool else others)[counted] += amount
+    return own, others
+
+
+def _limits(google: Google, region: str, quotas: set[Quota]) -> dict[Quota, Limit | Unknown]:
+    """Limits with their use from Compute Engine; limits of newer GPUs from the Cloud Quotas API."""
+    here = _listed(google.get("compute", f"projects/{google.project}/regions/{region}", fields="quotas"))
+    everywhere = _listed(google.get("compute", f"projects/{google.project}", fields="quotas"))
+    found: dict[Quota, Limit | Unknown] = {}
+    for quota in quotas:
+        listed = (everywhere if quota.everywhere else here).get(quota.metric)
+        if listed is not None and not quota.family:
+            found[quota] = listed
+    rest = sorted(quotas - found.keys())
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        found |= dict(zip(rest, pool.map(lambda quota: _from_cloud_quotas(google, region, quota), rest), strict=True))
+    return found
+
+
+def _listed(answer: dict[str, Any]) -> dict[str, Limit]:
+    return {
+        str(entry["metric"]): Limit(_number(entry.get("limit", 0)), int(entry.get("usage", 0)))
+        for entry in answer.get("quotas") or []
+    }
+
+
+def _from_cloud_quotas(google: Google, region: str, quota: Quota) -> Limit | Unknown:
+    path = f"projects/{google.project}/locations/global/services/compute.googleapis.com/quotaInfos/{quota.id}"
+    try:
+        info = google.exists("cloudquotas", path)
+    except GoogleError as error:
+        return Unknown(error.problem, error.remedy)
+    if info is None:
+        return Limit(None, None)
+    return Limit(limit_in(info, quota.dimensions(region)), None)
+
+
+def limit_in(info: dict[str, Any], dimensions: dict[str, str]) -> int | None:
+    """Return the limit for these dimensions, of the entry that names most of them; None for none.
+
+    Args:
+        info: a QuotaInfo
+            (https://docs.cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos).
+        dimensions: such as `{"region": "us-central1", "gpu_family": "NVIDIA_B200"}`.
+    """
+    best: tuple[int, int | None] = (-1, 0)
+    for entry in info.get("dimensionsInfos") or []:
+        named = entry.get("dimensions") or {}
+        places = entry.get("applicableLocations")
+        if any(dimensions.get(key) != value for key, value in named.items()):
+            continue
+        if places and "region" in dimensions and not {dimensions["region"], "global"} & set(places):
+            continue
+        # A limit of 0 is left out of the answer.
+        best = max(
+            best, (len(named), _number((entry.get("details") or {}).get("value", 0))), key=lambda entry: entry[0]
+        )
+    return best[1]
+
+
+def _number(value: Any) -> int | None:
+    number = int(float(value)) if not isinstance(value, str) else int(value)
+    return None if number == _UNLIMITED or number >= _AS_GOOD_AS_UNLIMITED else number

@@ -1,0 +1,350 @@
+"""Edits of an environment's engineers, checked as a whole before a byte is written."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.markup import escape
+
+from berth.cli.reach.berths import Berth, find
+from berth.cli.reach.homes import HomeDisk, disks_of, forget, listed
+from berth.cli.repository.check import Checked, Checker, check
+from berth.cli.shell.console import Table, err, out, print_json, print_warnings
+from berth.cli.verbs.engineer.file_change import Change
+from berth.cli.verbs.engineer.stack_edit import with_entry, without_entry
+from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.owner import namespace_of
+from berth.components.core.words import counted
+from berth.components.ray import RayClusterSettings, condition_of
+from berth.components.ray.fleet import WHOLE
+from berth.components.ray.live_groups import gpus_by_pool
+from berth.components.sharing import offered
+from berth.stacks.files import stack_file
+from berth.stacks.load.stack import EngineerBerth, Environment, Judged, load_stack
+
+_ENGINEERS = ("config", f"{stack_file.NAMESPACE}:environment", "engineers")
+_ENGINEER = ("config", f"{stack_file.NAMESPACE}:engineer")
+_KEY = ("secretsprovider:", "encryptedkey:")
+"""Lines of a file with the key of its secrets, which an engineer's stack takes over."""
+_RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of an edit."""
+
+    dry_run: bool = False
+    as_json: bool = False
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Settings of a berth that differ from the defaults, as the command's options give them."""
+
+    workers: str | None = None
+    gpus: int | None = None
+    pool: str | None = None
+    image: str | None = None
+    cpu: str | None = None
+    memory: str | None = None
+    head_cpu: str | None = None
+    head_memory: str | None = None
+
+    def entry(self) -> dict[str, Any]:
+        """Return the settings as a file has them.
+
+        Raises:
+            BadInputError: `workers` is neither a number nor a range.
+        """
+        worker = _given(pool=self.pool, gpus=self.gpus, cpu=_quantity(self.cpu), memory=_quantity(self.memory))
+        head = _given(cpu=_quantity(self.head_cpu), memory=_quantity(self.head_memory))
+        return _given(workers=self._workers(), worker=worker or None, head=head or None, image=self.image)
+
+    def _workers(self) -> int | dict[str, int] | None:
+        if self.workers is None:
+            return None
+        found = _RANGE.match(self.workers)
+        if not found:
+            raise BadInputError(f"--workers: {self.workers!r} is neither a number nor a range such as 0..4")
+        return int(found[1]) if found[2] is None else {"min": int(found[1]), "max": int(found[2])}
+
+
+def _given(**settings: Any) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+def _quantity(text: str | None) -> int | str | None:
+    """Return a quantity as people write it, `cpu: 8`; the check of all settings refuses others."""
+    return int(text) if text and text.isascii() and text.isdecimal() else text
+
+
+def add(stack: str, name: str, shape: Shape, options: Options) -> int:
+    """Write a berth into an environment's file; return the exit code.
+
+    Raises:
+        BadInputError: the file can't be edited, or has another berth of that name.
+    """
+    file, text = _environment(stack)
+    entry, present = shape.entry(), _engineers(file.settings["environment"])
+    if name in present:
+        if present[name] == entry or not entry:
+            return _report(options, stack, name, None, f"{name} has a berth on {stack} already; nothing is changed")
+        raise BadInputError(
+            f"{name} has a berth with other settings already; edit it there, or remove it first",
+            place=f"{file.shown_path}:{file.line(('environment', 'engineers', name))}",
+        )
+    if other := _own_stacks(stack).get(name):
+        raise BadInputError(f"{name} has a berth on {stack} by a stack of their own, {other}; a berth has one stack")
+    change = Change(file.path, text, with_entry(text, _ENGINEERS, name, entry))
+    _check_result(change, {**present, name: entry})
+    return _write(options, stack, name, change, f"{name} gets a berth on {stack} by: berth up -s {stack}")
+
+
+def remove(stack: str, name: str, options: Options, *, forget_home: bool = False) -> int:
+    """Take a berth out of an environment's file; return the exit code.
+
+    Args:
+        stack: the environment's stack.
+        name: the engineer's id.
+        options: options of the edit.
+        forget_home: delete home and shares as soon as the berth's pods are gone.
+
+    Raises:
+        BadInputError: there is no such berth, or the file can't be edited.
+        BerthError: the home is to be deleted, and the cluster cannot be asked.
+    """
+    file, text = _environment(stack)
+    present = _engineers(file.settings["environment"])
+    if name not in present:
+        if other := _own_stacks(stack).get(name):
+            raise BadInputError(f"{name}'s berth is of a stack of their own; remove it with: berth destroy -s {other}")
+        raise BadInputError(f"environment {stack} has no engineer {name!r}{did_you_mean(name, present)}")
+    change = Change(file.path, text, without_entry(text, _ENGINEERS, name))
+    _check_result(change, {key: value for key, value in present.items() if key != name})
+    if not forget_home:
+        return _write(options, stack, name, change, _loss(stack, name))
+    berth = find(name, stack)
+    disks = disks_of(berth.api, name)
+    if not disks:
+        raise BadInputError(f"berth {name} has no home", "leave --forget-home out")
+    text = (
+        f"the next `berth up -s {stack}` removes everything in namespace {namespace_of(name)}, also {listed(disks)},"
+        f" which nothing undoes: {_standing(berth, len(berth.pods()))}; the empty namespace stays, until berth home"
+        f" remove {name} -s {stack}"
+    )
+    code = _write(options, stack, name, change, text)
+    if code == 0 and not options.dry_run:
+        forget(berth.api, name)
+    return code
+
+
+def init(environment: str, name: str, shape: Shape, options: Options) -> int:
+    """Write the file of an engineer's own stack; return the exit code.
+
+    Raises:
+        BadInputError: the file exists, or the environment has a berth of that name.
+    """
+    of_secrets = ""
+    if "/" not in environment:
+        file, written = _environment(environment)
+        of_secrets = "".join(line for line in written.splitlines(keepends=True) if line.startswith(_KEY))
+        if name in _engineers(file.settings["environment"]):
+            raise BadInputError(f"{name} has a berth in the file of {environment} itself; a berth has one stack")
+    path = stack_file.stack_path(name)
+    if path.exists():
+        raise BadInputError(f"{stack_file.shown(path)} exists already")
+    text = (
+        "# yaml-language-server: $schema=schema.json\n"
+        f"# An engineer's own stack: a berth on the environment `{environment}`.\n"
+        "config:\n"
+        f"  {stack_file.NAMESPACE}:engineer:\n"
+        f"    environment: {environment}\n"
+    )
+    for key, value in shape.entry().items():
+        text = with_entry(text, _ENGINEER, key, value)
+    shown = stack_file.shown(path)
+    done = (
+        f"next: open a pull request with {shown}; after the merge, CI creates the berth, and you need no right in the"
+        f" cluster but the berth's own. Who applies it without CI runs: pulumi stack init {name} && berth up -s {name}"
+    )
+    return _write(options, name, name, Change(path, "", text + of_secrets), done)
+
+
+def show(stack: str, *, as_json: bool) -> int:
+    """Print who has a berth; return the exit code.
+
+    Raises:
+        BadInputError: the stack is not an environment, or its settings are wrong.
+    """
+    loaded = load_stack(stack)
+    if not isinstance(loaded, Environment):
+        raise BadInputError(f"stack {stack} is not an environment")
+    rows = [row for berth in loaded.resolved.berths for row in _rows(berth, stack, loaded)]
+    checker = Checker()
+    for name, other in _own_stacks(stack).items():
+        rows += _own_rows(name, checker.check(other))
+    if as_json:
+        print_json(rows)
+        return 0
+    # Berths with one group each need no column for it.
+    left_out = set() if any(row["group"] for row in rows) else {"group"}
+    table = Table("berth", "stack", *({"group"} - left_out), "workers", "GPUs a worker", "pool")
+    for row in rows:
+        cells = _cells(**{key: value for key, value in row.items() if key not in left_out})
+        table.add_row(*("–" if value is None else str(value) for value in cells))
+    out.print(table if rows else f"nobody has a berth on {stack}")
+    return 0
+
+
+def _rows(berth: RayClusterSettings, stack: str, judged: Judged) -> list[dict[str, Any]]:
+    """Return a row for each group of a berth's workers."""
+    return [
+        {
+            "name": berth.name,
+            "stack": stack,
+            "group": group.name if group.is_named else None,
+            "workers": group.workers if isinstance(group.workers, int) else group.written_count,
+            "gpus": group.worker.gpus,
+            "unit": judged.resolved.pools[group.worker.pool].unit,
+            "pool": group.worker.pool,
+        }
+        for group in berth.groups
+    ]
+
+
+def _own_rows(name: str, checked: Checked) -> list[dict[str, Any]]:
+    """Return the berth of an own stack; without its shape where `berth check` refuses it."""
+    if checked.lines or not isinstance(checked.loaded, EngineerBerth):
+        unknown = dict.fromkeys(("group", "workers", "gpus", "unit", "pool"))
+        return [{"name": name, "stack": checked.stack, **unknown}]
+    return _rows(checked.loaded.berth.settings, checked.stack, checked.loaded)
+
+
+def _cells(*, gpus: int | None, unit: str | None, pool: str | None, **row: Any) -> list[Any]:
+    """Return a row for people: `1 share` instead of a number where GPUs are shared."""
+    count = counted(gpus, unit) if gpus is not None and unit not in {None, WHOLE} else gpus
+    return [*row.values(), count, pool]
+
+
+def _environment(stack: str) -> tuple[stack_file.StackFile, str]:
+    """Return an environment's file and its text.
+
+    Raises:
+        BadInputError: there is no such environment, or the file can't be read.
+    """
+    file = stack_file.find(stack)
+    if not isinstance(file.settings.get("environment"), dict):
+        raise BadInputError(f"stack {stack} is not an environment", place=file.shown_path)
+    return file, file.path.read_text(encoding="utf-8")
+
+
+def _engineers(settings: Mapping[str, Any]) -> dict[str, Any]:
+    engineers = settings.get("engineers")
+    found = engineers if isinstance(engineers, dict) else {}
+    return {name: {} if entry is None else entry for name, entry in found.items()}
+
+
+def _check_result(change: Change, engineers: Mapping[str, Any]) -> None:
+    """Check that an edit of the text means what was asked, however the file is written.
+
+    Raises:
+        BadInputError: the edit means something else.
+    """
+    try:
+        before = stack_file.parse(change.path, change.before).settings
+        after = stack_file.parse(change.path, change.after).settings
+    except stack_file.StackFileError:
+        before, after = {}, {"": None}
+    expected = {**before, "environment": {**before.get("environment", {}), "engineers": dict(engineers)}}
+    if after.get("environment"):
+        after = {**after, "environment": {**after["environment"], "engineers": _engineers(after["environment"])}}
+    if after != expected:
+        name = stack_file.shown(change.path)
+        raise BadInputError(f"{name} is written in a way that this can't edit (anchors?); edit it by hand")
+
+
+def _write(options: Options, stack: str, name: str, change: Change, done: str) -> int:
+    """Write and report a change that `berth check` accepts; return the exit code."""
+    checked = check(stack, change.after)
+    if checked.lines:
+        if options.as_json:
+            print_json({"stack": stack, "changed": False, "problems": checked.lines})
+        err.print(f"[bold red]✗[/] {escape(stack)} would be wrong with that; nothing is written")
+        for line in checked.lines:
+            err.print(f"  {line}", markup=False)
+        return BAD_INPUT
+    print_warnings(checked.warnings)
+    if not options.dry_run:
+        change.write()
+    return _report(options, stack, name, change, done)
+
+
+def _report(options: Options, stack: str, name: str, change: Change | None, text: str) -> int:
+    if options.as_json:
+        written = change is not None and not options.dry_run
+        print_json({"stack": stack, "name": name, "changed": written, "diff": change.diff if change else ""})
+        return 0
+    if change and options.dry_run:
+        out.print(change.diff, markup=False, end="")
+        err.print("nothing is written", markup=False)
+    elif change:
+        out.print(f"{stack_file.shown(change.path)} is {'changed' if change.before else 'written'}", markup=False)
+    (err if change and options.dry_run else out).print(text, markup=False)
+    return 0
+
+
+def _loss(stack: str, name: str) -> str:
+    """Return what the next update deletes, as far as the cluster can be asked."""
+    text = f"the next `berth up -s {stack}` removes namespace {namespace_of(name)} with everything in it"
+    try:
+        berth = find(name, stack)
+        return f"{text}{_disks(stack, disks_of(berth.api, name))}: {_standing(berth, len(berth.pods()))}"
+    except BadInputError:
+        return f"{text}; it is not up"
+    except BerthError as error:
+        return f"{text}; whether it is up could not be asked: {error}"
+
+
+def _disks(stack: str, disks: Sequence[HomeDisk]) -> str:
+    """Return what the next update does with home and shares."""
+    if not disks:
+        return ""
+    if not disks[0].retained:
+        return f", also {listed(disks)}"
+    stay = "stays" if len(disks) == 1 else "stay"
+    return f", but {listed(disks)} {stay}; to delete that later: berth home remove {disks[0].name} -s {stack}"
+
+
+def _standing(berth: Berth, pods: int) -> str:
+    if not pods:
+        return f"RayCluster {berth.key[1]}, {condition_of(berth.cluster).state}, without pods"
+    count = f"{counted(pods, 'pod')} and {_gpus(berth)}"
+    return f"RayCluster {berth.key[1]} is up now, with {count}, and what runs there is lost"
+
+
+def _gpus(berth: Berth) -> str:
+    """Return what a berth's workers request: GPUs, shares of them, or both."""
+    contract = berth.environment.contract
+    pools = offered(contract.pools, contract.sharing)
+    units: Counter[str] = Counter()
+    for name, gpus in gpus_by_pool(berth.cluster).items():
+        units[pools[name].unit if name in pools else WHOLE] += gpus
+    given = {unit: gpus for unit, gpus in units.items() if gpus} or {next(iter(units)): 0}
+    return " and ".join(counted(gpus, unit) for unit, gpus in given.items())
+
+
+def _own_stacks(environment: str) -> dict[str, str]:
+    """Return engineers' own stacks on an environment, by the engineer's id."""
+    engineers = {stack: settings.get("engineer") for stack, settings in stack_file.all_settings().items()}
+    return {
+        str(engineer.get("name") or stack): stack
+        for stack, engineer in engineers.items()
+        if isinstance(engineer, dict)
+        and engineer.get("environment") == environment
+        and engineer.get("part") != "isolation"
+    }

@@ -1,0 +1,57 @@
+"""`berth explain`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from berth.cli.reach.arguments import Json
+from berth.cli.shell.console import out, print_json
+from berth.cli.shell.help import Section
+
+SECTION = Section.SETTINGS
+
+
+def _completed(incomplete: str) -> list[tuple[str, str]]:
+    from berth.cli.verbs.explain.settings import completed
+
+    return completed(incomplete)
+
+
+def run(
+    path: Annotated[
+        str,
+        typer.Argument(
+            help="Dotted path of a setting, such as pools.capacity.",
+            metavar="SETTING",
+            autocompletion=_completed,
+        ),
+    ] = "",
+    *,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", "-r", help="List the settings inside of those below it, too.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """Describe a setting: type, default, example, effect of an edit, and the settings inside it.
+
+    Paths begin at an environment; `engineer` is an engineer's stack.
+
+    Exit code 0, or 2 for a setting that does not exist.
+
+    Example: `berth explain pools.capacity`
+
+    Example: `berth explain engineers.worker --recursive`
+    """
+    from berth.cli.repository.check import schema_text
+    from berth.cli.verbs.explain.settings import find, outline, sheet
+
+    setting = find(json.loads(schema_text()), path)
+    if as_json:
+        print_json(setting.document(recursive=recursive))
+        return 0
+    lines = outline(setting) if recursive else sheet(setting, min(out.width, 100))
+    out.print("\n".join(lines), highlight=False)
+    return 0

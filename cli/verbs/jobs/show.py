@@ -1,0 +1,120 @@
+"""`berth jobs`: jobs of a berth, one of them, its log and its end."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from rich.text import Text
+
+from berth.cli.reach.berths import find
+from berth.cli.reach.jobs.client import RayJob, RayJobs
+from berth.cli.reach.jobs.dashboard import Connection
+from berth.cli.reach.jobs.follow import finish, stop
+from berth.cli.reach.lifecycle import age
+from berth.cli.shell.console import Table, err, out, print_json
+from berth.components.core.errors import FAILED, BadInputError
+
+_LONGEST_ENTRYPOINT = 60
+_COLORS = {"SUCCEEDED": "green", "FAILED": "red", "RUNNING": "cyan", "PENDING": "yellow"}
+
+
+@dataclass(frozen=True)
+class Action:
+    """Action on one job.
+
+    Attributes:
+        log: print its log.
+        follow: write its log until it ends.
+        stop: end it.
+    """
+
+    log: bool = False
+    follow: bool = False
+    stop: bool = False
+
+
+def jobs(name: str | None, stack: str | None, job: str | None, action: Action, *, as_json: bool) -> int:
+    """Print the jobs of a berth, or do something with one; return the exit code."""
+    with Connection(find(name, stack)) as connection:
+        ray = RayJobs(connection.berth.name, connection.dashboard)
+        if job is None:
+            return _all(ray, as_json=as_json)
+        found = ray.get(job)
+        if action != Action() and not found.submitted:
+            raise BadInputError(
+                f"{job} is a program that connected to Ray, not a job: Ray has no log of it and cannot end it",
+                "end the program where it runs",
+            )
+        if action.stop:
+            found = stop(ray, job)
+            if not found.has_ended:
+                err.print(
+                    f"Ray is to stop {job}, and ends a job that waits for resources when it gets them", markup=False
+                )
+        elif action.follow:
+            return finish(connection, job, as_json=as_json)
+        elif action.log:
+            sys.stdout.write(ray.log(job))
+            return 0
+        _one(found, ray.berth, as_json=as_json)
+        return FAILED if action.stop and not found.has_ended else 0
+
+
+def _all(ray: RayJobs, *, as_json: bool) -> int:
+    found = ray.all()
+    if as_json:
+        print_json([job.as_json() for job in found])
+    elif found:
+        out.print(table(found, datetime.now(tz=UTC)))
+    else:
+        out.print(f"{ray.berth} has no jobs; berth submit {ray.berth} -- COMMAND runs one", markup=False)
+    return 0
+
+
+def table(found: list[RayJob], now: datetime) -> Table:
+    """Return jobs for people."""
+    grid = Table("job", "state", "command", "age", "took", "exit code")
+    for job in found:
+        grid.add_row(
+            job.id if job.submitted else f"{job.id} (connected)",
+            Text(job.status.lower(), style=_COLORS.get(job.status, "")),
+            _short(job.entrypoint) or "–",
+            age(job.started.isoformat(), now) if job.started else "–",
+            _took(job, now) or "–",
+            "–" if job.exit_code is None else str(job.exit_code),
+        )
+    return grid
+
+
+def _one(job: RayJob, berth: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"berth": berth, **job.as_json()})
+        return
+    now = datetime.now(tz=UTC)
+    facts = {
+        "job": job.id,
+        "state": job.status.lower(),
+        "command": job.entrypoint,
+        "why": job.reason,
+        "age": age(job.started.isoformat(), now) if job.started else "",
+        "took": _took(job, now),
+        "exit code": "" if job.exit_code is None else str(job.exit_code),
+    }
+    for label, text in facts.items():
+        if text:
+            out.print(f"{label:<11}{text}", markup=False)
+    if job.submitted and not job.has_ended:
+        err.print(f"its log: berth jobs {berth} {job.id} --follow", markup=False)
+
+
+def _took(job: RayJob, now: datetime) -> str:
+    if job.started is None:
+        return ""
+    return str(timedelta(seconds=max(int(((job.ended or now) - job.started).total_seconds()), 0)))
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST_ENTRYPOINT else f"{text[: _LONGEST_ENTRYPOINT - 1]}…"

@@ -1,0 +1,38 @@
+"""`berth logs`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from berth.cli.reach.arguments import Name, OnStack, Worker
+from berth.cli.shell.help import Section
+from berth.components.core.errors import BadInputError
+
+SECTION = Section.USE
+
+
+def run(
+    name: Name = None,
+    stack: OnStack = None,
+    worker: Worker = None,
+    tail: Annotated[int | None, typer.Option(min=0, help="Number of last lines.", show_default="all")] = None,
+    *,
+    head: Annotated[bool, typer.Option("--head", help="Log of the head; the default.")] = False,
+    operator: Annotated[bool, typer.Option("--operator", help="The KubeRay operator's lines about the berth.")] = False,
+    previous: Annotated[bool, typer.Option("--previous", help="Log of the container before its last restart.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come, until Ctrl-C.")] = False,
+) -> None:
+    """Print the log of a berth's head, of a worker, or the operator's lines about it.
+
+    Exit code 0 if there is a log, 1 if there is none or the cluster cannot be asked, 2 for a
+    wrong name.
+
+    Example: `berth logs alice --worker 1 --follow`
+    """
+    if sum((head, worker is not None, operator)) > 1:
+        raise BadInputError("--head, --worker and --operator are three logs; choose one")
+    from berth.cli.verbs.logs import log
+
+    log.logs(name, stack, log.Selection(worker, tail, operator=operator, previous=previous, follow=follow))

@@ -1,0 +1,204 @@
+"""`berth notebook`: Jupyter in a berth's head, at a port of this machine until Ctrl-C."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from berth.cli.reach.berths import Berth, find
+from berth.cli.reach.head import keep_forwarding, local_port, ready_head
+from berth.cli.reach.kubectl import Kubectl, kubectl
+from berth.cli.reach.pods import HEAD_CONTAINER
+from berth.cli.reach.ssh.login import marked_as_used
+from berth.cli.shell.console import err, out, print_json
+from berth.components.cluster.api import Object
+from berth.components.core.errors import BerthError
+from berth.components.programs import notebook as program_of_the_head
+from berth.components.programs.notebook import FIND, SECONDS, START, STOP
+from berth.components.ray.storage import HOME
+
+PORT = 8888
+"""Jupyter's own port (https://jupyter-server.readthedocs.io/en/latest/other/full-config.html)."""
+
+_MARGIN_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Request:
+    """A notebook to open.
+
+    Attributes:
+        name: the engineer's id or the cluster's name.
+        stack: a stack that leads to its environment.
+        port: port of this machine; None for Jupyter's own or a free one.
+        python: Python of the head that has Jupyter.
+        as_json: print the address for a program.
+    """
+
+    name: str | None
+    stack: str | None
+    port: int | None
+    python: str
+    as_json: bool = False
+
+
+@dataclass(frozen=True)
+class Server:
+    """Jupyter server in a head.
+
+    Attributes:
+        port: port of the head's loopback.
+        token: token that the server asks for.
+        page: path of the page to open.
+        folder: folder of the notebooks.
+    """
+
+    port: int
+    token: str
+    page: str
+    folder: str
+
+
+class Head:
+    """Head of a berth, in which commands start, find and stop Jupyter."""
+
+    def __init__(self, berth: Berth, pod: Object, program: Kubectl, python: str) -> None:
+        self.berth, self.pod, self._program, self._python = berth, pod, program, python
+
+    def start(self) -> Server:
+        """Return the running server, or a new one.
+
+        Raises:
+            BerthError: the head has no Jupyter, or Jupyter does not start.
+        """
+        return self._server(self._ask(START))
+
+    def find(self) -> Server | None:
+        """Return the running server."""
+        found = self._ask(FIND)
+        return self._server(found) if found else None
+
+    def stop(self) -> bool:
+        """Stop the server with its kernels; return whether one ran."""
+        return bool(self._ask(STOP).get("stopped"))
+
+    def on(self, pod: Object) -> Head:
+        """Return the next head of the berth."""
+        return Head(self.berth, pod, self._program, self._python)
+
+    def _ask(self, verb: str) -> Mapping[str, Any]:
+        text = Path(program_of_the_head.__file__).read_text(encoding="utf-8")
+        pod, name = str(self.pod["metadata"]["name"]), self.berth.name
+        answer = self._program.execute(
+            self.berth.namespace,
+            pod,
+            HEAD_CONTAINER,
+            [self._python, "-c", text, verb, HOME],
+            SECONDS + _MARGIN_SECONDS,
+        )
+        try:
+            found = json.loads(answer)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise self._nonsense(answer)
+        if python := found.get("missing"):
+            raise BerthError(
+                f"the head of {name} has no Jupyter for {python}, so that no notebook can start",
+                f"install it until the head restarts: berth exec {name} -- {self._python} -m pip install jupyterlab"
+                " (docs/engineer.md#a-notebook: how to keep it)",
+            )
+        if problem := found.get("failed"):
+            raise BerthError(
+                f"the notebook of {name} failed: {problem}",
+                f"berth exec {name} -- sh -c 'cat /tmp/berth-notebook-*/log' prints Jupyter's log",
+            )
+        return found
+
+    def _server(self, found: Mapping[str, Any]) -> Server:
+        try:
+            return Server(int(found["port"]), str(found["token"]), str(found["page"]), str(found["folder"]))
+        except (KeyError, TypeError, ValueError):
+            raise self._nonsense(", ".join(map(str, found))) from None
+
+    def _nonsense(self, answer: str) -> BerthError:
+        problem = f"{self._python} in the head of {self.berth.name} is not Python: it answers {answer[:80]!r}"
+        return BerthError(problem, "name a Python of the head: --python PATH")
+
+
+def notebook(request: Request) -> int:
+    """Open the notebook until Ctrl-C; return the exit code."""
+    berth = find(request.name, request.stack)
+    pod = ready_head(berth)
+    local = local_port(request.port, PORT)
+    with marked_as_used(berth), kubectl(berth.environment.kubeconfig) as program:
+        forward = _Forward(Head(berth, pod, program, request.python), local, as_json=request.as_json)
+        with contextlib.suppress(KeyboardInterrupt):
+            keep_forwarding(berth, pod, program, forward.ports, forward.connected)
+    name = berth.name
+    err.print(
+        f"disconnected from {name}; its notebooks run on: berth notebook {name} opens them again,"
+        f" berth notebook {name} --stop ends them",
+        markup=False,
+    )
+    return 0
+
+
+class _Forward:
+    """Server behind a port of this machine, at the head that runs now.
+
+    Raises:
+        BerthError: Jupyter does not start.
+    """
+
+    def __init__(self, head: Head, local: int, *, as_json: bool) -> None:
+        self._head, self._local, self._as_json = head, local, as_json
+        self._server = head.start()
+        self._reported: Server | None = None
+
+    def ports(self, pod: Object) -> Mapping[int, int]:
+        """Return the port of this machine by that of a head, where a new head starts a new server.
+
+        Raises:
+            BerthError: somebody stopped the server.
+        """
+        berth = self._head.berth
+        if pod["metadata"]["uid"] != self._head.pod["metadata"]["uid"]:
+            err.print(f"{berth.name} has a new head: the kernels of the last one are gone", markup=False)
+            self._head = self._head.on(pod)
+            self._server = self._head.start()
+        elif self._reported and not self._head.find():
+            problem = f"the notebook of {berth.name} was stopped"
+            raise BerthError(problem, f"start it again: berth notebook {berth.name}")
+        return {self._server.port: self._local}
+
+    def connected(self, _pod: Object) -> None:
+        """Print the address of a new server."""
+        berth, server = self._head.berth, self._server
+        if server == self._reported:
+            err.print("connected again", markup=False)
+            return
+        self._reported = server
+        url = f"http://127.0.0.1:{self._local}{server.page}?token={server.token}"
+        if self._as_json:
+            where = {"name": berth.name, "namespace": berth.namespace, "folder": server.folder}
+            print_json({**where, "url": url, "token": server.token})
+            return
+        out.print(f"notebook   {url}\nfolder     {server.folder}", markup=False, soft_wrap=True)
+        err.print(f"connected to {berth.name}; Ctrl-C ends the connection, and the notebooks run on", markup=False)
+
+
+def stop(request: Request) -> int:
+    """Stop Jupyter and its kernels; return the exit code."""
+    berth = find(request.name, request.stack)
+    with kubectl(berth.environment.kubeconfig) as program:
+        stopped = Head(berth, ready_head(berth), program, request.python).stop()
+    if request.as_json:
+        print_json({"name": berth.name, "namespace": berth.namespace, "stopped": stopped})
+    else:
+        err.print(f"stopped the notebook of {berth.name}" if stopped else f"{berth.name} has no notebook", markup=False)
+    return 0

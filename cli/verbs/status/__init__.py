@@ -1,0 +1,60 @@
+"""`berth status`."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from berth.cli.reach.arguments import Json, Stack
+from berth.cli.shell.console import err, out, print_json
+from berth.cli.shell.help import Section
+from berth.components.core.errors import FAILED, BadInputError
+
+SECTION = Section.USE
+
+
+def run(
+    stack: Stack,
+    interval: Annotated[
+        float, typer.Option(min=0.5, metavar="SECONDS", help="Seconds between two looks of --watch.")
+    ] = 2.0,
+    *,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Go on until Ctrl-C, and show which pods wait for what.")
+    ] = False,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write one page to share, in place of the tables; - for stdout."),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Show node pools, berths, clusters, jobs and services with their state.
+
+    Exit code 0 if everything is ready and jobs run or have succeeded, 1 if not or if the cluster
+    cannot be asked, 2 for a stack that is wrong or not up; with --watch 0.
+
+    Example: `berth status -s lab --watch`
+    """
+    if html and (watch or as_json):
+        raise BadInputError(f"--html writes one page, so it does not go with {'--watch' if watch else '--json'}")
+    if watch:
+        from berth.cli.verbs.status import live_view
+
+        return live_view.watch(stack, interval, as_json=as_json)
+    from berth.cli.reach.fleet import fleet_of, table
+
+    fleet = fleet_of(stack)
+    if html:
+        from berth.cli.reach import fabric_reports
+        from berth.cli.verbs.status import output_file, page
+
+        proofs = [] if str(html) == "-" else fabric_reports.newest(fleet.environment, html.parent)
+        output_file.write(page.page(fleet, datetime.now(UTC), proofs), html, "--html")
+        if str(html) != "-":
+            err.print(f"written: {html}", markup=False)
+        return 0 if fleet.ready else FAILED
+    print_json(fleet.as_json()) if as_json else out.print(table(fleet))
+    return 0 if fleet.ready else FAILED

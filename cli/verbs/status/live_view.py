@@ -1,0 +1,149 @@
+"""`berth status --watch`: the fleet as it changes, and what waits for what."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from contextlib import nullcontext, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from berth.cli.reach.berths import names_of
+from berth.cli.reach.environment import Environment, brought_up
+from berth.cli.reach.fleet import observed, require_up, table
+from berth.cli.reach.lifecycle import age
+from berth.cli.shell.console import Table, err, out
+from berth.components.cluster.api import EVENTS, PODS, ClusterApi, ClusterError, Object, Reader
+from berth.components.cluster.mirror import Mirror
+from berth.components.cluster.owned import owners_of
+from berth.components.cluster.pods import why_not_ready
+from berth.components.core.words import counted
+from berth.components.ray.evidence import SCALING
+from berth.components.ray.fleet import Fleet
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Pods that wait for the same reason.
+
+    Attributes:
+        name: the engineer's id or the cluster's name.
+        kind: `head` or `worker`.
+        pods: number of pods.
+        reason: why they wait.
+        since: creation of the first of them, `2026-01-31T12:00:00Z`.
+    """
+
+    name: str
+    kind: str
+    pods: int
+    reason: str
+    since: str
+
+
+def watch(stack: str, interval: float, *, as_json: bool) -> int:
+    """Show a fleet until Ctrl-C; return the exit code.
+
+    A terminal shows one picture that changes and whose last state stays. Elsewhere each change
+    prints a picture, or a line of JSON.
+
+    Args:
+        stack: an environment's stack, or an engineer's.
+        interval: seconds between two looks.
+        as_json: print for a program.
+    """
+    up = brought_up(stack)
+    reader = Mirror(ClusterApi(up.kubeconfig))
+    fleet, queue = look(reader, stack, up)
+    require_up(fleet, stack, up)
+    live = None
+    if out.is_terminal and not as_json:
+        live = Live(_picture(fleet, queue, interval), console=out, auto_refresh=False, vertical_overflow="visible")
+    printed = None
+    with suppress(KeyboardInterrupt), live or nullcontext():
+        while True:
+            if live:
+                live.update(_picture(fleet, queue, interval), refresh=True)
+            elif (fleet, queue) != printed:
+                _print(fleet, queue, as_json=as_json)
+                printed = (fleet, queue)
+            time.sleep(interval)
+            try:
+                fleet, queue = look(reader, stack, up)
+            except ClusterError as error:
+                if live:
+                    live.update(_picture(fleet, queue, interval, str(error)), refresh=True)
+                else:
+                    err.print(f"could not be asked: {error}", markup=False, style="yellow")
+    return 0
+
+
+def look(reader: Reader, stack: str, up: Environment) -> tuple[Fleet, list[Waiting]]:
+    """Return the fleet of a stack as it is now, and the pods that wait."""
+    fleet = observed(reader, stack, up)
+    there = owners_of(reader).of_environment(up.contract.name)
+    owners = there.of_stack(stack) if up.stack != stack else there
+    pods = [pod for pod in reader.list(PODS)[0] if pod["status"].get("phase") == "Pending"]
+    return fleet, queue_of(owners.owned(pods), reader.list(EVENTS, **SCALING)[0])
+
+
+def queue_of(pods: Iterable[Object], scaling: Iterable[Object]) -> list[Waiting]:
+    """Return the pods that wait, grouped by reason, those that wait longest first.
+
+    Args:
+        pods: pods that are not running yet.
+        scaling: the cluster autoscaler's events about pods.
+    """
+    events = list(scaling)
+    created: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for pod in pods:
+        metadata, reason = pod["metadata"], why_not_ready(pod, "", events)
+        if reason is None or "deletionTimestamp" in metadata:
+            continue
+        kind = str((metadata.get("labels") or {}).get("ray.io/node-type", "pod"))
+        name = next(iter(names_of([pod])), str(metadata.get("namespace")))
+        created[name, kind, reason.removeprefix("pod ")].append(str(metadata.get("creationTimestamp") or ""))
+    queue = [
+        Waiting(name, kind, len(moments), reason, min(moments)) for (name, kind, reason), moments in created.items()
+    ]
+    return sorted(queue, key=lambda waiting: (waiting.since, waiting.name, waiting.kind))
+
+
+def _queue_table(queue: Iterable[Waiting]) -> Table:
+    grid = Table("of", "pods", "for", "why", title="waiting")
+    for waiting in queue:
+        pods = counted(waiting.pods, waiting.kind)
+        grid.add_row(waiting.name, pods, age(waiting.since, _now()), Text(waiting.reason, style="yellow"))
+    return grid
+
+
+def _now() -> datetime:
+    return datetime.now(tz=UTC)
+
+
+def _picture(fleet: Fleet, queue: list[Waiting], interval: float, problem: str = "") -> RenderableType:
+    parts: list[RenderableType] = [table(fleet)]
+    if queue:
+        parts.append(_queue_table(queue))
+    if problem:
+        parts.append(Text(f"could not be asked: {problem}", style="bold red"))
+    return Group(*parts, Text(f"{_now():%H:%M:%S} UTC, every {interval:g} s; Ctrl-C ends it", style="dim"))
+
+
+def _print(fleet: Fleet, queue: list[Waiting], *, as_json: bool) -> None:
+    if as_json:
+        document = {"time": f"{_now():%Y-%m-%dT%H:%M:%SZ}", **fleet.as_json()}
+        sys.stdout.write(json.dumps({**document, "waiting": [asdict(waiting) for waiting in queue]}) + "\n")
+        sys.stdout.flush()
+        return
+    out.print(Text(f"{_now():%H:%M:%S} UTC", style="dim"))
+    out.print(table(fleet))
+    if queue:
+        out.print(_queue_table(queue))

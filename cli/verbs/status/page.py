@@ -1,0 +1,193 @@
+"""`berth status --html`: the fleet as one page to share. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from html import escape
+from urllib.parse import quote
+
+from berth.cli.reach.fabric_reports import FabricReport
+from berth.cli.reach.fleet import notes_on, reason_of
+from berth.cli.reach.lifecycle import age, moment, sentences
+from berth.components.core.page import cell, document, problems, table
+from berth.components.core.words import counted
+from berth.components.ray.fleet import Fleet, Job, Pool, Ray
+from berth.components.ray.nodes import Node
+
+# Colors of the holders of GPUs: hues that differ in light and in dark.
+_HUES = (210, 140, 35, 275, 175, 330, 60, 0)
+_STYLE = (
+    """
+.slots { display: flex; flex-wrap: wrap; gap: 3px; margin: 0.35rem 0 }
+.slot { width: 16px; height: 16px; border: 1px solid var(--line); border-radius: 3px; background: var(--page) }
+.names { display: flex; flex-wrap: wrap; gap: 0.2rem 0.9rem; font-size: 0.9rem }
+.names .slot { display: inline-block; width: 11px; height: 11px; margin-right: 0.35rem; vertical-align: -1px }
+"""
+    + "".join(
+        f".slot.of{number} {{ background: hsl({hue} 60% 55%); border-color: hsl({hue} 60% 45%) }}\n"
+        for number, hue in enumerate(_HUES)
+    )
+    + ".slot.more { width: auto; border: 0; background: none; font-size: 0.8rem; line-height: 16px }\n"
+)
+_MOST_SLOTS = 64
+"""Largest number of boxes for the GPUs of one node; beyond it a number stands for them."""
+
+
+def page(fleet: Fleet, now: datetime, proofs: Sequence[FabricReport] = ()) -> str:
+    """Return the page of a fleet at a moment, with links to the reports of fabric proofs."""
+    notes = list(notes_on(fleet))
+    waiting = [workload for workload in fleet.workloads if not workload.ready]
+    state = '<span class="good">everything is ready</span>'
+    if waiting or notes:
+        state = f'<span class="warn">{counted(len(waiting) + len(notes), "remark")}</span>'
+    stack = "" if fleet.stack == fleet.environment else f" · stack {escape(fleet.stack)}"
+    rays = [*fleet.berths, *fleet.clusters]
+    parts = [
+        f"<p>{state}{stack}</p>",
+        f'<p class="muted">Snapshot of {now:%Y-%m-%d %H:%M} UTC by berth status; later changes are not in it.</p>',
+        problems([*notes, *(f"{workload.name} {reason_of(workload)}" for workload in waiting)]),
+        "<h2>Node pools</h2>",
+        _pools(fleet.pools),
+        *_nodes(fleet),
+        *_section("Berths", "engineer", fleet, fleet.berths, now),
+        *_section("Named clusters", "cluster", fleet, fleet.clusters, now),
+        *_jobs(fleet.jobs, now),
+        *_services(fleet, now),
+        *_proofs(proofs),
+    ]
+    remarks = [sentence for ray in rays for sentence in sentences(ray.name, ray.life)]
+    if remarks:
+        parts += ["<h2>Lifecycle</h2>", problems(remarks)]
+    return document(f"Fleet of {fleet.environment}", filter(None, parts), _STYLE)
+
+
+def _pools(pools: Iterable[Pool]) -> str:
+    rows = [
+        (
+            pool.name,
+            pool.machine_type,
+            cell(*_ready(pool)),
+            f"{pool.gpus_in_use} of {counted(pool.gpus, pool.unit)}" if pool.gpus else "–",
+            f"{pool.nics_in_use} of {pool.nics}" if pool.nics_of_machines else "–",
+            pool.sharing or "–",
+        )
+        for pool in pools
+    ]
+    return table(("pool", "machine type", "nodes", "GPUs in use", "NICs in use", "shared by"), rows)
+
+
+def _ready(pool: Pool) -> tuple[str, str]:
+    desired = max(pool.nodes, pool.nodes_at_least)
+    if pool.nodes_ready == desired:
+        return str(pool.nodes), "good" if pool.nodes else "muted"
+    return f"{pool.nodes_ready} of {desired} ready", "warn"
+
+
+def _nodes(fleet: Fleet) -> list[str]:
+    """Return the nodes with GPUs as cards, whose boxes have the colors of the holders."""
+    nodes = [node for node in fleet.nodes if node.gpus or node.holders]
+    if not nodes:
+        return []
+    names = sorted({holder.name for node in nodes for holder in node.holders})
+    colors = {name: f"of{number % len(_HUES)}" for number, name in enumerate(names)}
+    units = {pool.name: pool.unit for pool in fleet.pools}
+    cards = "".join(_card(node, colors, units.get(node.pool, "GPU")) for node in nodes)
+    return ["<h2>Nodes with GPUs</h2>", f'<div class="cards">{cards}</div>']
+
+
+def _card(node: Node, colors: dict[str, str], unit: str) -> str:
+    taken = sum(holder.gpus for holder in node.holders)
+    free = max(node.gpus - taken, 0)
+    boxes = [colors[holder.name] for holder in node.holders for _ in range(holder.gpus)] + [""] * free
+    slots = "".join(f'<span class="slot {color}"></span>' for color in boxes[:_MOST_SLOTS])
+    if len(boxes) > _MOST_SLOTS:
+        slots += f'<span class="slot more">+{len(boxes) - _MOST_SLOTS}</span>'
+    held = "".join(
+        f'<span><span class="slot {colors[holder.name]}"></span>{escape(holder.name)} {holder.gpus}</span>'
+        for holder in node.holders
+    )
+    state = "" if node.ready else ' <span class="warn">not ready</span>'
+    return (
+        f'<div class="card"><strong>{escape(node.name)}</strong>{state}'
+        f'<div class="muted">pool {escape(node.pool)}, {free} of {counted(node.gpus, unit)} free</div>'
+        f'<div class="slots">{slots}</div><div class="names">{held}</div></div>'
+    )
+
+
+def _section(title: str, first: str, fleet: Fleet, rays: Sequence[Ray], now: datetime) -> list[str]:
+    if not rays:
+        return []
+    rows = [
+        (
+            ray.name,
+            cell(ray.state, "good" if ray.ready else "warn"),
+            _workers(ray),
+            fleet.requested(ray),
+            str(ray.nics) if ray.nics else "–",
+            ray.pool,
+            ray.namespace,
+            ray.stack,
+            age(ray.life.created, now),
+            moment(ray.life.expires, ray.life.zone) if ray.life.expires else "–",
+        )
+        for ray in rays
+    ]
+    columns = ("state", "workers ready", "GPUs", "NICs", "pool", "namespace", "stack", "age", "expires")
+    return [f"<h2>{title}</h2>", table((first, *columns), rows)]
+
+
+def _workers(ray: Ray) -> str:
+    if len(ray.groups) == 1:
+        return f"{ray.workers_ready} of {ray.workers_desired}"
+    return ", ".join(f"{group.name} {group.workers_ready} of {group.workers_desired}" for group in ray.groups)
+
+
+def _jobs(jobs: Sequence[Job], now: datetime) -> list[str]:
+    if not jobs:
+        return []
+    rows = [
+        (
+            job.name,
+            cell(job.state, "good" if job.ready else "warn"),
+            job.ray_cluster or "–",
+            job.namespace,
+            job.stack,
+            age(job.created, now),
+            f"{age(job.ended, now)} ago" if job.ended else "–",
+        )
+        for job in jobs
+    ]
+    return ["<h2>Jobs</h2>", table(("job", "state", "on RayCluster", "namespace", "stack", "age", "ended"), rows)]
+
+
+def _services(fleet: Fleet, now: datetime) -> list[str]:
+    if not fleet.services:
+        return []
+    rows = [
+        (
+            service.name,
+            cell(service.state, "good" if service.ready else "warn"),
+            f"{service.applications_running} of {service.applications}",
+            f"{service.workers_ready} of {service.workers_desired}",
+            fleet.counted(service.gpus, service.pool),
+            service.pool,
+            service.stack,
+            age(service.created, now),
+            service.address,
+        )
+        for service in fleet.services
+    ]
+    columns = ("service", "state", "applications", "workers ready", "GPUs", "pool", "stack", "age", "address")
+    return ["<h2>Services</h2>", table(columns, rows)]
+
+
+def _proofs(proofs: Sequence[FabricReport]) -> list[str]:
+    if not proofs:
+        return []
+    items = "".join(
+        f'<li><a href="{escape(quote(proof.link))}">{escape(proof.cluster)}, run {escape(proof.run)}</a>:'
+        f" {', '.join(f'{count} {escape(verdict)}' for verdict, count in proof.counts.items())}</li>"
+        for proof in proofs
+    )
+    return ["<h2>Fabric proofs</h2>", f"<ul>{items}</ul>"]

@@ -1,0 +1,138 @@
+"""`berth submit`: a command on a berth, from a folder of this machine, with log and exit code."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+
+import typer
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from berth.cli.reach.arguments import seconds_of
+from berth.cli.reach.berths import Berth, find
+from berth.cli.reach.jobs.client import RayJob, RayJobs, UnknownJobError
+from berth.cli.reach.jobs.dashboard import Connection, DashboardRefusedError
+from berth.cli.reach.jobs.follow import finish, stop
+from berth.cli.reach.jobs.package import pack
+from berth.cli.reach.suspension import wake_up
+from berth.cli.shell.console import err, out, print_json
+from berth.cli.shell.signals import INTERRUPTED, Terminated
+from berth.cli.verbs.submit.request import JobRequest, Options, request_of
+from berth.components.core.errors import BerthError
+
+_NO_AGENT = "No available agent"
+_ATTEMPTS = 10
+_PAUSE_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Manner:
+    """Manner of a submission.
+
+    Attributes:
+        follow: write the log until the job ends.
+        wake: wake a suspended berth first.
+        timeout: longest time until it is awake.
+        as_json: print the job for programs, and the log to stderr.
+    """
+
+    follow: bool = True
+    wake: bool = False
+    timeout: str = "10m"
+    as_json: bool = False
+
+
+def submit(name: str, stack: str | None, options: Options, manner: Manner) -> int:
+    """Run a command on a berth; return the exit code: that of the command, if it is waited for."""
+    seconds = seconds_of(manner.timeout)
+    request = request_of(options)
+    berth = find(name, stack)
+    if note := berth.suspension_note():
+        if not manner.wake:
+            raise BerthError(note, "add --wake to do that first")
+        wake_up(berth, seconds)
+        berth = find(name, stack)
+    with Connection(berth) as connection:
+        jobs = RayJobs(berth.name, connection.dashboard)
+        body = _with_folder(jobs, request)
+        try:
+            _submit(jobs, body)
+            err.print(f"job {request.id} is submitted to {berth.name}", markup=False)
+            if not manner.follow:
+                return _submitted(berth, jobs.get(request.id), as_json=manner.as_json)
+            return finish(connection, request.id, as_json=manner.as_json)
+        except KeyboardInterrupt:
+            _ask_to_stop(RayJobs(berth.name, connection.dashboard), request.id)
+            return INTERRUPTED
+        except Terminated:
+            _goes_on(berth.name, request.id)
+            raise
+
+
+def _with_folder(jobs: RayJobs, request: JobRequest) -> dict[str, object]:
+    """Upload the working directory, if Ray does not have it; return the fields of the request."""
+    if request.folder is None:
+        return request.body
+    with tempfile.TemporaryFile() as file:
+        package = pack(request.folder, file)
+        where = f"{request.folder.resolve()} ({package})"
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+            task = progress.add_task(f"uploading {where}", total=package.size)
+            new = jobs.upload(package, file, lambda sent: progress.advance(task, sent))
+        err.print(f"{'uploaded' if new else 'Ray has the files of'} {where}", markup=False)
+    return request.in_package(package.uri)
+
+
+def _submit(jobs: RayJobs, body: dict[str, object]) -> None:
+    """Submit a job; a head that has just started has no agent for it in its first seconds."""
+    for _ in range(_ATTEMPTS):
+        try:
+            jobs.submit(body)
+        except BerthError as error:
+            if _NO_AGENT not in str(error):
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
+    jobs.submit(body)
+
+
+def _submitted(berth: Berth, job: RayJob, *, as_json: bool) -> int:
+    if as_json:
+        print_json({"berth": berth.name, **job.as_json()})
+    else:
+        out.print(job.id, markup=False)
+        _how(berth.name, job.id)
+    return 0
+
+
+def _how(name: str, job: str) -> None:
+    err.print(f"its log: berth jobs {name} {job} --follow; to end it: berth jobs {name} {job} --stop", markup=False)
+
+
+def _goes_on(name: str, job: str) -> None:
+    err.print(f"job {job} goes on without this command", markup=False)
+    _how(name, job)
+
+
+def _ask_to_stop(jobs: RayJobs, job: str) -> None:
+    """Ask whether a job that is no longer followed is to stop; without an answer it goes on."""
+    agreed = False
+    with contextlib.suppress(typer.Abort):  # Ctrl-C again is no consent
+        agreed = sys.stdin.isatty() and typer.confirm(f"\nStop job {job} too? Otherwise it goes on", err=True)
+    if not agreed:
+        _goes_on(jobs.berth, job)
+        return
+    try:
+        stopped = stop(jobs, job)
+    except UnknownJobError:
+        err.print(f"job {job} was not submitted yet", markup=False)
+    except DashboardRefusedError as error:
+        err.print(f"job {job} goes on: {error}", markup=False)
+    else:
+        ended = "is stopped" if stopped.has_ended else f"was asked to stop, and is {stopped.status.lower()}"
+        err.print(f"job {job} {ended}", markup=False)

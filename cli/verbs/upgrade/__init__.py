@@ -1,0 +1,80 @@
+"""`berth upgrade`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from berth.cli.reach.arguments import Json
+from berth.cli.shell.console import err, out, print_json, print_problems
+from berth.cli.shell.help import Section
+from berth.components.core.errors import FAILED
+
+if TYPE_CHECKING:
+    from berth.cli.verbs.upgrade.move import Upgrade
+
+SECTION = Section.SETTINGS
+
+
+def run(
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and write nothing.")] = False,
+    as_json: Json = False,
+) -> int:
+    """Move this repository, which `berth new` wrote, to the berth that is installed.
+
+    Prints the changelog in between, and replaces the files that nobody edited. An edited file
+    stays; where its template changed, the new text goes to FILE.new. Settings of stacks are never
+    replaced: they are checked with the new version.
+
+    Exit code 0 if the repository is at the installed version, 1 if settings of a stack need an edit
+    then, 2 if nothing could be changed.
+
+    Example: `berth upgrade --dry-run`
+    """
+    from berth.cli.verbs.upgrade.move import prepare
+
+    upgrade = prepare()
+    if upgrade.needed and not dry_run:
+        upgrade.apply()
+    checked = upgrade.check()
+    problems = [result for result in checked if result.lines]
+    if as_json:
+        print_json(upgrade.as_json(checked))
+    else:
+        _print(upgrade)
+    for result in problems:
+        print_problems(result.stack, result.lines)
+    for line in _remarks(upgrade, problems=bool(problems), dry_run=dry_run):
+        err.print(line, markup=False)
+    return FAILED if problems else 0
+
+
+def _print(upgrade: Upgrade) -> None:
+    name = upgrade.folder.name
+    if not upgrade.needed:
+        out.print(f"{name} is up to date with berth {upgrade.version}", markup=False)
+        return
+    out.print(f"{name}: berth {upgrade.record.version} → {upgrade.version}\n", markup=False)
+    for entry in upgrade.changelog():
+        out.print(f"{entry}\n", markup=False)
+    for change in upgrade.changes:
+        out.print(f"  {change.action:7} {change.path}", markup=False)
+        if change.action == "merge":
+            out.print(f"{change.diff()}\n", markup=False)
+
+
+def _remarks(upgrade: Upgrade, *, problems: bool, dry_run: bool) -> Iterator[str]:
+    if upgrade.requires_another:
+        yield f"requirements.txt requires another berth: write {upgrade.line} into it"
+    if dry_run:
+        yield "nothing is written: --dry-run"
+        return
+    if edited := [f"{change.path}.new" for change in upgrade.changes if change.action == "merge"]:
+        yield f"you edited these files: take over what is new, then delete {', '.join(edited)}"
+    if problems:
+        yield "edit these settings, then run `berth check`"
+    elif upgrade.needed:
+        yield "`berth preview -s STACK` shows what the new version changes in an environment"

@@ -1,0 +1,113 @@
+"""`berth verify`: proofs on the running cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from berth.cli.reach import completion
+from berth.cli.reach.arguments import Json, Stack
+from berth.cli.shell.console import err, out, print_json
+from berth.cli.shell.help import Section, verb_group
+from berth.components.core.errors import FAILED
+
+if TYPE_CHECKING:
+    from berth.cli.verbs.verify import fabric_proof, gpu_proof
+
+SECTION = Section.DEBUG
+
+app = verb_group("Prove on the running cluster that what was provisioned really works.")
+
+Keep = Annotated[bool, typer.Option("--keep", help="Leave what the proof created.")]
+
+
+@app.callback()
+def _verify() -> None:
+    """Stand for `berth verify` without a proof."""
+
+
+@app.command()
+def gpu(
+    stack: Stack,
+    pool: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Verify this pool; may be repeated.",
+            show_default="all with GPUs; the engineer's own",
+            autocompletion=completion.pools,
+        ),
+    ] = None,
+    timeout: Annotated[
+        str, typer.Option(help="How long to wait for the Jobs; new nodes take 5m to 10m.", metavar="DURATION")
+    ] = "5m",
+    *,
+    keep: Keep = False,
+    as_json: Json = False,
+) -> int:
+    """Run cuda-vector-add on one GPU of each pool, and compare the nodes with the settings.
+
+    Exit code 0 if no check fails, 1 if one does or the cluster cannot be asked, 2 if there is
+    nothing to verify.
+
+    Example: `berth verify gpu -s lab --pool dev`
+    """
+    from berth.cli.verbs.verify import gpu_proof
+
+    return _show(gpu_proof, gpu_proof.verify_gpus(stack, pool or [], timeout, keep=keep), as_json=as_json)
+
+
+@app.command()
+def fabric(
+    stack: Stack,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            help="RayCluster to verify: a named cluster or an engineer's berth.",
+            metavar="NAME",
+            autocompletion=completion.clusters,
+            show_default="the engineer's own; an environment's only one",
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="Group of its workers.", metavar="NAME", show_default="the only one with RDMA NICs, or with GPUs"
+        ),
+    ] = None,
+    timeout: Annotated[str, typer.Option(help="How long to wait for the all-reduce.", metavar="DURATION")] = "10m",
+    max_size: Annotated[
+        str | None,
+        typer.Option(help="Size of the largest tensor.", metavar="SIZE", show_default="1Gi on GPUs, 64Mi on CPUs"),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for evidence.json and report.html.",
+            metavar="FOLDER",
+            show_default="build/fabric-proof/NAME-RUN",
+        ),
+    ] = None,
+    *,
+    keep: Keep = False,
+    as_json: Json = False,
+) -> int:
+    """Run an all-reduce over all GPUs of a group of workers, and check the fabric that it takes.
+
+    Exit code 0 if no check fails, 1 if one does or the cluster cannot be asked, 2 if there is
+    nothing to verify.
+
+    Example: `berth verify fabric -s lab --cluster train`
+    """
+    from berth.cli.verbs.verify import fabric_proof
+
+    proof = fabric_proof.verify_fabric(fabric_proof.Request(stack, cluster, group, timeout, max_size, keep=keep))
+    for path in fabric_proof.save(proof, output):
+        err.print(f"written: {path}", markup=False)
+    return _show(fabric_proof, proof, as_json=as_json)
+
+
+def _show(module: object, proof: gpu_proof.Proof | fabric_proof.Proof, *, as_json: bool) -> int:
+    print_json(proof.as_json()) if as_json else out.print(module.table(proof))  # type: ignore[attr-defined]
+    return FAILED if proof.counts["fail"] else 0

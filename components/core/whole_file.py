@@ -1,0 +1,31 @@
+"""Files that are replaced in one step: a reader finds the old text or the new one, complete."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write(path: Path, text: str, *, newline: str | None = None, mode: int | None = None) -> None:
+    """Replace a file; a failure leaves the older one as it is.
+
+    Args:
+        path: the file.
+        text: its new text.
+        newline: line breaks of the file; None for those of the system.
+        mode: rights of the file; None for those that it has.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    if mode is None:
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o666
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(
+            os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8", newline=newline
+        ) as file:
+            file.write(text)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
