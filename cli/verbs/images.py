@@ -89,16 +89,21 @@ def charts_of(stack: str, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     except ValidationError:
         raise BadInputError(f"the settings of {stack} are wrong", f"run: berth check {stack}") from None
     site = Site(pools=offered(environment.pools, environment.sharing))
-    return [
-        {
-            "setting": f"environment.operators.{_alias(environment.operators, operator.setting)}.chart",
-            "chart": operator.settings.chart,
-            "repository": operator.settings.chart_with({}).in_repository,
-            "version": operator.settings.version,
-        }
-        for operator in environment.operators.on(site)
-        if isinstance(operator.settings, ChartSettings) and getattr(operator.settings, "source", "chart") == "chart"
-    ]
+    found = []
+    for operator in environment.operators.on(site):
+        settings = operator.settings
+        if isinstance(settings, ChartSettings) and getattr(settings, "source", "chart") == "chart":
+            chart = settings.chart_with({}).mirrored(environment.mirror.charts or "")
+            setting = f"environment.operators.{_alias(environment.operators, operator.setting)}.chart"
+            found.append(
+                {
+                    "setting": setting,
+                    "chart": chart.chart,
+                    "repository": chart.in_repository,
+                    "version": settings.version,
+                }
+            )
+    return found
 
 
 def _alias(settings: Any, name: str) -> str:
