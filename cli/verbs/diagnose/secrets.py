@@ -73,11 +73,6 @@ def is_secret_name(name: str) -> bool:
     return bool(_SECRET_NAME.search(name)) and not _HARMLESS_NAME.match(name)
 
 
-def without_secrets(value: Any) -> Any:
-    """Return a structure without values of environment variables and of secret names."""
-    return cleaned(value)[0]
-
-
 def cleaned(value: Any) -> tuple[Any, set[str]]:
     """Return a structure without secrets, and the values of environment variables that it lost."""
     lost: set[str] = set()

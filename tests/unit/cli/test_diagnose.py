@@ -20,11 +20,11 @@ from berth.cli.verbs.diagnose.diagnosis import rendered
 from berth.cli.verbs.diagnose.gather import Part, gathered
 from berth.cli.verbs.diagnose.secrets import (
     REMOVED,
+    cleaned,
     is_secret_name,
     scrubbed,
     secrets_of_environment,
     secrets_of_kubeconfig,
-    without_secrets,
 )
 from berth.cli.verbs.diagnose.variables import SHOWN
 from berth.components.core.errors import BerthError
@@ -58,7 +58,7 @@ POD = {
 
 def test_structures_lose_what_a_name_tells_is_secret() -> None:
     settings = {"engineers": {"bob": {"env": {"MY_PASSWORD": CANARY, "LEVEL": "3"}}}, "gcp:key": {"secure": CANARY}}
-    report = yaml.safe_dump(without_secrets({"pod": POD, "settings": settings}))
+    report = yaml.safe_dump(cleaned({"pod": POD, "settings": settings})[0])
     assert CANARY in report
     assert CANARY not in scrubbed(report)
     for remaining in (
@@ -74,9 +74,8 @@ def test_structures_lose_what_a_name_tells_is_secret() -> None:
 
 def test_documents_within_documents_lose_theirs() -> None:
     environment = {"env_vars": {"HF_TOKEN": CANARY, "LEVEL": "3"}, "pip": ["einops"]}
-    report = without_secrets(
-        {"spec": {"runtimeEnvYAML": yaml.safe_dump(environment), "serveConfigV2": f"token: [{CANARY}"}}
-    )["spec"]
+    documents = {"runtimeEnvYAML": yaml.safe_dump(environment), "serveConfigV2": f"token: [{CANARY}"}
+    report = cleaned({"spec": documents})[0]["spec"]
     assert report == {
         "runtimeEnvYAML": {"env_vars": {"HF_TOKEN": REMOVED, "LEVEL": REMOVED}, "pip": ["einops"]},
         "serveConfigV2": REMOVED,  # what is no YAML can't be looked through
