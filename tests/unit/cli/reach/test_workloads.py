@@ -24,7 +24,7 @@ from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray.fleet import Fleet
 from berth.components.ray.settings import RayShape
 from berth.stacks.settings.resolve import EnvironmentContract
-from tests.unit.cli.test_status import shown
+from tests.unit.cli.reach.test_fleet import shown
 from tests.unit.components.plan.plans import Inputs, effects, event, texts_of, who
 
 RAY_JOB = "kubernetes:ray.io/v1:RayJob"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from berth.cli.verbs.doctor import backend, permissions, project, zones
-from tests.unit.cli.recorded_google import PROJECT, Recorded, environment, only_missing, pool, states
+from tests.unit.cli.verbs.recorded_google import PROJECT, Recorded, environment, only_missing, pool, states
 
 ZONE, REGION = "us-central1-b", "us-central1"
 QUOTA_INFOS = "cloudquotas locations/global/services/compute.googleapis.com/quotaInfos/"

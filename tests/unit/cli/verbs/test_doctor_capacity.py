@@ -12,7 +12,7 @@ from berth.cli.verbs.doctor.machines_in_use import Running
 from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.quota_names import Quota, taken, usual
 from berth.lab.home import CLONE
-from tests.unit.cli.recorded_google import PROJECT, Recorded, environment, only_missing, pool, states
+from tests.unit.cli.verbs.recorded_google import PROJECT, Recorded, environment, only_missing, pool, states
 
 ZONE, REGION = "us-central1-b", "us-central1"
 QUOTA_INFOS = "cloudquotas locations/global/services/compute.googleapis.com/quotaInfos/"

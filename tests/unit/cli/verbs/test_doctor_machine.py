@@ -16,7 +16,7 @@ from berth.cli.verbs.doctor import backend, permissions, tools
 from berth.cli.verbs.doctor.google import BASES
 from berth.stacks.files import stack_file
 from berth.stacks.program.environment import environment
-from tests.unit.cli.recorded_google import only_missing, states
+from tests.unit.cli.verbs.recorded_google import only_missing, states
 from tests.unit.loaded import environment_of
 from tests.unit.recording import run
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from berth.cli.verbs.doctor import gke, networks
-from tests.unit.cli.recorded_google import Recorded, environment, only_missing, pool, states
+from tests.unit.cli.verbs.recorded_google import Recorded, environment, only_missing, pool, states
 
 ZONE, REGION = "us-central1-b", "us-central1"
 QUOTA_INFOS = "cloudquotas locations/global/services/compute.googleapis.com/quotaInfos/"

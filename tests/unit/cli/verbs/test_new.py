@@ -13,7 +13,7 @@ import yaml
 
 from tests.forks import python
 
-CLONE = Path(__file__).resolve().parents[3]
+CLONE = Path(__file__).resolve().parents[4]
 COPIED = {
     "__main__.py": "__main__.py",
     ".github/workflows/berth.yml": ".github/workflows/berth.yml",
