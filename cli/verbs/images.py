@@ -89,7 +89,7 @@ def charts_of(stack: str, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     except ValidationError:
         raise BadInputError(f"the settings of {stack} are wrong", f"run: berth check {stack}") from None
     site = Site(pools=offered(environment.pools, environment.sharing))
-    found = []
+    found: list[dict[str, Any]] = []
     for operator in environment.operators.on(site):
         settings = operator.settings
         if isinstance(settings, ChartSettings) and getattr(settings, "source", "chart") == "chart":
