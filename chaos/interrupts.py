@@ -99,8 +99,8 @@ VERBS = {
     "verify gpu": Verb(("berth", "verify", "gpu", "-s", ENV)),
     "connect": Verb(("berth", "connect", "bob", "--stack", ENV), 4.0, frozenset({0}), before=_ready, real=True),
     "logs": Verb(("berth", "logs", "bob", "--stack", ENV, "--follow"), 4.0, before=_ready, real=True),
-    # The job goes on without its log, unless somebody at a terminal agrees to stop it.
-    "submit": Verb(("berth", "submit", "bob", "--stack", ENV, "--", "sleep", "600"), 5.0, before=_ready),
+    # No Ray answers: the verb is interrupted on its way to the head.
+    "submit": Verb(("berth", "submit", "bob", "--stack", ENV, "--", "sleep", "600"), 4.0, before=_ready, real=True),
     "lab up": Verb(("berth", "lab", "up", "--no-update"), before=_broken),
 }
 

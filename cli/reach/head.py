@@ -34,18 +34,11 @@ _FORWARDED = re.compile(r"^Forwarding from 127\.0\.0\.1:(\d+) -> (\d+)$")
 
 
 def ready_head(berth: Berth) -> Object:
-    """Return the ready head pod of a berth, in which containers run."""
-    head = any_ready_head(berth)
-    if berth.is_simulated(head):
-        raise BerthError(
-            f"{berth.name} runs on simulated nodes: they run no containers, so nothing answers on its ports"
-            f" (berth connect {berth.name} --print shows what it would do)"
-        )
-    return head
+    """Return the ready head pod of a berth.
 
-
-def any_ready_head(berth: Berth) -> Object:
-    """Return the ready head pod of a berth, which may be simulated."""
+    Raises:
+        BerthError: the berth has no head that is ready, or no container runs in it.
+    """
     condition = condition_of(berth.cluster)
     if note := berth.suspension_note():
         raise BerthError(note)
@@ -53,6 +46,11 @@ def any_ready_head(berth: Berth) -> Object:
     if not heads or why_not_ready(heads[0], "head"):
         reasons = reasons_of(Evidence(berth.api, berth.key[0]), berth.key) or [str(condition)]
         raise BerthError(f"{berth.name} has no head that is ready: {'; '.join(reasons)}")
+    if berth.is_simulated(heads[0]):
+        raise BerthError(
+            f"{berth.name} runs on simulated nodes: they run no containers, so nothing answers on its ports"
+            f" (berth connect {berth.name} --print shows what it would do)"
+        )
     if not condition.ready:
         err.print(f"note: {berth.name} has its head, but not all workers: {condition}", markup=False)
     return heads[0]

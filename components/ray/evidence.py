@@ -7,8 +7,9 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 from typing import TypeVar
 
-from berth.components.cluster.api import EVENTS, NODES, PODS, Object, Reader, within
+from berth.components.cluster.api import EVENTS, NODES, PODS, ClusterError, Object, Reader, within
 from berth.components.cluster.inventory import Inventory, inventory_of
+from berth.components.cluster.pods import is_simulated
 from berth.components.hardware.names import POOL_LABEL
 
 Key = tuple[str, str]
@@ -66,6 +67,10 @@ class Evidence:
         """Return the nodes of a pool."""
         return self._nodes.get(pool, [])
 
+    def is_simulated(self, pod: Object) -> bool:
+        """Return whether a pod's containers never run; false without the right to list nodes."""
+        return pod["spec"].get("nodeName") in self._simulated
+
     @cached_property
     def inventory(self) -> Inventory:
         """Devices that nodes publish, and the claims on them."""
@@ -96,6 +101,14 @@ class Evidence:
         # During a stockout the scheduler only sees that there is no node; the autoscaler knows why
         # none comes.
         return _grouped(self._list(EVENTS, **SCALING), lambda event: event["metadata"]["namespace"])
+
+    @cached_property
+    def _simulated(self) -> frozenset[str]:
+        try:
+            nodes = self._reader.list(NODES)[0]
+        except ClusterError:
+            return frozenset()
+        return frozenset(str(node["metadata"]["name"]) for node in nodes if is_simulated(node))
 
     @cached_property
     def _nodes(self) -> dict[str, list[Object]]:

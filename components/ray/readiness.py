@@ -28,7 +28,7 @@ from berth.components.cluster.mirror import Mirror
 from berth.components.cluster.pods import finds_no_node, has_a_node
 from berth.components.ray.condition import condition_of, pods_missing
 from berth.components.ray.evidence import Evidence, Key, key_of
-from berth.components.ray.reasons import pool_of, reasons_of, reasons_of_job, reasons_of_service
+from berth.components.ray.reasons import SIMULATED, pool_of, reasons_of, reasons_of_job, reasons_of_service
 from berth.components.ray.workload_condition import job_condition, service_condition
 
 # Deadlines and a stop are noticed within this time.
@@ -88,8 +88,8 @@ class Wait:
             is stuck; not for one that is done when the wait begins.
         namespaces: namespaces that stay after the update; it deletes what the selector finds in
             others.
-        put_off: called with an object that waits for pods in namespaces to be deleted; its wait is
-            over.
+        put_off: called with an object whose wait is over, and the namespaces for whose pods' end it
+            waits; with none if its pods are on simulated nodes, where it never starts.
         namespace: the only namespace in which objects may be listed; "" for all namespaces.
         stop: event that ends the wait early.
     """
@@ -141,6 +141,7 @@ class Wait:
                     raise
             if is_round:
                 next_round = time.monotonic() + _ROUND_SECONDS
+                self._leave_simulated(mirror, waiting)
                 self._explain(mirror, waiting)
                 self._put_off(mirror, waiting)
             over = [key for key, deadline in waiting.items() if time.monotonic() >= deadline or self._hopeless(key)]
@@ -220,6 +221,14 @@ class Wait:
             self._explained[key] = (standing, now)
             if standing and standing.done and not now:
                 del waiting[key]
+
+    def _leave_simulated(self, mirror: Mirror, waiting: dict[Key, float]) -> None:
+        """End the wait for objects that never start, since simulated nodes run no Ray."""
+        if self.kind.lacks is None:
+            for key, reasons in self._reasons(Evidence(mirror, self.namespace), [*waiting]).items():
+                if reasons == [SIMULATED]:
+                    del waiting[key]
+                    self.put_off(key, [])
 
     def _put_off(self, mirror: Mirror, waiting: dict[Key, float]) -> None:
         """End the wait for objects that need the room of others: Pulumi deletes those later."""

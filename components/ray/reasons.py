@@ -11,6 +11,9 @@ from berth.components.ray.condition import reasons_not_ready
 from berth.components.ray.evidence import Evidence, Key
 from berth.components.ray.workload_condition import job_condition, service_condition
 
+SIMULATED = "simulated nodes run no containers and no Ray, so that it does not start here"
+"""Reason of a RayJob or RayService of the lab whose pods are all there."""
+
 _GONE = "it is gone"
 
 
@@ -44,6 +47,8 @@ def reasons_of_job(evidence: Evidence, key: Key, *, until_its_end: bool = False)
     condition = job_condition(job)
     if condition.succeeded or (condition.running and not until_its_end):
         return []
+    if not condition.failed and is_simulated(evidence, key[0], filter(None, [condition.ray_cluster])):
+        return [SIMULATED]
     reasons = [condition.reason] if condition.reason else []
     if not condition.failed and not condition.running:
         reasons += _reasons_of_clusters(evidence, key[0], filter(None, [condition.ray_cluster]))
@@ -64,11 +69,21 @@ def reasons_of_service(evidence: Evidence, key: Key) -> list[str]:
     condition = service_condition(service)
     if condition.ready:
         return []
+    if is_simulated(evidence, key[0], condition.ray_clusters):
+        return [SIMULATED]
     reasons = [*condition.reasons, *_reasons_of_clusters(evidence, key[0], condition.ray_clusters)]
     reasons = reasons or _warnings(evidence, "RayService", key)
     if not reasons and condition.seen and condition.ray_clusters and not condition.running:
         reasons = ["its RayCluster is ready, and Ray Serve has not started its applications yet"]
     return reasons or [str(condition)]
+
+
+def is_simulated(evidence: Evidence, namespace: str, clusters: Iterable[str]) -> bool:
+    """Return whether RayClusters have all their pods and a head that never runs (KWOK)."""
+    keys = [(namespace, name) for name in clusters]
+    pods = [pod for key in keys for pod in evidence.pods(key)]
+    heads = [pod for pod in pods if pod["metadata"]["labels"].get("ray.io/node-type") == "head"]
+    return any(map(evidence.is_simulated, heads)) and not any(reasons_of(evidence, key) for key in keys)
 
 
 def pool_of(pod: Object) -> str:

@@ -180,7 +180,7 @@ def _application(application: Mapping[str, Any], path: Path) -> Iterable[Problem
 
 
 def _deployment(deployment: Mapping[str, Any], path: Path) -> Iterable[Problem]:
-    """Problems for which Ray refuses a deployment (tests/unit/lab/devices/ray_serve.json)."""
+    """Problems for which Ray refuses a deployment (tests/unit/stacks/ray_serve.json)."""
     replicas = deployment.get("num_replicas")
     if isinstance(replicas, int) and replicas < 1:
         message = (

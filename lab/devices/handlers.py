@@ -21,18 +21,14 @@ from berth.components.core.errors import BerthError
 from berth.lab.devices import definitions_hook, disks, policies
 from berth.lab.devices.api import Api
 from berth.lab.devices.dra_nodes import DraNodes
-from berth.lab.devices.egress import Egress, RayHeads
+from berth.lab.devices.egress import Egress
 from berth.lab.devices.gpu_cluster import Observed
 from berth.lab.devices.gpu_nodes import GpuNodes
 from berth.lab.devices.kuberay import Operators
-from berth.lab.devices.ray_autoscaler import RayAutoscaler
-from berth.lab.devices.ray_pods import ray_node
 from berth.lab.devices.scaler import Scaler, autoscaled, short
-from berth.lab.devices.secret_sync import SecretSync
 from berth.lab.devices.secret_values import SecretValues
 from berth.lab.home import Home
 from berth.lab.plugins.gcp import real_node
-from berth.lab.plugins.gcp.conditions import conditions_of
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.store import Store
 
@@ -64,13 +60,10 @@ class Controller:
         self._store = Store(home.cloud)
         self._operators = Operators(home, self._store)
         self._observed = Observed()
-        self._heads = RayHeads()
-        self._egress = Egress(self._heads)
-        self._ray_autoscaler = RayAutoscaler(self._api)
+        self._egress = Egress()
         self._gpus = GpuNodes(self._api)
         self._dra = DraNodes(self._api, self._store)
         self._secrets = SecretValues(self._api)
-        self._secret_sync = SecretSync(self._api, self._store, partial(conditions_of, home))
         self._scaler = Scaler(self._store, Fleet(home.kubeconfig), self._api)
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -88,10 +81,8 @@ class Controller:
         loops = (
             self._serve_devices(),
             _repeat(_SCALE_SECONDS, "autoscaler", self._scale),
-            _repeat(_SCALE_SECONDS, "Ray's autoscaler", self._scale_ray),
             _repeat(_ADD_ON_SECONDS, "add-ons", self._operators.look),
             _repeat(_SECRET_SECONDS, "Secrets", partial(asyncio.to_thread, self._secrets.step)),
-            _repeat(_SECRET_SECONDS, "Secret Manager", partial(asyncio.to_thread, self._secret_sync.step)),
         )
         self._tasks = [asyncio.create_task(loop) for loop in loops]
         loop = asyncio.get_running_loop()
@@ -121,7 +112,7 @@ class Controller:
             self._changed.set()
         if body["kind"] == "Node":
             addresses = {entry["type"]: entry["address"] for entry in body.status.get("addresses") or []}
-            self._heads.reach(uid, "" if gone else addresses.get("InternalIP", ""))
+            self._egress.reach(uid, "" if gone else addresses.get("InternalIP", ""))
         elif body["kind"] == "Deployment":
             await self._operators.deployment(type, body)
         elif body["kind"] in ("PersistentVolumeClaim", "PersistentVolume"):
@@ -131,8 +122,7 @@ class Controller:
                 await _attempt(name, partial(asyncio.to_thread, disks.play, self._api, dict(body), real_one), None)
         elif body["kind"] == "Pod":
             real = body.spec.get("nodeName") == real_node.name(self._home.kubeconfig)
-            self._heads.see(uid, None if gone or real else ray_node(body))
-            self._heads.reach(uid, body.status.get("podIP", "") if real and not gone else "")
+            self._egress.reach(uid, body.status.get("podIP", "") if real and not gone else "")
             name = f"pod {body.metadata.namespace}/{body.metadata.name}"
             if not gone and definitions_hook.is_waiting(body):
                 await _insist(name, partial(asyncio.to_thread, definitions_hook.play, self._api, dict(body)))
@@ -158,12 +148,6 @@ class Controller:
         """Be the cluster autoscaler, and the instance groups that wait for machines."""
         if autoscaled(self._store) or short(self._store):
             await asyncio.to_thread(self._scaler.step)
-
-    async def _scale_ray(self) -> None:
-        """Be Ray's autoscaler of simulated clusters in which Ray Serve runs."""
-        for cluster, nodes, load in self._heads.loads():
-            name = "RayCluster {}/{}".format(*cluster)
-            await _attempt(name, partial(asyncio.to_thread, self._ray_autoscaler.step, cluster, nodes, load), None)
 
 
 async def _repeat(seconds: float, name: str, step: Callable[[], Awaitable[None]]) -> None:

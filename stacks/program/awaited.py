@@ -13,6 +13,7 @@ from berth.components.core.owner import STACK_LABEL
 from berth.components.core.types import parse_duration
 from berth.components.ray import readiness
 from berth.components.ray.evidence import Key
+from berth.components.ray.reasons import SIMULATED
 from berth.components.ray.settings import Wait as Goal
 from berth.components.ray.workload_settings import JobWait
 
@@ -50,7 +51,14 @@ class Awaited:
         return f"{self} {_MISSED[self.until].format(self.timeout)}: {'; '.join(reasons)}"
 
     def put_off(self, stack: str, going: Sequence[str]) -> str:
-        """Return the warning that the update does not wait, since room comes only at its end."""
+        """Return the warning that the update does not wait.
+
+        Args:
+            stack: the stack.
+            going: namespaces whose end makes room; empty if the pods are on simulated nodes.
+        """
+        if not going:
+            return f"{self} is not waited for: {SIMULATED}"
         return (
             f"{self} is not waited for: its pods find no node while those of {', '.join(going)} are there, which go"
             f" at the end of this update; `berth status -s {stack}` says when it is ready"

@@ -8,14 +8,12 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from berth.lab.devices.ray_jobs import NOT_RUN
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, brought_up, environment_settings, eventually, started
+from tests.lab.project import Project, Settings, brought_up, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -72,28 +70,15 @@ def test_free_gpus_are_those_that_no_pod_holds(fleet: Project) -> None:
     assert {pool: (offer["free"], offer["count"]) for pool, offer in found.items()} == {"dev": (5, 8), "train": (0, 16)}
 
 
-def test_a_job_is_submitted_followed_and_stopped(fleet: Project, tmp_path: Path) -> None:
-    """Through the API server to the simulated head, which runs no code."""
-    (tmp_path / "train.py").write_text("print('hi')")
-    words = ("berth", "submit", "bob", "--name", "long", "--working-dir", str(tmp_path), "--", "python", "train.py")
-    with started(fleet, *words) as process:
-        log = process.stdout.readline() + process.stdout.readline() if process.stdout else ""
-        assert log == f"Running entrypoint for job long: python train.py\n{NOT_RUN}\n"
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
-        assert "job long goes on without this command" in (process.stderr.read() if process.stderr else "")
-    (job,) = json.loads(fleet.run("berth", "jobs", "bob", "--json").stdout)
-    assert (job["id"], job["status"]) == ("long", "RUNNING")
-    fleet.run("berth", "jobs", "bob", "long", "--stop")
-    assert "stopped" in fleet.run("berth", "jobs", "bob").stdout
-    followed = fleet.run("berth", "jobs", "bob", "long", "--follow", check=False)
-    assert (followed.returncode, NOT_RUN in followed.stdout) == (1, True)
-    again = ("berth", "submit", "bob", "--name", "long", "--no-working-dir", "--no-follow")
+def test_no_job_is_submitted_to_simulated_nodes(fleet: Project) -> None:
+    """tests/real submits jobs to a real Ray."""
+    words = ("berth", "submit", "bob", "--no-working-dir", "--no-follow")
+    refused = fleet.run(*words, "--", "true", check=False)
+    assert (refused.returncode, "bob runs on simulated nodes: they run no containers" in refused.stderr) == (1, True)
     fleet.run("berth", "suspend", "bob")
-    asleep = fleet.run(*again, "--", "true", check=False)
+    asleep = fleet.run(*words, "--", "true", check=False)
     assert (asleep.returncode, "add --wake" in asleep.stderr) == (1, True)
-    # A new head knows nothing of the last one's jobs.
-    assert fleet.run(*again, "--wake", "--", "true").stdout == "long\n"
+    assert "bob runs on simulated nodes" in fleet.run(*words, "--wake", "--", "true", check=False).stderr
 
 
 def test_a_second_up_changes_nothing(fleet: Project) -> None:

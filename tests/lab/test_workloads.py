@@ -1,5 +1,6 @@
-"""RayJobs and RayServices of an environment, by the real operator; Ray Serve is simulated, no code
-runs, and so no job ends.
+"""RayJobs and RayServices of an environment, by the real operator, on nodes that run no Ray.
+
+tests/real has the same with a real Ray, up to a service that serves and one that never does.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.ray.workloads import CLUSTER_CONFIG
-from berth.lab.devices.ray_serve import NOT_RUN
+from berth.components.ray.reasons import SIMULATED
 from tests.lab.conftest import Lab
 from tests.lab.project import HEAD, Project, Settings, environment_settings, eventually
 
@@ -21,8 +21,6 @@ RAY_JOB = "kubernetes:ray.io/v1:RayJob"
 RAY_SERVICE = "kubernetes:ray.io/v1:RayService"
 STACK = "work"
 NAMESPACES = ("berth-bob", "berth-nightly", "berth-chat")
-
-SUBMITTED = {"until": "submitted"}
 
 
 def environment(lab: Lab) -> Settings:
@@ -35,7 +33,7 @@ def environment(lab: Lab) -> Settings:
         defaults={"head": HEAD},
         engineers={"bob": {"workers": 0, "access": {"users": ["bob@example.com"]}}},
         jobs={
-            "look": {"cluster": "bob", "entrypoint": "python -c 'print(1)'", "wait": SUBMITTED},
+            "look": {"cluster": "bob", "entrypoint": "python -c 'print(1)'"},
             "nightly": {
                 "entrypoint": "python -m nightly",
                 "runtimeEnv": {"pip": ["emoji==2.14.1"], "env_vars": {"LEVEL": "1"}},
@@ -43,7 +41,6 @@ def environment(lab: Lab) -> Settings:
                 # The simulated containers end at once and without a job, after which its cluster
                 # would go.
                 "shutdownAfterJobFinishes": False,
-                "wait": SUBMITTED,
             },
         },
         services={
@@ -123,8 +120,10 @@ def test_status_has_jobs_and_services(work: Project) -> None:
         ("nightly", "berth-nightly"),
     }
     (chat,) = report["services"]
-    assert (chat["state"], chat["applications"], chat["applicationsRunning"]) == ("ready", 1, 1)
-    assert (chat["workersReady"], chat["gpus"], chat["serving"], chat["reasons"]) == (1, 1, 2, [])
+    assert (chat["state"], chat["applications"], chat["applicationsRunning"]) == ("starting", 1, 0)
+    assert (chat["workersReady"], chat["gpus"], chat["serving"]) == (1, 1, 0)
+    for workload in (*report["jobs"], chat):
+        assert workload["reasons"] == [SIMULATED], workload["name"]
     assert [berth["name"] for berth in report["berths"]] == ["bob"]
 
 
@@ -145,48 +144,6 @@ def test_an_edited_job_is_replaced(work: Project, lab: Lab) -> None:
     assert job_names(work, "berth-nightly") == before, "its name is its content"
 
 
-def active(work: Project) -> dict[str, Any]:
-    """Status of the service's active cluster, as KubeRay's operator reports it."""
-    (service,) = work.get("rayservices", "-n", "berth-chat")
-    return dict(service["status"]["activeServiceStatus"])
-
-
-def test_the_operator_finds_the_simulated_application(work: Project) -> None:
-    """The API server's proxy to the head's Service answers; the simulation says that no code
-    ran.
-    """
-    (service,) = work.get("rayservices", "-n", "berth-chat")
-    conditions = {
-        condition["type"]: (condition["status"], condition["reason"]) for condition in service["status"]["conditions"]
-    }
-    assert conditions["Ready"] == ("True", "NonZeroServeEndpoints")
-    application = active(work)["applicationStatuses"]["chat"]
-    assert (application["status"], application["message"]) == ("RUNNING", NOT_RUN)
-    proxy = "/api/v1/namespaces/berth-chat/services/chat-serve-svc:8000/proxy"
-    assert work.run("kubectl", "get", "--raw", f"{proxy}/-/healthz").stdout == "success"
-    assert work.run("kubectl", "get", "--raw", f"{proxy}/", check=False).returncode != 0, "nothing is made up"
-
-
-def test_an_edited_service_moves_to_a_second_cluster(work: Project, lab: Lab) -> None:
-    (before,) = work.get("rayservices", "-n", "berth-chat")
-    first = active(work)["rayClusterName"]
-    work.write(STACK, environment=settings(lab, "services", "chat", workers={"min": 0, "max": 1, "start": 1}))
-    assert work.preview(STACK) == {f"{RAY_SERVICE}::chat": "update"}
-    work.up(STACK)
-    (after,) = work.get("rayservices", "-n", "berth-chat")
-    assert after["metadata"]["uid"] == before["metadata"]["uid"]
-    marks = [
-        item["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]["metadata"]["annotations"][CLUSTER_CONFIG]
-        for item in (before, after)
-    ]
-    assert marks[0] != marks[1]
-    second = active(work)["rayClusterName"]
-    assert second != first, "up has waited until the second one serves"
-    eventually(lambda: list(clusters(work, "berth-chat")) == [second], "the first one is gone", seconds=150)
-    quota = {item["metadata"]["name"]: item for item in work.get("resourcequotas", "-n", "berth-chat")}["berth"]
-    assert quota["spec"]["hard"]["requests.nvidia.com/gpu"] == "2", "room for two"
-
-
 def test_an_edit_recreates_a_service_with_that_setting(work: Project, lab: Lab) -> None:
     work.write(STACK, environment=settings(lab, "services", "chat", upgradeStrategy="Recreate"))
     work.up(STACK)
@@ -197,17 +154,6 @@ def test_an_edit_recreates_a_service_with_that_setting(work: Project, lab: Lab) 
     (after,) = work.get("rayservices", "-n", "berth-chat")
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
     has_cluster(work, "berth-chat")
-
-
-def test_a_service_that_never_serves_fails_the_update_with_the_reason(work: Project, lab: Lab) -> None:
-    """A replica that no worker has room for, in the words of a real Ray."""
-    more = {"name": "Chat", "ray_actor_options": {"num_gpus": 2}}
-    config = {"applications": [{"name": "chat", "import_path": "chat:app", "deployments": [more]}]}
-    work.write(STACK, environment=settings(lab, "services", "chat", serveConfig=config, wait={"timeout": "40s"}))
-    failed = work.up(STACK, check=False)
-    assert failed.returncode != 0
-    assert "RayService berth-chat/chat is not ready after 40s: application chat: DEPLOYING" in failed.stdout
-    assert "Deployment 'Chat' in application 'chat' has 1 replicas that have taken more than 30s" in failed.stdout
 
 
 def test_nothing_is_left(work: Project) -> None:

@@ -1,17 +1,14 @@
 """Dashboard of a berth's head: requests through kubectl, with Ray's token.
 
-kubectl forwards a port of the head, as `berth connect` does; NetworkPolicies stay closed. A
-simulated head of the lab has no port to forward, so that the API server's proxy leads to it.
-
-The token goes in the header `x-ray-authorization`: the API server's proxy takes `Authorization` for
-its own (ray 2.60.0, python/ray/_private/authentication/http_token_authentication.py).
+kubectl forwards a port of the head, as `berth connect` does; NetworkPolicies stay closed. The token
+goes in the header `x-ray-authorization` (ray 2.60.0,
+python/ray/_private/authentication/http_token_authentication.py).
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import IO, Any, Self
@@ -20,7 +17,7 @@ import urllib3
 import websocket
 
 from berth.cli.reach.berths import Berth
-from berth.cli.reach.head import DASHBOARD, any_ready_head, forwarding, local_port, read, read_token
+from berth.cli.reach.head import DASHBOARD, forwarding, local_port, read_token, ready_head
 from berth.cli.reach.kubectl import Kubectl, private_folder
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError
@@ -29,7 +26,6 @@ _HEADER = "X-Ray-Authorization"
 _SECONDS = 60.0
 _UPLOAD_SECONDS = 600.0
 _SILENT_SECONDS = 3.0
-_SERVES = re.compile(r"^Starting to serve on 127\.0\.0\.1:(\d+)$")
 _NO_TOKEN = (401, 403)
 _REFUSED = 400
 
@@ -180,9 +176,9 @@ class Connection:
         """Connect to the head.
 
         Raises:
-            BerthError: the berth has no head that is ready, or nothing leads there.
+            BerthError: the berth has no head that is ready and runs, or nothing leads there.
         """
-        self.head = any_ready_head(self.berth)
+        self.head = ready_head(self.berth)
         self._token = read_token(self.berth)
         with ExitStack() as entered:
             self._program = Kubectl(self.berth.environment.kubeconfig, entered.enter_context(private_folder()))
@@ -203,9 +199,7 @@ class Connection:
         """
         self._way.close()
         self._way = ExitStack()
-        simulated = self.berth.is_simulated(self.head)
-        way = _proxied(self._program, self.berth, self.head) if simulated else self._forwarded()
-        self.dashboard = Dashboard(self.berth.name, self._way.enter_context(way), self._token)
+        self.dashboard = Dashboard(self.berth.name, self._way.enter_context(self._forwarded()), self._token)
 
     @contextlib.contextmanager
     def _forwarded(self) -> Iterator[str]:
@@ -214,18 +208,3 @@ class Connection:
             if process is None:
                 raise DashboardError(f"kubectl cannot forward the dashboard of {self.berth.name}")
             yield f"http://127.0.0.1:{port}"
-
-
-@contextlib.contextmanager
-def _proxied(program: Kubectl, berth: Berth, head: Object) -> Iterator[str]:
-    """Yield the address of a simulated head's dashboard, through the API server's proxy."""
-    name = head["metadata"]["name"]
-    path = f"/api/v1/namespaces/{berth.namespace}/pods/http:{name}:{DASHBOARD}/proxy"
-    with program.started("proxy", "--address=127.0.0.1", "--port=0", f"--accept-paths=^{re.escape(path)}/") as process:
-        complaints: list[str] = []
-        read(process.stderr, complaints.append)
-        serves = next((found for line in process.stdout or () if (found := _SERVES.match(line.strip()))), None)
-        if serves is None:
-            raise DashboardError(f"kubectl cannot reach the dashboard of {berth.name}: {''.join(complaints).strip()}")
-        read(process.stdout, lambda _line: None)
-        yield f"http://127.0.0.1:{serves[1]}{path}"

@@ -18,7 +18,7 @@ from berth.stacks.load.stack import SettingsError, load
 from tests.unit.loaded import environment_of
 
 APP = "from ray import serve\n\ndef build(args):\n    pass\n\napp = 1\n"
-RECORDED = json.loads((CLONE / "tests/unit/lab/devices/ray_serve.json").read_text(encoding="utf-8"))["cases"]
+RECORDED = json.loads((CLONE / "tests/unit/stacks/ray_serve.json").read_text(encoding="utf-8"))["cases"]
 
 
 @pytest.fixture(autouse=True)

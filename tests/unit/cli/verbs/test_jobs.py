@@ -1,4 +1,4 @@
-"""`berth submit` and `berth jobs` against the lab's simulated head, whose answers are Ray's."""
+"""`berth submit` and `berth jobs` against a head whose answers are recorded ones of Ray."""
 
 from __future__ import annotations
 
@@ -28,30 +28,63 @@ from berth.cli.verbs.jobs import show
 from berth.cli.verbs.submit import submission
 from berth.cli.verbs.submit.request import Options, request_of
 from berth.components.core.errors import BadInputError, BerthError
-from berth.lab.devices.egress import RayHeads
-from berth.lab.devices.ray_jobs import NOT_RUN
-from berth.lab.devices.ray_pods import RayNode
-from berth.lab.home import CLONE
 
-CASES: dict[str, Any] = json.loads((CLONE / "tests/unit/lab/devices/ray_jobs.json").read_text(encoding="utf-8"))[
-    "cases"
-]
-HEAD = RayNode("1", "a-head", ("berth-a", "a"), "10.0.0.9", head=True, ready=True, resources={"CPU": 2.0})
+CASES: dict[str, Any] = json.loads((Path(__file__).parent / "ray_jobs.json").read_text(encoding="utf-8"))["cases"]
+LOG = "epoch 1\n"
+
+
+class Head:
+    """Dashboard with jobs that run until they are stopped; its answers are recorded ones."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, dict[str, Any]] = {}
+        self.packages: set[str] = set()
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request to Ray's Jobs API."""
+        if request.path.startswith("/api/packages/"):
+            known, body = request.path in self.packages, await request.read()
+            if request.method == "PUT" and body:
+                self.packages.add(request.path)
+            return web.Response(status=200 if known or body else 404)
+        if request.path == "/api/jobs/":
+            return self._submit(await request.json()) if request.method == "POST" else self._json([*self.jobs.values()])
+        name, _, what = request.path.removeprefix("/api/jobs/").partition("/")
+        if name not in self.jobs:
+            return web.Response(status=404, text=f"Job {name} does not exist")
+        job = self.jobs[name]
+        if what == "stop":
+            job["status"] = "STOPPED"
+            return self._json({"stopped": True})
+        if what == "logs/tail":
+            stream = web.WebSocketResponse()
+            await stream.prepare(request)
+            await stream.send_str(LOG)
+            await stream.close()
+            return stream
+        return self._json({"logs": LOG} if what == "logs" else job)
+
+    def _submit(self, body: dict[str, Any]) -> web.Response:
+        name = body["submission_id"]
+        if name in self.jobs:
+            status, text, _ = CASES["submitted again"]
+            return web.Response(status=status, text=text)
+        self.jobs[name] = CASES["running"][1] | {"submission_id": name, "entrypoint": body["entrypoint"]}
+        return self._json({"submission_id": name})
+
+    @staticmethod
+    def _json(value: Any) -> web.Response:
+        return web.json_response(value)
 
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    """Address of the simulated head's dashboard."""
-    heads = RayHeads()
-    heads.see(HEAD.uid, HEAD)
+    """Address of the head's dashboard."""
     loop, port = asyncio.new_event_loop(), list[int]()
     ready, ended = threading.Event(), asyncio.Event()
 
-    async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        return await heads.answer(HEAD.address, 8265, request)
-
     async def serve() -> None:
-        handler = web.Server(answer)
+        handler = web.Server(Head().answer)
         server = await loop.create_server(handler, "127.0.0.1", 0)
         port.append(server.sockets[0].getsockname()[1])
         ready.set()
@@ -59,26 +92,22 @@ def url() -> Iterator[str]:
         server.close()
         await handler.shutdown(1)
 
-    def run() -> None:
-        loop.run_until_complete(serve())
-
-    thread = threading.Thread(target=run, daemon=True)
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
     thread.start()
     ready.wait()
     yield f"http://127.0.0.1:{port[0]}"
-    loop.call_soon_threadsafe(heads.see, HEAD.uid, None)
     loop.call_soon_threadsafe(ended.set)
     thread.join()
     loop.close()
 
 
 class Way:
-    """Connection that leads to the simulated head at once."""
+    """Connection that leads to the head at once."""
 
     url = ""
 
     def __init__(self, berth: Any) -> None:
-        self.berth, self.head = berth, {"metadata": {"uid": HEAD.uid}}
+        self.berth, self.head = berth, {"metadata": {"uid": "1"}}
         self.dashboard = Dashboard(berth.name, self.url, "token")
 
     def __enter__(self) -> Self:
@@ -112,14 +141,14 @@ def test_a_job_is_submitted_listed_and_stopped(tmp_path: Path) -> None:
     done = call(*words, "--", "python", "train.py", "--lr", "1e-3")
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
-    assert (found["id"], found["status"], found["message"]) == ("one", "RUNNING", NOT_RUN)
+    assert (found["id"], found["status"]) == ("one", "RUNNING")
     assert found["entrypoint"] == "python train.py --lr 1e-3"
     assert f"uploaded {tmp_path} (1 file, " in done.stderr
     again = call(*words, "--", "true")
     assert (again.exit_code, "alice has a job 'one' already" in again.stderr) == (2, True)
     assert "Ray has the files of" in again.stderr
     assert [job["id"] for job in json.loads(call("jobs", "alice", "--json").stdout)] == ["one"]
-    assert NOT_RUN in call("jobs", "alice", "one", "--log").stdout
+    assert call("jobs", "alice", "one", "--log").stdout == LOG
     stopped = call("jobs", "alice", "one", "--stop", "--json")
     assert (stopped.exit_code, json.loads(stopped.stdout)["status"]) == (0, "STOPPED")
     unknown = call("jobs", "alice", "two")
@@ -128,7 +157,7 @@ def test_a_job_is_submitted_listed_and_stopped(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("berth")
 def test_a_job_that_is_followed_ends_with_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The simulation runs no code: the job ends as the recorded one did."""
+    """The job ends as the recorded one did."""
     ended: Callable[[RayJobs, str], RayJob] = RayJobs.get
     asked: list[str] = []
 
@@ -141,7 +170,7 @@ def test_a_job_that_is_followed_ends_with_its_exit_code(monkeypatch: pytest.Monk
     monkeypatch.setattr(RayJobs, "get", get)
     done = call("submit", "alice", "--no-working-dir", "--", "exit 3")
     assert done.exit_code == 3
-    assert NOT_RUN in done.stdout
+    assert LOG in done.stdout
     assert "failed after 1 s: Job entrypoint command failed with exit code 3\n" in done.stderr
 
 

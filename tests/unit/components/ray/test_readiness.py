@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from berth.components.cluster.api import NAMESPACES, PODS, RAY_CLUSTERS
+from berth.components.cluster.api import NAMESPACES, NODES, PODS, RAY_CLUSTERS, RAY_JOBS
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray import readiness
-from berth.components.ray.evidence import Key
+from berth.components.ray.evidence import Evidence, Key
+from berth.components.ray.reasons import SIMULATED, reasons_of_job
 
 KEY = ("berth-nightly", "nightly-1a2b3c4d")
 LONG_SECONDS = 3600.0
@@ -205,3 +206,45 @@ def test_a_status_that_counts_deleted_pods_is_not_believed(monkeypatch: pytest.M
     )
     assert wait.run() == {}
     assert cluster.lists == [RAY_CLUSTERS, PODS], "the pods are listed after the status"
+
+
+class Simulated:
+    """A cluster whose RayJob has all its pods, on a node that KWOK plays."""
+
+    def __init__(self, node: str) -> None:
+        self._node = node
+
+    def list(self, path: str, **_query: str) -> tuple[list[dict[str, Any]], str]:
+        status = {"state": "ready", "conditions": [{"type": "HeadPodReady", "status": "True"}]}
+        head, metadata = ray_pod("head"), {"namespace": KEY[0], "name": KEY[1]}
+        fake = {"name": "fake", "annotations": {"kwok.x-k8s.io/node": "fake"}}
+        found: dict[str, list[dict[str, Any]]] = {
+            NODES: [{"metadata": fake}, {"metadata": {"name": "real"}}],
+            PODS: [head | {"spec": {"nodeName": self._node}}],
+            RAY_CLUSTERS: [{"metadata": metadata, "spec": {}, "status": status}],
+            RAY_JOBS: [{"metadata": metadata, "spec": {}, "status": {"rayClusterName": KEY[1]}}],
+        }
+        return found.get(path, []), "1"
+
+    def events(self, *_: Any, **__: Any) -> Iterator[dict[str, Any]]:
+        return iter(())
+
+
+@pytest.mark.parametrize(("node", "left"), [("fake", [[]]), ("real", [])])
+def test_nobody_waits_for_a_job_on_simulated_nodes(
+    monkeypatch: pytest.MonkeyPatch, node: str, left: list[list[str]]
+) -> None:
+    monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: Simulated(node))
+    put_off: list[list[str]] = []
+    wait = readiness.Wait(
+        kind=readiness.RUNNING_JOB,
+        kubeconfig="",
+        selector="",
+        deadlines={KEY: LONG_SECONDS if node == "fake" else 0.1},
+        report=lambda *_: None,
+        namespaces={KEY[0]},
+        put_off=lambda _key, going: put_off.append(going),
+    )
+    assert (list(wait.run()), put_off) == ([] if left else [KEY], left)
+    reasons = reasons_of_job(Evidence(Simulated(node)), KEY)
+    assert (reasons == [SIMULATED]) == bool(left)
