@@ -19,7 +19,7 @@ SCALING = {"fieldSelector": "involvedObject.kind=Pod,source=cluster-autoscaler"}
 """Query for the cluster autoscaler's events about pods."""
 
 _WARNINGS = {"fieldSelector": "type=Warning"}
-_OF_CLUSTER = "ray.io/cluster"
+_OF_CLUSTER, _OF_JOB = "ray.io/cluster", "batch.kubernetes.io/job-name"
 
 K = TypeVar("K", bound=Hashable)
 
@@ -49,6 +49,10 @@ class Evidence:
     def pods(self, key: Key) -> list[Object]:
         """Return the pods of a RayCluster."""
         return self._pods.get(key, [])
+
+    def submitters(self, key: Key) -> list[Object]:
+        """Return the pods that submit a RayJob; they outlive its RayCluster."""
+        return self._submitters.get(key, [])
 
     def warnings(self, kind: str, key: Key) -> list[Object]:
         """Return the warning events about an object."""
@@ -80,8 +84,16 @@ class Evidence:
         return self._reader.list(within(self._namespace, path) if self._namespace else path, **query)[0]
 
     @cached_property
+    def _all_pods(self) -> list[Object]:
+        return self._list(PODS)
+
+    @cached_property
     def _pods(self) -> dict[Key, list[Object]]:
-        return _grouped(self._list(PODS), lambda pod: (pod["metadata"]["namespace"], _label(pod, _OF_CLUSTER)))
+        return _grouped(self._all_pods, lambda pod: (pod["metadata"]["namespace"], _label(pod, _OF_CLUSTER)))
+
+    @cached_property
+    def _submitters(self) -> dict[Key, list[Object]]:
+        return _grouped(self._all_pods, lambda pod: (pod["metadata"]["namespace"], _label(pod, _OF_JOB)))
 
     @cached_property
     def _events(self) -> list[Object]:

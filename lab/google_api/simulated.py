@@ -1,8 +1,8 @@
 """State behind all answers: conditions, records and the control plane of one lab.
 
 Answers to (real): the version of the lab's API server.
-Answers to (believed): the texts for a missing project and an API that is off. `berth doctor` on
-    such a project would settle them.
+Answers to (read): https://github.com/hashicorp/terraform-provider-google/issues/9380 (an API that
+    is off).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """GKE clusters: one for each lab, since there is one control plane to be it.
 
+The service range and the number behind `-gke.` in the outputs are the lab's choice.
+
 Answers to (read): google-beta/services/container/resource_container_cluster.go of
     https://github.com/hashicorp/terraform-provider-google-beta (fields, CustomizeDiff, deletion
     protection, default pool).
-Answers to (believed): the service range and the number behind `-gke.` in the outputs. What berth
-    does does not depend on either.
 """
 
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from berth.lab.plugins.gcp.cluster_rules import check_cluster, check_version
 from berth.lab.plugins.gcp.contents import ray_operator
 from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
 from berth.lab.plugins.gcp.pools import cluster_zones
@@ -48,7 +47,6 @@ class Cluster(ResourceType):
 
     token = "gcp:container/cluster:Cluster"  # noqa: S105 (a type token)
     title = "Cluster"
-    permission = "container.clusters"
     path = "projects/{project}/locations/{location}/clusters/{name}"
     located = "location"
     computed = ("endpoint", "selfLink", "masterVersion", "masterAuth", "servicesIpv4Cidr", "labelFingerprint")
@@ -61,21 +59,11 @@ class Cluster(ResourceType):
                 "that one first, or start another lab beside this one: berth lab up --no-update --home FOLDER, then "
                 'eval "$(berth lab env --home FOLDER)"'
             )
-        check_cluster(cloud, record)
         if inputs.get("nodePools") or not inputs.get("removeDefaultNodePool"):
             raise bad_request("the simulated GKE takes node pools as resources of their own: set removeDefaultNodePool")
-        if int(inputs.get("initialNodeCount") or 0) < 1:
-            raise bad_request("Cluster.initial_node_count must be greater than zero.")
         cloud.say("adopting the lab's control plane")
         endpoint, authority = cloud.fleet.endpoint()
-        version = cloud.fleet.version()
-        check_version(inputs.get("minMasterVersion"), version)
-        record.state |= {"endpoint": endpoint, "clusterCaCertificate": authority, "version": version}
-
-    def update(self, cloud: Cloud, old: Record, record: Record) -> None:
-        check_cluster(cloud, record)
-        del old
-        check_version(record.inputs.get("minMasterVersion"), str(record.state["version"]))
+        record.state |= {"endpoint": endpoint, "clusterCaCertificate": authority, "version": cloud.fleet.version()}
 
     def settle(self, cloud: Cloud, record: Record) -> None:
         cloud.fleet.define_storage(record.inputs)

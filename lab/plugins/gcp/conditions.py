@@ -49,7 +49,6 @@ class Project(Settings):
         services: the APIs that are enabled, such as `container.googleapis.com`; left out, those
             that berth needs.
         permissions: what the caller may do, such as `container.clusters.create`; or `all`.
-        secrets: values of the versions of each secret of Secret Manager, the oldest first.
         quotas: the limit of each metric, such as `NVIDIA_B200_GPUS`, by region; where none is given
             there is none.
     """
@@ -57,7 +56,6 @@ class Project(Settings):
     services: list[str] = list(SERVICES)
     permissions: Literal["all"] | list[str] = "all"
     quotas: dict[str, dict[str, Count]] = {}
-    secrets: dict[str, list[str]] = {}
 
     def may(self, permission: str) -> bool:
         """Whether the caller has a permission."""

@@ -7,8 +7,6 @@ Answers to (read):
     (names of managed DRANET's device classes).
 Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes
     (name, driver and binding mode of GKE's default StorageClass).
-Answers to (believed): the selectors of managed DRANET's device classes. `kubectl get deviceclasses
-    -o yaml` on a cluster with managed DRANET would settle them.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@ difference does is a fact about the field (`berth.components.gke.provider_fields
 Answers to (read): https://github.com/hashicorp/terraform-provider-google-beta at the commit that
     components/gke/provider_fields.json names, and for lists, sets and maps helper/schema/schema.go
     of https://github.com/hashicorp/terraform-plugin-sdk.
-Answers to (believed): the list of a pool's resource labels that is emptied stays in the provider's
-    state as well. An update of such a pool would settle it.
 """
 
 from __future__ import annotations

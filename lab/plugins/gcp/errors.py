@@ -30,20 +30,6 @@ def bad_request(message: str) -> GoogleApiError:
     return GoogleApiError(400, message, "badRequest")
 
 
-def invalid_value(field: str, value: object, why: str) -> GoogleApiError:
-    """400 of the compute API for one field."""
-    return GoogleApiError(400, f"Invalid value for field '{field}': '{value}'. {why}", "invalid")
-
-
-def in_use(kind: str, resource: str, user: str) -> GoogleApiError:
-    """400: something else needs what should be deleted."""
-    return GoogleApiError(
-        400,
-        f"The {kind} resource '{resource}' is already being used by '{user}'",
-        "resourceInUseByAnotherResource",
-    )
-
-
 def not_found(resource: str) -> GoogleApiError:
     """404."""
     return GoogleApiError(404, f"The resource '{resource}' was not found", "notFound")

@@ -3,8 +3,6 @@
 Answers to (read): https://docs.cloud.google.com/vpc/docs/rdma-network-profiles (MTU), and
     examples/gke-a4 of https://github.com/GoogleCloudPlatform/cluster-toolkit (one further gVNIC,
     one card for each GPU).
-Answers to (believed): the names of the networks that GKE makes. A pool with accelerator network
-    profile `auto` would settle them.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ From "Regions and zones" (docs.cloud.google.com/compute/docs/regions-zones), wit
 AI only. Nothing here says which machine types a zone offers: the lab has them all everywhere.
 
 Answers to (read): https://docs.cloud.google.com/compute/docs/regions-zones.
-Answers to (believed): every zone has every machine type, which no zone has; `gcloud compute
-    machine-types list` would settle it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Node pools: what becomes KWOK nodes.
 
-A change in place recreates the nodes where the facts about the field say so.
+A change in place recreates the nodes where the facts about the field say so: all of them at once,
+whatever `upgradeSettings` says.
 
 Answers to (read): google-beta/services/container/resource_container_node_pool.go and node_config.go
     of https://github.com/hashicorp/terraform-provider-google-beta (fields, CustomizeDiff, errors at
     creation, status ERROR).
-Answers to (believed): nodes that are recreated come all at once, with no regard to
-    `upgradeSettings`. An update of a pool would settle how long each takes.
 """
 
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)
@@ -16,19 +15,18 @@ from __future__ import annotations
 from typing import Any
 
 from berth.components.core.words import counted
+from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.names import MANAGED_DRANET_LABEL
 from berth.lab.plugins.gcp import supply
 from berth.lab.plugins.gcp.cluster import find_cluster
 from berth.lab.plugins.gcp.differences import differences
-from berth.lab.plugins.gcp.errors import GoogleApiError
-from berth.lab.plugins.gcp.node_pool_rules import check_pool
+from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
+from berth.lab.plugins.gcp.locations import ZONES
 from berth.lab.plugins.gcp.nodes import expected, group_name, resize, sizes_of
 from berth.lab.plugins.gcp.pools import Pool
-from berth.lab.plugins.gcp.resource import Cloud, ResourceType, check_name
+from berth.lab.plugins.gcp.resource import Cloud, ResourceType
 from berth.lab.plugins.gcp.store import Record
 from berth.lab.plugins.provider import Kind
-
-NAME_LENGTH = 40
 
 _FURTHER = "additionalNodeNetworkConfigs"
 
@@ -39,14 +37,25 @@ def _sizes_with_missing(record: Record) -> dict[str, int]:
     return {zone: size + missing.get(zone, 0) for zone, size in sizes_of(record).items()}
 
 
+def _check_place(pool: Pool, zones: list[str]) -> None:
+    """Refuse machines and zones that the hardware table and the list of zones lack.
+
+    Raises:
+        GoogleApiError: naming the first one.
+    """
+    for zone in zones:
+        if zone not in ZONES:
+            raise bad_request(f'Location "{zone}" does not exist.')
+    if pool.machine_name not in MACHINES:
+        raise bad_request(f'Machine type with name "{pool.machine_name}" does not exist in zone "{zones[0]}".')
+
+
 class NodePool(ResourceType):
     """`gcp:container/nodePool:NodePool`."""
 
     token = "gcp:container/nodePool:NodePool"  # noqa: S105 (a type token)
     title = "NodePool"
-    permission = "container.clusters"
     path = "projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}"
-    part = True
     located = "location"
     computed = ("instanceGroupUrls", "managedInstanceGroupUrls", "version")
 
@@ -64,10 +73,9 @@ class NodePool(ResourceType):
         return {f"networkConfig.{_FURTHER}": Kind.DELETE_REPLACE}
 
     def create(self, cloud: Cloud, record: Record) -> None:
-        check_name(record.inputs["name"], NAME_LENGTH)
         cluster = self._cluster(cloud, record)
         pool = Pool(record.inputs)
-        check_pool(cloud, cluster, record, pool)
+        _check_place(pool, pool.zones(cluster))
         record.state["version"] = cluster.state["version"]
         if pool.queued:
             cloud.warn(
@@ -82,7 +90,7 @@ class NodePool(ResourceType):
             # The autoscaler's business from now on: the number that was asked for before does not
             # come back.
             record.inputs.pop("nodeCount", None)
-        check_pool(cloud, cluster, record, pool)
+        _check_place(pool, pool.zones(cluster))
         anew = self._recreates_nodes(cloud, old, record)
         if anew:
             record.state["generation"] = int(record.state.get("generation", 0)) + 1

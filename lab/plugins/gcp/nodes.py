@@ -2,14 +2,12 @@
 
 Labels and taints are those that GKE's pages name ("GPUs in GKE", "About node labels", "Flex-start",
 "Spot VMs") and that nodes of public GKE clusters carry; what GKE keeps for its own daemons is left
-out.
+out. The names of nodes are the lab's choice, in the form of GKE's.
 
 Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/gpus (taint and
     labels of GPU nodes), https://docs.cloud.google.com/kubernetes-engine/docs/concepts/spot-vms and
     https://docs.cloud.google.com/kubernetes-engine/docs/concepts/dws (labels of Spot and flex-start
     nodes).
-Answers to (believed): the form of node names, and the taint of GPU nodes even where every pool has
-    GPUs. Nodes of a GKE cluster would settle both.
 """
 
 from __future__ import annotations

@@ -1,23 +1,21 @@
-"""Resource types of the simulated cloud: how each is named, checked, created, changed and removed.
+"""Resource types of the simulated cloud: how each is named, created, changed and removed.
 
 Which changes replace a resource, which values stay, and which values are refused are facts about
-the fields of Google's provider.
+the fields of Google's provider. Rules of Google's API that are not in these facts are not
+simulated: berth's own checks of the settings have them, with their sources.
 
 Answers to (read): https://github.com/hashicorp/terraform-provider-google-beta at the commit that
-    components/gke/provider_fields.json names (facts about fields), and RFC 1035,
-    https://datatracker.ietf.org/doc/html/rfc1035 (names).
+    components/gke/provider_fields.json names (facts about fields).
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from berth.components.gke.provider_fields import ResourceFields, resources
 from berth.lab.plugins.gcp import conditions
-from berth.lab.plugins.gcp.errors import invalid_value
 from berth.lab.plugins.gcp.locations import REGIONS, ZONES
 from berth.lab.plugins.provider import Kind
 
@@ -27,11 +25,6 @@ if TYPE_CHECKING:
     from berth.lab.plugins.gcp.conditions import Conditions
     from berth.lab.plugins.gcp.fleet import Fleet
     from berth.lab.plugins.gcp.store import Record, Store
-
-# RFC 1035 names, as compute and container resources have them.
-_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_NAME_LENGTH = 63
-NAME_RULE = "Must be a match of regex '(?:[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?)'"
 
 
 @dataclass(frozen=True)
@@ -70,9 +63,6 @@ class ResourceType:
         computed: outputs that are known only once the resource is there.
         located: the input that says where it is (`region`, `location`), or nothing for global
             resources.
-        permission: what IAM calls it, such as `compute.networks`.
-        part: it is a part of what IAM calls that: whoever makes or removes it changes the whole.
-        verbs: what IAM calls `create`, `get`, `update` and `delete`, where it has other words.
         named: it has an input `name`.
         path: template of the resource's path.
     """
@@ -81,9 +71,6 @@ class ResourceType:
     title: ClassVar[str]
     computed: ClassVar[tuple[str, ...]]
     located: ClassVar[str] = ""
-    permission: ClassVar[str]
-    part: ClassVar[bool] = False
-    verbs: ClassVar[dict[str, str]] = {}
     named: ClassVar[bool] = True
     path: ClassVar[str]
 
@@ -106,37 +93,27 @@ class ResourceType:
         del state, new
         return {}
 
-    def check(self, cloud: Cloud, record: Record) -> None:
-        """Refuse what Google refuses of a new or changed resource.
+    def create(self, cloud: Cloud, record: Record) -> None:
+        """Fill in the state of a new record; the caller stores it.
 
         Raises:
-            ProviderError: with the first thing that is wrong.
+            ProviderError: the lab cannot create it.
         """
         del cloud, record
 
-    def create(self, cloud: Cloud, record: Record) -> None:
-        """Check the new record and fill in its state; the caller stores it.
-
-        Raises:
-            ProviderError: when Google would refuse it.
-        """
-        check_name(record.inputs["name"])
-        self.check(cloud, record)
-
     def update(self, cloud: Cloud, old: Record, record: Record) -> None:
-        """Check the change and bring the record's state to it; the caller stores the record.
+        """Bring the record's state to the new inputs; the caller stores the record.
 
         Raises:
-            ProviderError: when Google would refuse it.
+            ProviderError: the lab cannot do it.
         """
-        del old
-        self.check(cloud, record)
+        del cloud, old, record
 
     def delete(self, cloud: Cloud, record: Record) -> None:
-        """Check the deletion and remove the resource's parts; the caller removes the record.
+        """Remove the resource's parts; the caller removes the record.
 
         Raises:
-            ProviderError: when something still needs it.
+            ProviderError: the resource is protected.
         """
         del cloud, record
 
@@ -167,16 +144,6 @@ class ResourceType:
     def outputs(self, record: Record) -> dict[str, Any]:
         """The resource's outputs in the provider's shape."""
         raise NotImplementedError
-
-
-def check_name(name: str, longest: int = _NAME_LENGTH) -> None:
-    """Refuse what is no name.
-
-    Raises:
-        GoogleApiError: saying the rule.
-    """
-    if len(name) > longest or not _NAME.fullmatch(name):
-        raise invalid_value("resource.name", name, NAME_RULE)
 
 
 def location_problems(kind: ResourceType, inputs: dict[str, Any]) -> list[tuple[str, str]]:

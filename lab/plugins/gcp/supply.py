@@ -14,8 +14,6 @@ Answers to (read): https://docs.cloud.google.com/compute/resource-usage (quotas)
     https://docs.cloud.google.com/compute/docs/instances/reservations-overview (reserved machines
     take no quota), https://github.com/GoogleCloudPlatform/cluster-toolkit/pull/5043 (reservations),
     and https://github.com/hashicorp/terraform-provider-google/issues/10121 (stock).
-Answers to (believed): flex-start takes preemptible quota, and the order of checks. A pool that is
-    short of both would settle them.
 """
 
 from __future__ import annotations

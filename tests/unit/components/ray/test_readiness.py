@@ -30,11 +30,11 @@ class Recorded:
         self._states = list(states)
         self.reported = threading.Semaphore(0)
 
-    def list(self, _path: str, **_query: str) -> tuple[list[dict[str, Any]], str]:
-        return [self._states[0]], "1"
+    def list(self, path: str, **_query: str) -> tuple[list[dict[str, Any]], str]:
+        return [self._states[0]] if path == RAY_JOBS else [], "1"
 
-    def events(self, _path: str, version: str, _seconds: int, **_query: str) -> Iterator[dict[str, Any]]:
-        for state in self._states[1:]:
+    def events(self, path: str, version: str, _seconds: int, **_query: str) -> Iterator[dict[str, Any]]:
+        for state in self._states[1:] if path == RAY_JOBS else []:
             assert self.reported.acquire(timeout=LONG_SECONDS)
             yield {"type": "MODIFIED", "object": state | {"metadata": state["metadata"] | {"resourceVersion": version}}}
 

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
-from berth.lab.plugins.provider import Kind, ProviderError
+from berth.lab.plugins.provider import Kind
 
 from .conftest import PROJECT, Simulated
 
@@ -27,17 +25,3 @@ def test_another_id_or_role_replaces(simulated: Simulated) -> None:
     member = simulated.create(MEMBER, **GRANT)
     assert simulated.diff(ACCOUNT, account, accountId="other-nodes").detailed == {"accountId": Kind.UPDATE_REPLACE}
     assert simulated.diff(MEMBER, member, **(GRANT | {"role": "roles/owner"})).detailed == {"role": Kind.UPDATE_REPLACE}
-
-
-def test_a_role_of_an_account_that_is_not_there_is_refused(simulated: Simulated) -> None:
-    with pytest.raises(ProviderError, match=f"Service account {EMAIL} does not exist"):
-        simulated.create(MEMBER, **GRANT)
-
-
-def test_who_may_not_set_the_policy_grants_nothing(simulated: Simulated) -> None:
-    simulated.create(ACCOUNT, accountId="dev-nodes")
-    (simulated.store.folder / "conditions.yaml").write_text(
-        'projects: {"*": {permissions: [iam.serviceAccounts.create]}}'
-    )
-    with pytest.raises(ProviderError, match=r"Required 'resourcemanager\.projects\.setIamPolicy' permission"):
-        simulated.create(MEMBER, **GRANT)
