@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from rich.console import Console
 
@@ -45,32 +45,9 @@ class Progress:
         """Print one plain line."""
         self.console.print(text, markup=False)
 
-    def begun(self, doing: str) -> None:
-        """Report the begin of a part of the work; a terminal's changing line has it already."""
-        if not self.console.is_terminal:
-            self.say(f"  … {doing}")
-
     def done(self, what: str, note: str) -> None:
         """Report a part of the work that is done, with a note in parentheses."""
         self.console.print(f"  [green]✓[/green] {what} [dim]({note})[/dim]")
-
-    @contextlib.contextmanager
-    def line(self, text: Callable[[], str]) -> Iterator[None]:
-        """Show a line that changes, below the others, on a terminal; nothing elsewhere."""
-        if not self.console.is_terminal:
-            yield
-            return
-        from rich.live import Live  # noqa: PLC0415 - only on terminals; it takes a while to load
-        from rich.text import Text  # noqa: PLC0415
-
-        begin = time.monotonic()
-
-        def shown() -> Text:
-            elapsed = duration(round(time.monotonic() - begin))
-            return Text(f"  … {text()} ({elapsed})", no_wrap=True, overflow="ellipsis")
-
-        with Live(get_renderable=shown, console=self.console, refresh_per_second=2, transient=True):
-            yield
 
     @contextlib.contextmanager
     def step(self, doing: str, done: str) -> Iterator[Step]:

@@ -7,8 +7,7 @@ import json
 import platform
 import shutil
 import subprocess
-import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,24 +48,19 @@ def key(tool: Tool) -> str:
 
 @dataclass(frozen=True)
 class Builder:
-    """Compiler of tools, by a given Go; several threads can use it.
+    """Compiler of tools, by a given Go.
 
     Attributes:
         go: the compiler.
         temporary: folder of Go's own temporary files, which Go leaves behind when it is ended.
-        running: processes that `stop` ends.
-        stopped: whether it was called.
     """
 
     go: Go
     temporary: Path | None = None
-    running: set[subprocess.Popen[str]] = field(default_factory=set)
-    stopped: threading.Event = field(default_factory=threading.Event)
 
-    def _run(self, tool: Tool, *arguments: str, patient: bool = False) -> subprocess.CompletedProcess[str]:
-        yielding = ["nice", "-n", "10"] if patient and shutil.which("nice") else []
+    def _run(self, tool: Tool, *arguments: str) -> subprocess.CompletedProcess[str]:
         with subprocess.Popen(
-            [*yielding, str(self.go.program), *arguments],
+            [str(self.go.program), *arguments],
             cwd=tool.directory,
             env=self.go.environment() | ({"GOTMPDIR": str(self.temporary)} if self.temporary else {}),
             stdin=subprocess.DEVNULL,
@@ -74,20 +68,12 @@ class Builder:
             stderr=subprocess.PIPE,
             text=True,
         ) as process:
-            self.running.add(process)
-            if self.stopped.is_set():  # between the start of the process and the line above
-                process.terminate()
             try:
                 output, errors = process.communicate()
             finally:
-                self.running.discard(process)
+                # After Ctrl-C; what is compiled stays in Go's cache.
+                process.terminate()
         return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
-
-    def stop(self) -> None:
-        """End every build and download; what they have compiled stays in Go's cache."""
-        self.stopped.set()
-        for process in list(self.running):
-            process.terminate()
 
     def require_space(self, tools: list[Tool], cache: Path) -> None:
         """Check every folder that building these tools fills."""
@@ -95,21 +81,11 @@ class Builder:
         for folder in {cache, *map(Path, filter(None, folders))}:
             require_space(folder, SPACE * len(tools), f"building {counted(len(tools), 'tool')}")
 
-    def fetch(self, tool: Tool) -> None:
-        """Download a tool's modules; the build reports a failure."""
-        self._run(tool, "list", "-deps", "-f", "{{.Dir}}", *tool.programs.values())
-
-    def build(self, tool: Tool, folder: Path, *, patient: bool = False) -> None:
-        """Fill a folder with the tool's programs and the files beside them.
-
-        Args:
-            tool: what is built.
-            folder: an empty folder.
-            patient: whether other processes come first; for a lane that uses what they leave idle.
-        """
+    def build(self, tool: Tool, folder: Path) -> None:
+        """Fill an empty folder with the tool's programs and the files beside them."""
         flags = [*SHARED_FLAGS, f"-ldflags={tool.linker_flags}"]
         flags += [f"-tags={tool.tags}"] if tool.tags else []
-        result = self._run(tool, "build", *flags, "-o", f"{folder}/", *sorted(tool.programs.values()), patient=patient)
+        result = self._run(tool, "build", *flags, "-o", f"{folder}/", *sorted(tool.programs.values()))
         if result.returncode != 0:
             raise explain(f"{tool.name} {tool.version}", result.stderr, folder)
         for name, package in tool.programs.items():

@@ -22,7 +22,7 @@ from berth.lab.progress import Progress, Step
 from berth.lab.toolchain.ensure import ensure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 
 class Silent(Progress):
@@ -34,17 +34,8 @@ class Silent(Progress):
     def say(self, text: str) -> None:
         """Print nothing."""
 
-    def begun(self, doing: str) -> None:
-        """Print nothing."""
-
     def done(self, what: str, note: str) -> None:
         """Print nothing."""
-
-    @contextlib.contextmanager
-    def line(self, text: Callable[[], str]) -> Iterator[None]:
-        """Show nothing."""
-        del text
-        yield
 
     @contextlib.contextmanager
     def step(self, doing: str, done: str) -> Iterator[Step]:
