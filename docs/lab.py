@@ -14,12 +14,11 @@ _HEADINGS: dict[Kind, tuple[str, str]] = {
     "real": ("Real", "The program itself runs, built from its source, released by its project, or installed."),
     "recorded": ("Recorded", "The real program was run elsewhere, and tests compare the lab with what it did."),
     "read": ("Read", "The program's source, or its maker's page, says so; the lab was written after it."),
-    "believed": ("Believed", "No source says so. Each line names what would settle it; do not rely on these."),
 }
 
 
 def lists(found: Iterable[Module]) -> str:
-    """The four lists, as Markdown."""
+    """Return the three lists, as Markdown."""
     there = list(found)
     parts = []
     for kind in KINDS:

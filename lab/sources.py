@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 from berth.lab.home import CLONE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-Kind = Literal["real", "recorded", "read", "believed"]
+Kind = Literal["real", "recorded", "read"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _FIRST = re.compile(r"(?:Answers to \((\w+)\)|Simulates nothing):(?: (\S.*))?")
@@ -92,13 +91,6 @@ def modules(clone: Path = CLONE) -> list[Module]:
     lab = clone / "lab"
     paths = [path for path in lab.rglob("*.py") if not path.is_relative_to(lab / "tools")]
     return [_module(path, clone) for path in sorted([*paths, *lab.glob("charts/*/Chart.yaml")], key=str)]
-
-
-def believed(folder: str, clone: Path = CLONE) -> Iterator[tuple[str, str]]:
-    """Return `believed` sources of a folder: pairs of the module's path and the source's text."""
-    for module in modules(clone):
-        if module.path.startswith(f"{folder}/"):
-            yield from ((module.path, source.text) for source in module.sources if source.kind == "believed")
 
 
 def _module(path: Path, clone: Path) -> Module:

@@ -14,7 +14,6 @@ import kopf
 
 from berth.lab.devices.handlers import Controller, registry
 from berth.lab.home import Home
-from berth.lab.sources import believed
 
 
 def main() -> int:
@@ -28,8 +27,6 @@ def main() -> int:
     # kopf logs every change that it sees.
     for name in ("kopf", "aiohttp", "asyncio"):
         logging.getLogger(name).setLevel(logging.WARNING)
-    for module, belief in believed("lab"):
-        logging.getLogger("lab.believed").info("believed, not known, by %s: %s", module, belief)
     home = Home.current()
     if not home.kubeconfig.is_file():
         sys.stderr.write(f"the lab has no control plane: {home.kubeconfig} is missing; `berth lab up` starts it\n")

@@ -2,16 +2,14 @@
 
 Pure functions of the API server's objects; claimed devices are amounts here (`node_templates.py`).
 
+Simplified: a node goes only when nothing but pods of DaemonSets is left on it.
+
 Answers to (read): kube-scheduler v1.36.3 for what fits a node, pkg/scheduler/framework/plugins
     (noderesources, nodeaffinity, tainttoleration):
     https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/scheduler/framework/plugins
 Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/FAQ.md ("How does scale-up
     work?", "How does scale-down work?"):
     https://github.com/kubernetes-sigs/cluster-autoscaler/blob/33c3f97bf2749b1385d9223f1f8856fe345011f7/pkg/FAQ.md
-Answers to (believed): a node goes only when nothing but pods of DaemonSets is left on it; the real
-    one also empties little used nodes, but none with pods of a custom controller such as KubeRay
-    where skip-nodes-with-custom-controller-pods is on, as by default
-    (pkg/simulator/drainability/rules/replicated/rule.go). GKE's value of that flag would settle it.
 """
 
 from __future__ import annotations

@@ -7,6 +7,9 @@ at 0000:8f:00.0 and gpu0rdma0 at 0000:91:00.0 under root pci0000:8c in NUMA node
 Left out: addresses of NICs and interfaces of other pods' networks; engines and multiprocessors
 among a MIG device's capacities; GPUs for virtual machines.
 
+Where the tutorial shows nothing, the places of cards, their products and the blocks of hosts are
+the lab's choice.
+
 Answers to (read): sigs.k8s.io/dranet v1.4.0, pkg/inventory/db.go, pkg/apis/attributes.go and
     pkg/cloudprovider/gce/gce.go (names and types; a card with a network interface has no
     `dra.net/rdmaDevice`): https://github.com/kubernetes-sigs/dranet/blob/v1.4.0/pkg/inventory/db.go
@@ -18,10 +21,6 @@ Answers to (read): Google's tutorial "Device alignment of GPU, NIC, and CPU with
 Answers to (read): kubernetes v1.36.3, staging/src/k8s.io/dynamic-resource-allocation/resourceslice
     (one pool a node, a generation for each change):
     https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/dynamic-resource-allocation/resourceslice/resourceslicecontroller.go
-Answers to (believed): the other roots of A3 Ultra, all roots of A4, and the place of the second
-    gVNIC. `kubectl get resourceslices` on such a node would settle it.
-Answers to (believed): A4's NICs show as ConnectX-7 cards, and all hosts of an instance group are in
-    one block. An A4 node's ResourceSlice would settle both.
 """
 
 from __future__ import annotations

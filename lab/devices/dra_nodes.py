@@ -1,5 +1,7 @@
 """DRA drivers of all KWOK nodes: DraNet and NVIDIA's driver publish where a pod of theirs runs.
 
+GKE's managed DRANET is played as DraNet 1.4.0, of which it is made.
+
 Answers to (read): sigs.k8s.io/dranet v1.4.0, pkg/driver/driver.go and pkg/inventory/db.go:
     https://github.com/kubernetes-sigs/dranet/blob/v1.4.0/pkg/inventory/db.go
 Answers to (read): kubernetes-sigs/dra-driver-nvidia-gpu at 95932046,
@@ -7,8 +9,6 @@ Answers to (read): kubernetes-sigs/dra-driver-nvidia-gpu at 95932046,
     https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/blob/95932046683719c43b6a0dd9613c2e5aad5d6703/hack/kubelet-plugin-prestart.sh
 Answers to (read): "Prepare GKE infrastructure for DRA workloads" for the driver's folders:
     https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra
-Answers to (believed): GKE's managed DRANET publishes of a node what DraNet 1.4.0 would. A
-    ResourceSlice of a node with accelerator network profile `auto` would settle it.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The programs are node feature discovery, GKE's own device plugin, the GPU Operator's controller and
 its operands. Each program acts as long as its pod runs.
 
+Simplified: while both plugins serve a node, NVIDIA's counts.
+
 Answers to (read):
     https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/cm/devicemanager (manager.go,
     plugin/v1beta1: of two device plugins that register the same resource, the one that registered
@@ -10,9 +12,6 @@ Answers to (read):
 Answers to (read): https://github.com/kubernetes-sigs/node-feature-discovery/tree/v0.19.0 (the
     master writes the labels, those of GPU feature discovery too; they go with the DaemonSet that
     found them, and with the chart)
-Answers to (believed): NVIDIA's plugin registers after GKE's, which is there when the node starts;
-    when NVIDIA's goes, GKE's counts again. A node of GKE's that both plugins serve for a while
-    would settle it.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from berth.lab.devices.gpu_operator import FEATURES
 from berth.lab.devices.gpus import Instances, MigError, UnknownLayoutError
 from berth.lab.devices.kubelet import CRASHES, Hold
 from berth.lab.devices.operand_objects import DISCOVERY, MIG_MANAGER, MPS_DAEMON, PLUGIN, VALIDATOR
-from berth.lab.devices.reconciler import POLICIES, Controller
+from berth.lab.devices.reconciler import POLICIES, Controller, Seen
 
 # The kubelet starts a failed container again.
 _AGAIN_SECONDS = 2.0
@@ -69,7 +68,8 @@ class GpuNodes:
         if policy is None or not programs.operator:
             self._controller.stop()
         else:
-            self._controller.act(nodes, policy, programs.operator, programs.operands(), held)
+            labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
+            self._controller.act(Seen(labels, policy, programs.operator, programs.operands(), held))
         return _AGAIN_SECONDS if held else None
 
     def refusal(self, pod: Mapping[str, Any]) -> str:

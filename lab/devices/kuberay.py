@@ -1,13 +1,9 @@
 """KubeRay operators of a lab: who asks for one, how its program is started, and which of them runs.
 
-A Deployment asks for one (the chart), or the cluster does by GKE's add-on. Two would undo each
-other's work on every RayCluster: while the add-on is on, a Deployment's operator is not run, and an
-event on the Deployment says so.
+A Deployment asks for one (the chart), or the cluster does by GKE's add-on.
 
 Answers to (real): KubeRay's operator v1.6.2, run as a process of this machine with the arguments
     and variables that its Deployment has.
-Answers to (believed): with GKE's add-on on, the operator of a chart would undo its work; the lab
-    runs one of the two. Both on one GKE cluster would settle it.
 """
 
 from __future__ import annotations
@@ -96,18 +92,15 @@ class Operators:
         self._home = home
         self._store = store
         self._runners: dict[str, OperatorRunner] = {}
-        self._deployments: dict[str, kopf.Body] = {}
-        self._refused: set[tuple[str, Any, str]] = set()
+        self._refused: set[tuple[str, Any]] = set()
         self._add_on = False
 
     async def deployment(self, event: str | None, body: kopf.Body) -> None:
         """Run, change or stop the operator of a Deployment."""
         key = f"{body.metadata.namespace}/{body.metadata.name}"
         if event == "DELETED" or not _operator(body)[0]:
-            self._deployments.pop(key, None)
             await self._run(key, None)
             return
-        self._deployments[key] = body
         await self._run(key, self._launch(key, body))
 
     async def look(self) -> None:
@@ -116,12 +109,7 @@ class Operators:
         if on == self._add_on:
             return
         self._add_on = on
-        if not on:
-            await self._run(ADD_ON, None)
-        for body in list(self._deployments.values()):
-            await self.deployment(None, body)
-        if on:
-            await self._run(ADD_ON, _ADD_ON_LAUNCH)
+        await self._run(ADD_ON, _ADD_ON_LAUNCH if on else None)
 
     async def close(self) -> None:
         """Stop every operator."""
@@ -149,21 +137,13 @@ class Operators:
                 f"the lab runs the KubeRay operator as a local program and has built v{KUBERAY.version} only; "
                 f"{container['image']} is not run. Set the image's tag to v{KUBERAY.version}"
             )
-            self._refuse(body, key, "OperatorVersionNotBuilt", message)
+            self._refuse(body, key, message)
             return None
-        launch = launch_of(body)
-        if launch is None or not self._add_on_is_on():
-            return launch
-        message = (
-            f"{ADD_ON} is on and runs the operator already; two would undo each other's work, so that this one is not "
-            "run. Remove the chart, or turn the add-on off"
-        )
-        self._refuse(body, key, "OperatorNotNeeded", message)
-        return None
+        return launch_of(body)
 
-    def _refuse(self, body: kopf.Body, key: str, reason: str, message: str) -> None:
-        refused = (key, body.metadata.get("generation"), reason)
+    def _refuse(self, body: kopf.Body, key: str, message: str) -> None:
+        refused = (key, body.metadata.get("generation"))
         if refused not in self._refused:
             self._refused.add(refused)
             _log.warning("%s: %s", key, message)
-            kopf.warn(body, reason=reason, message=message)
+            kopf.warn(body, reason="OperatorVersionNotBuilt", message=message)

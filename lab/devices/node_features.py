@@ -9,8 +9,6 @@ Answers to (read): https://github.com/kubernetes-sigs/node-feature-discovery/tre
     pkg/nfd-master/nfd-master.go (the annotation that lists the labels which it gave a node)
 Answers to (recorded): ../shared/upstream/gpu-operator/recordings N1 (PCI classes and the vendor as
     the only field of a PCI label), A1 (the labels of a COS node)
-Answers to (believed): versions of kernel and operating system, by GKE's distribution. `kubectl get
-    nodes -o wide` on GKE would settle it.
 """
 
 from __future__ import annotations

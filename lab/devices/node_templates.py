@@ -7,6 +7,9 @@ else it advertises, and is never copied. Claimed devices count as amounts beside
 berth claims whole nodes, and pairs of a GPU and its NIC, of which every node has equally
 many.
 
+GKE's own autoscaler is not public: the lab's decides as the two public ones do. It knows GPUs that
+pods claim by the label that Google's page has pools labeled with.
+
 Answers to (read): kubernetes/autoscaler at 55c37cd5,
     cluster-autoscaler/cloudprovider/gce/templates.go (BuildCapacity) and gce_cloud_provider.go
     (TemplateNodeInfo, which has no ResourceSlices):
@@ -17,14 +20,6 @@ Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/processor
     pkg/clusterstate/clusterstate.go (IsClusterHealthy) and pkg/docs/dra_support.md ("Node
     provisioning"):
     https://github.com/kubernetes-sigs/cluster-autoscaler/tree/33c3f97bf2749b1385d9223f1f8856fe345011f7/pkg
-Answers to (believed): GKE's own autoscaler, which is not public, decides as these two do, and has
-    no ResourceSlices of managed DRANET for a node that is not there yet. A pool that grows from
-    zero nodes on GKE would settle it.
-Answers to (believed): GKE's autoscaler knows by the label
-    cloud.google.com/gke-nvidia-gpu-dra-driver which GPUs a node without any ResourceSlice will
-    publish, as "Prepare GKE infrastructure for DRA workloads" has pools labeled; the public source
-    has another label, and no slices. A pool of claimed GPUs that grows from zero nodes on GKE would
-    settle it: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra
 """
 
 from __future__ import annotations

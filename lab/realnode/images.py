@@ -4,8 +4,6 @@ An image is one layer: a root file system as a tar archive, in the layout that `
 and containerd reads.
 
 Answers to (real): Ray's own wheels on Debian's packages, run by containerd.
-Answers to (believed): berth's programs behave in such an image as in rayproject/ray's, which is
-    built from Ubuntu and conda. A job on an image of rayproject/ray would settle it.
 """
 
 from __future__ import annotations

@@ -7,8 +7,6 @@ its own, behind a gateway.
 
 Answers to (read): "RDMA network profiles" for the MTU, and "Subnets" for addresses behind a
     gateway: https://docs.cloud.google.com/vpc/docs/rdma-network-profiles
-Answers to (believed): to DraNet and to pods a pair of virtual interfaces is what an RDMA NIC is,
-    but for RDMA itself, which it has not. An A4 node would settle it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.lab.sources import KINDS, Source, SourceError, believed, modules, sources
+from berth.lab.sources import KINDS, Source, SourceError, modules, sources
 from docs.lab import PAGE, lists
 
 COVERED = {"lab", "lab/toolchain"}
@@ -40,16 +40,6 @@ def test_what_is_read_or_recorded_names_a_place() -> None:
     assert vague == []
 
 
-def test_what_is_believed_names_what_would_settle_it() -> None:
-    unsettled = [
-        f"{module.path}: {source.text}"
-        for module in modules()
-        for source in module.sources
-        if source.kind == "believed" and not re.search(r"settle|does not depend on", source.text)
-    ]
-    assert unsettled == []
-
-
 def test_the_page_has_a_list_of_every_kind() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert all(f"## {kind.capitalize()}" in text for kind in KINDS)
@@ -61,8 +51,8 @@ def test_the_page_has_a_list_of_every_kind() -> None:
         ("A thing.\n\nNo line.", ()),
         ("A thing.\n\nAnswers to (real): etcd.", (Source("real", "etcd."),)),
         (
-            "A thing.\n\nAnswers to (read): one,\n    two\nAnswers to (believed):\n    three.",
-            (Source("read", "one, two"), Source("believed", "three.")),
+            "A thing.\n\nAnswers to (read): one,\n    two\nAnswers to (recorded):\n    three.",
+            (Source("read", "one, two"), Source("recorded", "three.")),
         ),
         ("A thing.\n\nSimulates nothing: plumbing.", (Source(None, "plumbing."),)),
     ],
@@ -74,7 +64,7 @@ def test_lines_are_read(text: str, found: tuple[Source, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("Answers to (seen): x", "'seen' is not one of real, recorded, read, believed"),
+        ("Answers to (believed): x", "'believed' is not one of real, recorded, read"),
         ("Answers to: x", "not of the form"),
         ("Answers to (read):", "name no source"),
         ("Answers to (read): x\n\nMore.", "follows the lines of sources"),
@@ -92,7 +82,7 @@ def test_missing_lines_are_named_all_at_once(tmp_path: Path) -> None:
         "lab/covered.py": "x = 1\n",
         "lab/devices/__init__.py": '"""Devices."""\n',
         "lab/devices/gpu.py": '"""GPUs."""\n\nx = 1\n',
-        "lab/devices/nic.py": '"""NICs.\n\nAnswers to (believed): a guess.\n"""\n\nx = 1\n',
+        "lab/devices/nic.py": '"""NICs.\n\nAnswers to (read): a/page.\n"""\n\nx = 1\n',
         "lab/charts/one/Chart.yaml": "# Answers to (read): a/chart\nname: one\n",
         "lab/charts/two/Chart.yaml": "name: two\n# Answers to (read): too late\n",
     }
@@ -104,5 +94,4 @@ def test_missing_lines_are_named_all_at_once(tmp_path: Path) -> None:
         "lab/charts/two/Chart.yaml",
         "lab/devices/gpu.py",
     ]
-    assert list(believed("lab/devices", tmp_path)) == [("lab/devices/nic.py", "a guess.")]
-    assert "- [lab/devices/nic.py](../lab/devices/nic.py): a guess." in lists(modules(tmp_path))
+    assert "- [lab/devices/nic.py](../lab/devices/nic.py): a/page." in lists(modules(tmp_path))

@@ -1,4 +1,4 @@
-"""A player for recorded cases of the GPU Operator's controller: the lab's, in a small cluster."""
+"""A player for recorded cases of the GPU Operator's controller: its decisions, on plain objects."""
 
 from __future__ import annotations
 
@@ -6,53 +6,52 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from berth.lab.devices.api import Api
-from berth.lab.devices.reconciler import Controller
-from tests.unit.lab.devices.small_cluster import NAMESPACE, SmallCluster, merged
+from berth.components.cluster.scheduling import selected, untolerated
+from berth.lab.devices.reconciler import Memory, Seen
 
 Object = dict[str, Any]
 
+NAMESPACE = "gpu-operator"
+
 
 class Player:
-    """One case: a cluster, and the operator in it."""
+    """One case: nodes, a ClusterPolicy, and what the operator makes of them."""
 
     def __init__(self, case: Mapping[str, Any]) -> None:
-        self._cluster = SmallCluster()
-        self._controller = Controller(Api(self._cluster))
+        self._memory = Memory()
+        self.labels: dict[str, dict[str, str]] = {}
+        self._taints: dict[str, list[Object]] = {}
         for name, node in copy.deepcopy(case["input"]["nodes"]).items():
             self._add_node(name, node["labels"], node.get("taints") or [])
         self._given = case["input"]["clusterPolicySpec"]
-        self._policy = self._cluster.add("clusterpolicies", "cluster-policy", spec=copy.deepcopy(self._given))
-        self._policy["kind"] = "ClusterPolicy"
+        metadata = {"name": "cluster-policy", "uid": "u1", "generation": 1}
+        self._policy: Object = {
+            "apiVersion": "nvidia.com/v1",
+            "kind": "ClusterPolicy",
+            "metadata": metadata,
+            "spec": copy.deepcopy(self._given),
+        }
+        self.daemonsets: dict[str, Object] = {}
+        self._classes: set[str] = set()
+        self.status: Object = {}
         self._running = True
         # K3: the case's operator is stopped after its first output.
         self._stops = any("operator" in step["change"] for step in case.get("then") or [])
 
     def _add_node(self, name: str, labels: dict[str, str], taints: list[Object]) -> None:
-        self._cluster.add("nodes", name, labels=labels, spec={"taints": taints})
-
-    @property
-    def labels(self) -> dict[str, dict[str, str]]:
-        return {name: node["metadata"]["labels"] for name, node in self._cluster.objects["nodes"].items()}
-
-    @property
-    def daemonsets(self) -> dict[str, Object]:
-        return self._cluster.objects["daemonsets"]
+        self.labels[name], self._taints[name] = labels, taints
 
     @property
     def classes(self) -> list[str]:
-        return sorted(self._cluster.objects["runtimeclasses"])
-
-    @property
-    def status(self) -> Object:
-        status: Object = copy.deepcopy(self._cluster.objects["clusterpolicies"]["cluster-policy"]["status"])
-        for condition in status["conditions"]:
-            del condition["lastTransitionTime"]
-        return status
+        return sorted(self._classes)
 
     def nodes_of(self, daemonset: str) -> list[str]:
-        pods = self._cluster.objects["pods"]
-        return sorted(pods[name]["spec"]["nodeName"] for name in pods if name.startswith(f"{daemonset}@"))
+        spec = self.daemonsets[daemonset]["spec"]["template"]["spec"]
+        return sorted(
+            name
+            for name, labels in self.labels.items()
+            if selected(spec, labels) and not untolerated(self._taints[name], spec.get("tolerations") or [])
+        )
 
     def settle(self, pending: Mapping[str, list[str]]) -> None:
         """Let the operator act until nothing changes any more.
@@ -62,20 +61,39 @@ class Player:
         """
         waiting = {name: nodes for name, nodes in pending.items() if nodes}
         for _ in range(8):
-            before = self._cluster.content()
-            policy, nodes = self._cluster.objects["clusterpolicies"]["cluster-policy"], self._cluster.objects["nodes"]
+            before = copy.deepcopy((self.labels, self.daemonsets, self._classes, self.status))
             if self._running:
-                self._controller.act([*nodes.values()], policy, NAMESPACE, self.daemonsets, waiting)
-            self._cluster.run(waiting)
-            if before == self._cluster.content():
+                self._act(waiting)
+            self._roll_out(waiting)
+            if before == (self.labels, self.daemonsets, self._classes, self.status):
                 return
         raise AssertionError("the operator does not come to rest")
+
+    def _act(self, waiting: Mapping[str, list[str]]) -> None:
+        seen = Seen(copy.deepcopy(self.labels), self._policy, NAMESPACE, self.daemonsets, waiting)
+        decision = self._memory.decide(seen)
+        for name, change in decision.labels.items():
+            self.labels[name] = merged(self.labels[name], change)
+        self._classes = (self._classes - decision.classes_gone) | decision.classes
+        for name in decision.gone:
+            del self.daemonsets[name]
+        for target in (*decision.created, *decision.replaced):
+            self.daemonsets[target["metadata"]["name"]] = copy.deepcopy(target)
+        self.status = decision.status
+
+    def _roll_out(self, waiting: Mapping[str, list[str]]) -> None:
+        """Set the statuses of DaemonSets, as a control plane and kubelets do."""
+        for name, daemonset in self.daemonsets.items():
+            nodes = self.nodes_of(name)
+            count = len([node for node in nodes if node not in waiting.get(name, [])])
+            daemonset["status"] = {"desiredNumberScheduled": len(nodes), "updatedNumberScheduled": len(nodes)}
+            daemonset["status"] |= {"numberAvailable": count, "numberUnavailable": len(nodes) - count}
 
     def change(self, change: Mapping[str, Any]) -> None:
         """Apply the change of a step."""
         if self._stops:
             self._running = change.get("operator") == "started"
-            self._controller.stop()
+            self._memory.forget()
         known = {"node", "newNode", "labels", "removeLabels", "clusterPolicySpec", "configMap", "data", "operator"}
         known |= {"deletedDaemonSet", "daemonSet", "nodeSelectorAdded", "allocatablePods"}
         assert change.keys() <= known, f"a change that nobody plays: {change}"
@@ -99,6 +117,18 @@ class Player:
         self._specify(None)
 
     def _specify(self, change: Mapping[str, Any] | None) -> None:
-        policy = self._cluster.objects["clusterpolicies"]["cluster-policy"]
-        policy["spec"] = copy.deepcopy(self._given) if change is None else merged(policy["spec"], change)
-        policy["metadata"]["generation"] += 1
+        self._policy["spec"] = copy.deepcopy(self._given) if change is None else merged(self._policy["spec"], change)
+        self._policy["metadata"]["generation"] += 1
+
+
+def merged(thing: Any, patch: Any) -> Any:
+    """A value after a JSON merge patch."""
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    result = dict(thing) if isinstance(thing, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result

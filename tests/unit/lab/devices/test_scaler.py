@@ -16,7 +16,6 @@ from berth.lab.devices.scaler import IDLE_VARIABLE, Scaler, autoscaled
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.nodes import expected, manifest, resize, sizes_of
 from berth.lab.plugins.gcp.store import Record, Store
-from tests.unit.lab.devices.small_cluster import SmallCluster
 
 GPU = "nvidia.com/gpu"
 ZONES = ("us-central1-b", "us-central1-c")
@@ -44,7 +43,6 @@ class World(Api):
     """A pool of two zones, its nodes as its record says, and the pods that a test puts there."""
 
     def __init__(self, folder: Path, scaling: dict[str, int], **inputs: Any) -> None:
-        super().__init__(SmallCluster())
         self.store = Store(folder)
         self.scaler = Scaler(self.store, StillFleet(), self)
         self.pods: list[dict[str, Any]] = []
