@@ -226,6 +226,9 @@ class Simulated:
         }
         return found.get(path, []), "1"
 
+    def get(self, _path: str) -> dict[str, Any] | None:
+        return None
+
     def events(self, *_: Any, **__: Any) -> Iterator[dict[str, Any]]:
         return iter(())
 
