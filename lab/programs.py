@@ -165,7 +165,7 @@ def _pack_charts(home: Home) -> None:
     partial = home.repository.with_name(f".{home.repository.name}")
     shutil.rmtree(partial, ignore_errors=True)
     folders = [str(path) for path in home.charts.iterdir() if path.is_dir() and not path.name.startswith(".")]
-    for arguments in (["package", *folders, "--destination", partial], ["repo", "index", partial]):
+    for arguments in (["package", *folders, "--destination", str(partial)], ["repo", "index", str(partial)]):
         subprocess.run([home.bin / "helm", *arguments], check=True, stdout=subprocess.DEVNULL)
     shutil.rmtree(home.repository, ignore_errors=True)
     partial.rename(home.repository)

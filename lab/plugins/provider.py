@@ -31,17 +31,13 @@ class InitFailedError(ProviderError):
     Attributes:
         resource_id: the object's id.
         properties: the object's outputs.
-        inputs: inputs to record with a read; None for creates and updates.
         reasons: one text for each failure.
     """
 
-    def __init__(
-        self, resource_id: str, properties: Properties, reasons: list[str], inputs: Properties | None = None
-    ) -> None:
+    def __init__(self, resource_id: str, properties: Properties, reasons: list[str]) -> None:
         super().__init__("; ".join(reasons))
         self.resource_id = resource_id
         self.properties = properties
-        self.inputs = inputs
         self.reasons = reasons
 
 
@@ -130,13 +126,11 @@ class DiffResult:
         detailed: kind of difference by property path, such as `spec.ports[0].port`.
         delete_before_replace: a replacement deletes the old object first.
         input_diff: whether the paths are those of inputs rather than of the recorded outputs.
-        input_diff_paths: the paths of inputs where the others are of outputs.
     """
 
     detailed: Mapping[str, Kind]
     delete_before_replace: bool = False
     input_diff: bool = False
-    input_diff_paths: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -189,27 +183,31 @@ class DeleteRequest(_Request):
     timeout: float
 
 
-def changed(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, Kind]:
-    """Return the kind of difference by key of two mappings, without the engine's own keys."""
-    keys = sorted(key for key in old.keys() | new.keys() if not key.startswith("__") and old.get(key) != new.get(key))
-    return {key: Kind.ADD if key not in old else Kind.DELETE if key not in new else Kind.UPDATE for key in keys}
-
-
 class Engine(Protocol):
     """Lines to the user while a provider works."""
 
     def status(self, urn: str, message: str) -> None:
         """Show a passing line beside the resource; the next one replaces it."""
 
-    def info(self, urn: str, message: str) -> None:
-        """Show a line that stays."""
-
     def warn(self, urn: str, message: str) -> None:
         """Show a warning that stays."""
 
 
-class Handler:
-    """Base of the resource types of a provider; every method may raise a `BerthError`."""
+class Provider:
+    """Base of the lab's providers; every method may raise a `BerthError`.
+
+    Attributes:
+        engine: set before the first request.
+        canceled: set when the user interrupts: waits end at once.
+    """
+
+    engine: Engine
+
+    def __init__(self) -> None:
+        self.canceled = threading.Event()
+
+    def configure(self, settings: Properties) -> None:
+        """Take the settings; called once, before any resource."""
 
     def check(self, request: CheckRequest) -> CheckResult:
         """Fill in defaults and refuse inputs that cannot work."""
@@ -234,41 +232,3 @@ class Handler:
     def delete(self, request: DeleteRequest) -> None:
         """Delete."""
         raise NotImplementedError
-
-
-class Provider(Handler):
-    """Base of the lab's providers; by default it handles all resource types itself.
-
-    Attributes:
-        engine: set before the first request.
-        canceled: set when the user interrupts: waits end at once.
-    """
-
-    engine: Engine
-
-    def __init__(self) -> None:
-        self.canceled = threading.Event()
-
-    def check_config(self, request: CheckRequest) -> CheckResult:
-        """Check the provider's settings."""
-        return CheckResult(request.news)
-
-    def diff_config(self, request: DiffRequest) -> DiffResult:
-        """Compare the provider's settings; a replacement replaces all its resources."""
-        return DiffResult(changed(request.old_inputs, request.news), input_diff=True)
-
-    def configure(self, settings: Properties) -> None:
-        """Take the settings; called once, before any resource."""
-
-    def handler(self, type_token: str) -> Handler:
-        """Return the handler of a resource type."""
-        del type_token
-        return self
-
-    def close(self) -> None:
-        """Release the resources of the process; called once, at its end."""
-
-    def invoke(self, token: str, arguments: Properties) -> Properties:
-        """Run a function of the provider."""
-        del arguments
-        raise ProviderError(f"the function {token} is not part of the lab's stand-in for this provider")

@@ -79,10 +79,6 @@ class _EngineLog:
         """See `Engine`."""
         self._send(engine_pb2.INFO, urn, message, ephemeral=True)
 
-    def info(self, urn: str, message: str) -> None:
-        """See `Engine`."""
-        self._send(engine_pb2.INFO, urn, message, ephemeral=False)
-
     def warn(self, urn: str, message: str) -> None:
         """See `Engine`."""
         self._send(engine_pb2.WARNING, urn, message, ephemeral=False)
@@ -125,7 +121,6 @@ def _abort_init_failed(context: grpc.ServicerContext, error: InitFailedError) ->
         id=error.resource_id,
         properties=write_properties(error.properties),
         reasons=error.reasons,
-        inputs=None if error.inputs is None else write_properties(error.inputs),
     )
     status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
     status.details.add().Pack(detail)
@@ -159,13 +154,16 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
         self._provider.canceled.set()
         return empty_pb2.Empty()
 
-    @_plainly
     def CheckConfig(self, request: Any, context: grpc.ServicerContext) -> Any:
-        return _check_response(self._provider.check_config(_check_request(request)))
+        return provider_pb2.CheckResponse(inputs=request.news)
 
-    @_plainly
     def DiffConfig(self, request: Any, context: grpc.ServicerContext) -> Any:
-        return _diff_response(self._provider.diff_config(_diff_request(request)))
+        olds, news = (
+            {key: value for key, value in read_properties(part).items() if not key.startswith("__")}
+            for part in (request.old_inputs, request.news)
+        )
+        some, none = provider_pb2.DiffResponse.DIFF_SOME, provider_pb2.DiffResponse.DIFF_NONE
+        return provider_pb2.DiffResponse(changes=none if olds == news else some)
 
     @_plainly
     def Configure(self, request: Any, context: grpc.ServicerContext) -> Any:
@@ -181,24 +179,24 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
     @_plainly
     def Check(self, request: Any, context: grpc.ServicerContext) -> Any:
         check = _check_request(request)
-        return _check_response(self._provider.handler(check.type).check(check))
+        return _check_response(self._provider.check(check))
 
     @_plainly
     def Diff(self, request: Any, context: grpc.ServicerContext) -> Any:
         diff = _diff_request(request)
-        return _diff_response(self._provider.handler(diff.type).diff(diff))
+        return _diff_response(self._provider.diff(diff))
 
     @_plainly
     def Create(self, request: Any, context: grpc.ServicerContext) -> Any:
         create = CreateRequest(request.urn, read_properties(request.properties), request.timeout, request.preview)
-        resource_id, properties = self._provider.handler(create.type).create(create)
+        resource_id, properties = self._provider.create(create)
         return provider_pb2.CreateResponse(id=resource_id, properties=write_properties(properties))
 
     @_plainly
     def Read(self, request: Any, context: grpc.ServicerContext) -> Any:
         properties, inputs = read_properties(request.properties), read_properties(request.inputs)
         read = ReadRequest(request.urn, request.id, properties, inputs)
-        result = self._provider.handler(read.type).read(read)
+        result = self._provider.read(read)
         if not result.id:
             return provider_pb2.ReadResponse()
         return provider_pb2.ReadResponse(
@@ -210,21 +208,15 @@ class _Servicer(provider_pb2_grpc.ResourceProviderServicer):
         olds, old_inputs, news = map(read_properties, (request.olds, request.old_inputs, request.news))
         ignored, preview = list(request.ignoreChanges), request.preview
         update = UpdateRequest(request.urn, request.id, olds, old_inputs, news, request.timeout, ignored, preview)
-        properties = self._provider.handler(update.type).update(update)
+        properties = self._provider.update(update)
         return provider_pb2.UpdateResponse(properties=write_properties(properties))
 
     @_plainly
     def Delete(self, request: Any, context: grpc.ServicerContext) -> Any:
         properties, old_inputs = read_properties(request.properties), read_properties(request.old_inputs)
         delete = DeleteRequest(request.urn, request.id, properties, old_inputs, request.timeout)
-        self._provider.handler(delete.type).delete(delete)
+        self._provider.delete(delete)
         return empty_pb2.Empty()
-
-    @_plainly
-    def Invoke(self, request: Any, context: grpc.ServicerContext) -> Any:
-        answer = self._provider.invoke(request.tok, read_properties(request.args))
-        response: dict[str, Any] = {"return": write_properties(answer)}  # a keyword of Python
-        return provider_pb2.InvokeResponse(**response)
 
 
 def _check_request(request: Any) -> CheckRequest:
@@ -252,7 +244,7 @@ def _diff_response(result: DiffResult) -> Any:
         detailedDiff={
             path: provider_pb2.PropertyDiff(
                 kind=int(kind),  # type: ignore[arg-type]
-                inputDiff=result.input_diff or path in result.input_diff_paths,
+                inputDiff=result.input_diff,
             )
             for path, kind in result.detailed.items()
         },
@@ -284,7 +276,6 @@ def serve(provider: Provider, name: str, version: str, arguments: list[str]) -> 
         pass
     provider.canceled.set()
     server.stop(_CLOSE_SECONDS).wait(_CLOSE_SECONDS)
-    provider.close()
     logging.shutdown()
     # Threads that hang in a system call must not keep the process.
     os._exit(0)

@@ -103,20 +103,6 @@ def has(value: Any, kind: type) -> bool:
     return False
 
 
-def mark_secrets(value: Any, like: Any) -> Any:
-    """Return `value` with the secrets of `like`, by key; a list with one is hidden whole."""
-    if isinstance(value, Secret):
-        return value
-    if isinstance(like, Secret):
-        return Secret(reveal(value))
-    if isinstance(value, Mapping) and isinstance(like, Mapping):
-        return {key: mark_secrets(item, like.get(key)) for key, item in value.items()}
-    if isinstance(value, list) and has(like, Secret):
-        # The server may reorder a list, so all of it is hidden.
-        return Secret(reveal(value))
-    return value
-
-
 def _read(value: struct_pb2.Value) -> Any:
     kind = value.WhichOneof("kind")
     if kind == "string_value":

@@ -29,7 +29,6 @@ class Tool:
         purpose: reason why the lab needs it, in a few words.
         module: Go module whose version is the tool's version.
         packages: program name to Go package in the module; `.` begins one in the tool's own folder.
-        seconds: rough time of a cold build on two cores, after the tools before it in the order.
         folder: folder under `lab/tools` with go.mod and go.sum; by default the tool's name.
         variables: string variables that the linker sets; `{version}`, `{major}` and `{minor}` are
             filled in.
@@ -45,7 +44,6 @@ class Tool:
     purpose: str
     module: str
     packages: Mapping[str, str]
-    seconds: int
     folder: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
     copied: Mapping[str, str] = field(default_factory=dict)
@@ -129,7 +127,6 @@ PULUMI = Tool(
     "the engine that runs `pulumi up`",
     "github.com/pulumi/pulumi/pkg/v3",
     {"pulumi": "cmd/pulumi"},
-    seconds=150,
     variables=_PULUMI,
     files=_pulumi("pulumi"),
 )
@@ -138,7 +135,6 @@ PULUMI_PYTHON = Tool(
     "lets the engine run Python programs",
     "github.com/pulumi/pulumi/sdk/v3",
     {"pulumi-language-python": "python/cmd/pulumi-language-python"},
-    seconds=20,
     variables=_PULUMI,
     copied={"python/cmd/pulumi-language-python-exec": "pulumi-language-python-exec"},
     files=_pulumi("pulumi-language-python", "pulumi-language-python-exec"),
@@ -149,7 +145,6 @@ PULUMI_KUBERNETES = Tool(
     "Pulumi's plugin that writes Kubernetes objects and Helm releases",
     "github.com/pulumi/pulumi-kubernetes/provider/v4",
     {"pulumi-resource-kubernetes": "."},
-    seconds=330,
     variables={"github.com/pulumi/pulumi-kubernetes/provider/v4/pkg/version.Version": "{version}"},
     copied={"cmd/pulumi-resource-kubernetes/schema.json": "schema.json"},
     files=(
@@ -171,7 +166,6 @@ ETCD = Tool(
     "the cluster's database",
     "go.etcd.io/etcd/server/v3",
     {"etcd": ""},
-    seconds=40,
     files=(_on_github("etcd-io/etcd", f"{_ETCD}.tar.gz", "SHA256SUMS", {"etcd": f"{_ETCD}/etcd"}),),
 )
 _KWOK = "https://api.github.com/repos/kubernetes-sigs/kwok/releases/tags/v{version}"
@@ -180,7 +174,6 @@ KWOK = Tool(
     "plays the kubelet of every simulated node",
     "sigs.k8s.io/kwok",
     {"kwok": "cmd/kwok", "kwokctl": "cmd/kwokctl"},
-    seconds=70,
     # KWOK publishes no checksums of its own, but GitHub those of its files.
     files=tuple(
         _on_github("kubernetes-sigs/kwok", f"{name}-linux-{{arch}}", _KWOK, {name: ""}) for name in ("kwok", "kwokctl")
@@ -191,7 +184,6 @@ KUBERNETES = Tool(
     "the cluster: API server, controllers, scheduler",
     "k8s.io/kubernetes",
     {name: f"cmd/{name}" for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")},
-    seconds=195,
     variables=_KUBERNETES,
     files=_kubernetes("kube-apiserver", "kube-controller-manager", "kube-scheduler"),
 )
@@ -200,7 +192,6 @@ KUBECTL = Tool(
     "looks into the cluster",
     "k8s.io/kubernetes",
     {"kubectl": "cmd/kubectl"},
-    seconds=15,
     folder="kubernetes",
     variables=_KUBERNETES,
     files=_kubernetes("kubectl"),
@@ -210,7 +201,6 @@ KUBERAY = Tool(
     "turns RayClusters into pods",
     "github.com/ray-project/kuberay/ray-operator",
     {"kuberay-operator": ""},
-    seconds=65,
     folder="kuberay",
     copied={"config/crd/bases": "crds"},
 )
@@ -219,7 +209,6 @@ HELM = Tool(
     "installs the operators' charts",
     "helm.sh/helm/v3",
     {"helm": "cmd/helm"},
-    seconds=25,
     variables={"helm.sh/helm/v3/internal/version.version": "v{version}"},
     files=(
         ReleasedFile(
@@ -231,11 +220,7 @@ HELM = Tool(
 )
 
 TOOLS = (ETCD, PULUMI_KUBERNETES, KUBERNETES, PULUMI, KWOK, KUBERAY, HELM, KUBECTL, PULUMI_PYTHON)
-"""Tools of every lab, in the order in which they are built.
-
-The first is small and compiles the standard library; two lanes then take the others, the longest
-first, so that none compiles what another one is compiling.
-"""
+"""Tools of every lab, in the order in which they are built."""
 
 _CONTAINERD = "containerd-static-{version}-linux-{arch}"
 CONTAINERD = Tool(
@@ -243,7 +228,6 @@ CONTAINERD = Tool(
     "runs the real node's containers",
     "github.com/containerd/containerd/v2",
     {name: f"cmd/{name}" for name in ("containerd", "containerd-shim-runc-v2", "ctr")},
-    seconds=75,
     tags="no_btrfs,no_devmapper,no_zfs",
     variables={"github.com/containerd/containerd/v2/version.Version": "v{version}"},
     files=(
@@ -260,7 +244,6 @@ KUBERNETES_NODE = Tool(
     "the real node's kubelet and service proxy",
     "k8s.io/kubernetes",
     {"kubelet": "./kubelet", "kube-proxy": "cmd/kube-proxy"},
-    seconds=180,
     variables=_KUBERNETES,
 )
 _COREDNS = "coredns_{version}_linux_{arch}.tgz"
@@ -269,7 +252,6 @@ COREDNS = Tool(
     "answers the real pods' questions for names",
     "github.com/coredns/coredns",
     {"coredns": ""},
-    seconds=120,
     files=(_on_github("coredns/coredns", _COREDNS, f"{_COREDNS}.sha256", {"coredns": "coredns"}),),
 )
 DRANET = Tool(
@@ -277,9 +259,8 @@ DRANET = Tool(
     "hands the real node's network interfaces to pods",
     "sigs.k8s.io/dranet",
     {"dranet": "cmd/dranet"},
-    seconds=90,
 )
-PAUSE = Tool("pause", "holds a real pod's namespaces", "golang.org/x/sys", {"pause": "."}, seconds=10)
+PAUSE = Tool("pause", "holds a real pod's namespaces", "golang.org/x/sys", {"pause": "."})
 
 REAL_NODE_TOOLS = (PAUSE, CONTAINERD, KUBERNETES_NODE, DRANET, COREDNS)
 """Tools that only a real node needs."""
@@ -289,7 +270,6 @@ CYCLONUS = Tool(
     "says which traffic network policies let through",
     "github.com/mattfenwick/cyclonus",
     {"judge": "./judge"},
-    seconds=60,
 )
 
 TEST_TOOLS = (CYCLONUS,)

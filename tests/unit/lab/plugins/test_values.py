@@ -10,7 +10,6 @@ from berth.lab.plugins.values import (
     Secret,
     Unknown,
     has,
-    mark_secrets,
     read_properties,
     reveal,
     write_properties,
@@ -65,13 +64,3 @@ def test_outputs_are_their_values() -> None:
 def test_other_signatures_are_refused(signature: str) -> None:
     with pytest.raises(TypeError, match="unknown signature"):
         read_properties(struct({"a": {SIGNATURE: signature}}))
-
-
-def test_secrets_are_marked_by_key_and_lists_whole() -> None:
-    given = {"a": {"b": Secret("x"), "c": "y"}, "list": [{"d": Secret(1)}], "plain": [1]}
-    live = {"a": {"b": "x", "c": "y", "extra": 1}, "list": [{"d": 1}, {"d": 2}], "plain": [1]}
-    assert mark_secrets(live, given) == {
-        "a": {"b": Secret("x"), "c": "y", "extra": 1},
-        "list": Secret([{"d": 1}, {"d": 2}]),
-        "plain": [1],
-    }
