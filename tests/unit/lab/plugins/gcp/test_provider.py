@@ -136,7 +136,7 @@ def test_every_type_takes_its_time_and_changes_nothing_when_an_update_is_interru
 
 
 def test_whoever_is_killed_during_a_creation_leaves_the_resource_in_the_cloud(simulated: Simulated) -> None:
-    """As GKE does: its operation goes on, and the next creation is told that the pool exists."""
+    """GKE's operation goes on as well, and the next creation is told that the pool exists."""
     cluster = simulated.cluster()
     simulated.provider.canceled.set()
     with pytest.raises(ProviderError, match="interrupted while waiting for the operation"):
