@@ -30,7 +30,7 @@ def test_jobs_and_attached_sessions_run_and_what_ended_does_not() -> None:
 
 
 def test_a_submitted_job_counts_until_it_ends_as_a_real_ray_lists_it() -> None:
-    cases = json.loads((CLONE / "tests/unit/cli/ray_jobs.json").read_text(encoding="utf-8"))["cases"]
+    cases = json.loads((CLONE / "tests/unit/cli/verbs/ray_jobs.json").read_text(encoding="utf-8"))["cases"]
     waiting = cases["gpus that are not there"][1][1]
     ended = [cases[name][1] for name in ("stopped", "succeeded", "failed with 3")]
     assert [item.id for item in running_jobs(json.dumps([*cases["list"][1], waiting, *ended]))] == ["one", "gpu"]
