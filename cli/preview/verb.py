@@ -30,7 +30,7 @@ from berth.stacks.load.stack import EngineerBerth, EngineerStack, Environment
 from berth.stacks.preview.report import Known, Report, report_of
 from berth.stacks.preview.words import word_of
 from berth.stacks.program.main import Inline
-from berth.stacks.settings.resolve import EnvironmentContract
+from berth.stacks.settings.contract import EnvironmentContract
 
 Rendering = Literal["tree", "markdown", "json"]
 Loaded = Environment | EngineerBerth | EngineerStack

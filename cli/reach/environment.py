@@ -14,7 +14,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.gke import ExistingCluster
 from berth.stacks.files import stack_file
 from berth.stacks.program.login import logged_in, own_login
-from berth.stacks.settings.resolve import EnvironmentContract
+from berth.stacks.settings.contract import EnvironmentContract
 
 
 class NotUpError(BadInputError):

@@ -107,7 +107,7 @@ class Berth(pulumi.ComponentResource):
         self, name: str, inputs: BerthInputs, namespace: KubernetesObject | None
     ) -> list[KubernetesObject]:
         """Register the templates of the workers' claims, one for all groups with the same claim."""
-        claims = [claim_of(group.worker, inputs.pools[group.worker.pool]) for group in inputs.settings.groups]
+        claims = [claim_of(group, inputs.pools[group.pool]) for group in inputs.settings.groups]
         named = {claim.template_name: claim for claim in claims if claim}
         return [self._claim_template(name, claim, inputs, namespace) for claim in named.values()]
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
+
+REMOVES = "$patch"
+"""Key of an entry of a list that stands for its removal: `$patch: delete`."""
 
 
 def merged(
@@ -14,10 +18,10 @@ def merged(
     Args:
         below: values that give way. Neither mapping is changed.
         above: values that win.
-        by_name: keys of lists whose entries merge by their `name`, such as `containers`. New
-            entries follow those of `below`.
+        by_name: keys of lists whose entries merge by their `name`, such as `containers`; as a
+            mapping, with what tells entries apart. New entries follow those of `below`.
         removes: whether a null in `above` takes the key out of the result (JSON merge patch, RFC
-            7386). Else the null stays, for whoever reads the result.
+            7386), and `$patch: delete` an entry. Else both stay, for whoever reads the result.
     """
     result = dict(below)
     for key, value in above.items():
@@ -28,17 +32,27 @@ def merged(
             inner = under if isinstance(under, Mapping) else {}
             result[key] = merged(inner, value, by_name=by_name, removes=removes)
         elif key in by_name and isinstance(value, list):
-            result[key] = _entries(under if isinstance(under, list) else [], value, by_name, removes=removes)
+            identity = by_name[key] if isinstance(by_name, Mapping) else itemgetter("name")
+            result[key] = _entries(under if isinstance(under, list) else [], value, identity, by_name, removes=removes)
         else:
             result[key] = value
     return result
 
 
 def _entries(
-    below: Sequence[Mapping[str, Any]], above: Sequence[Mapping[str, Any]], by_name: Collection[str], *, removes: bool
+    below: Sequence[Mapping[str, Any]],
+    above: Sequence[Mapping[str, Any]],
+    identity: Callable[[Mapping[str, Any]], Hashable],
+    by_name: Collection[str],
+    *,
+    removes: bool,
 ) -> list[dict[str, Any]]:
-    entries = {entry.get("name"): dict(entry) for entry in below}
+    entries = {identity(entry): dict(entry) for entry in below}
     for entry in above:
-        name = entry.get("name")
-        entries[name] = merged(entries.get(name, {}), entry, by_name=by_name, removes=removes)
+        key = identity(entry)
+        under = entries.pop(key, {}) if REMOVES in entry else entries.get(key, {})
+        if REMOVES not in entry:
+            entries[key] = merged({} if REMOVES in under else under, entry, by_name=by_name, removes=removes)
+        elif not removes:
+            entries[key] = dict(entry)
     return list(entries.values())

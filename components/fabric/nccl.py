@@ -79,10 +79,11 @@ class Parts:
     mounts: list[dict[str, Any]] = field(default_factory=list)
 
 
-def parts_of(nccl: Nccl, worker: Worker) -> Parts:
+def parts_of(worker: Worker) -> Parts:
     """Return the parts of a worker's pod for NCCL; empty without GPUs and NICs."""
     if not worker.gpus and not worker.nics:
         return Parts()
+    nccl = worker.nccl
     folders = _HOST_FOLDERS if nccl.profile in GIB_PROFILES else ()
     volumes: list[dict[str, Any]] = [{"name": name, "hostPath": {"path": path}} for name, path, _ in folders]
     # Privileged plugins and the node's next tenant load what is in these folders.

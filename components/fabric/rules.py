@@ -7,23 +7,23 @@ from collections.abc import Iterable
 from berth.components.core.problems import Path, Problem
 from berth.components.core.types import parse_quantity
 from berth.components.core.words import counted
-from berth.components.fabric.workers import Group, Worker
+from berth.components.fabric.workers import Worker
 from berth.components.hardware.machines import GIB_PROFILES, MACHINES
 from berth.components.sharing import Pool, Pools
 
 
-def nic_problem(group: Group, pools: Pools, path: Path) -> Problem | None:
+def nic_problem(worker: Worker, pools: Pools, path: Path) -> Problem | None:
     """Return a problem for NICs that the pool cannot have, at the path of the worker's settings."""
-    message = _nic_problem(group.worker, pools[group.worker.pool])
+    message = _nic_problem(worker, pools[worker.pool])
     return Problem((*path, "nics"), message) if message else None
 
 
-def nccl_problems(group: Group, pools: Pools, path: Path) -> Iterable[Problem]:
+def nccl_problems(worker: Worker, pools: Pools, path: Path) -> Iterable[Problem]:
     """Yield settings with which NCCL would fail in the workers of a group."""
-    pool, worker = pools[group.worker.pool], group.worker
-    if message := _profile_problem(group.nccl.profile, worker, pool):
+    pool = pools[worker.pool]
+    if message := _profile_problem(worker.nccl.profile, worker, pool):
         yield Problem((*path, "nccl", "profile"), message)
-    shared = group.nccl.shared_memory
+    shared = worker.nccl.shared_memory
     if shared and parse_quantity(shared) > parse_quantity(worker.memory):
         yield Problem(
             (*path, "nccl", "sharedMemory"),
@@ -71,7 +71,7 @@ def _profile_problem(profile: str, worker: Worker, pool: Pool) -> str:
     return ""
 
 
-def alignment_warning(group: Group, pools: Pools, path: Path) -> Problem | None:
+def alignment_warning(worker: Worker, pools: Pools, path: Path) -> Problem | None:
     """Return a warning for counted GPUs beside claimed NICs, which nothing brings together.
 
     The path is that of the worker's settings.
@@ -80,7 +80,7 @@ def alignment_warning(group: Group, pools: Pools, path: Path) -> Problem | None:
     bandwidth in Standard mode clusters",
     https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpu-bandwidth-gpudirect-tcpx).
     """
-    pool, worker = pools[group.worker.pool], group.worker
+    pool = pools[worker.pool]
     most = pool.settings.nics
     whole = worker.gpus == pool.per_node and worker.nics == most
     if pool.settings.by_dra or not worker.gpus or not 0 < worker.nics <= most or whole:

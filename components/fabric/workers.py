@@ -1,4 +1,4 @@
-"""Protocols of the facts about a group of workers that the fabric needs; settings fulfill them."""
+"""Protocol of the facts about workers that the fabric needs; settings fulfill it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from berth.components.fabric.settings import Nccl
 
 
 class Worker(Protocol):
-    """A worker: its pool, memory, RDMA NICs, and GPUs, shares of GPUs or MIG instances."""
+    """Each worker of a group: pool, memory, RDMA NICs, GPUs or shares of them, and NCCL."""
 
     @property
     def pool(self) -> str:
@@ -25,14 +25,6 @@ class Worker(Protocol):
     @property
     def nics(self) -> int:
         """Number of RDMA NICs."""
-
-
-class Group(Protocol):
-    """A group of such workers."""
-
-    @property
-    def worker(self) -> Worker:
-        """Worker of the group; all are alike."""
 
     @property
     def nccl(self) -> Nccl:

@@ -188,6 +188,12 @@ class Lifecycle(LifecycleShape):
 
     hours: WorkingHours | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_words(cls, written: dict[str, Any]) -> dict[str, Any]:
+        words = (NEVER, ALWAYS, UNLIMITED)
+        return {key: value for key, value in written.items() if value not in words}
+
     @property
     def any(self) -> bool:
         """Whether the keeper has anything to do."""
@@ -211,8 +217,7 @@ class Lifecycle(LifecycleShape):
 
 def complete(shape: LifecycleShape) -> Lifecycle:
     """Return the complete lifecycle of a shape."""
-    words = (NEVER, ALWAYS, UNLIMITED)
-    return Lifecycle.model_validate({key: value for key, value in shape.written().items() if value not in words})
+    return Lifecycle.model_validate(shape.written())
 
 
 class KeeperSettings(Settings):

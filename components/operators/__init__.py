@@ -15,14 +15,22 @@ from berth.components.operators.gpu_dra import GpuDra, GpuDraSettings
 from berth.components.operators.gpu_operator import GpuOperator, GpuOperatorSettings
 from berth.components.operators.kuberay import KubeRay, KubeRaySettings
 from berth.components.operators.operator import Site
-from berth.components.operators.rules import problems
+from berth.components.operators.rules import problems, warnings
 from berth.components.operators.settings import OPERATORS, OperatedSettings, OperatorsSettings
 
 if TYPE_CHECKING:
     from berth.components.operators.installation import Installation
 
+RULES = (problems,)
+"""Rules of operators' settings that contradict each other, or that nothing would use."""
+
+WARNINGS = (warnings,)
+"""Rules of Helm values that change what berth sets."""
+
 __all__ = [
     "OPERATORS",
+    "RULES",
+    "WARNINGS",
     "DraNet",
     "DraNetSettings",
     "DriverInstaller",
@@ -40,7 +48,6 @@ __all__ = [
     "Site",
     "of_daemon_set",
     "of_release",
-    "problems",
 ]
 
 

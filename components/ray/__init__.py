@@ -8,7 +8,7 @@ from berth.components.ray.complete import complete
 from berth.components.ray.condition import condition_of, gpus_of
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.secret_manager import secret_objects
-from berth.components.ray.settings import RayClusterSettings, RayShape
+from berth.components.ray.settings import BerthShape, RayClusterSettings, RayShape
 from berth.components.ray.shares import keeps, share_claims
 from berth.components.ray.storage import home_claim
 from berth.components.ray.submitter import SUBMITTER, submitter_pod
@@ -25,6 +25,7 @@ from berth.components.ray.workloads import ray_job
 
 __all__ = [
     "SUBMITTER",
+    "BerthShape",
     "JobShape",
     "RayClusterSettings",
     "RayJobSettings",

@@ -12,7 +12,7 @@ from berth.components.core.types import Name, parse_quantity
 from berth.components.hardware import versions
 from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER
 from berth.components.ray.pod_template import added_requests
-from berth.components.ray.settings import Head, RayClusterSettings, Wait, Worker, WorkerGroup
+from berth.components.ray.settings import Head, RayClusterSettings, Wait, WorkerGroup
 from berth.components.sharing import Pool, Pools
 
 GIB = 2**30
@@ -40,57 +40,57 @@ class Demand(Settings):
 def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
     """Yield requests that never fit: a node or the pool is too small, or has another resource."""
     for group in cluster.groups:
-        yield from _gpu_problems(group, pools[group.worker.pool], path)
-        yield from _size_problems("worker", group.worker, pools, (*path, *group.within))
+        yield from _gpu_problems(group, pools[group.pool], path)
+        yield from _size_problems("worker", group, pools, (*path, *group.within))
     yield from _size_problems("head", cluster.head, pools, (*path, "head"))
 
 
 def _gpu_problems(group: WorkerGroup, pool: Pool, path: Path) -> Iterable[Problem]:
-    worker, machine, where = group.worker, pool.settings.machine, (*path, *group.within)
-    if worker.gpus and pool.offer and worker.gpu_resource != pool.offer.resource:
+    machine, where = pool.settings.machine, (*path, *group.within)
+    if group.gpus and pool.offer and group.gpu_resource != pool.offer.resource:
         yield Problem(
             (*where, "gpuResource"),
-            f"pool {worker.pool!r} does not advertise {worker.gpu_resource}, but {pool.offer.resource}; take this"
+            f"pool {group.pool!r} does not advertise {group.gpu_resource}, but {pool.offer.resource}; take this"
             " line out to"
             " ask for what it has",
         )
-    elif worker.gpus > pool.per_node:
+    elif group.gpus > pool.per_node:
         has = pool.counted(pool.per_node) if pool.shared else str(pool.per_node or "none")
-        node = f"a node of pool {worker.pool!r} ({machine.name})"
-        yield Problem((*where, "gpus"), f"a worker asks for {pool.counted(worker.gpus)}, but {node} has {has}")
-    elif worker.gpus > 1 and pool.profile.facts.one_each:
+        node = f"a node of pool {group.pool!r} ({machine.name})"
+        yield Problem((*where, "gpus"), f"a worker asks for {pool.counted(group.gpus)}, but {node} has {has}")
+    elif group.gpus > 1 and pool.profile.facts.one_each:
         yield Problem(
             (*where, "gpus"),
-            f"a worker asks for {worker.gpus} shares of pool {worker.pool!r}, whose profile refuses more than one a pod"
+            f"a worker asks for {group.gpus} shares of pool {group.pool!r}, whose profile refuses more than one a pod"
             f" ({pool.profile.facts.one_each}); ask for 1, or for whole GPUs of a pool that does not share them",
         )
-    elif worker.gpus > machine.gpus and pool.grows_from_zero:
+    elif group.gpus > machine.gpus and pool.grows_from_zero:
         # The autoscaler counts the accelerators of a future node (sharing/scaling.py names the
         # source).
         yield Problem(
             (*where, "gpus"),
-            f"a worker asks for {pool.counted(worker.gpus)}, and GKE's cluster autoscaler takes a node that is not"
+            f"a worker asks for {pool.counted(group.gpus)}, and GKE's cluster autoscaler takes a node that is not"
             " there yet for its"
             f" {machine.gpus} whole GPU{'' if machine.gpus == 1 else 's'}: it would never add the first one; ask for"
             f" {machine.gpus} at most, or write nodes: {{min: 1, max: {pool.settings.nodes_at_most}}} for pool"
-            f" {worker.pool!r}",
+            f" {group.pool!r}",
         )
-    elif group.at_most * worker.gpus > pool.at_most:
+    elif group.at_most * group.gpus > pool.at_most:
         yield Problem(
             (*path, *group.workers_within),
-            f"{group.at_most} workers of {pool.counted(worker.gpus)} are {group.at_most * worker.gpus}, but pool"
-            f" {worker.pool!r} tops out"
+            f"{group.at_most} workers of {pool.counted(group.gpus)} are {group.at_most * group.gpus}, but pool"
+            f" {group.pool!r} tops out"
             f" at {pool.counted(pool.at_most)} ({pool.made_of})",
         )
-    if parse_quantity(worker.cpu_limit) < parse_quantity(worker.cpu):
+    if parse_quantity(group.cpu_limit) < parse_quantity(group.cpu):
         yield Problem(
             (*where, "cpuLimit"),
-            f"{worker.cpu_limit} is less than `cpu`, {worker.cpu}, and Kubernetes refuses a limit below the request;"
+            f"{group.cpu_limit} is less than `cpu`, {group.cpu}, and Kubernetes refuses a limit below the request;"
             " raise it, or take this line out",
         )
 
 
-def _size_problems(role: str, pod: Head | Worker, pools: Pools, where: Path) -> Iterable[Problem]:
+def _size_problems(role: str, pod: Head | WorkerGroup, pools: Pools, where: Path) -> Iterable[Problem]:
     machine = pools[pod.pool].settings.machine
     cores, memory = _requests(pod)
     if cores > machine.vcpus:
@@ -103,9 +103,9 @@ def _size_problems(role: str, pod: Head | Worker, pools: Pools, where: Path) -> 
         yield Problem((*where, "memory"), message)
 
 
-def _requests(pod: Head | Worker) -> tuple[Decimal, Decimal]:
+def _requests(pod: Head | WorkerGroup) -> tuple[Decimal, Decimal]:
     """Return cores and bytes of memory that a pod requests, with those of added containers."""
-    ray = RAY_WORKER if isinstance(pod, Worker) else RAY_HEAD
+    ray = RAY_WORKER if isinstance(pod, WorkerGroup) else RAY_HEAD
     cores, memory = (added_requests(pod.pod_template, ray, resource) for resource in ("cpu", "memory"))
     return parse_quantity(pod.cpu) + cores, parse_quantity(pod.memory) + memory
 
@@ -134,7 +134,7 @@ def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> I
             " make them agree",
         )
     cuda = _TAG_CUDA.search(cluster.image)
-    for pool in dict.fromkeys(group.worker.pool for group in cluster.groups if group.worker.gpus):
+    for pool in dict.fromkeys(group.pool for group in cluster.groups if group.gpus):
         gpu = pools[pool].settings.machine.gpu
         major, minor = gpu.oldest_cuda
         if cuda and (int(cuda[1]), int(cuda[2])) < (major, minor):
@@ -151,7 +151,7 @@ def waiting_warning(group: WorkerGroup, wait: Wait, pools: Pools, path: Path) ->
     Source: "Run a large-scale workload with flex-start with queued provisioning"
     (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest).
     """
-    name, capacity = group.worker.pool, pools[group.worker.pool].settings.capacity
+    name, capacity = group.pool, pools[group.pool].settings.capacity
     if capacity.kind != "flex-start" or not group.at_start:
         return None
     if capacity.queued:
@@ -173,7 +173,7 @@ def waiting_warning(group: WorkerGroup, wait: Wait, pools: Pools, path: Path) ->
 
 def memory_warning(group: WorkerGroup, pools: Pools, path: Path) -> Problem | None:
     """Return a warning if a worker needs more GPU memory than its share."""
-    pool, needed = pools[group.worker.pool], group.worker.gpu_memory
+    pool, needed = pools[group.pool], group.gpu_memory
     if not needed or not pool.offer or parse_quantity(needed) <= pool.offer.memory_gib * GIB:
         return None
     have = plain(round(pool.offer.memory_gib, 1))
@@ -187,12 +187,11 @@ def memory_warning(group: WorkerGroup, pools: Pools, path: Path) -> Problem | No
 
 def ray_gpus_warning(group: WorkerGroup, pools: Pools, path: Path) -> Problem | None:
     """Return a warning if Ray counts more GPUs on a worker than the worker has."""
-    worker = group.worker
-    if worker.ray_gpus is None or worker.ray_gpus <= worker.gpus:
+    if group.ray_gpus is None or group.ray_gpus <= group.gpus:
         return None
-    has = pools[worker.pool].counted(worker.gpus) if worker.gpus else "none"
+    has = pools[group.pool].counted(group.gpus) if group.gpus else "none"
     message = (
-        f"Ray hands out {worker.ray_gpus} GPUs of a worker that has {has}: a task that is given one of the others"
+        f"Ray hands out {group.ray_gpus} GPUs of a worker that has {has}: a task that is given one of the others"
         " finds none; take"
         " `rayGpus` out for as many as there are"
     )
@@ -203,7 +202,7 @@ def second_cluster_warning(cluster: RayClusterSettings, pools: Pools, path: Path
     """Return a warning if a service's pools have no room for the second cluster of an edit."""
     for name in cluster.pools:
         pool = pools[name]
-        gpus = sum(group.worker.gpus * group.at_start for group in cluster.groups if group.worker.pool == name)
+        gpus = sum(group.gpus * group.at_start for group in cluster.groups if group.pool == name)
         if not gpus or 2 * gpus <= pool.at_most:
             continue
         message = (
@@ -218,8 +217,8 @@ def second_cluster_warning(cluster: RayClusterSettings, pools: Pools, path: Path
 
 def demands_of(cluster: RayClusterSettings) -> list[Demand]:
     """Return the demands of a cluster on its pools at the start."""
-    pods: list[tuple[int, int, int, Head | Worker]] = [(0, 0, 1, cluster.head)]
-    pods[:0] = [(group.worker.gpus, group.worker.nics, group.at_start, group.worker) for group in cluster.groups]
+    pods: list[tuple[int, int, int, Head | WorkerGroup]] = [(0, 0, 1, cluster.head)]
+    pods[:0] = [(group.gpus, group.nics, group.at_start, group) for group in cluster.groups]
     return [
         Demand(
             owner=cluster.name,

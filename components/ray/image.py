@@ -48,7 +48,7 @@ def contents(cluster: RayClusterSettings) -> set[ImageContent]:
 def needs(cluster: RayClusterSettings) -> list[ImageContent]:
     """Return the content beyond Ray that a cluster needs in its image."""
     found: list[ImageContent] = []
-    if any(group.worker.nics for group in cluster.groups):
+    if any(group.nics for group in cluster.groups):
         found += ["libnl", "torch"]
     if cluster.nested_containers == "cdi-per-pod":
         found.append("podman")

@@ -14,7 +14,7 @@ from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL
 from berth.components.nested import add_parts
 from berth.components.nested import parts_of as nested_parts
 from berth.components.ray.pod_template import patched
-from berth.components.ray.settings import RayClusterSettings, Worker, WorkerGroup
+from berth.components.ray.settings import RayClusterSettings, WorkerGroup
 from berth.components.ray.storage import with_home
 from berth.components.ray.variables import Variables, entries_of, references_of
 from berth.components.ray.volumes import with_volumes
@@ -60,9 +60,7 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
                 "rayStartParams": {"dashboard-host": "0.0.0.0"},  # noqa: S104 - KubeRay's Service is ClusterIP
                 "template": _head(settings, pools[settings.head.pool], labels),
             },
-            "workerGroupSpecs": [
-                _group(settings, group, pools[group.worker.pool], labels) for group in settings.groups
-            ],
+            "workerGroupSpecs": [_group(settings, group, pools[group.pool], labels) for group in settings.groups],
         },
     }
 
@@ -110,8 +108,8 @@ def _group(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels:
         "groupName": group.name,
         **_replicas(group),
         **(_idle_timeout(group) if group.is_named else {}),
-        "rayStartParams": _ray_counts(group.worker, pool),
-        **_given("labels", group.worker.labels),
+        "rayStartParams": _ray_counts(group, pool),
+        **_given("labels", group.labels),
         "template": _worker(settings, group, pool, labels),
     }
 
@@ -142,7 +140,7 @@ def _replicas(group: WorkerGroup) -> dict[str, int]:
     return {"replicas": workers, "minReplicas": workers, "maxReplicas": most}
 
 
-def _ray_counts(worker: Worker, pool: Pool) -> dict[str, str]:
+def _ray_counts(worker: WorkerGroup, pool: Pool) -> dict[str, str]:
     """Return the resources of a worker that Ray's scheduler counts and KubeRay would not find.
 
     Custom resources are a JSON object in quotes, for the shell that runs KubeRay's command line;
@@ -155,7 +153,7 @@ def _ray_counts(worker: Worker, pool: Pool) -> dict[str, str]:
     return counts
 
 
-def _ray_gpus(worker: Worker, pool: Pool) -> dict[str, str]:
+def _ray_gpus(worker: WorkerGroup, pool: Pool) -> dict[str, str]:
     """Return Ray's count of GPUs, if KubeRay would not find it or the settings differ.
 
     KubeRay counts resources whose name ends in `gpu`, and some MIG names (kuberay v1.6.2,
@@ -200,18 +198,17 @@ def _head(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> d
 
 
 def _worker(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
-    worker = group.worker
-    counted = {worker.gpu_resource: str(worker.gpus)} if worker.gpus and not pool.settings.by_dra else {}
+    counted = {group.gpu_resource: str(group.gpus)} if group.gpus and not pool.settings.by_dra else {}
     container = _Container(
         RAY_WORKER,
-        limits={"cpu": worker.cpu_limit, "memory": worker.memory, **counted},
-        requests={"cpu": worker.cpu, "memory": worker.memory, **counted},
-        env=worker.env,
-        claim=claim_of(worker, pool),
-        nccl=parts_of(group.nccl, worker),
+        limits={"cpu": group.cpu_limit, "memory": group.memory, **counted},
+        requests={"cpu": group.cpu, "memory": group.memory, **counted},
+        env=group.env,
+        claim=claim_of(group, pool),
+        nccl=parts_of(group),
     )
-    template = _template(settings, container, pool, labels, gpus=worker.gpus)
-    return patched(with_volumes(template, settings.volumes, worker=True), worker.pod_template)
+    template = _template(settings, container, pool, labels, gpus=group.gpus)
+    return patched(with_volumes(template, settings.volumes, worker=True), group.pod_template)
 
 
 def _template(

@@ -1,76 +1,29 @@
 """Patch of a pod template: its form, and how it is merged into the template that berth makes.
 
-Fields, their types, and the keys by which entries of lists merge are those of the definition of
-RayClusters: the API server accepts nothing else. The keys are those of Kubernetes' strategic merge
-patch (k8s.io/api/core/v1, patchMergeKey), with the protocol of a port beside its number.
+It is a JSON merge patch (RFC 7386), but for lists of named entries, such as containers, which merge
+entry by entry, and tolerations, which are added.
 """
 
 from __future__ import annotations
 
 import copy
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from decimal import Decimal
-from functools import cache
-from pathlib import Path as File
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, WithJsonSchema
 from pydantic_core import InitErrorDetails, ValidationError
 
-from berth.components.core.nearest import did_you_mean
+from berth.components.core.merge import REMOVES, merged
 from berth.components.core.problems import Path
 from berth.components.core.types import parse_quantity
 from berth.components.isolation import DEFAULT_LIMIT
-from berth.components.ray.pod_template_refusals import refusal
+from berth.components.ray.pod_fields import MERGED, key_of, problems
 
 Object = dict[str, Any]
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
-
-_CONTAINER = "#container"
-_ANY = "*"
-_DEFAULTS = {"protocol": "TCP"}
-"""Values of keys that an entry of a list may leave out."""
-
-_KINDS: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "boolean": (bool,),
-    "int-or-string": (int, str),
-}
-_WORDS = {
-    "string": "is not text; put it in quotes",
-    "integer": "is not a whole number",
-    "boolean": "is neither true nor false",
-    "int-or-string": "is neither a whole number nor text",
-}
-_NEVER_EMPTY = (("metadata",), ("spec",), ("spec", "containers"))
-_QUANTITIES = ("limits", "requests", "sizeLimit", "divisor")
-
-
-@cache
-def _fields() -> Object:
-    """Return the fields of a pod template; `#container` stands for `container`."""
-    found: Object = json.loads((File(__file__).parent / "pod_fields.json").read_text(encoding="utf-8"))
-    return found
-
-
-def _form() -> Object:
-    return {key: _fields()[key] for key in ("metadata", "spec")}
-
-
-def _resolved(form: Any) -> Any:
-    return _fields()["container"] if form == _CONTAINER else form
-
-
-def _keys(form: Any) -> list[str]:
-    """Return the keys by which entries of a list merge; none for a list that is one value."""
-    return list(form[:-1]) if isinstance(form, list) else []
-
-
-def _key_of(entry: Mapping[str, Any], keys: Iterable[str]) -> tuple[Any, ...]:
-    return tuple(entry.get(key, _DEFAULTS.get(key)) for key in keys)
+_CONTAINERS = ("initContainers", "containers")
 
 
 def _checked(patch: Object) -> Object:
@@ -80,82 +33,13 @@ def _checked(patch: Object) -> Object:
         ValidationError: the patch has fields that a pod lacks, or that are berth's in every pod.
     """
     patch = copy.deepcopy(patch)
-    wrong = list(_problems(patch, _form(), ()))
-    if wrong:
+    if wrong := list(problems(patch)):
         details = [
             InitErrorDetails(type="value_error", loc=path, input=None, ctx={"error": ValueError(message)})
             for path, message in wrong
         ]
         raise ValidationError.from_exception_data("podTemplate", details)
     return patch
-
-
-def _problems(value: Any, form: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    """Yield what is wrong with a value; quantities in it become text."""
-    form = _resolved(form)
-    if value is None:
-        if path in _NEVER_EMPTY:
-            yield path, "is empty; take it out"
-        return
-    if message := refusal(path, value):
-        yield path, message
-    elif isinstance(form, dict):
-        if not isinstance(value, dict):
-            yield path, f"{value!r} is not a mapping; write its keys on lines of their own"
-            return
-        for key, inner in list(value.items()):
-            known = form.get(key, form.get(_ANY))
-            if known is None:
-                # A field that no template has may still be one that berth refuses by name.
-                message = refusal((*path, key), inner) or f"unknown field {key!r} of a pod{did_you_mean(key, form)}"
-                yield (*path, key), message
-                continue
-            if isinstance(inner, int) and not isinstance(inner, bool) and _is_quantity((*path, key)):
-                value[key] = str(inner)
-            yield from _problems(value[key], known, (*path, key))
-    elif isinstance(form, list):
-        yield from _problems_of_list(value, form, path)
-    else:
-        yield from _problems_of_value(value, form, path)
-
-
-def _problems_of_list(value: Any, form: list[Any], path: Path) -> Iterator[tuple[Path, str]]:
-    if not isinstance(value, list):
-        yield path, f"{value!r} is not a list; begin each entry with `- `"
-        return
-    keys, seen = _keys(form), set()
-    for number, entry in enumerate(value):
-        where = (*path, number)
-        inner = {key: part for key, part in entry.items() if key != "$patch"} if isinstance(entry, dict) else entry
-        if isinstance(entry, dict) and entry.get("$patch", "delete") != "delete":
-            yield (*where, "$patch"), "is not a directive that berth has; write `$patch: delete`, or leave it out"
-        if entry is None:
-            yield where, "is empty; take it out"
-            continue
-        yield from _problems(inner, form[-1], where)
-        if isinstance(entry, dict) and isinstance(inner, dict):
-            entry.update(inner)
-            if missing := [key for key in keys if entry.get(key, _DEFAULTS.get(key)) is None]:
-                yield where, f"needs `{missing[0]}`, by which it is merged with other entries"
-            elif keys and (key := _key_of(entry, keys)) in seen:
-                yield where, f"has the `{keys[0]}` of an entry before it, {key[0]!r}; write one of them"
-            elif keys:
-                seen.add(_key_of(entry, keys))
-
-
-def _problems_of_value(value: Any, form: str, path: Path) -> Iterator[tuple[Path, str]]:
-    right = isinstance(value, _KINDS[form]) and (form == "boolean" or not isinstance(value, bool))
-    if not right:
-        yield path, f"{value!r} {_WORDS[form]}"
-    elif _is_quantity(path):
-        try:
-            parse_quantity(str(value))
-        except ValueError as error:
-            yield path, str(error)
-
-
-def _is_quantity(path: Path) -> bool:
-    return path[-1] in _QUANTITIES or (len(path) > 1 and path[-2] in _QUANTITIES)
 
 
 PodTemplate = Annotated[
@@ -166,7 +50,7 @@ PodTemplate = Annotated[
 
 def over(below: Object, above: Object) -> Object:
     """Return one patch for two, of which `above` wins; removals stay, for the template below."""
-    return _merge(below, above, _form(), final=False)
+    return merged(below, above, by_name=MERGED)
 
 
 def patched(template: Object, patch: Object) -> Object:
@@ -177,7 +61,7 @@ def patched(template: Object, patch: Object) -> Object:
     """
     if not patch:
         return template
-    result = _merge(template, patch, _form(), final=True)
+    result = merged(template, copy.deepcopy(patch), by_name=MERGED, removes=True)
     before = {container["name"] for kind in _CONTAINERS for container in template["spec"].get(kind) or []}
     for kind in _CONTAINERS:
         for container in result["spec"].get(kind) or []:
@@ -191,9 +75,6 @@ def patched(template: Object, patch: Object) -> Object:
     return result
 
 
-_CONTAINERS = ("initContainers", "containers")
-
-
 def _limit(container: Object) -> None:
     """Give a container limits where its requests are more than the limits of the LimitRange."""
     requests = (container.get("resources") or {}).get("requests") or {}
@@ -203,58 +84,18 @@ def _limit(container: Object) -> None:
             limits.setdefault(resource, requests[resource])
 
 
-def _merge(base: Mapping[str, Any], patch: Mapping[str, Any], form: Any, *, final: bool) -> Object:
-    """Return a patch over a mapping; `final` leaves out what the patch removes."""
-    form = _resolved(form)
-    result = dict(copy.deepcopy(dict(base)))
-    for key, value in patch.items():
-        inner = _resolved(form.get(key, form.get(_ANY)))
-        under = result.get(key)
-        if value is None and final:
-            result.pop(key, None)
-        elif isinstance(value, dict):
-            result[key] = _merge(under if isinstance(under, dict) else {}, value, inner, final=final)
-        elif isinstance(value, list) and _keys(inner):
-            result[key] = _merge_lists(under or [], value, inner, final=final)
-        else:
-            result[key] = copy.deepcopy(value)
-    return result
-
-
-def _merge_lists(base: list[Object], patch: list[Object], form: list[Any], *, final: bool) -> list[Object]:
-    keys, inner = _keys(form), form[-1]
-    entries = {_key_of(entry, keys): entry for entry in base}
-    for entry in patch:
-        key = _key_of(entry, keys)
-        if "$patch" in entry:
-            entries.pop(key, None)
-            if not final:
-                entries[key] = entry
-            continue
-        under = entries.get(key, {})
-        entries[key] = _merge({} if "$patch" in under else under, entry, inner, final=final)
-    return list(entries.values())
-
-
-def clashes(base: Any, patch: Any, form: Any = None, path: Path = ()) -> Iterator[tuple[Path, Path, Any]]:
+def clashes(base: Any, patch: Any, path: Path = (), names: Path = ()) -> Iterator[tuple[Path, Path, Any]]:
     """Yield what a template has and a patch changes or removes: path, path by names, own value."""
-    form = _resolved(_form() if form is None else form)
-    yield from _clashes(base, patch, form, path, path)
-
-
-def _clashes(base: Any, patch: Any, form: Any, path: Path, names: Path) -> Iterator[tuple[Path, Path, Any]]:
-    if isinstance(base, dict) and isinstance(patch, dict) and "$patch" not in patch:
+    if isinstance(base, dict) and isinstance(patch, dict) and REMOVES not in patch:
         for key in (key for key in patch if key in base):
-            if names == ("spec",) and key == "tolerations":
-                continue
-            inner = _resolved(form.get(key, form.get(_ANY)))
-            yield from _clashes(base[key], patch[key], inner, (*path, key), (*names, key))
-    elif isinstance(base, list) and isinstance(patch, list) and (keys := _keys(form)):
-        own = {_key_of(entry, keys): entry for entry in base}
+            if names != ("spec",) or key != "tolerations":
+                yield from clashes(base[key], patch[key], (*path, key), (*names, key))
+    elif isinstance(base, list) and isinstance(patch, list) and (identity := MERGED.get(str(path[-1]))):
+        own = {identity(entry): entry for entry in base}
         for number, entry in enumerate(patch):
-            key = _key_of(entry, keys)
-            if key in own:
-                yield from _clashes(own[key], entry, _resolved(form[-1]), (*path, number), (*names, key[0]))
+            if (key := identity(entry)) in own:
+                name = entry[key_of(str(path[-1]))]
+                yield from clashes(own[key], entry, (*path, number), (*names, name))
     elif base != patch:
         yield path, names, base
 
@@ -264,7 +105,7 @@ def added_containers(patch: Object, ray: str) -> list[Object]:
     spec = patch.get("spec") or {}
     before = [container for container in spec.get("initContainers") or [] if container.get("restartPolicy") == "Always"]
     beside = [container for container in spec.get("containers") or [] if container["name"] != ray]
-    return [container for container in (*before, *beside) if "$patch" not in container]
+    return [container for container in (*before, *beside) if REMOVES not in container]
 
 
 def added_requests(patch: Object, ray: str, resource: str) -> Decimal:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from berth.components.core.merge import REMOVES
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER, ray_cluster
@@ -58,16 +59,13 @@ def pod_template_problems(
 def without_patches(cluster: RayClusterSettings) -> RayClusterSettings:
     """Return settings of a RayCluster without patches of its pods."""
     head = cluster.head.model_copy(update={"pod_template": {}})
-    groups = [
-        group.model_copy(update={"worker": group.worker.model_copy(update={"pod_template": {}})})
-        for group in cluster.groups
-    ]
+    groups = [group.model_copy(update={"pod_template": {}}) for group in cluster.groups]
     return cluster.model_copy(update={"head": head, "groups": groups})
 
 
 def _patches(cluster: RayClusterSettings) -> list[tuple[tuple[str, ...], str, Object]]:
     """Return the patches of head and groups: path of the settings, name of the container, patch."""
-    workers = [(group.within, RAY_WORKER, group.worker.pod_template) for group in cluster.groups]
+    workers = [(group.within, RAY_WORKER, group.pod_template) for group in cluster.groups]
     return [(("head",), RAY_HEAD, cluster.head.pod_template), *workers]
 
 
@@ -106,12 +104,12 @@ def _of_containers(template: Object, patch: Object, ray: str) -> Iterator[tuple[
         for number, container in enumerate((patch.get("spec") or {}).get(kind) or []):
             where: Path = ("spec", kind, number)
             name = container["name"]
-            if "$patch" in container:
+            if REMOVES in container:
                 continue
             if name not in own and not container.get("image"):
                 yield where, f"container {name!r} needs an `image`, or the name {ray!r} for Ray's own container"
             for index, mount in enumerate(container.get("volumeMounts") or []):
                 volume = mount.get("name")
-                if volume and "$patch" not in mount and volume not in {*volumes, *_KUBERAYS_VOLUMES}:
+                if volume and REMOVES not in mount and volume not in {*volumes, *_KUBERAYS_VOLUMES}:
                     message = f"there is no volume {volume!r} in the pod{did_you_mean(volume, volumes)}"
                     yield (*where, "volumeMounts", index, "name"), message

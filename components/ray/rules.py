@@ -2,55 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem
 from berth.components.fabric import alignment_warning, nccl_problems, nic_problem
+from berth.components.lifecycle import lifecycle_problems
 from berth.components.nested import nested_problems, nested_warning
+from berth.components.ray import workload_rules
 from berth.components.ray.fit import fit_problems, memory_warning, ray_gpus_warning, version_problems, waiting_warning
 from berth.components.ray.image import image_warning
-from berth.components.ray.settings import RayClusterSettings
+from berth.components.ray.place import Placed
+from berth.components.ray.secret_manager import secret_problems
+from berth.components.ray.settings import BerthShape
 from berth.components.ray.shares import share_problems
 from berth.components.ray.storage import home_problems
 from berth.components.ray.volumes import volume_problems
-from berth.components.sharing import Pool, Pools
+from berth.components.sharing import Pool
 
 
-def cluster_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
-    """Yield the problems of a RayCluster on its pools.
-
-    Args:
-        cluster: the complete settings.
-        pools: node pools of the environment by name.
-        path: path of the RayCluster's settings.
-    """
-    yield from fit_problems(cluster, pools, path)
+def _fabric(placed: Placed) -> Iterable[Problem]:
+    cluster, path = placed.cluster, placed.path
     for group in cluster.groups:
-        if problem := nic_problem(group, pools, (*path, *group.within)):
+        if problem := nic_problem(group, placed.pools, (*path, *group.within)):
             yield problem
     # NCCL's settings are those of all groups, and count in the ones that have GPUs.
-    with_gpus = [group for group in cluster.groups if group.worker.gpus or group.worker.nics]
-    of_nccl = [nccl_problems(group, pools, path) for group in with_gpus or cluster.groups]
-    yield from dict.fromkeys(chain(*of_nccl))
-    yield from version_problems(cluster, pools, path)
+    with_gpus = [group for group in cluster.groups if group.gpus or group.nics]
+    yield from dict.fromkeys(
+        chain(*(nccl_problems(group, placed.pools, path) for group in with_gpus or cluster.groups))
+    )
+
+
+def _storage(placed: Placed) -> Iterable[Problem]:
+    cluster, pools, path = placed.cluster, placed.pools, placed.path
     yield from home_problems(cluster.home, pools[cluster.head.pool], path)
     yield from share_problems(cluster.home, cluster.volumes, path)
     ssds = {name: _shared_ssds(pools[name]) for name in cluster.pools}
     fewest = min(ssds, key=lambda name: ssds[name])
     yield from volume_problems(cluster.volumes, ssds[fewest], fewest, path)
+
+
+def _variables(placed: Placed) -> Iterable[Problem]:
+    cluster, path = placed.cluster, placed.path
     for name in sorted(cluster.env.keys() & cluster.secrets.keys()):
         yield Problem((*path, "secrets", name), "is in `env` too; take one of the two out")
-    of_nested = [
-        nested_problems(cluster.nested_containers, group.worker.gpus, pools[group.worker.pool], path)
-        for group in cluster.groups
-    ]
-    yield from dict.fromkeys(chain(*of_nested))
+    yield from secret_problems(cluster.secrets, path, projects=placed.ground.existing)
 
 
-def cluster_warnings(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
-    """Yield the warnings about a RayCluster that runs, but likely not as intended."""
-    of_groups = [
+def _nested(placed: Placed) -> Iterable[Problem]:
+    way = placed.cluster.nested_containers
+    groups = ((group.gpus, placed.pools[group.pool]) for group in placed.cluster.groups)
+    yield from dict.fromkeys(chain(*(nested_problems(way, *group, placed.path) for group in groups)))
+
+
+def _lifecycle(placed: Placed) -> Iterable[Problem]:
+    if isinstance(placed.written, BerthShape):
+        yield from lifecycle_problems(placed.written.lifecycle, placed.cluster.lifecycle, placed.path)
+
+
+CLUSTER_RULES: tuple[Callable[[Placed], Iterable[Problem]], ...] = (
+    lambda placed: fit_problems(placed.cluster, placed.pools, placed.path),
+    _fabric,
+    lambda placed: version_problems(placed.cluster, placed.pools, placed.path),
+    _storage,
+    _nested,
+    _variables,
+    _lifecycle,
+)
+"""Rules of a RayCluster on its pools: each yields problems."""
+
+
+def _groups_warnings(placed: Placed) -> Iterable[Problem]:
+    cluster, pools, path = placed.cluster, placed.pools, placed.path
+    of_groups = (
         warning
         for group in cluster.groups
         for warning in (
@@ -59,9 +83,21 @@ def cluster_warnings(cluster: RayClusterSettings, pools: Pools, path: Path) -> I
             waiting_warning(group, cluster.wait, pools, path),
             alignment_warning(group, pools, (*path, *group.within)),
         )
-    ]
-    warnings = (*of_groups, nested_warning(cluster.nested_containers, path), image_warning(cluster, path))
-    yield from dict.fromkeys(filter(None, warnings))
+    )
+    yield from dict.fromkeys(filter(None, of_groups))
+
+
+def _cluster_warnings(placed: Placed) -> Iterable[Problem]:
+    cluster, path = placed.cluster, placed.path
+    yield from filter(None, (nested_warning(cluster.nested_containers, path), image_warning(cluster, path)))
+
+
+CLUSTER_WARNINGS: tuple[Callable[[Placed], Iterable[Problem]], ...] = (_groups_warnings, _cluster_warnings)
+"""Rules of a RayCluster that works, but likely not as intended."""
+
+
+RULES = (workload_rules.problems,)
+"""Rules of an environment's jobs and services that KubeRay or Ray would refuse."""
 
 
 def _shared_ssds(pool: Pool) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from berth.components.core.bounds import WorkerBounds, WorkerCount, at_most
 from berth.components.core.image import Image
-from berth.components.core.settings import DefaultedSettings, Settings
+from berth.components.core.settings import DefaultedSettings
 from berth.components.core.types import (
     Duration,
     Memory,
@@ -19,15 +19,17 @@ from berth.components.core.types import (
     RayLabelValue,
     RayResource,
 )
-from berth.components.fabric import Nccl, NcclShape
+from berth.components.fabric import Nccl, NcclShape, nccl_of, nics_of
 from berth.components.hardware import versions
+from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation import Access, PriorityClass
 from berth.components.lifecycle import Lifecycle, LifecycleShape
 from berth.components.nested import NestedContainers
-from berth.components.ray.pod_template import PodTemplate, over
+from berth.components.ray.pod_template import PodTemplate
 from berth.components.ray.storage import HomeSetting
 from berth.components.ray.variables import ObjectName, Secrets, Variables
 from berth.components.ray.volumes import Volumes
+from berth.components.sharing import Pool, Pools
 
 ImageContent = Literal["libnl", "podman", "torch"]
 """Content of an image beyond Ray that berth may need."""
@@ -126,13 +128,17 @@ _OTHER_WORDS = {
 """Words of other tools for the settings of a RayCluster, and what berth has."""
 
 
-class RayClusterShape(DefaultedSettings):
-    """Pods of a RayCluster as written in YAML, whatever the RayCluster is for."""
+class RayShape(DefaultedSettings):
+    """RayCluster as written in YAML, whatever it is for; missing keys come from `defaults`."""
 
     @classmethod
     def hint(cls, key: str, value: object) -> str:  # noqa: ARG003 - as the base has it
         """Return what a RayCluster has in place of another tool's key."""
         return _OTHER_WORDS.get(key, "")
+
+    def of_cluster(self) -> dict[str, Any]:
+        """Return the keys that are about the RayCluster, as written, by field name."""
+        return {key: value for key, value in self.written().items() if key in BerthShape.model_fields}
 
     workers: Annotated[WorkerCount, Field(examples=[2, {"min": 0, "max": 4}])] = 1
     """Number of worker pods, or `{min, max}` for Ray's autoscaler, with `start` for the number at
@@ -205,8 +211,8 @@ class RayClusterShape(DefaultedSettings):
     berth-production, which preempts it."""
 
 
-class RayShape(RayClusterShape):
-    """RayCluster as written in YAML; missing keys come from `defaults`, then from berth."""
+class BerthShape(RayShape):
+    """Berth or named cluster as written in YAML: a RayCluster that stays."""
 
     dashboard: Literal["private", "internal", "public"] = "private"
     """Network that reaches the head's dashboard and client ports. `private`: the Kubernetes
@@ -223,51 +229,6 @@ class RayShape(RayClusterShape):
     wait: Annotated[Wait, Field(examples=[{"until": "submitted"}])] = Wait()
     """Goal of `pulumi up`."""
 
-    def over(self, defaults: RayShape) -> RayShape:
-        """Return this shape with missing keys from `defaults`.
-
-        `imageHas` goes with its image; `workers` and `workerGroups` replace one another.
-        """
-        below = defaults.written()
-        for key, replaced in (("image", "image_has"), ("workers", "worker_groups"), ("worker_groups", "workers")):
-            if key in self.model_fields_set:
-                below.pop(replaced, None)
-        return RayShape.model_validate(merge(below, self.written()))
-
-    def without(self, *paths: str) -> Self:
-        """Return this shape without keys, such as `dashboard` and `worker.gpus`."""
-        written = self.written()
-        for path in paths:
-            *parents, key = path.split(".")
-            inner = written
-            for parent in parents:
-                inner = inner.get(parent, {})
-            inner.pop(key, None)
-        return type(self).model_validate(written)
-
-
-_WHOLE = ("workers", "hours")
-"""Settings that are replaced as a whole."""
-_ENTRIES_WHOLE = ("env", "secrets", "volumes")
-"""Settings whose entries are replaced as a whole."""
-
-
-def merge(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Return `above` over `below`, key by key."""
-    merged = dict(below)
-    for key, value in above.items():
-        under = below.get(key)
-        if key == "pod_template":
-            merged[key] = over(under or {}, value)
-        elif not isinstance(value, dict) or not isinstance(under, dict) or key in _WHOLE:
-            merged[key] = value
-        elif key == "worker_groups":
-            # A group may have the name of a setting.
-            merged[key] = under | {name: merge(under.get(name, {}), group) for name, group in value.items()}
-        else:
-            merged[key] = under | value if key in _ENTRIES_WHOLE else merge(under, value)
-    return merged
-
 
 class Head(HeadShape):
     """Head pod, complete."""
@@ -275,24 +236,40 @@ class Head(HeadShape):
     pool: Name
 
 
-class Worker(WorkerShape):
-    """Worker pod, complete."""
-
-    pool: Name
-    gpu_resource: NonEmpty
-    nics: int = 0
-    cpu_limit: Quantity
-
-
-class WorkerGroup(Settings):
-    """Group of workers, complete."""
+class WorkerGroup(WorkerGroupShape):
+    """Group of workers, complete: its pool, among those of the validation's context, decides."""
 
     name: Name
-    workers: WorkerCount
-    worker: Worker
-    nccl: Nccl = Nccl()
     within: tuple[str, ...]
     """Path of the worker's settings in those of the RayCluster."""
+    pool: Name
+    gpu_resource: Annotated[NonEmpty, Field(default=None, validate_default=True)]
+    nics: Annotated[int, Field(default=None, validate_default=True)]
+    cpu_limit: Annotated[Quantity, Field(default=None, validate_default=True)]
+    nccl: Annotated[Nccl, Field(default=None, validate_default=True)]
+
+    @field_validator("gpu_resource", mode="before")
+    @classmethod
+    def _advertised(cls, given: str | None, info: ValidationInfo) -> str:
+        pool = _pool(info)
+        advertised = pool.offer.resource if pool.offer else GPU_RESOURCE
+        return advertised if pool.settings.by_dra else given or advertised
+
+    @field_validator("nics", mode="before")
+    @classmethod
+    def _nics(cls, given: int | None, info: ValidationInfo) -> int:
+        return nics_of(given, info.data["gpus"], _pool(info))
+
+    @field_validator("cpu_limit", mode="before")
+    @classmethod
+    def _limit(cls, given: str | None, info: ValidationInfo) -> str:
+        return given or str(info.data["cpu"])
+
+    @field_validator("nccl", mode="before")
+    @classmethod
+    def _nccl(cls, given: dict[str, Any] | None, info: ValidationInfo) -> Nccl:
+        shape, data = NcclShape.model_validate(given or {}), info.data
+        return nccl_of(shape, data["gpus"], data["nics"], data["memory"], _pool(info))
 
     @property
     def workers_within(self) -> tuple[str, ...]:
@@ -320,7 +297,7 @@ class WorkerGroup(Settings):
         return str(self.workers) if isinstance(self.workers, int) else f"{self.workers.min}..{self.workers.max}"
 
 
-class RayClusterSettings(RayShape):
+class RayClusterSettings(BerthShape):
     """RayCluster, complete: the input of its manifest.
 
     The workers are in `groups`; `workers`, `worker`, `workerGroups` and `nccl` are as written.
@@ -345,4 +322,10 @@ class RayClusterSettings(RayShape):
     @property
     def pools(self) -> list[Name]:
         """Pools of the workers, without repetition."""
-        return list(dict.fromkeys(group.worker.pool for group in self.groups))
+        return list(dict.fromkeys(group.pool for group in self.groups))
+
+
+def _pool(info: ValidationInfo) -> Pool:
+    """Return the pool of a group that is validated."""
+    pools: Pools = info.context or {}
+    return pools[info.data["pool"]]

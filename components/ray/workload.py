@@ -94,7 +94,7 @@ def job_workload(job: RayJobSettings) -> Workload:
 
 def service_workload(service: RayServiceSettings) -> Workload:
     """Return a RayService with its own RayCluster; a replacement needs the old one's room."""
-    replacing = [RAY_CLUSTER_CONFIG] if service.upgrade_strategy == "Recreate" else []
+    replacing = [RAY_CLUSTER_CONFIG] if service.settings.upgrade_strategy == "Recreate" else []
     return Workload(
         kind="service",
         settings=service.cluster,
@@ -103,7 +103,7 @@ def service_workload(service: RayServiceSettings) -> Workload:
         main=lambda cluster, _labels: ray_service(service, cluster),
         applied=lambda manifest: shared_with_kuberay(with_fingerprint(manifest)),
         edits=EditRules(delete_before_replace=True, replace_on_changes=replacing),
-        clients=service.clients,
+        clients=service.settings.clients,
     )
 
 

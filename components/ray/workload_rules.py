@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.isolation import SERVE_PORT
-from berth.components.ray.settings import RayClusterShape, RayShape
+from berth.components.ray.settings import BerthShape, RayShape
 from berth.components.ray.workload_settings import JobShape, ServiceShape
 
 # The name of a RayJob or RayService has 47 characters at most (kuberay v1.6.2,
@@ -38,9 +38,9 @@ class Workloads(Protocol):
     """Settings of an environment that has berths, named clusters, jobs and services by name."""
 
     @property
-    def engineers(self) -> Mapping[str, RayShape]: ...  # noqa: D102 - named in the class
+    def engineers(self) -> Mapping[str, BerthShape]: ...  # noqa: D102 - named in the class
     @property
-    def clusters(self) -> Mapping[str, RayShape]: ...  # noqa: D102
+    def clusters(self) -> Mapping[str, BerthShape]: ...  # noqa: D102
     @property
     def jobs(self) -> Mapping[str, JobShape]: ...  # noqa: D102
     @property
@@ -88,7 +88,7 @@ def _on_existing_cluster(job: JobShape, settings: Workloads, path: Path) -> Iter
         wrong = tuple(("environment", kind, str(job.cluster)) for kind in ("engineers", "clusters"))
         yield Problem((*path, "cluster"), message, rests_on=wrong)
     for name, field in JobShape.model_fields.items():
-        of_cluster = name in RayClusterShape.model_fields or name in _OF_OWN_CLUSTER
+        of_cluster = name in RayShape.model_fields or name in _OF_OWN_CLUSTER
         if of_cluster and name in job.model_fields_set:
             message = (
                 f"is about a RayCluster of the job's own, but it runs on that of {job.cluster!r}; take one"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from berth.components.core.settings import DefaultedSettings
 from berth.components.core.types import Document, Duration, Name, NonEmpty
-from berth.components.ray.settings import RayClusterSettings, RayClusterShape, RayShape, Wait
+from berth.components.ray.settings import RayClusterSettings, RayShape, Wait
 
 JobUntil = Literal["running", "succeeded", "submitted"]
 """State of a RayJob that `pulumi up` waits for."""
@@ -29,8 +30,8 @@ class JobWait(DefaultedSettings):
     """Longest wait; after it the update fails and reports the reasons."""
 
 
-class JobKeys(DefaultedSettings):
-    """Keys of a RayJob that are not about its RayCluster."""
+class JobShape(RayShape):
+    """RayJob as written in YAML: a program that runs once, on its own or an existing RayCluster."""
 
     entrypoint: Annotated[NonEmpty, Field(examples=["python train.py"])]
     """Shell command that runs on the head: `python -m train --epochs 3`."""
@@ -53,11 +54,6 @@ class JobKeys(DefaultedSettings):
     """Delete the job's RayCluster when the job has ended."""
     ttl_after_finished: Annotated[Duration | None, Field(examples=["1h"])] = None
     """Delay between the end of the job and the deletion of its RayCluster. Default: none."""
-
-
-class JobShape(JobKeys, RayClusterShape):
-    """RayJob as written in YAML: a program that runs once, on its own or an existing RayCluster."""
-
     cluster: Annotated[Name | None, Field(examples=["train"])] = None
     """Engineer or named cluster of this environment whose RayCluster runs the job. Default: a
     RayCluster of the job's own, with the keys of a cluster, which is deleted when the job has
@@ -65,17 +61,16 @@ class JobShape(JobKeys, RayClusterShape):
     wait: Annotated[JobWait, Field(examples=[{"until": "submitted"}])] = JobWait()
     """Goal of `pulumi up`."""
 
-    @property
-    def shape(self) -> RayShape:
-        """RayCluster's part of these settings."""
-        wait = self.wait.written()
-        if wait.get("until") not in (None, "submitted"):
-            wait["until"] = "ready"
-        return _shape_of(self, wait)
+    def of_cluster(self) -> dict[str, Any]:
+        """Return the keys that are about the job's own RayCluster, which is ready for the job."""
+        written = super().of_cluster()
+        if self.wait.until != "submitted" and "until" in written.get("wait", {}):
+            written["wait"]["until"] = "ready"
+        return written
 
 
-class ServiceKeys(DefaultedSettings):
-    """Keys of a RayService that are not about its RayCluster."""
+class ServiceShape(RayShape):
+    """RayService as written in YAML: applications of Ray Serve on a RayCluster of their own."""
 
     serve_config: Annotated[Document, Field(examples=[{"applications": [{"name": "app", "import_path": "app:app"}]}])]
     """Configuration of Ray Serve: `applications`, and other keys of `serve deploy`
@@ -91,41 +86,42 @@ class ServiceKeys(DefaultedSettings):
     """Effect of an edit of the cluster. `NewCluster`: KubeRay creates a second cluster and moves
     the Service once it serves; the quota has room for both. `Recreate`: the service is deleted and
     created again; for pools without GPUs for a second cluster."""
-
-
-class ServiceShape(ServiceKeys, RayClusterShape):
-    """RayService as written in YAML: applications of Ray Serve on a RayCluster of their own."""
-
     wait: Annotated[Wait, Field(examples=[{"timeout": "20m"}])] = Wait()
     """Goal of `pulumi up`; `ready`: the applications run and answer."""
 
-    @property
-    def shape(self) -> RayShape:
-        """RayCluster's part of these settings."""
-        return _shape_of(self, self.wait.written())
 
+@dataclass(frozen=True)
+class RayJobSettings:
+    """RayJob, complete.
 
-def _shape_of(shape: RayClusterShape, wait: dict[str, Any]) -> RayShape:
-    written = {key: value for key, value in shape.written().items() if key in RayClusterShape.model_fields}
-    return RayShape.model_validate({**written, "wait": wait})
+    Attributes:
+        name: name of the job.
+        settings: settings as written.
+        cluster: RayCluster that runs the job: the job's own, or that of a berth or named cluster.
+        own_cluster: whether the RayCluster is the job's own.
+        wait: goal of `pulumi up`.
+    """
 
-
-class RayJobSettings(JobKeys):
-    """RayJob, complete."""
-
-    name: Name
+    name: str
+    settings: JobShape
     cluster: RayClusterSettings
-    """RayCluster that runs the job: the job's own, or that of a berth or named cluster."""
     own_cluster: bool
-    """Whether the RayCluster is the job's own."""
-    wait: JobWait = JobWait()
+    wait: JobWait
 
 
-class RayServiceSettings(ServiceKeys):
-    """RayService, complete."""
+@dataclass(frozen=True)
+class RayServiceSettings:
+    """RayService, complete.
 
-    name: Name
+    Attributes:
+        name: name of the service.
+        settings: settings as written.
+        cluster: RayCluster of the service.
+        files: text of each file of the code by its path in the code's folder, which
+            stacks/load/service_code.py reads.
+    """
+
+    name: str
+    settings: ServiceShape
     cluster: RayClusterSettings
-    files: dict[str, str] = {}
-    """Text of each file of the code by its path in the code's folder, which
-    stacks/load/service_code.py reads."""
+    files: dict[str, str] = field(default_factory=dict)

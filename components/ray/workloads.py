@@ -14,7 +14,7 @@ from berth.components.core.types import canonical_quantity, parse_duration
 from berth.components.isolation import SERVE_PORT, cluster_spec
 from berth.components.ray import code
 from berth.components.ray.submitter import submitter_pod
-from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
+from berth.components.ray.workload_settings import JobShape, RayJobSettings, RayServiceSettings
 
 CLUSTER_CONFIG = "berth/cluster-config"
 """Annotation of a RayService's head with the fingerprint of the cluster's configuration."""
@@ -22,7 +22,7 @@ CLUSTER_CONFIG = "berth/cluster-config"
 _DIGITS = 8
 
 
-def ray_job(settings: RayJobSettings, cluster: Manifest, labels: dict[str, str]) -> Manifest:
+def ray_job(job: RayJobSettings, cluster: Manifest, labels: dict[str, str]) -> Manifest:
     """Return a RayJob, named after its content.
 
     KubeRay runs a RayJob once and ignores later edits, so an edit must create another RayJob. The
@@ -30,10 +30,11 @@ def ray_job(settings: RayJobSettings, cluster: Manifest, labels: dict[str, str])
     again.
 
     Args:
-        settings: complete settings.
+        job: complete settings.
         cluster: RayCluster that runs the job, in the namespace of the job.
         labels: labels of the RayJob and of its submitter's pod.
     """
+    settings = job.settings
     spec: dict[str, Any] = {
         "entrypoint": settings.entrypoint,
         "submissionMode": settings.submission_mode,
@@ -41,9 +42,9 @@ def ray_job(settings: RayJobSettings, cluster: Manifest, labels: dict[str, str])
         **_given("entrypointNumCpus", _number(settings.entrypoint_num_cpus)),
         **_given("entrypointNumGpus", _number(settings.entrypoint_num_gpus)),
         **_given("activeDeadlineSeconds", parse_duration(settings.active_deadline) if settings.active_deadline else 0),
-        **(_own_cluster(settings, cluster) if settings.own_cluster else _cluster_there(cluster)),
+        **(_own_cluster(settings, cluster) if job.own_cluster else _cluster_there(cluster)),
     }
-    name = f"{settings.name}-{digest(spec)}"
+    name = f"{job.name}-{digest(spec)}"
     if settings.submission_mode == "K8sJobMode":
         head = cluster["spec"]["headGroupSpec"]["template"]["spec"]
         spec["submitterPodTemplate"] = submitter_pod(head, labels)
@@ -51,21 +52,21 @@ def ray_job(settings: RayJobSettings, cluster: Manifest, labels: dict[str, str])
     return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": spec}
 
 
-def ray_service(settings: RayServiceSettings, cluster: Manifest) -> Manifest:
+def ray_service(service: RayServiceSettings, cluster: Manifest) -> Manifest:
     """Return a RayService: applications of Ray Serve on a RayCluster of their own.
 
     Args:
-        settings: complete settings.
+        service: complete settings.
         cluster: RayCluster with the name, namespace and labels of the RayService.
     """
     config = _spec_for_kuberay(cluster)
     head = config["headGroupSpec"]
-    if settings.cluster.workers_at_most:
+    if service.cluster.workers_at_most:
         # The head restarts lost replicas, so that replicas on the head would be lost with it
         # (https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/rayservice-high-availability.html).
         head["rayStartParams"]["num-cpus"] = "0"
     for part in (head, *config["workerGroupSpecs"]):
-        part["template"] = code.with_code(part["template"], settings.files)
+        part["template"] = code.with_code(part["template"], service.files)
     # Without this port KubeRay creates no Service for requests if a head lists ports (kuberay
     # v1.6.2, BuildServeService).
     head["template"]["spec"]["containers"][0]["ports"].append({"name": "serve", "containerPort": SERVE_PORT})
@@ -74,8 +75,8 @@ def ray_service(settings: RayServiceSettings, cluster: Manifest) -> Manifest:
         "kind": "RayService",
         "metadata": dict(cluster["metadata"]),
         "spec": {
-            "serveConfigV2": yaml.safe_dump(code.on_python_path(settings.serve_config, settings.files)),
-            "upgradeStrategy": {"type": "NewCluster" if settings.upgrade_strategy == "NewCluster" else "None"},
+            "serveConfigV2": yaml.safe_dump(code.on_python_path(service.settings.serve_config, service.files)),
+            "upgradeStrategy": {"type": "NewCluster" if service.settings.upgrade_strategy == "NewCluster" else "None"},
             "rayClusterConfig": config,
         },
     }
@@ -113,7 +114,7 @@ def digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 
-def _own_cluster(settings: RayJobSettings, cluster: Manifest) -> dict[str, Any]:
+def _own_cluster(settings: JobShape, cluster: Manifest) -> dict[str, Any]:
     shutdown, ttl = settings.shutdown_after_job_finishes, settings.ttl_after_finished
     return {
         "rayClusterSpec": _spec_for_kuberay(cluster),

@@ -1,5 +1,6 @@
 """GPU sharing: modes, pools with their offers, node labels, the device plugin's config."""
 
+from berth.components.sharing import rules, scaling
 from berth.components.sharing.device_plugin import config_map, label_command, node_labels, serving_labels
 from berth.components.sharing.disturbance import (
     KEEPS,
@@ -13,8 +14,16 @@ from berth.components.sharing.modes import WHOLE, Mig, Mps, Offer, Profiles, Sha
 from berth.components.sharing.pools import Pool, Pools, offered
 from berth.components.sharing.settings import SharingSettings
 
+RULES = (rules.problems, scaling.problems)
+"""Rules of what no pool can share, and of pools that no autoscaler can grow."""
+
+WARNINGS = (rules.warnings, scaling.warnings)
+"""Rules of settings that work, but likely not as intended."""
+
 __all__ = [
     "KEEPS",
+    "RULES",
+    "WARNINGS",
     "WHOLE",
     "Mig",
     "Mps",

@@ -13,7 +13,7 @@ from berth.components.ray.settings import WorkerGroup
 from berth.components.sharing import Pool
 from berth.stacks.load.stack import Environment, load_stack
 from berth.stacks.program.google import rdma_zones
-from berth.stacks.settings.resolve import has_keeper
+from berth.stacks.settings.contract import has_keeper
 from docs.pictures.svg import LARGE, LINE, NORMAL, SMALL, WIDTH, Area, Picture, Style
 
 _EDGE, _GAP, _PAD, _COLUMNS = 14, 12, 12, 4
@@ -200,7 +200,7 @@ def _pool(picture: Picture, pool: Pool, rays: Sequence[RayClusterSettings], tone
     y += 4
     for ray in rays:
         parts = ["head"] if ray.head.pool == pool.name else []
-        parts += [_workers(group, pool) for group in ray.groups if group.worker.pool == pool.name]
+        parts += [_workers(group, pool) for group in ray.groups if group.pool == pool.name]
         if parts:
             chip, tone = Area(x, y, room, 26 + 16 * len(parts)), tones[ray.name]
             picture.box(chip, tone, radius=6)
@@ -213,8 +213,8 @@ def _pool(picture: Picture, pool: Pool, rays: Sequence[RayClusterSettings], tone
 
 def _workers(group: WorkerGroup, pool: Pool) -> str:
     number = group.workers if isinstance(group.workers, int) else f"{group.workers.min}–{group.workers.max}"
-    has = [pool.counted(group.worker.gpus)] if group.worker.gpus else []
-    has += [f"{group.worker.nics} NICs"] if group.worker.nics else []
+    has = [pool.counted(group.gpus)] if group.gpus else []
+    has += [f"{group.nics} NICs"] if group.nics else []
     return f"{number} {'worker' if number == 1 else 'workers'}{' × ' if has else ''}{' + '.join(has)}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from pydantic import ValidationError
@@ -22,16 +22,11 @@ from berth.stacks.files import stack_file
 from berth.stacks.files.stack_file import NAMESPACE, StackFile
 from berth.stacks.load import service_code
 from berth.stacks.policies.settings import Judgment, judge_engineer, judge_environment
+from berth.stacks.settings.contract import EnvironmentContract, contract_of
 from berth.stacks.settings.engineer import EngineerSettings
-from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import (
-    KEYS,
-    EnvironmentContract,
-    Resolved,
-    contract_of,
-    resolve_engineer,
-    resolve_environment,
-)
+from berth.stacks.settings.environment import KEYS, EnvironmentSettings
+from berth.stacks.settings.resolve import resolve_engineer, resolve_environment
+from berth.stacks.settings.resolved import Resolved
 
 KINDS: dict[str, type[EnvironmentSettings | EngineerSettings]] = {
     "environment": EnvironmentSettings,
@@ -271,7 +266,7 @@ def _environment(
     # Only what is right is built with its code: a malformed application could not take it.
     wrong = {problem.path[:3] for problem in problems}
     resolved.services = [
-        service.model_copy(update={"files": code.get(service.name, {})})
+        replace(service, files=code.get(service.name, {}))
         if ("environment", "services", service.name) not in wrong
         else service
         for service in resolved.services

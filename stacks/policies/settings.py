@@ -15,13 +15,13 @@ from berth.components.core.owner import OwnerKind
 from berth.components.core.problems import Path, Problem
 from berth.components.gke import ClusterArguments
 from berth.components.operators import Gib, Site
-from berth.components.ray.settings import RayClusterShape, RayShape
+from berth.components.ray.settings import BerthShape, RayShape
 from berth.components.sharing import Pools
 from berth.stacks.policies.planned import gke_cluster, node_pool
 from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation, Waiver, how_to_waive, waivers
 from berth.stacks.policies.registry import policies, violations
-from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import KEYS, EnvironmentContract
+from berth.stacks.settings.contract import EnvironmentContract
+from berth.stacks.settings.environment import KEYS, EnvironmentSettings
 
 
 @dataclass
@@ -50,7 +50,7 @@ def judge_environment(
     cluster_arguments: ClusterArguments | None,
 ) -> Judgment:
     """Hold an environment's settings, and what its program registers for them, to the policies."""
-    path_of: dict[str, tuple[OwnerKind, RayClusterShape]] = {}
+    path_of: dict[str, tuple[OwnerKind, RayShape]] = {}
     planned: list[Planned] = []
     for berth in berths:
         name = berth.settings.name
@@ -105,8 +105,8 @@ def _planned(name: str, manifests: BerthManifests | None) -> Iterator[Planned]:
 def _where(
     policy: Policy,
     violation: Violation,
-    path_of: Mapping[str, tuple[OwnerKind, RayClusterShape]],
-    defaults: RayShape,
+    path_of: Mapping[str, tuple[OwnerKind, RayShape]],
+    defaults: BerthShape,
 ) -> Path:
     """Return the setting to report a violation at: the RayCluster's own, or one of `defaults`."""
     if policy.applies_to == "environment":
@@ -120,7 +120,7 @@ def _where(
     return ("environment", KEYS[kind], violation.resource, *policy.setting)
 
 
-def _written(shape: RayClusterShape, setting: Path) -> bool:
+def _written(shape: RayShape, setting: Path) -> bool:
     return setting[0] in shape.model_fields_set
 
 

@@ -17,7 +17,7 @@ from berth.stacks.program.existing import Platform, on_cluster, owned
 from berth.stacks.program.notices import log
 from berth.stacks.program.own_part import read_own_part
 from berth.stacks.program.waiting import wait_until_ready
-from berth.stacks.settings.resolve import EnvironmentContract
+from berth.stacks.settings.contract import EnvironmentContract
 
 
 async def engineer(loaded: EngineerStack, *, wait: bool = True) -> None:

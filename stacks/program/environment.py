@@ -21,7 +21,7 @@ from berth.stacks.program.installed import chart_mirror, install, manifests_of
 from berth.stacks.program.killed import warn_of_killed_update
 from berth.stacks.program.notices import log
 from berth.stacks.program.waiting import wait_until_ready
-from berth.stacks.settings.resolve import has_keeper
+from berth.stacks.settings.contract import has_keeper
 
 
 async def environment(loaded: Environment, *, wait: bool = True, unchanged: Collection[str] = ()) -> None:

@@ -14,8 +14,8 @@ from berth.components.core.owner import namespace_of
 from berth.components.gke import ExistingCluster
 from berth.stacks.files.stack_file import path_of
 from berth.stacks.program.login import one_context
+from berth.stacks.settings.contract import EnvironmentContract
 from berth.stacks.settings.engineer import EngineerSettings
-from berth.stacks.settings.resolve import EnvironmentContract
 
 
 class NotPreparedError(BerthError):

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from berth.components.core.types import Name, NonEmpty
 from berth.components.gke import ExistingCluster
-from berth.components.ray import RayShape
+from berth.components.ray import BerthShape
 
 
-class EngineerSettings(RayShape):
+class EngineerSettings(BerthShape):
     """Berth on an environment, whose `defaults` have the settings that are left out."""
 
     environment: Annotated[NonEmpty, Field(examples=["lab"])]
@@ -25,10 +25,3 @@ class EngineerSettings(RayShape):
     login: Annotated[ExistingCluster | None, Field(examples=[{"kubeconfig": "~/.kube/config"}])] = None
     """Kubeconfig of whoever runs Pulumi for `part: cluster`, which needs no access to the
     environment's state."""
-
-    @property
-    def shape(self) -> RayShape:
-        """Settings of the RayCluster."""
-        return RayShape.model_validate(
-            self.model_dump(exclude={"environment", "name", "part", "login"}, exclude_unset=True)
-        )

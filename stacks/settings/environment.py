@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from pydantic import Field, field_validator
 
+from berth.components.core.owner import OwnerKind
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
 from berth.components.isolation import IsolationSettings
 from berth.components.lifecycle import KeeperSettings
 from berth.components.operators import OperatedSettings
-from berth.components.ray import JobShape, RayShape, ServiceShape
-from berth.components.ray.settings import RayClusterShape
+from berth.components.ray import BerthShape, JobShape, RayShape, ServiceShape
 from berth.components.ray.variables import from_secret_manager
 from berth.components.ray.volumes import mounts_buckets, mounts_shares
+
+KEYS: dict[OwnerKind, str] = {
+    "engineer": "engineers",
+    "cluster": "clusters",
+    "job": "jobs",
+    "service": "services",
+}
+"""Key of an environment's settings that lists the owners of one kind."""
 
 
 class PolicySettings(Settings):
@@ -59,12 +68,12 @@ class EnvironmentSettings(OperatedSettings):
     """Keeper, which suspends and wakes berths by their `lifecycle`. Default: it runs if a berth, or
     `defaults`, has a lifecycle."""
     policies: Annotated[PolicySettings, Field(examples=[{"requiredLabels": ["owner"]}])] = PolicySettings()
-    defaults: Annotated[RayShape, Field(examples=[{"worker": {"pool": "dev"}}])] = RayShape()
+    defaults: Annotated[BerthShape, Field(examples=[{"worker": {"pool": "dev"}}])] = BerthShape()
     """Settings of berths and clusters that do not have their own."""
-    engineers: Annotated[dict[Name, RayShape], Field(examples=[{"alice": {}, "bob": {"workers": 2}}])] = {}
+    engineers: Annotated[dict[Name, BerthShape], Field(examples=[{"alice": {}, "bob": {"workers": 2}}])] = {}
     """Berths by the engineer's id. `alice: {}` takes all defaults."""
     clusters: Annotated[
-        dict[Name, RayShape], Field(examples=[{"train": {"workers": 2, "worker": {"pool": "train"}}}])
+        dict[Name, BerthShape], Field(examples=[{"train": {"workers": 2, "worker": {"pool": "train"}}}])
     ] = {}
     """Named RayClusters whose workers each take a whole node unless they say otherwise."""
     jobs: Annotated[
@@ -107,10 +116,15 @@ class EnvironmentSettings(OperatedSettings):
         return True if any(from_secret_manager(shape.secrets) for shape in self._shapes) else None
 
     @property
-    def _shapes(self) -> list[RayClusterShape]:
+    def _shapes(self) -> list[RayShape]:
         """Settings of everything that has a RayCluster, and the defaults."""
-        kinds = (self.engineers, self.clusters, self.jobs, self.services)
-        return [self.defaults, *(shape for shapes in kinds for shape in shapes.values())]
+        return [self.defaults, *(shape for _, _, shape in self.owners())]
+
+    def owners(self) -> Iterator[tuple[OwnerKind, str, RayShape]]:
+        """Yield everything that has a RayCluster or runs on one: kind, name and settings."""
+        for kind, key in KEYS.items():
+            for name, shape in getattr(self, key).items():
+                yield kind, name, shape
 
     @property
     def isolation_here(self) -> IsolationSettings:

@@ -7,16 +7,13 @@ simulated.
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from berth.components import ray
 from berth.components.isolation.pod_security import ENFORCE
 from tests.lab.conftest import Lab
 from tests.lab.project import SMALL, Project, Settings, brought_up, environment_settings, eventually
-from tests.pod_fields import fields_of
 
 pytestmark = pytest.mark.lab
 
@@ -71,14 +68,6 @@ def patched(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 def pods(patched: Project, owner: str, kind: str) -> list[dict[str, Any]]:
     return patched.get("pods", "-n", f"berth-{owner}", "-l", f"ray.io/node-type={kind}")
-
-
-def test_the_fields_are_those_of_the_api_servers_definition(patched: Project) -> None:
-    (definition,) = [
-        item for item in patched.get("customresourcedefinitions") if item["metadata"]["name"] == "rayclusters.ray.io"
-    ]
-    shipped = json.loads((Path(ray.__file__).parent / "pod_fields.json").read_text(encoding="utf-8"))
-    assert {key: shipped[key] for key in ("container", "metadata", "spec")} == fields_of(definition)
 
 
 def test_kuberay_makes_pods_with_the_patches_and_the_quota_admits_them(patched: Project) -> None:

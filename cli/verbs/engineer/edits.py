@@ -209,9 +209,9 @@ def _rows(berth: RayClusterSettings, stack: str, judged: Judged) -> list[dict[st
             "stack": stack,
             "group": group.name if group.is_named else None,
             "workers": group.workers if isinstance(group.workers, int) else group.written_count,
-            "gpus": group.worker.gpus,
-            "unit": judged.resolved.pools[group.worker.pool].unit,
-            "pool": group.worker.pool,
+            "gpus": group.gpus,
+            "unit": judged.resolved.pools[group.pool].unit,
+            "pool": group.pool,
         }
         for group in berth.groups
     ]

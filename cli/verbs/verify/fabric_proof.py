@@ -27,7 +27,7 @@ from berth.components.proof import Expected, FabricRun, Found, Threshold, page, 
 from berth.components.ray.settings import RayClusterSettings, WorkerGroup
 from berth.components.sharing import Pool
 from berth.stacks.load.stack import EngineerStack, load_stack
-from berth.stacks.settings.resolve import Resolved
+from berth.stacks.settings.resolved import Resolved
 
 _SMALLEST = 1024
 
@@ -108,7 +108,7 @@ def verify_fabric(request: Request) -> Proof:
     resolved = _resolved(request.stack, environment)
     settings = _choose(request, environment, resolved)
     group = _group_of(settings, request.group)
-    pool = resolved.pools[group.worker.pool]
+    pool = resolved.pools[group.pool]
     expected = expected_of(settings.name, group, pool)
     given, machine = group.nccl.min_bus_bandwidth, pool.settings.machine
     api = ClusterApi(environment.kubeconfig)
@@ -146,15 +146,15 @@ def expected_of(cluster: str, group: WorkerGroup, pool: Pool) -> Expected:
     why = ""
     if not pool.settings.nics:
         why = f"pool {pool.name!r} has `rdma: none`"
-    elif not group.worker.nics:
-        partly = group.worker.gpus < pool.per_node and not pool.settings.by_dra
+    elif not group.nics:
+        partly = group.gpus < pool.per_node and not pool.settings.by_dra
         why = "worker.nics is 0" + (", the default for workers that count some of a node's GPUs" if partly else "")
-    claim = claim_of(group.worker, pool)
+    claim = claim_of(group, pool)
     return Expected(
         cluster=cluster,
         workers=group.at_start,
-        gpus=group.worker.gpus,
-        nics=group.worker.nics,
+        gpus=group.gpus,
+        nics=group.nics,
         claimed_gpus=claim is not None and claim.gpus > 0,
         device_class=MANAGED_RDMA if pool.settings.rdma == "managed" else DRANET,
         why_no_nics=why,
@@ -172,8 +172,8 @@ def _group_of(settings: RayClusterSettings, name: str | None) -> WorkerGroup:
             f"{settings.name} has no group of workers {name!r}{did_you_mean(name, groups)}",
             f"name one of its groups: {', '.join(groups)}",
         )
-    with_nics = [group for group in settings.groups if group.worker.nics]
-    with_gpus = [group for group in settings.groups if group.worker.gpus]
+    with_nics = [group for group in settings.groups if group.nics]
+    with_gpus = [group for group in settings.groups if group.gpus]
     candidates = with_nics or with_gpus or settings.groups
     if len(candidates) > 1:
         names = ", ".join(group.name for group in candidates)

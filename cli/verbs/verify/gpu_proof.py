@@ -110,5 +110,5 @@ def _pools_of_engineer(stack: str, environment: Environment) -> list[str]:
     if not isinstance(loaded, EngineerStack):
         raise BadInputError(f"stack {stack} is not an engineer's")
     settings = loaded.on(environment.contract).berth.settings
-    with_gpus = [group.worker.pool for group in settings.groups if group.worker.gpus]
+    with_gpus = [group.pool for group in settings.groups if group.gpus]
     return list(dict.fromkeys(with_gpus)) or settings.pools

@@ -13,7 +13,7 @@ SETTINGS, MANIFEST, SCHEMA = "components/ray/settings.py", "components/ray/manif
 FIELD = '''    fake_setting: Literal["calm", "bold"] = "calm"
     """Mood of the worker, which its pods have as a variable."""
 '''
-USE = 'env={**worker.env, "FAKE_SETTING": worker.fake_setting},'
+USE = 'env={**group.env, "FAKE_SETTING": group.fake_setting},'
 
 STACK = """config:
   berth:environment:
@@ -69,7 +69,7 @@ print(json.dumps({
 
 def test_a_setting_on_a_berth_is_what_the_page_names(tree: Copy) -> None:
     tree.replace(SETTINGS, "    ray_gpus: Annotated", f"{FIELD}    ray_gpus: Annotated")
-    tree.replace(MANIFEST, "env=worker.env,", USE)
+    tree.replace(MANIFEST, "env=group.env,", USE)
     (tree.root / SCHEMA).write_text(tree.run("schema"), encoding="utf-8")
     tree.touched.add(SCHEMA)
     schema = json.loads((tree.root / SCHEMA).read_text(encoding="utf-8"))

@@ -26,8 +26,9 @@ from berth.cli.verbs import lab
 from berth.cli.verbs.status import live_view
 from berth.cli.verbs.verify import fabric_proof
 from berth.stacks.load.stack import load
+from berth.stacks.settings.contract import contract_of
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import contract_of, resolve_environment
+from berth.stacks.settings.resolve import resolve_environment
 from tests.lab.project import eventually
 
 BAD_INPUT, NOT_ASKED = 2, 1

@@ -64,7 +64,7 @@ def test_the_short_form_is_one_group_named_workers() -> None:
 
 def test_what_a_group_leaves_out_comes_from_worker() -> None:
     (berth,) = environment(worker={"memory": "12Gi"}, workerGroups=GROUPS).resolved.berths
-    found = {group.name: (group.worker.pool, group.worker.memory, dict(group.worker.env)) for group in berth.groups}
+    found = {group.name: (group.pool, group.memory, dict(group.env)) for group in berth.groups}
     assert found == {
         "a4": ("a4", "1Ti", {"LOG": "1"}),
         "cpu": ("cpu", "12Gi", {"LOG": "1"}),
@@ -77,7 +77,7 @@ def test_a_berth_has_the_groups_of_the_defaults_and_its_own() -> None:
     (berth,) = environment(
         defaults=defaults, workerGroups={"workers": {"gpus": 2}, "env": {"workers": 3}}
     ).resolved.berths
-    assert {group.name: (group.workers, group.worker.gpus) for group in berth.groups} == {
+    assert {group.name: (group.workers, group.gpus) for group in berth.groups} == {
         "env": (3, 0),
         "workers": (1, 2),
     }
@@ -97,7 +97,7 @@ def test_a_named_clusters_groups_take_whole_nodes_of_their_pools() -> None:
     defaults = DEFAULTS | {"workerGroups": {"of-berths": {}}}
     groups = {"a4": {"pool": "a4"}, "dev": {"pool": "dev", "workers": 2}, "cpu": {"pool": "cpu", "gpus": 0, "cpu": 2}}
     (cluster,) = environment("clusters", defaults, workerGroups=groups).resolved.clusters
-    found = {group.name: (group.worker.gpus, group.worker.nics, group.worker.cpu) for group in cluster.groups}
+    found = {group.name: (group.gpus, group.nics, group.cpu) for group in cluster.groups}
     assert found == {"a4": (8, 8, "201"), "cpu": (0, 0, "2"), "dev": (2, 0, "21")}
 
 

@@ -12,8 +12,8 @@ import pytest
 from berth.stacks.load.stack import SettingsError, load
 from berth.stacks.policies.registry import POLICIES
 from berth.stacks.policies.settings import Judgment
+from berth.stacks.settings.contract import EnvironmentContract
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import EnvironmentContract
 from tests.unit.loaded import engineer_of, environment_of, environment_values, places_of_problems
 
 GOOD: dict[str, Any] = environment_values(

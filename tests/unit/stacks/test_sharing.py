@@ -9,7 +9,8 @@ import pytest
 
 from berth.stacks.load.stack import SettingsError, load
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import Resolved, resolve_environment
+from berth.stacks.settings.resolve import resolve_environment
+from berth.stacks.settings.resolved import Resolved
 
 TIME_SLICING: dict[str, Any] = {"kind": "time-slicing", "replicas": 4}
 SINGLE_MIG: dict[str, Any] = {"kind": "mig", "strategy": "single", "profile": "1g.23gb"}
@@ -216,7 +217,7 @@ def test_what_a_pool_offers(profile: dict[str, Any], resource: str, per_node: in
 def test_a_berth_asks_for_what_its_pool_advertises() -> None:
     (berth,) = resolved(environment(TIME_SLICING | {"renameByDefault": True}, **engineer())).berths
     (group,) = berth.groups
-    assert (group.worker.gpu_resource, group.worker.gpus) == ("nvidia.com/gpu.shared", 1)
+    assert (group.gpu_resource, group.gpus) == ("nvidia.com/gpu.shared", 1)
 
 
 def test_a_need_of_memory_beyond_the_share_is_warned_of_and_not_refused() -> None:

@@ -14,8 +14,8 @@ from berth.components.cluster.resource_api import GROUP as CLAIMS_API
 from berth.components.gke import PoolSettings
 from berth.components.ray.fleet import Fleet
 from berth.components.ray.nodes import Holder, Node, nodes_of
-from berth.components.ray.settings import RayShape
-from berth.stacks.settings.resolve import EnvironmentContract
+from berth.components.ray.settings import BerthShape
+from berth.stacks.settings.contract import EnvironmentContract
 
 
 class Recorded:
@@ -47,7 +47,7 @@ def node(name: str, labels: dict[str, str] | None) -> dict[str, Any]:
 def test_a_node_without_labels_is_in_no_pool() -> None:
     api = Recorded(node("one", {"cloud.google.com/gke-nodepool": "cpu"}), node("stray", None))
     pools = {"cpu": PoolSettings.model_validate({"machineType": "n2-standard-8", "nodes": 1})}
-    contract = EnvironmentContract(name="env", pools=pools, defaults=RayShape(), demands=[], namespaces={})
+    contract = EnvironmentContract(name="env", pools=pools, defaults=BerthShape(), demands=[], namespaces={})
     (pool,) = observed(cast("ClusterApi", api), "env", Environment("env", contract, "")).pools
     assert (pool.nodes, pool.nodes_ready) == (1, 1)
 
@@ -112,7 +112,7 @@ def fabric(api: Recorded) -> Fleet:
             {"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "networks", "gpuAllocation": "dra"}
         ),
     }
-    contract = EnvironmentContract(name="env", pools=pools, defaults=RayShape(), demands=[], namespaces={})
+    contract = EnvironmentContract(name="env", pools=pools, defaults=BerthShape(), demands=[], namespaces={})
     return observed(cast("ClusterApi", api), "env", Environment("env", contract, ""))
 
 

@@ -22,8 +22,8 @@ from berth.components.cluster.api import (
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray.fleet import Fleet
-from berth.components.ray.settings import RayShape
-from berth.stacks.settings.resolve import EnvironmentContract
+from berth.components.ray.settings import BerthShape
+from berth.stacks.settings.contract import EnvironmentContract
 from tests.unit.cli.reach.test_fleet import shown
 from tests.unit.components.plan.plans import Inputs, effects, event, texts_of, who
 
@@ -112,7 +112,7 @@ def _selected(item: dict[str, Any], namespace: str, query: dict[str, str]) -> bo
 
 def fleet(**objects: list[dict[str, Any]]) -> Fleet:
     pools = {"gpu": PoolSettings.model_validate({"machineType": "g2-standard-8", "nodes": 1})}
-    contract = EnvironmentContract(name="prod", pools=pools, defaults=RayShape(), demands=[], namespaces={})
+    contract = EnvironmentContract(name="prod", pools=pools, defaults=BerthShape(), demands=[], namespaces={})
     return observed(cast("ClusterApi", Recorded(**objects)), "prod", Environment("prod", contract, ""))
 
 
@@ -161,7 +161,7 @@ def test_a_job_whose_cluster_waits_says_for_what() -> None:
     waits = [ray_cluster("job", "nightly", state="unknown")]
     api = Recorded(jobs=[job("Initializing", "")], clusters=waits, pods=[pod])
     api.list = lambda path, **query: ([pod], "1") if path.endswith("/pods") else Recorded.list(api, path, **query)  # type: ignore[method-assign]
-    contract = EnvironmentContract(name="prod", pools={}, defaults=RayShape(), demands=[], namespaces={})
+    contract = EnvironmentContract(name="prod", pools={}, defaults=BerthShape(), demands=[], namespaces={})
     seen = observed(cast("ClusterApi", api), "prod", Environment("prod", contract, ""))
     assert (
         "nightly does not run: RayCluster nightly-abcde: worker pod cannot be scheduled: 0/3 nodes are available"

@@ -20,8 +20,9 @@ from typer.testing import CliRunner, Result
 from berth.cli.main import app
 from berth.components.hardware.names import METADATA_SERVER_LABEL, POOL_LABEL
 from berth.stacks.load.stack import load
+from berth.stacks.settings.contract import contract_of
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import contract_of, resolve_environment
+from berth.stacks.settings.resolve import resolve_environment
 from tests.forks import PULUMI, python
 
 WAITING = {"list events", "list nodes", "list pods", "watch rayclusters"}

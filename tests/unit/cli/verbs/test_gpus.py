@@ -17,7 +17,7 @@ from berth.components.ray.fleet import Fleet
 from berth.components.ray.nodes import Holder, Node
 from berth.components.ray.offers import GpuOffer, gpu_offers
 from berth.components.sharing import offered
-from berth.stacks.settings.resolve import EnvironmentContract
+from berth.stacks.settings.contract import EnvironmentContract
 
 CONTRACT = EnvironmentContract.model_validate(
     {

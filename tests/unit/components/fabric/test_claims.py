@@ -19,7 +19,7 @@ APIS: tuple[ResourceApi, ...] = get_args(ResourceApi)
 
 def claim(pool: dict[str, Any], **worker: Any) -> Claim | None:
     cluster, pools = complete(pool, "engineers", {"worker": worker})
-    return claim_of(cluster.groups[0].worker, pools["train"])
+    return claim_of(cluster.groups[0], pools["train"])
 
 
 def mig_claim(instances: int) -> Claim | None:
@@ -28,7 +28,7 @@ def mig_claim(instances: int) -> Claim | None:
     profile = Mig(kind="mig", strategy="mixed", profile="1g.23gb")
     pool = pools["train"]
     offer = profile.offer(pool.settings.machine, by_operator=False)
-    return claim_of(cluster.groups[0].worker, replace(pool, profile=profile, offer=offer))
+    return claim_of(cluster.groups[0], replace(pool, profile=profile, offer=offer))
 
 
 SHAPES: dict[str, Claim | None] = {
@@ -122,11 +122,11 @@ def test_a_whole_node_of_pairs_fits_into_one_claim() -> None:
 )
 def test_nothing_is_claimed(pool: dict[str, Any], worker: dict[str, Any]) -> None:
     cluster, pools = complete(pool, "engineers", {"worker": worker})
-    assert claim_of(cluster.groups[0].worker, pools[cluster.groups[0].worker.pool]) is None
+    assert claim_of(cluster.groups[0], pools[cluster.groups[0].pool]) is None
 
 
 def test_nics_without_gpus_are_claimed_by_themselves() -> None:
     cluster, pools = complete(PAIRED, "engineers", {"worker": {"gpus": 0, "pool": "train", "nics": 3}})
-    found = claim_of(cluster.groups[0].worker, pools["train"])
+    found = claim_of(cluster.groups[0], pools["train"])
     assert found is not None
     assert (found.name, found.template_name.rpartition("-")[0], found.gpus) == ("nics", "3-nic", 0)

@@ -17,7 +17,7 @@ TUNER = "NCCL_TUNER_CONFIG_PATH"
 
 def parts(pool: dict[str, Any], kind: str = "clusters", **shape: Any) -> Parts:
     cluster, _ = complete(pool, kind, shape)
-    return parts_of(cluster.groups[0].nccl, cluster.groups[0].worker)
+    return parts_of(cluster.groups[0])
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from berth.stacks.load.stack import SettingsError, load
+from berth.stacks.settings.contract import contract_of
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import Resolved, contract_of, resolve_engineer, resolve_environment
+from berth.stacks.settings.resolve import resolve_engineer, resolve_environment
+from berth.stacks.settings.resolved import Resolved
 from tests.unit.loaded import environment_values
 
 BASE: dict[str, Any] = environment_values(dev={"machineType": "g2-standard-8", "nodes": 1})

@@ -16,9 +16,10 @@ import pytest
 from berth.components.lifecycle import keeper_access, keeper_peers, manifests, with_lifecycle
 from berth.stacks.load.stack import Environment, SettingsError, load
 from berth.stacks.program.environment import environment
+from berth.stacks.settings.contract import contract_of
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import contract_of, resolve_engineer, resolve_environment
+from berth.stacks.settings.resolve import resolve_engineer, resolve_environment
 from tests.unit.loaded import environment_of, environment_values
 from tests.unit.recording import Recorder, run
 

@@ -12,7 +12,8 @@ from berth.components.isolation import harden, level_of
 from berth.components.ray.manifest import ray_cluster
 from berth.stacks.load.stack import SettingsError, load
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import Resolved, resolve_environment
+from berth.stacks.settings.resolve import resolve_environment
+from berth.stacks.settings.resolved import Resolved
 from tests.unit.components.ray.test_manifest import POOLS
 
 OPERATOR_POOLS = {**POOLS, "a4": {**POOLS["a4"], "gpuManagement": "operator"}}

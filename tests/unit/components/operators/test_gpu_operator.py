@@ -18,7 +18,8 @@ from berth.components.ray.manifest import ray_cluster
 from berth.components.sharing import node_labels
 from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import Resolved, resolve_environment
+from berth.stacks.settings.resolve import resolve_environment
+from berth.stacks.settings.resolved import Resolved
 
 UPSTREAM = Path(__file__).resolve().parents[5] / "shared" / "upstream" / "gpu-operator"
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from berth.components.cluster.gpus import gpus_of_pod
+from berth.components.ray.layers import over_defaults
 from berth.components.ray.manifest import dashboard_service, ray_cluster
-from berth.components.ray.settings import RayClusterSettings, RayShape
+from berth.components.ray.settings import BerthShape, RayClusterSettings
 from berth.components.ray.variables import entries_of, references_of
 from berth.components.sharing import Pools
 from berth.stacks.load.stack import load
@@ -202,7 +203,7 @@ def test_what_berths_have_by_default_of_cores_and_nics_is_not_a_clusters() -> No
     assert isinstance(settings, EnvironmentSettings)
     (cluster,) = resolve_environment(settings).clusters
     (group,) = cluster.groups
-    assert (group.worker.cpu, group.worker.cpu_limit, group.worker.nics) == ("201", "201", 8)
+    assert (group.cpu, group.cpu_limit, group.nics) == ("201", "201", 8)
 
 
 def test_an_autoscaled_group_begins_with_its_start() -> None:
@@ -241,7 +242,7 @@ def test_what_ray_counts_on_berths_workers_is_not_counted_on_a_clusters() -> Non
     assert isinstance(settings, EnvironmentSettings)
     resolved = resolve_environment(settings)
     counted = {
-        berth.name: (group.worker.ray_gpus, group.worker.ray_resources)
+        berth.name: (group.ray_gpus, group.ray_resources)
         for berth in (*resolved.berths, *resolved.clusters)
         for group in berth.groups
     }
@@ -249,11 +250,9 @@ def test_what_ray_counts_on_berths_workers_is_not_counted_on_a_clusters() -> Non
 
 
 def test_an_entry_of_a_default_is_replaced_as_a_whole() -> None:
-    defaults = RayShape.model_validate(
-        {"env": {"A": {"secret": "a", "key": "a"}, "B": "b"}, "secrets": {"C": {"secret": "team", "key": "c"}}}
-    )
-    shape = RayShape.model_validate({"env": {"A": {"configMap": "b", "key": "b"}}, "secrets": {"C": {}}})
-    merged = shape.over(defaults)
+    defaults = {"env": {"A": {"secret": "a", "key": "a"}, "B": "b"}, "secrets": {"C": {"secret": "team", "key": "c"}}}
+    own = {"env": {"A": {"configMap": "b", "key": "b"}}, "secrets": {"C": {}}}
+    merged = BerthShape.model_validate(over_defaults(defaults, own))
     assert entries_of(merged.env | references_of(merged.secrets)) == [
         {"name": "A", "valueFrom": {"configMapKeyRef": {"name": "b", "key": "b"}}},
         {"name": "B", "value": "b"},

@@ -9,7 +9,7 @@ import pytest
 from berth.components.berth import BerthManifests
 from berth.components.core.owner import KEEPS_HOME
 from berth.stacks.load.stack import SettingsError
-from berth.stacks.settings.resolve import EnvironmentContract
+from berth.stacks.settings.contract import EnvironmentContract
 from tests.unit.loaded import engineer_of, environment_of
 
 KUBECONFIG = {"existing": {"kubeconfig": "~/.kube/config"}}

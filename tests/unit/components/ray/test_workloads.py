@@ -21,7 +21,7 @@ from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it,
 from berth.stacks.load.stack import Environment
 from berth.stacks.program.awaited import awaited_of
 from berth.stacks.program.environment import environment
-from berth.stacks.settings.resolve import Resolved
+from berth.stacks.settings.resolved import Resolved
 from tests.unit.loaded import environment_of
 from tests.unit.recording import Recorder, Registration, run
 
@@ -432,7 +432,5 @@ def test_an_application_that_fails_tells_why() -> None:
 def test_a_services_settings_are_complete_by_themselves() -> None:
     (found,) = resolved(services={"chat": CHAT}).services
     assert isinstance(found, RayServiceSettings)
-    assert [(group.worker.gpus, group.worker.cpu) for group in found.cluster.groups] == [(1, "7")], (
-        "a worker takes a whole node"
-    )
+    assert [(group.gpus, group.cpu) for group in found.cluster.groups] == [(1, "7")], "a worker takes a whole node"
     assert found.cluster.priority == "berth-production"

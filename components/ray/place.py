@@ -1,0 +1,135 @@
+"""Place of a RayCluster on an environment's pools: from settings as written to complete ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.problems import Path, Problem
+from berth.components.fabric import resource_problem
+from berth.components.isolation import DEVELOPMENT, PRODUCTION
+from berth.components.ray.complete import complete, whole_node
+from berth.components.ray.layers import Layer, group_problems, groups_of, over_defaults, within
+from berth.components.ray.pod_template_rules import pod_template_problems, without_patches
+from berth.components.ray.settings import RayClusterSettings, RayShape
+from berth.components.sharing import Pool, Pools
+
+_SIZE = ("gpus", "nics", "cpu", "cpu_limit", "memory", "ray_gpus", "ray_resources")
+"""Settings of a worker's size, of which a worker on a whole node has none from `defaults`."""
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Pools of an environment, and what its cluster is.
+
+    Attributes:
+        pools: node pools by name.
+        unknown: pools with problems of their own, which decide nothing about the RayClusters.
+        existing: whether the cluster is an existing one, whose settings have no project.
+    """
+
+    pools: Pools
+    unknown: frozenset[str] = frozenset()
+    existing: bool = False
+
+
+@dataclass(frozen=True)
+class Placed:
+    """RayCluster that is complete, with all that its rules go by.
+
+    Attributes:
+        cluster: the complete settings.
+        written: its settings as written, without those of `defaults`.
+        path: path of its settings.
+        ground: the pools that it is on.
+    """
+
+    cluster: RayClusterSettings
+    written: RayShape
+    path: Path
+    ground: Ground
+
+    @property
+    def pools(self) -> Pools:
+        """Node pools of the environment by name."""
+        return self.ground.pools
+
+
+def place(
+    name: str, written: RayShape, defaults: Layer, ground: Ground, path: Path, *, for_whole_node: bool
+) -> tuple[Placed | None, list[Problem]]:
+    """Return a complete RayCluster, or None where its pools are unknown, with problems.
+
+    Args:
+        name: name of the RayCluster.
+        written: its settings.
+        defaults: settings that it takes where it has none.
+        ground: pools of the environment.
+        path: path of its settings.
+        for_whole_node: whether its workers take whole nodes by default, and its pods go first.
+    """
+    problems = list(group_problems(written, path))
+    own = written.of_cluster()
+    given = over_defaults(defaults, own)
+    groups = groups_of(given)
+    places = {group: (*path, *within(given, group)) for group in groups}
+    found = {
+        group: _pool(worker.get("pool"), "worker", places[group], ground, gpus=worker.get("gpus") != 0)
+        for group, worker in groups.items()
+    }
+    head = _pool(given.get("head", {}).get("pool"), "head", (*path, "head"), ground, gpus=False)
+    pools = {group: pool for group, pool in found.items() if isinstance(pool, Pool)}
+    if len(pools) < len(groups) or not isinstance(head, Pool):
+        return None, [*problems, *(wrong for wrong in (*found.values(), head) if isinstance(wrong, Problem))]
+    if for_whole_node:
+        sizes = groups_of(own)
+        if shared := next((group for group, pool in pools.items() if pool.shared and "gpus" not in sizes[group]), None):
+            message = (
+                f"a cluster's worker takes a whole node, but pool {pools[shared].name!r} shares its GPUs; name a pool"
+                " that doesn't, or say how many shares a worker takes (worker.gpus)"
+            )
+            return None, [*problems, Problem((*places[shared], "pool"), message)]
+        groups = {group: _whole(worker, sizes[group], pools[group]) for group, worker in groups.items()}
+    problems += [
+        problem
+        for group, worker in groups.items()
+        if (problem := resource_problem(worker.get("gpu_resource"), pools[group], places[group]))
+    ]
+    cluster = complete(name, given, pools, head, PRODUCTION if for_whole_node else DEVELOPMENT, groups)
+    if of_patches := list(pod_template_problems(cluster, ground.pools, path, written)):
+        cluster = without_patches(cluster)
+    return Placed(cluster, written, path, ground), [*problems, *of_patches]
+
+
+def _whole(worker: Mapping[str, object], own: Layer, pool: Pool) -> Layer:
+    """Return a worker on a whole node: of sizes it has only its own."""
+    return {
+        **whole_node(pool),
+        **{key: value for key, value in worker.items() if key not in _SIZE},
+        **{key: own[key] for key in _SIZE if key in own},
+    }
+
+
+def _pool(given: str | None, role: str, path: Path, ground: Ground, *, gpus: bool) -> Pool | Problem | None:
+    """Return a pool by its name, or the only one that fits; None if broken ones may decide it."""
+    where: Path = (*path, "pool")
+    pools = ground.pools
+    if given is not None:
+        known = {*pools, *ground.unknown}
+        return (
+            pools.get(given)
+            if given in known
+            else Problem(where, f"there is no pool {given!r}{did_you_mean(given, known)}")
+        )
+    if ground.unknown:
+        return None
+    fitting = sorted(name for name, pool in pools.items() if bool(pool.per_node) == gpus)
+    if len(fitting) == 1:
+        return pools[fitting[0]]
+    with_gpus = "with GPUs" if gpus else "without GPUs"
+    if fitting:
+        message = f"is required, since several pools are {with_gpus}: {', '.join(fitting)}"
+    else:
+        message = f"is required, since no pool is {with_gpus}; pools are {', '.join(sorted(pools))}"
+    return Problem(where, f"{message} (or set defaults.{role}.pool)")

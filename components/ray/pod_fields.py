@@ -1,0 +1,139 @@
+"""Fields of a pod template with their types, as the Kubernetes client knows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from operator import itemgetter
+from typing import Any
+
+from berth.components.core.merge import REMOVES
+from berth.components.core.nearest import did_you_mean
+from berth.components.core.problems import Path
+from berth.components.core.types import parse_quantity
+from berth.components.ray.pod_template_refusals import refusal
+
+MERGED: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    **dict.fromkeys(("containers", "initContainers", "volumes", "env", "imagePullSecrets"), itemgetter("name")),
+    "volumeMounts": itemgetter("mountPath"),
+    "ports": lambda port: (port["containerPort"], port.get("protocol", "TCP")),
+}
+"""Lists of a pod whose entries merge, with what tells the entries apart."""
+
+_OWN: Mapping[str, Mapping[str, str]] = {
+    "template": {"metadata": "metadata", "spec": "V1PodSpec"},
+    "metadata": {
+        **dict.fromkeys(("annotations", "labels"), "Dict[str, str]"),
+        **dict.fromkeys(("name", "namespace"), "str"),
+        "finalizers": "List[str]",
+    },
+}
+"""Fields of a template of KubeRay, which has less than the client's."""
+
+_VALUES: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "str": ((str,), "is not text; put it in quotes"),
+    "int": ((int,), "is not a whole number"),
+    "bool": ((bool,), "is neither true nor false"),
+    "object": ((int, str), "is neither a whole number nor text"),
+}
+"""Types of values by the client's names; `object` is a port by number or by name."""
+
+_NEVER_EMPTY = (("metadata",), ("spec",), ("spec", "containers"))
+_QUANTITIES = ("limits", "requests", "sizeLimit", "divisor")
+
+
+def key_of(field: str) -> str:
+    """Return the key of entries by which a list merges."""
+    return {"volumeMounts": "mountPath", "ports": "containerPort"}.get(field, "name")
+
+
+@cache
+def _fields(kind: str) -> Mapping[str, str]:
+    """Return the types of an object's fields by name."""
+    if kind in _OWN:
+        return _OWN[kind]
+    from kubernetes.client import models  # noqa: PLC0415 - takes half a second, and few stacks have patches
+
+    model = getattr(models, kind)
+    return {name: model.openapi_types[attribute] for attribute, name in model.attribute_map.items()}
+
+
+def problems(value: Any, kind: str = "template", path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Yield what is wrong with a part of a pod template; quantities in it become text.
+
+    Args:
+        value: the part.
+        kind: its type, as the client names it.
+        path: its path in the template.
+    """
+    if value is None:
+        if path in _NEVER_EMPTY:
+            yield path, "is empty; take it out"
+    elif message := refusal(path, value):
+        yield path, message
+    elif kind in _VALUES:
+        yield from _of_value(value, kind, path)
+    elif kind.startswith("List["):
+        yield from _of_list(value, kind[len("List[") : -1], path)
+    elif not isinstance(value, dict):
+        yield path, f"{value!r} is not a mapping; write its keys on lines of their own"
+    else:
+        yield from _of_mapping(value, kind, path)
+
+
+def _of_mapping(value: dict[str, Any], kind: str, path: Path) -> Iterator[tuple[Path, str]]:
+    any_key = re.fullmatch(r"Dict\[str, (.*)\]", kind)
+    known = {} if any_key else _fields(kind)
+    for key, inner in list(value.items()):
+        field = any_key[1] if any_key else known.get(key)
+        if field is None:
+            # A field that no template has may still be one that berth refuses by name.
+            message = refusal((*path, key), inner) or f"unknown field {key!r} of a pod{did_you_mean(key, known)}"
+            yield (*path, key), message
+            continue
+        if isinstance(inner, int) and not isinstance(inner, bool) and _is_quantity((*path, key)):
+            value[key] = str(inner)
+        yield from problems(value[key], field, (*path, key))
+
+
+def _of_list(value: Any, kind: str, path: Path) -> Iterator[tuple[Path, str]]:
+    if not isinstance(value, list):
+        yield path, f"{value!r} is not a list; begin each entry with `- `"
+        return
+    field, seen = str(path[-1]), set[str]()
+    key = key_of(field)
+    for number, entry in enumerate(value):
+        where = (*path, number)
+        if entry is None:
+            yield where, "is empty; take it out"
+            continue
+        directive = entry.pop(REMOVES, None) if isinstance(entry, dict) else None
+        if directive not in (None, "delete"):
+            yield (*where, REMOVES), "is not a directive that berth has; write `$patch: delete`, or leave it out"
+        yield from problems(entry, kind, where)
+        if not isinstance(entry, dict) or field not in MERGED:
+            continue
+        if directive:
+            entry[REMOVES] = directive
+        if entry.get(key) is None:
+            yield where, f"needs `{key}`, by which it is merged with other entries"
+        elif (identity := repr(MERGED[field](entry))) in seen:
+            yield where, f"has the `{key}` of an entry before it, {entry[key]!r}; write one of them"
+        else:
+            seen.add(identity)
+
+
+def _of_value(value: Any, kind: str, path: Path) -> Iterator[tuple[Path, str]]:
+    types, words = _VALUES[kind]
+    if not isinstance(value, types) or (kind != "bool" and isinstance(value, bool)):
+        yield path, f"{value!r} {words}"
+    elif _is_quantity(path):
+        try:
+            parse_quantity(str(value))
+        except ValueError as error:
+            yield path, str(error)
+
+
+def _is_quantity(path: Path) -> bool:
+    return path[-1] in _QUANTITIES or (len(path) > 1 and path[-2] in _QUANTITIES)

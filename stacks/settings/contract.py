@@ -1,0 +1,95 @@
+"""Contract of an environment with engineers' own stacks: what its stack tells them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import PlainSerializer
+
+from berth.components.core.owner import namespace_of
+from berth.components.core.settings import Settings
+from berth.components.core.types import Name, NonEmpty, ProjectId
+from berth.components.gke import ExistingCluster, PoolSettings
+from berth.components.hardware.names import ResourceApi
+from berth.components.isolation import IsolationSettings
+from berth.components.lifecycle import complete
+from berth.components.operators import KubeRaySettings
+from berth.components.ray import BerthShape
+from berth.components.ray.fit import Demand
+from berth.components.sharing import SharingProfile
+from berth.stacks.settings.environment import KEYS, EnvironmentSettings
+from berth.stacks.settings.resolved import Resolved
+
+
+class EnvironmentContract(Settings):
+    """Output `environment` of an environment's stack, which engineers' stacks read."""
+
+    format: int = 1
+    """Version of the format, raised when a field changes its meaning."""
+    name: str
+    """Name of the environment."""
+    pools: dict[Name, PoolSettings]
+    sharing: dict[Name, SharingProfile] = {}
+    defaults: Annotated[BerthShape, PlainSerializer(lambda shape: shape.model_dump(by_alias=True, exclude_unset=True))]
+    demands: list[Demand]
+    """Demands of the environment's own berths and clusters on the pools."""
+    namespaces: dict[str, str]
+    """Owners of the namespaces that the environment's stack registers."""
+    resource_api: ResourceApi = "v1"
+    """Version of resource.k8s.io for claims on the cluster."""
+    kuberay: KubeRaySettings = KubeRaySettings()
+    """Place of the KubeRay operator."""
+    isolation: IsolationSettings | None = None
+    """Isolation of its berths. None: a version of berth without PriorityClasses wrote this."""
+    production: bool = False
+    """Whether the environment is a production environment."""
+    waived: dict[NonEmpty, NonEmpty] = {}
+    """Policies that do not hold, each with the reason: an engineer's own stack can waive none."""
+    keeper: bool = False
+    """Whether a keeper suspends and wakes berths."""
+    gcs_fuse: bool = True
+    """Whether pods can mount buckets, as far as the settings say."""
+    filestore: Literal[True] | None = None
+    """Whether pods can mount shares of Filestore."""
+    project: ProjectId | None = None
+    """Google Cloud project, if GKE synchronizes Secrets with Secret Manager there."""
+    login: ExistingCluster | None = None
+    """Kubeconfig of an existing cluster: its file and context, which say nothing secret."""
+    currency: str | None = None
+    """Currency of the pools' hourly rates."""
+
+
+def contract_of(
+    settings: EnvironmentSettings, stack: str, resolved: Resolved, resource_api: ResourceApi = "v1"
+) -> EnvironmentContract:
+    """Return what an environment's stack tells engineers' stacks."""
+    return EnvironmentContract(
+        name=stack,
+        pools=settings.pools,
+        sharing=settings.sharing,
+        defaults=settings.defaults,
+        demands=resolved.demands,
+        namespaces={
+            namespace_of(workload.settings.name): f"{KEYS[workload.kind]}.{workload.settings.name}"
+            for workload in resolved.workloads()
+        },
+        resource_api=resource_api,
+        # Only the environment installs the operator.
+        kuberay=settings.operators.kuberay.model_copy(update={"values": None}),
+        isolation=settings.isolation_here,
+        production=settings.is_production(stack),
+        waived=settings.policies.waived,
+        keeper=has_keeper(settings, resolved),
+        gcs_fuse=bool(settings.gcs_fuse) or settings.cluster.existing is not None,
+        filestore=(settings.filestore and settings.cluster.existing is None) or None,
+        project=settings.project if settings.secret_sync else None,
+        login=settings.cluster.existing,
+        currency=settings.currency,
+    )
+
+
+def has_keeper(settings: EnvironmentSettings, resolved: Resolved) -> bool:
+    """Return whether an environment has a keeper: by its settings, or for a lifecycle."""
+    lifecycles = [cluster.lifecycle for cluster in (*resolved.berths, *resolved.clusters)]
+    with_defaults = [complete(settings.defaults.lifecycle), *lifecycles]
+    return settings.keeper is not None or any(lifecycle.any for lifecycle in with_defaults)

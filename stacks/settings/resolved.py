@@ -1,0 +1,56 @@
+"""Complete RayClusters of a stack, with everything that is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from berth.components.core.problems import Problem
+from berth.components.ray import (
+    RayClusterSettings,
+    RayJobSettings,
+    RayServiceSettings,
+    Workload,
+    cluster_workload,
+    job_workload,
+    service_workload,
+)
+from berth.components.ray.fit import Demand
+from berth.components.sharing import Pools
+
+
+@dataclass
+class Resolved:
+    """Complete RayClusters of a stack.
+
+    Attributes:
+        pools: node pools by name.
+        berths: RayClusters of engineers.
+        clusters: named RayClusters.
+        jobs: RayJobs.
+        services: RayServices.
+        demands: demands of the RayClusters on the pools.
+        problems: everything that is wrong.
+        warnings: settings that work, but probably not as intended.
+    """
+
+    pools: Pools
+    berths: list[RayClusterSettings] = field(default_factory=list)
+    clusters: list[RayClusterSettings] = field(default_factory=list)
+    jobs: list[RayJobSettings] = field(default_factory=list)
+    services: list[RayServiceSettings] = field(default_factory=list)
+    demands: list[Demand] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+
+    @property
+    def every(self) -> list[RayClusterSettings]:
+        """RayClusters that the stack registers or has KubeRay create."""
+        return [workload.settings for workload in self.workloads()]
+
+    def workloads(self) -> Iterator[Workload]:
+        """Yield every RayCluster, and the RayJob or RayService that has its own."""
+        yield from (cluster_workload(berth, "engineer") for berth in self.berths)
+        yield from (cluster_workload(cluster, "cluster") for cluster in self.clusters)
+        yield from (job_workload(job) for job in self.jobs if job.own_cluster)
+        yield from (service_workload(service) for service in self.services)

@@ -1,0 +1,72 @@
+"""Rules across an environment's settings as a whole: those of all slices, names and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from berth.components import operators, sharing
+from berth.components.core.owner import OwnerKind, namespace_of
+from berth.components.core.problems import Path, Problem
+from berth.components.gke import rules as gke
+from berth.components.ray import JobShape
+from berth.components.ray import rules as ray
+from berth.components.ray.layers import group_problems
+from berth.stacks.settings.environment import KEYS, EnvironmentSettings
+
+RESERVED = {
+    "verify": "`berth verify` runs its Jobs in namespace berth-verify",
+    "keeper": "the keeper runs in namespace berth-keeper",
+}
+"""Names that no engineer and no cluster can have, with the reason."""
+
+
+def reserved(name: str, path: Path) -> Iterable[Problem]:
+    """Yield the problem of a name whose namespace is berth's own."""
+    if name in RESERVED:
+        yield Problem(path, f"{name!r} is reserved: {RESERVED[name]}; take another name", of_key=True)
+
+
+def _names(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Yield names that are taken: the namespaces would be one."""
+    kinds: dict[str, OwnerKind] = {}
+    for kind, name, shape in settings.owners():
+        path = ("environment", KEYS[kind], name)
+        if name in kinds:
+            both = " and ".join(f"{'an' if owner == 'engineer' else 'a'} {owner}" for owner in (kinds[name], kind))
+            message = f"{name!r} is both {both}; both would be namespace {namespace_of(name)}: rename one"
+            yield Problem(path, message, of_key=True)
+        else:
+            kinds[name] = kind
+            # A job on the RayCluster of another owner is in that one's namespace.
+            yield from () if isinstance(shape, JobShape) and shape.cluster else reserved(name, path)
+
+
+def _groups_of_nobody(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Yield `groups` under `access` that would give nobody access on a cluster of berth's own."""
+    if settings.cluster.existing or settings.cluster.security_group:
+        return
+    written: dict[Path, list[str]] = {("defaults",): settings.defaults.access.groups}
+    written |= {(KEYS[kind], name): shape.access.groups for kind, name, shape in settings.owners()}
+    for path, groups in written.items():
+        if groups:
+            yield Problem(
+                ("environment", *path, "access", "groups"),
+                "gives nobody access: the cluster knows no Google groups; write `cluster: {securityGroup:"
+                f" gke-security-groups@{groups[0].partition('@')[2] or 'YOUR-DOMAIN'}}}`",
+            )
+
+
+Rule = Callable[[EnvironmentSettings], Iterable[Problem]]
+
+RULES: tuple[Rule, ...] = (
+    *gke.RULES,
+    *sharing.RULES,
+    *operators.RULES,
+    *ray.RULES,
+    lambda settings: group_problems(settings.defaults, ("environment", "defaults")),
+    _names,
+)
+"""Rules of what cannot be."""
+
+WARNINGS: tuple[Rule, ...] = (*gke.WARNINGS, *sharing.WARNINGS, *operators.WARNINGS, _groups_of_nobody)
+"""Rules of settings that work, but likely not as intended."""
