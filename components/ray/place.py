@@ -114,22 +114,15 @@ def _whole(worker: Mapping[str, object], own: Layer, pool: Pool) -> Layer:
 def _pool(given: str | None, role: str, path: Path, ground: Ground, *, gpus: bool) -> Pool | Problem | None:
     """Return a pool by its name, or the only one that fits; None if broken ones may decide it."""
     where: Path = (*path, "pool")
-    pools = ground.pools
-    if given is not None:
-        known = {*pools, *ground.unknown}
-        return (
-            pools.get(given)
-            if given in known
-            else Problem(where, f"there is no pool {given!r}{did_you_mean(given, known)}")
-        )
-    if ground.unknown:
-        return None
+    pools, known = ground.pools, {*ground.pools, *ground.unknown}
+    if given is not None and given not in known:
+        return Problem(where, f"there is no pool {given!r}{did_you_mean(given, known)}")
+    if given is not None or ground.unknown:
+        return pools.get(given or "")
     fitting = sorted(name for name, pool in pools.items() if bool(pool.per_node) == gpus)
     if len(fitting) == 1:
         return pools[fitting[0]]
-    with_gpus = "with GPUs" if gpus else "without GPUs"
-    if fitting:
-        message = f"is required, since several pools are {with_gpus}: {', '.join(fitting)}"
-    else:
-        message = f"is required, since no pool is {with_gpus}; pools are {', '.join(sorted(pools))}"
-    return Problem(where, f"{message} (or set defaults.{role}.pool)")
+    kind = "with GPUs" if gpus else "without GPUs"
+    several = f"several pools are {kind}: {', '.join(fitting)}"
+    none = f"no pool is {kind}; pools are {', '.join(sorted(pools))}"
+    return Problem(where, f"is required, since {several if fitting else none} (or set defaults.{role}.pool)")

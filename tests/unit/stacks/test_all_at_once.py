@@ -1,4 +1,4 @@
-"""Problems of a file, reported at once, and hints that name the key that was meant."""
+"""Problems of a file, reported at once."""
 
 from __future__ import annotations
 
@@ -61,50 +61,3 @@ def test_an_engineers_stack_is_held_to_its_environment_as_far_as_it_is_valid(
         "engineer.worker.memory",
         "engineer.worker.pool",
     ]
-
-
-HINTS = {
-    "gpus of an engineer": ({"gpus": 1}, "gpus", "did you mean 'worker.gpus'?"),
-    "gpu of an engineer": ({"gpu": 1}, "gpu", "write `worker.gpus`"),
-    "memory of an engineer": ({"memory": "8Gi"}, "memory", "did you mean 'worker.memory' or 'head.memory'?"),
-    "cpu of an engineer": ({"cpu": 2}, "cpu", "did you mean 'worker.cpu' or 'head.cpu'?"),
-    "replicas": ({"replicas": 2}, "replicas", "write `workers`, the number of worker pods"),
-    "replicas of a worker": (
-        {"worker": {"replicas": 2}},
-        "worker.replicas",
-        "write `workers`, the number of worker pods",
-    ),
-    "image of a worker": ({"worker": {"image": "x"}}, "worker.image", "write 'image' beside 'worker', not under it"),
-    "bounds": ({"maxWorkers": 2}, "maxWorkers", "write the bounds under `workers`: workers: {min: 0, max: 4}"),
-}
-
-
-@pytest.mark.parametrize("case", HINTS)
-def test_a_key_in_the_wrong_place_gets_the_right_one(case: str) -> None:
-    shape, key, hint = HINTS[case]
-    with pytest.raises(SettingsError) as caught:
-        load("test", {"environment": {**GOOD, "engineers": {"alice": shape}}}, None)
-    name = key.rpartition(".")[2]
-    assert caught.value.lines == [f"environment.engineers.alice.{key}: unknown key {name!r}; {hint}"]
-
-
-MACHINES = "the machine type says which GPUs a node has; write"
-OF_POOLS = {
-    "spot": (True, "write `capacity: spot`"),
-    "accelerator": ("h100:8", f"{MACHINES} `machineType: a3-megagpu-8g` or `machineType: a3-highgpu-8g`"),
-    "accelerators": ("nvidia-b200", f"{MACHINES} `machineType: a4-highgpu-8g`"),
-    "gpuType": ("tpu:8", "the machine type says which GPUs a node has, and how many"),
-    "gpus": (8, "the machine type says how many GPUs a node has"),
-    "maxNodes": (3, "write the bounds under `nodes`: nodes: {min: 0, max: 4}"),
-    "reservation": ("a4-prod", "did you mean 'capacity.reservation'?"),
-}
-
-
-@pytest.mark.parametrize("key", OF_POOLS)
-@pytest.mark.parametrize("machine", [{"machineType": "a3-highgpu-8g"}, {}])
-def test_another_tools_key_of_a_pool_gets_berths(key: str, machine: dict[str, str]) -> None:
-    value, hint = OF_POOLS[key]
-    pool = {**machine, "nodes": 1, key: value}
-    with pytest.raises(SettingsError) as caught:
-        load("test", {"environment": {**GOOD, "pools": {**GOOD["pools"], "x": pool}}}, None)
-    assert f"environment.pools.x.{key}: unknown key {key!r}; {hint}" in caught.value.lines

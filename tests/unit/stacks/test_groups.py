@@ -1,14 +1,12 @@
-"""Groups of workers: their settings, what they come from, and what is refused."""
+"""Groups of workers: their settings, and what they come from."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-import pytest
-
 from berth.components.core.types import parse_quantity
-from berth.stacks.load.stack import Environment, SettingsError, load
+from berth.stacks.load.stack import Environment, load
 from tests.unit.loaded import environment_values
 
 POOLS = {
@@ -47,12 +45,6 @@ def manifest(loaded: Environment) -> dict[str, Any]:
 
 def specs(loaded: Environment) -> dict[str, dict[str, Any]]:
     return {group["groupName"]: group for group in manifest(loaded)["spec"]["workerGroupSpecs"]}
-
-
-def problems(kind: str = "engineers", defaults: dict[str, Any] | None = None, **shape: Any) -> list[str]:
-    with pytest.raises(SettingsError) as caught:
-        load("test", {"environment": values(kind, defaults, **shape)}, None)
-    return caught.value.lines
 
 
 def test_the_short_form_is_one_group_named_workers() -> None:
@@ -170,61 +162,6 @@ def test_each_kind_of_claim_has_a_template_of_its_own() -> None:
         for name, group in specs(environment(workerGroups=groups)).items()
     }
     assert claims == {"all": ["all-nic"], "one": ["one-nic"], "cpu": []}
-
-
-REFUSED = {
-    "two numbers": (
-        {"workers": 2, "workerGroups": {"gpu": {}}},
-        "environment.engineers.x.workers: is written beside `workerGroups`",
-    ),
-    "the head's name": (
-        {"workerGroups": {"headgroup": {}}},
-        "environment.engineers.x.workerGroups.headgroup: 'headgroup' is Ray's name for the head",
-    ),
-    "too many GPUs": (
-        {"workerGroups": {"gpu": {"gpus": 3}}},
-        "environment.engineers.x.workerGroups.gpu.gpus: a worker asks for 3 GPUs, but a node of pool 'dev'",
-    ),
-    "too many workers": (
-        {"workerGroups": {"gpu": {"workers": {"min": 0, "max": 9}}}},
-        "environment.engineers.x.workerGroups.gpu.workers: 9 workers of 1 GPU are 9, but pool 'dev' tops out at 4 GPUs",
-    ),
-    "unknown pool": (
-        {"workerGroups": {"gpu": {"pool": "devv"}}},
-        "environment.engineers.x.workerGroups.gpu.pool: there is no pool 'devv'; did you mean 'dev'?",
-    ),
-    "unknown key": (
-        {"workerGroups": {"gpu": {"replicas": 2}}},
-        "environment.engineers.x.workerGroups.gpu.replicas: unknown key 'replicas'",
-    ),
-    "another tool's key": (
-        {"workerGroupSpecs": []},
-        "environment.engineers.x.workerGroupSpecs: unknown key 'workerGroupSpecs'; write `workerGroups`",
-    ),
-    "label of others": (
-        {"workerGroups": {"gpu": {"labels": {"ray.io/group": "x"}}}},
-        "'ray.io/group' would change how pods are found",
-    ),
-    "no label": (
-        {"workerGroups": {"gpu": {"labels": {"tier": "not a value"}}}},
-        "environment.engineers.x.workerGroups.gpu.labels.tier: 'not a value' is not a value of a label",
-    ),
-    "sums": (
-        {"workerGroups": {"one": {"workers": 3}, "two": {"workers": 2}}},
-        "pool 'dev' tops out at 4 GPUs (2 × g2-standard-24 with 2), but x 5 = 5 are asked",
-    ),
-}
-
-
-@pytest.mark.parametrize(("shape", "expected"), REFUSED.values(), ids=REFUSED)
-def test_refused(shape: dict[str, Any], expected: str) -> None:
-    lines = problems(**shape)
-    assert any(expected in line for line in lines), lines
-
-
-def test_two_numbers_in_the_defaults_are_refused_too() -> None:
-    lines = problems(defaults=DEFAULTS | {"workers": 2, "workerGroups": {"gpu": {}}})
-    assert any("environment.defaults.workers: is written beside `workerGroups`" in line for line in lines), lines
 
 
 def test_rays_labels_reach_pods_and_no_shell() -> None:

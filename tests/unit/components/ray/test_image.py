@@ -13,7 +13,7 @@ from berth.components.ray.image import BERTH_IMAGES
 from berth.lab.home import CLONE
 from berth.stacks.load.stack import SettingsError, load
 from berth.stacks.settings.resolve import resolve_environment
-from tests.unit.stacks.test_refused import BASE, accepted, over
+from tests.unit.stacks.test_cases import BASE, accepted, over
 
 A4 = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot", "rdma": "networks"}
 L4 = {"machineType": "g2-standard-24", "nodes": 1, "capacity": "spot"}

@@ -109,12 +109,6 @@ def test_a_sidecar_sees_no_gpus() -> None:
     assert "NVIDIA_VISIBLE_DEVICES" not in {entry["name"] for entry in spec["containers"][0]["env"]}
 
 
-def test_sidecars_must_fit_on_the_node() -> None:
-    huge = LOGS | {"resources": {"requests": {"cpu": 300}}}
-    (line,) = problems(of_containers(huge))
-    assert line.endswith("worker.cpu: a worker asks for 4 cores and its sidecars for 300, but a4-highgpu-8g has 224")
-
-
 def test_patches_of_defaults_merge_with_a_berths_own() -> None:
     defaults: dict[str, Any] = {
         "metadata": {"annotations": {"a": "1", "b": "2"}},
@@ -170,53 +164,6 @@ def test_the_worst_is_refused(what: str) -> None:
     assert len(problems({"spec": over_by_position({"containers": [sidecar]}, BAD_PODS[what])})) == 1
 
 
-REFUSED = {
-    "image": ({"name": "ray-worker", "image": "x"}, "containers[0].image", "write `image` of the berth"),
-    "cores": ({"name": "ray-worker", "resources": {"limits": {"cpu": 9}}}, "limits.cpu", "write `worker.cpu`"),
-    "a removed limit": (
-        {"name": "ray-worker", "resources": {"limits": None}},
-        "resources.limits",
-        "write `worker.cpu`",
-    ),
-    "no container of Ray": ({"name": "ray-worker", "$patch": "delete"}, "containers[0]", "take it out"),
-    "the head's name": ({"name": "ray-head"}, "containers[0]", "the name 'ray-worker'"),
-    "GPUs of its own": (
-        LOGS | {"resources": {"limits": {"nvidia.com/gpu": 1}}},
-        "nvidia.com/gpu",
-        "write `worker.gpus`",
-    ),
-    "all GPUs": (LOGS | {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}, "env[0].name", "worker.gpus"),
-    "no token": (
-        {"name": "ray-worker", "env": [{"name": "RAY_AUTH_MODE", "value": "x"}]},
-        "env[0].name",
-        "write `auth`",
-    ),
-    "KubeRay's name": (LOGS | {"name": "autoscaler"}, "containers[0].name", "take another name"),
-    "no volume": (LOGS | {"volumeMounts": [{"name": "lost", "mountPath": "/l"}]}, "volumeMounts[0].name", "no volume"),
-    "two of one name": (LOGS, "containers[1]", "write one of them"),
-    "unknown": (LOGS | {"imagePullPolice": "Always"}, "imagePullPolice", "did you mean 'imagePullPolicy'?"),
-    "no text": (LOGS | {"command": [1]}, "command[0]", "put it in quotes"),
-}
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_parts_of_berths_are_refused_with_their_place(what: str) -> None:
-    container, place, words = REFUSED[what]
-    second = [LOGS] if what == "two of one name" else []
-    (line,) = problems(of_containers(container, *second))
-    where, message = line.split(": ", 1)
-    assert where.startswith("environment.engineers.x.worker.podTemplate.spec.containers")
-    assert (where.endswith(place), words in message) == (True, True), line
-
-
-def test_a_problem_of_defaults_is_not_reported_at_a_place_of_the_berths_own_list() -> None:
-    defaults = {"worker": {"podTemplate": of_containers(LOGS, {"name": "ray-worker", "image": "x"})}}
-    (line,) = problems(of_containers(PROXY), defaults=defaults)
-    assert line.startswith(
-        "environment.engineers.x.worker.podTemplate.spec.containers: spec.containers.ray-worker.image"
-    )
-
-
 def test_groups_have_patches_of_their_own_over_the_workers() -> None:
     groups = {"big": {"podTemplate": {"spec": {"runtimeClassName": "gvisor"}}}, "small": {}}
     worker = {"podTemplate": {"metadata": {"annotations": {"team": "ml"}}}}
@@ -225,20 +172,3 @@ def test_groups_have_patches_of_their_own_over_the_workers() -> None:
     big, small = (group["template"] for group in spec["workerGroupSpecs"])
     assert (big["spec"]["runtimeClassName"], "runtimeClassName" in small["spec"]) == ("gvisor", False)
     assert [found["metadata"]["annotations"]["team"] for found in (big, small)] == ["ml", "ml"]
-
-
-def test_a_problem_of_a_groups_patch_is_at_the_group() -> None:
-    container = {"name": "ray-worker", "image": "example.invalid/other"}
-    groups = {"big": {"podTemplate": of_containers(container)}, "small": {}}
-    with pytest.raises(SettingsError) as caught:
-        environment("engineers", {"workerGroups": groups})
-    (line,) = caught.value.lines
-    assert line.startswith("environment.engineers.x.workerGroups.big.podTemplate.spec.containers[0].image: ")
-
-
-def test_all_problems_come_at_once() -> None:
-    template = {
-        "metadata": {"labels": {"berth/engineer": "bob"}, "annotations": {"k8s.v1.cni.cncf.io/networks": "x"}},
-        "spec": {"toleration": [], "serviceAccountName": "x", "priorityClassName": "x", "schedulerName": "x"},
-    }
-    assert len(problems(template)) == 6
