@@ -1,4 +1,4 @@
-"""Settings and what berth says of them, word for word: the cases are files in cases/.
+"""Settings, and the lines of berth about them, word for word: the cases are files in cases/.
 
 A file has a `base`. Each case lays `given` over it, in which null takes a key out. `refused` and
 `warned` are everything that is said, in order.
@@ -42,8 +42,8 @@ def over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def said(stack: str, values: dict[str, Any]) -> dict[str, list[str]]:
-    """What berth says of an environment, by whether it accepts the settings."""
+def lines_of(stack: str, values: dict[str, Any]) -> dict[str, list[str]]:
+    """Lines of berth about an environment, under `refused` or `warned`."""
     try:
         settings = load(stack, {"environment": values}, None).settings
     except SettingsError as error:
@@ -56,7 +56,7 @@ def said(stack: str, values: dict[str, Any]) -> dict[str, list[str]]:
 def test_what_berth_says_word_for_word(file: str, case: str) -> None:
     given = FILES[file][case]
     expected = {key: given[key] for key in ("refused", "warned") if key in given}
-    assert said(given.get("stack", "test"), over(FILES[file]["base"], given["given"])) == expected
+    assert lines_of(given.get("stack", "test"), over(FILES[file]["base"], given["given"])) == expected
 
 
 def test_no_case_was_lost() -> None:
@@ -75,7 +75,7 @@ def test_a_pool_of_each_machine_type_is_accepted_by_each_way_it_is_sold(machine:
         nodes: Any = {"min": 0, "max": 1} if kind == "flex-start" else 1
         capacity = {"kind": kind} | ({"reservation": "mine"} if kind == "reservation" else {})
         pool = {"machineType": machine.name, "nodes": nodes, "capacity": capacity}
-        assert said("test", over(BASE, {"pools": {"more": pool}})) == {"warned": []}
+        assert lines_of("test", over(BASE, {"pools": {"more": pool}})) == {"warned": []}
 
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda machine: machine.name)
