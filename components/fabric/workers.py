@@ -8,7 +8,7 @@ from berth.components.fabric.settings import Nccl
 
 
 class Worker(Protocol):
-    """Each worker of a group: pool, memory, RDMA NICs, GPUs or shares of them, and NCCL."""
+    """Worker of a group of equal ones: pool, memory, NICs, GPUs or shares of them, and NCCL."""
 
     @property
     def pool(self) -> str:

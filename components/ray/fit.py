@@ -11,6 +11,7 @@ from berth.components.core.settings import Settings
 from berth.components.core.types import Name, parse_quantity
 from berth.components.hardware import versions
 from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER
+from berth.components.ray.place import Placed
 from berth.components.ray.pod_template import added_requests
 from berth.components.ray.settings import Head, RayClusterSettings, Wait, WorkerGroup
 from berth.components.sharing import Pool, Pools
@@ -37,8 +38,9 @@ class Demand(Settings):
     memory_gib: Decimal
 
 
-def fit_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
+def fit_problems(placed: Placed) -> Iterable[Problem]:
     """Yield requests that never fit: a node or the pool is too small, or has another resource."""
+    cluster, pools, path = placed.cluster, placed.pools, placed.path
     for group in cluster.groups:
         yield from _gpu_problems(group, pools[group.pool], path)
         yield from _size_problems("worker", group, pools, (*path, *group.within))
@@ -114,8 +116,9 @@ def _beside(amount: Decimal, unit: str = "") -> str:
     return f" and its sidecars for {plain(amount)}{unit}" if amount else ""
 
 
-def version_problems(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
+def version_problems(placed: Placed) -> Iterable[Problem]:
     """Yield problems of versions: Ray without tokens, another Ray in the image, CUDA too old."""
+    cluster, pools, path = placed.cluster, placed.pools, placed.path
     version = tuple(int(part) for part in cluster.ray_version.split("."))
     if version < versions.RAY_TOKEN_AUTH_SINCE:
         oldest = ".".join(map(str, versions.RAY_TOKEN_AUTH_SINCE))

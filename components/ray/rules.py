@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import chain
 
 from berth.components.core.problems import Problem
 from berth.components.fabric import alignment_warning, nccl_problems, nic_problem
@@ -20,17 +19,18 @@ from berth.components.ray.storage import home_problems
 from berth.components.ray.volumes import volume_problems
 from berth.components.sharing import Pool
 
+Rule = Callable[[Placed], Iterable[Problem]]
+"""Rule of a RayCluster; the problems of several groups may be one."""
 
-def _fabric(placed: Placed) -> Iterable[Problem]:
-    cluster, path = placed.cluster, placed.path
+
+def _groups(placed: Placed) -> Iterable[Problem]:
+    cluster, pools, path = placed.cluster, placed.pools, placed.path
     for group in cluster.groups:
-        if problem := nic_problem(group, placed.pools, (*path, *group.within)):
-            yield problem
+        yield from filter(None, [nic_problem(group, pools, (*path, *group.within))])
+        yield from nested_problems(cluster.nested_containers, group.gpus, pools[group.pool], path)
     # NCCL's settings are those of all groups, and count in the ones that have GPUs.
-    with_gpus = [group for group in cluster.groups if group.gpus or group.nics]
-    yield from dict.fromkeys(
-        chain(*(nccl_problems(group, placed.pools, path) for group in with_gpus or cluster.groups))
-    )
+    for group in [group for group in cluster.groups if group.gpus or group.nics] or cluster.groups:
+        yield from nccl_problems(group, pools, path)
 
 
 def _storage(placed: Placed) -> Iterable[Problem]:
@@ -49,52 +49,30 @@ def _variables(placed: Placed) -> Iterable[Problem]:
     yield from secret_problems(cluster.secrets, path, projects=placed.ground.existing)
 
 
-def _nested(placed: Placed) -> Iterable[Problem]:
-    way = placed.cluster.nested_containers
-    groups = ((group.gpus, placed.pools[group.pool]) for group in placed.cluster.groups)
-    yield from dict.fromkeys(chain(*(nested_problems(way, *group, placed.path) for group in groups)))
-
-
 def _lifecycle(placed: Placed) -> Iterable[Problem]:
     if isinstance(placed.written, BerthShape):
         yield from lifecycle_problems(placed.written.lifecycle, placed.cluster.lifecycle, placed.path)
 
 
-CLUSTER_RULES: tuple[Callable[[Placed], Iterable[Problem]], ...] = (
-    lambda placed: fit_problems(placed.cluster, placed.pools, placed.path),
-    _fabric,
-    lambda placed: version_problems(placed.cluster, placed.pools, placed.path),
-    _storage,
-    _nested,
-    _variables,
-    _lifecycle,
-)
-"""Rules of a RayCluster on its pools: each yields problems."""
+CLUSTER_RULES: tuple[Rule, ...] = (fit_problems, _groups, version_problems, _storage, _variables, _lifecycle)
+"""Rules of a RayCluster on its pools."""
 
 
-def _groups_warnings(placed: Placed) -> Iterable[Problem]:
+def _warnings(placed: Placed) -> Iterable[Problem]:
     cluster, pools, path = placed.cluster, placed.pools, placed.path
-    of_groups = (
-        warning
-        for group in cluster.groups
-        for warning in (
+    for group in cluster.groups:
+        found = (
             memory_warning(group, pools, path),
             ray_gpus_warning(group, pools, path),
             waiting_warning(group, cluster.wait, pools, path),
             alignment_warning(group, pools, (*path, *group.within)),
         )
-    )
-    yield from dict.fromkeys(filter(None, of_groups))
-
-
-def _cluster_warnings(placed: Placed) -> Iterable[Problem]:
-    cluster, path = placed.cluster, placed.path
+        yield from filter(None, found)
     yield from filter(None, (nested_warning(cluster.nested_containers, path), image_warning(cluster, path)))
 
 
-CLUSTER_WARNINGS: tuple[Callable[[Placed], Iterable[Problem]], ...] = (_groups_warnings, _cluster_warnings)
+CLUSTER_WARNINGS: tuple[Rule, ...] = (_warnings,)
 """Rules of a RayCluster that works, but likely not as intended."""
-
 
 RULES = (workload_rules.problems,)
 """Rules of an environment's jobs and services that KubeRay or Ray would refuse."""

@@ -98,11 +98,11 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
 
 
 def _problems(placed: Placed) -> list[Problem]:
-    return [problem for rule in CLUSTER_RULES for problem in rule(placed)]
+    return list(dict.fromkeys(problem for rule in CLUSTER_RULES for problem in rule(placed)))
 
 
 def _warnings(placed: Placed) -> list[Problem]:
-    return [warning for rule in CLUSTER_WARNINGS for warning in rule(placed)]
+    return list(dict.fromkeys(warning for rule in CLUSTER_WARNINGS for warning in rule(placed)))
 
 
 def _job(name: str, shape: JobShape, cluster: RayClusterSettings) -> RayJobSettings:
