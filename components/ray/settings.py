@@ -129,7 +129,7 @@ _OTHER_WORDS = {
 
 
 class RayShape(DefaultedSettings):
-    """RayCluster as written in YAML, whatever it is for."""
+    """RayCluster of any owner as written in YAML: settings of its pods."""
 
     @classmethod
     def hint(cls, key: str, value: object) -> str:  # noqa: ARG003 - as the base has it
@@ -212,10 +212,7 @@ class RayShape(DefaultedSettings):
 
 
 class BerthShape(RayShape):
-    """RayCluster of an engineer, or a named one, as written in YAML.
-
-    Missing keys come from `defaults`, then from berth.
-    """
+    """RayCluster as written in YAML; missing keys come from `defaults`, then from berth."""
 
     dashboard: Literal["private", "internal", "public"] = "private"
     """Network that reaches the head's dashboard and client ports. `private`: the Kubernetes

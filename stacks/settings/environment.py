@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 from pydantic import Field, field_validator
@@ -97,28 +97,22 @@ class EnvironmentSettings(OperatedSettings):
     @property
     def gcs_fuse(self) -> bool | None:
         """Whether GKE's Cloud Storage FUSE driver is on: by the settings, else where it is used."""
-        if self.cluster.gcs_fuse is not None:
-            return self.cluster.gcs_fuse
-        return True if any(mounts_buckets(shape.volumes) for shape in self._shapes) else None
+        return self._driver(lambda shape: mounts_buckets(shape.volumes), given=self.cluster.gcs_fuse)
 
     @property
     def filestore(self) -> bool | None:
         """Whether GKE's Filestore driver is on: by the settings, else where it is used."""
-        if self.cluster.filestore is not None:
-            return self.cluster.filestore
-        return True if any(mounts_shares(shape.volumes) for shape in self._shapes) else None
+        return self._driver(lambda shape: mounts_shares(shape.volumes), given=self.cluster.filestore)
 
     @property
     def secret_sync(self) -> bool | None:
         """Whether GKE synchronizes with Secret Manager: by the settings, else where it is used."""
-        if self.cluster.secret_sync is not None:
-            return self.cluster.secret_sync
-        return True if any(from_secret_manager(shape.secrets) for shape in self._shapes) else None
+        return self._driver(lambda shape: bool(from_secret_manager(shape.secrets)), given=self.cluster.secret_sync)
 
-    @property
-    def _shapes(self) -> list[RayShape]:
-        """Settings of everything that has a RayCluster, and the defaults."""
-        return [self.defaults, *(shape for _, _, shape in self.owners())]
+    def _driver(self, uses: Callable[[RayShape], bool], *, given: bool | None) -> bool | None:
+        """Return whether a driver is on; None leaves it to GKE."""
+        shapes = [self.defaults, *(shape for _, _, shape in self.owners())]
+        return True if given is None and any(map(uses, shapes)) else given
 
     def owners(self) -> Iterator[tuple[OwnerKind, str, RayShape]]:
         """Yield everything that has a RayCluster or runs on one: kind, name and settings."""
