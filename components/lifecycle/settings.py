@@ -190,9 +190,11 @@ class Lifecycle(LifecycleShape):
 
     @model_validator(mode="before")
     @classmethod
-    def _without_words(cls, written: dict[str, Any]) -> dict[str, Any]:
+    def _without_words(cls, written: Any) -> Any:
         words = (NEVER, ALWAYS, UNLIMITED)
-        return {key: value for key, value in written.items() if value not in words}
+        return (
+            {key: value for key, value in written.items() if value not in words} if type(written) is dict else written
+        )
 
     @property
     def any(self) -> bool:
