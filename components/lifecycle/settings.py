@@ -191,10 +191,10 @@ class Lifecycle(LifecycleShape):
     @model_validator(mode="before")
     @classmethod
     def _without_words(cls, written: Any) -> Any:
+        if not isinstance(written, dict):
+            return written
         words = (NEVER, ALWAYS, UNLIMITED)
-        return (
-            {key: value for key, value in written.items() if value not in words} if type(written) is dict else written
-        )
+        return {key: value for key, value in written.items() if value not in words}
 
     @property
     def any(self) -> bool:
