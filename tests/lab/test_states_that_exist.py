@@ -1,0 +1,38 @@
+"""States of an earlier version (states/record.sh): an update replaces and restarts nothing."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.lab.conftest import Lab
+from tests.lab.project import CLONE, Project
+
+pytestmark = pytest.mark.lab
+
+STATES = Path(__file__).parent / "states"
+CHANGED_IN_PLACE = {"pulumi:providers:kubernetes"}
+"""Types of resources that may change: the SDK's version is in the provider's inputs."""
+
+
+@pytest.mark.parametrize("stack", sorted(path.name.removesuffix(".json.gz") for path in STATES.glob("*.json.gz")))
+def test_an_update_of_a_state_that_exists_is_in_place(lab: Lab, tmp_path: Path, stack: str) -> None:
+    lab.forget()
+    project = Project.make(tmp_path / "project", lab)
+    shutil.copytree(CLONE / "stacks/gallery", project.folder / "stacks/gallery")
+    (project.folder / ".lab").symlink_to(lab.home.root)
+    for name in dict.fromkeys(["lab", stack]):  # the engineer's own stack stands on the lab's
+        shutil.copy(STATES / f"{name}.yaml", project.folder / "stacks" / f"Pulumi.{name}.yaml")
+        lab.run(["pulumi", "stack", "init", name, "--no-select"], cwd=project.folder)
+        state = gzip.decompress((STATES / f"{name}.json.gz").read_bytes()).decode()
+        lab.run(["pulumi", "stack", "import", "-s", name], cwd=project.folder, stdin=state)
+    plan = json.loads(project.run("pulumi", "preview", "-s", stack, "--json").stdout)
+    changed = {step["urn"].split("::")[2] for step in plan["steps"] if step["op"] not in {"same", "read"}}
+    assert changed <= CHANGED_IN_PLACE
+    resources = json.loads(state)["deployment"]["resources"]
+    assert plan["changeSummary"]["same"] >= len(resources) - 5, "the plan looks at all of them"
+    assert plan["changeSummary"].keys() <= {"same", "read", "update"}
