@@ -18,10 +18,6 @@ _FAILED = {"BerthError", "NotPreparedError", "ClusterError", "DefinitionsError",
 _EXPLAIN = "Correct the value in the named line. `berth explain` shows what the setting takes."
 
 REMEDIES = {
-    "… has no login for …: …": "Log in again with the registry's own program, such as `gcloud auth login`.",
-    "… cannot be read, so berth does not know the login of …: …": "Correct docker's configuration, or log in again.",
-    "docker's configuration names … for …, which is not on PATH": "Install it, or log in with `docker login`.",
-    "… does not answer within … s": "Run the program by hand to see what it waits for.",
     "--max-size: …": "Write a size such as 1Gi.",
     "--output: …": "Name a folder that you may write to.",
     "namespace … is not ready for you: …": "An admin brings up a stack with `part: isolation`, and you under `access`.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,9 @@ import yaml
 
 from tests.leftovers import Leftovers
 from tests.scheduling import ByFile, in_order, workers
+
+# xdist gives its workers the controller's width, by which rich would fold tables.
+os.environ.pop("COLUMNS", None)
 
 GOLDEN = Path(__file__).parent / "golden"
 
