@@ -49,5 +49,10 @@ def test_the_base_is_small_and_the_lab_is_an_extra() -> None:
     extras = PROJECT["optional-dependencies"]
     base = {re.split(r"[^\w-]", text)[0] for text in PROJECT["dependencies"]}
     assert base.isdisjoint({"matplotlib", "kopf", "aiohttp", "psutil", "pytest"})
-    assert {re.split(r"[^\w-]", text)[0] for text in extras["lab"]} == {"aiohttp", "kopf", "psutil", "pulumi-kubernetes"}
+    assert {re.split(r"[^\w-]", text)[0] for text in extras["lab"]} == {
+        "aiohttp",
+        "kopf",
+        "psutil",
+        "pulumi-kubernetes",
+    }
     assert "berth[lab]" in extras["dev"]
