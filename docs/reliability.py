@@ -61,9 +61,10 @@ recorded anew. A short part of the campaign, with a fixed seed, is in
   program or the Kubernetes plugin before or after one of them. Then it does what a person would
   do, `pulumi cancel` and `pulumi up`, and compares all objects of the stack with those of an
   undisturbed update.
-- **`large`** sends SIGKILL to the engine at a random write of a `berth up` that makes or deletes 18
-  berths, which writes the state at its end only. Then it takes some of the engineers out of the
-  settings, runs `pulumi cancel` and `berth up`, and compares in the same way.
+- **`large`** sends SIGKILL to the engine at a random write of a `berth up` that makes or deletes 20
+  berths, which writes the state at its end only. Then it takes some of the new engineers out of the
+  settings, runs `pulumi cancel` and `berth up`, deletes the namespaces that `berth status` names,
+  and compares in the same way.
 - **`races`** starts two updates within three seconds.
 - **`restarts`** sends SIGKILL to etcd or the API server at a random write, and starts it again.
 
@@ -87,8 +88,8 @@ recorded anew. A short part of the campaign, with a fixed seed, is in
   [troubleshooting](troubleshooting.md#a-namespace-is-not-found-after-an-interrupted-destroy) brings
   it back.
 - `pulumi destroy` after a killed first update does not know objects whose creation the state did
-  not record. Run `pulumi up` first, which takes them over. `berth destroy` finds them after a
-  killed `berth up` of many berths (tests/lab/test_killed_update.py).
+  not record. Run `pulumi up` first, which takes them over. `berth status` names namespaces
+  of berths that the state does not know (tests/lab/test_killed_update.py).
 - The machine does not lose power: what a killed etcd wrote is in the kernel's cache.
 """
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import ValidationError
 
-from berth.cli import backend
+from berth.cli.pulumi import stack as pulumi_stack
+from berth.components.cluster.api import Reader
+from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.gke import ExistingCluster
@@ -93,6 +95,36 @@ def _by_own_login(stack: str, environment: str) -> Environment:
     return Environment(environment, own.contract, own.kubeconfig, loaded.settings.login)
 
 
+def namespaces_not_in_state(environment: Environment, reader: Reader) -> list[str]:
+    """Return namespaces of berths of an environment's stack that the stack's state does not know.
+
+    A killed update leaves them. The engineers' own stacks have states of their own, and a namespace
+    may stay with its home.
+
+    Raises:
+        ClusterError: the namespaces cannot be listed.
+    """
+    if not environment.outputs:
+        return []  # the user may not read the state
+    lists = (environment.outputs.get(kind) or "" for kind in ("berths", "clusters", "jobs", "services"))
+    known = {name for text in lists for name in str(text).split(", ")}
+    owners = owners_of(reader).of_environment(environment.contract.name).of_stack(environment.stack)
+    return sorted(
+        namespace
+        for namespace, owner in owners.by_namespace.items()
+        if owner.name not in known and not owner.keeps_home
+    )
+
+
+def not_in_state_note(namespaces: Sequence[str], stack: str) -> tuple[str, str]:
+    """Return what namespaces without a state are, and the command that removes them."""
+    text = (
+        f"the state of stack {stack} does not know {', '.join(namespaces)}: an update was killed, or runs now."
+        " What the settings have, the next update takes over; the rest is removed by hand"
+    )
+    return text, f"kubectl delete namespace {' '.join(namespaces)}"
+
+
 def settings_of(stack: str) -> dict[str, Any]:
     """Return the settings in a stack's file, by key without namespace.
 
@@ -105,8 +137,8 @@ def settings_of(stack: str) -> dict[str, Any]:
 def _outputs(stack: str, engineers_stack: str) -> dict[str, Any]:
     """Return the outputs of an environment's stack, which an engineer's stack may name."""
     try:
-        return backend.outputs(stack)
-    except backend.UnknownStackError:
+        return pulumi_stack.outputs(stack)
+    except pulumi_stack.UnknownStackError:
         pass
     if stack != engineers_stack and not stack_file.stack_path(stack).exists():
         known = did_you_mean(stack, stack_file.stack_names())

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from rich.console import Group
 from rich.text import Text
 
-from berth.cli.reach.environment import Environment, NotUpError, brought_up
+from berth.cli.reach.environment import Environment, NotUpError, brought_up, namespaces_not_in_state, not_in_state_note
 from berth.cli.reach.lifecycle import age, moment, sentences
 from berth.cli.shell.console import Table, err, out
 from berth.components.cluster.api import ClusterApi, ClusterError, Reader
@@ -54,7 +55,9 @@ def observed(reader: Reader, stack: str, up: Environment) -> Fleet:
     """Return the fleet of a stack on an environment that is up."""
     pools = offered(up.contract.pools, up.contract.sharing).values()
     fleet = observe(reader, stack, up.contract.name, pools, lambda text: err.print(text, markup=False, style="yellow"))
-    return fleet if up.stack == stack else fleet.of_stack(stack)
+    if up.stack != stack:
+        return fleet.of_stack(stack)
+    return replace(fleet, not_in_state=namespaces_not_in_state(up, reader))
 
 
 def table(fleet: Fleet) -> Group:
@@ -91,7 +94,9 @@ def reason_of(workload: Ray | Job | Service) -> str:
 
 
 def notes_on(fleet: Fleet) -> Iterable[str]:
-    """Yield notes on missing nodes and NICs, which nothing else in the cluster explains."""
+    """Yield notes on missing nodes and NICs, and on namespaces that no state knows."""
+    if fleet.not_in_state:
+        yield ": ".join(not_in_state_note(fleet.not_in_state, fleet.stack))
     for pool in fleet.pools:
         if pool.nodes < pool.nodes_at_least:
             yield (

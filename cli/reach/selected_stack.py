@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from berth.cli import backend
+from berth.cli.pulumi import stack as pulumi_stack
 from berth.components.core.errors import BadInputError, BerthError
 from berth.stacks.files.stack_file import stack_names
 
@@ -18,7 +18,7 @@ def stack_of_the_project() -> str:
     """
     stacks = f"stacks are {', '.join(stack_names())}"
     try:
-        if selected := backend.selected():
+        if selected := pulumi_stack.selected():
             return selected
         up = _up()
     except BerthError as error:
@@ -41,7 +41,7 @@ def one_of(stacks: Collection[str]) -> str | None:
     None if that does not decide, or if Pulumi cannot be asked.
     """
     try:
-        selected = backend.selected()
+        selected = pulumi_stack.selected()
         if selected in stacks:
             return selected
         up = [stack for stack in _up() if stack in stacks]
@@ -52,4 +52,4 @@ def one_of(stacks: Collection[str]) -> str | None:
 
 def _up() -> list[str]:
     """Return the project's stacks that have resources."""
-    return [stack for stack, resources in backend.stacks().items() if resources]
+    return [stack for stack, resources in pulumi_stack.stacks().items() if resources]

@@ -1,10 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP: the exception that ends a verb, raised again where Python loses it.
-
-Python runs a signal's handler between two instructions of the main thread, wherever that is. An
-exception that is raised inside of `__del__` or a callback of C code is printed or dropped, and the
-program goes on (https://docs.python.org/3/library/signal.html, "Note on Signal Handlers and
-Exceptions").
-"""
+"""Ctrl-C, SIGTERM and SIGHUP: exceptions that end a verb, whose clean-up runs to its end."""
 
 from __future__ import annotations
 
@@ -19,9 +13,6 @@ from types import FrameType
 INTERRUPTED = 130
 TERMINATED = 143
 HUNG_UP = 129
-
-_AGAIN_SECONDS = 1.0
-_CLEAN_UP_SECONDS = 8.0
 
 
 class Terminated(SystemExit):
@@ -46,30 +37,23 @@ _ENDS: dict[int, type[BaseException]] = {
 
 
 def raise_on_signals() -> None:
-    """Let Ctrl-C, SIGTERM and SIGHUP raise, each second again until the exception is on its way."""
+    """Let Ctrl-C, SIGTERM and SIGHUP raise."""
     for number in _ENDS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` and `&` ignore Ctrl-C for good
             signal.signal(number, _end)
-    sys.unraisablehook = _without_ends
-
-
-def _without_ends(lost: sys.UnraisableHookArgs) -> None:
-    """Print an exception that Python loses, except an end: that comes again."""
-    if not isinstance(lost.exc_value, tuple(_ENDS.values())):
-        sys.__unraisablehook__(lost)
 
 
 @contextlib.contextmanager
 def put_off() -> Iterator[None]:
-    """Let a clean-up end before the first signal does; a second signal, or a long time, ends it.
+    """Let a clean-up end first when a signal comes; a second signal ends it at once.
 
     A clean-up that already follows a signal is ended by the next one.
     """
-    in_main = threading.current_thread() is threading.main_thread()
-    numbers = [number for number in _ENDS if in_main and signal.getsignal(number) is _end]
-    if _on_its_way() or not numbers:
+    if isinstance(sys.exc_info()[1], tuple(_ENDS.values())):
         yield
         return
+    in_main = threading.current_thread() is threading.main_thread()
+    numbers = [number for number in _ENDS if in_main and signal.getsignal(number) is _end]
     came: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -77,8 +61,6 @@ def put_off() -> Iterator[None]:
             _end(number, frame)
         came.append(number)
         os.write(2, b"interrupted: cleaning up first; Ctrl-C again ends it at once\n")
-        signal.signal(signal.SIGALRM, lambda *_: _end(number, frame))
-        signal.setitimer(signal.ITIMER_REAL, _CLEAN_UP_SECONDS)
 
     for number in numbers:
         signal.signal(number, note)
@@ -109,29 +91,10 @@ def unwrapped() -> Iterator[None]:
 
 def leave_to_the_system() -> None:
     """Let a signal end the process at once, without a traceback: there is nothing left to do."""
-    signal.setitimer(signal.ITIMER_REAL, 0)
     for number in _ENDS:
         if signal.getsignal(number) is _end:
             signal.signal(number, signal.SIG_DFL)
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    end = _ENDS[number]
-
-    def again(_signal: int, _frame: FrameType | None) -> None:
-        if not _on_its_way():
-            raise end
-
-    signal.signal(signal.SIGALRM, again)
-    signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS, _AGAIN_SECONDS)
-    raise end
-
-
-def _on_its_way() -> bool:
-    """Return whether a frame of the main thread handles an end: its clean-up is left alone."""
-    error = sys.exc_info()[1]
-    while error is not None:
-        if isinstance(error, tuple(_ENDS.values())):
-            return True
-        error = error.__context__
-    return False
+    raise _ENDS[number]

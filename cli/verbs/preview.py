@@ -1,4 +1,4 @@
-"""`berth preview`."""
+"""`berth preview`: what `pulumi up` would do, and what that means for berths, GPUs and money."""
 
 from __future__ import annotations
 
@@ -37,15 +37,9 @@ def run(
     """
     if markdown and as_json:
         raise BadInputError("--markdown and --json are two renderings; choose one")
-    from berth.cli.backend import Asked
+    from berth.cli.pulumi.preview.plan import planned
+    from berth.cli.pulumi.preview.show import refusal, show
 
-    with Asked(stack) as asked:
-        from berth.cli.preview.verb import Options, run
-
-        options = Options(
-            rendering="markdown" if markdown else "json" if as_json else "tree",
-            allow_destroy=allow_destroy,
-            refresh=refresh,
-            expect_no_changes=expect_no_changes,
-        )
-        return run(asked, options)
+    report = planned(stack, refresh=refresh).report
+    show(report, "markdown" if markdown else "json" if as_json else "tree")
+    return refusal(report, allow_destroy=allow_destroy, expect_no_changes=expect_no_changes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
 import pulumi
 import pulumi_kubernetes
@@ -26,27 +25,10 @@ def kubernetes_provider(
         kubeconfig=kubeconfig,
         context=context,
         cluster_identifier=cluster,
-        enable_server_side_apply=_ALWAYS["enableServerSideApply"],
-        # Plugins before 4.29 take objects over without being asked, and have no such argument.
+        enable_server_side_apply=True,
+        # The next run takes over objects that a killed run created but did not record. Objects of
+        # another stack stay refused: it is another field manager, and its labels conflict (see
+        # manifest.py). Plugins before 4.29 do so without being asked, and have no such argument.
         **({"upsert_existing_objects": True} if "upsert_existing_objects" in known else {}),
     )
     return pulumi_kubernetes.Provider("cluster", arguments)
-
-
-def provider_arguments(kubeconfig: str, cluster: str, context: str | None) -> dict[str, Any]:
-    """Return the arguments of the provider by the names that the state has; see above."""
-    return {
-        "kubeconfig": kubeconfig,
-        "clusterIdentifier": cluster,
-        **_ALWAYS,
-        **({"context": context} if context else {}),
-    }
-
-
-_ALWAYS = {
-    "enableServerSideApply": True,
-    # The next run takes over objects that a killed run created but did not record. Objects of
-    # another stack stay refused: it is another field manager, and its labels conflict (see
-    # manifest.py).
-    "upsertExistingObjects": True,
-}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from berth.components.core.errors import BerthError
 from berth.components.plan.paths import LATER, MISSING, SECRET, differing, revealed, value_at
 
-if TYPE_CHECKING:
-    from pulumi.automation import EngineEvent, StepEventMetadata, StepEventStateMetadata
+Event = Mapping[str, Any]
+"""Event of the engine, as `pulumi up --json` prints it (sdk/go/common/apitype/events.go)."""
 
 BERTH = "berth:index:Berth"
 """Pulumi's type of a berth, which has the berth's name and is the parent of all of its objects."""
@@ -27,6 +28,8 @@ _PLAIN: dict[str, Operation] = {
 }
 # Reads change nothing; the steps of a refresh are drift.
 _NO_CHANGE = {"read", "read-replacement", "refresh", "discard", "discard-replaced", "remove-pending-replace"}
+_OF_REPLACEMENT: dict[str, Operation] = {"delete-replaced": "delete", "create-replacement": "create"}
+"""Parts of a replacement; alone, they end one that a killed update began."""
 
 
 @dataclass(frozen=True)
@@ -101,18 +104,27 @@ def is_thing(step: Step) -> bool:
     return step.custom and not step.type.startswith(("pulumi:providers:", "pulumi:pulumi:"))
 
 
-def plan_of(events: Iterable[EngineEvent]) -> Plan:
-    """Return the plan that the events of the engine's preview describe."""
-    by_urn: dict[str, list[StepEventMetadata]] = {}
+def plan_of(events: Iterable[Event]) -> Plan:
+    """Return the plan that the events of the engine's preview describe.
+
+    Raises:
+        BerthError: an event has an operation that is not known here.
+    """
+    by_urn: dict[str, list[Event]] = {}
     drift, warnings = [], []
     for event in events:
-        if event.resource_pre_event:
-            step = event.resource_pre_event.metadata
-            if step.op.value not in _NO_CHANGE:
-                by_urn.setdefault(step.urn, []).append(step)
-        elif event.res_outputs_event:
-            step = event.res_outputs_event.metadata
-            if step.op.value == "refresh" and (drifted := _drifted(step)):
+        if "resourcePreEvent" in event:
+            step = event["resourcePreEvent"]["metadata"]
+            operation = step["op"]
+            if operation not in _NO_CHANGE | {*_PLAIN, *_OF_REPLACEMENT}:
+                raise BerthError(
+                    f"the engine plans {operation!r}, which this version of berth does not know; update it"
+                )
+            if operation not in _NO_CHANGE:
+                by_urn.setdefault(step["urn"], []).append(step)
+        elif "resOutputsEvent" in event:
+            step = event["resOutputsEvent"]["metadata"]
+            if step["op"] == "refresh" and (drifted := _drifted(step)):
                 drift.append(drifted)
         elif text := _warning(event):
             warnings.append(text)
@@ -120,76 +132,52 @@ def plan_of(events: Iterable[EngineEvent]) -> Plan:
     return Plan(steps, [step for step in drift if is_thing(step)], list(dict.fromkeys(warnings)))
 
 
-def destruction_of(resources: Sequence[Mapping[str, Any]]) -> Plan:
-    """Return the plan of `pulumi destroy`: all resources of an exported state, dependents first."""
-    return Plan([_of_recorded("delete", item) for item in reversed(resources)])
+def _warning(event: Event) -> str:
+    diagnostic, policy = event.get("diagnosticEvent"), event.get("policyEvent")
+    if diagnostic and diagnostic["severity"] == "warning":
+        return str(diagnostic["message"]).strip()
+    return f"policy {policy['policyName']}: {policy['message'].strip()}" if policy and policy.get("message") else ""
 
 
-def unchanged_of(resources: Iterable[Mapping[str, Any]]) -> list[Step]:
-    """Return the steps of resources of an exported state that stay as they are."""
-    return [_of_recorded("same", item) for item in resources]
-
-
-def _of_recorded(operation: Literal["delete", "same"], item: Mapping[str, Any]) -> Step:
-    urn, kind = str(item["urn"]), str(item["type"])
-    inputs, outputs = revealed(item.get("inputs") or {}), revealed(item.get("outputs") or {})
-    if kind.endswith(":Secret"):
-        inputs, outputs = _without_data(inputs), _without_data(outputs)
-    old = State(inputs, outputs, str(item.get("parent") or ""), bool(item.get("retainOnDelete")))
-    new = old if operation == "same" else None
-    name = urn.rsplit("::", 1)[-1]
-    return Step(operation, urn, kind, name, bool(item.get("custom")), old, new, engine_operation=operation)
-
-
-def _warning(event: EngineEvent) -> str:
-    diagnostic, policy = event.diagnostic_event, event.policy_event
-    if diagnostic and diagnostic.severity == "warning":
-        return diagnostic.message.strip()
-    return f"policy {policy.policy_name}: {policy.message.strip()}" if policy and policy.message else ""
-
-
-def _step(steps: Sequence[StepEventMetadata]) -> Step:
+def _step(steps: Sequence[Event]) -> Step:
     """Return one step for a resource.
 
     The engine reports a replacement as three steps; the one named `replace` has the reasons.
     """
-    operations = [step.op.value for step in steps]
+    operations = [step["op"] for step in steps]
     if "replace" in operations:
         main = steps[operations.index("replace")]
         operation: Operation = "replace"
         first = "delete-replaced" in operations[: operations.index("replace")]
     else:
-        # A lone `delete-replaced` deletes what an earlier, killed update had replaced. A lone
-        # `create-replacement` creates what such an update had deleted.
         main, first = steps[-1], False
-        alone: dict[str, Operation] = {"delete-replaced": "delete", "create-replacement": "create", **_PLAIN}
-        operation = alone.get(main.op.value, "replace")
-    old, new = _state(main.old), _state(main.new)
+        operation = {**_OF_REPLACEMENT, **_PLAIN}[main["op"]]
+    old, new = _state(main.get("old")), _state(main.get("new"))
     return Step(
         operation=operation,
-        urn=main.urn,
-        type=main.type,
-        name=main.urn.rsplit("::", 1)[-1],
+        urn=main["urn"],
+        type=main["type"],
+        name=main["urn"].rsplit("::", 1)[-1],
         custom=_is_custom(main),
         old=old,
         new=None if operation == "delete" else new,
         properties=_properties(main, old, new) if operation in ("update", "replace") else (),
         deleted_first=first,
-        engine_operation=main.op.value,
+        engine_operation=main["op"],
     )
 
 
-def _drifted(step: StepEventMetadata) -> Step | None:
+def _drifted(step: Event) -> Step | None:
     """Return the drift that a refresh found in one resource; None for no drift."""
-    old, new = _state(step.old), _state(step.new)
+    old, new = _state(step.get("old")), _state(step.get("new"))
     gone = old is not None and new is None
-    if not gone and not step.detailed_diff and not step.diffs:
+    if not gone and not step.get("detailedDiff") and not step.get("diffs"):
         return None
     return Step(
         operation="delete" if gone else "update",
-        urn=step.urn,
-        type=step.type,
-        name=step.urn.rsplit("::", 1)[-1],
+        urn=step["urn"],
+        type=step["type"],
+        name=step["urn"].rsplit("::", 1)[-1],
         custom=_is_custom(step),
         old=old,
         new=new,
@@ -198,18 +186,18 @@ def _drifted(step: StepEventMetadata) -> Step | None:
     )
 
 
-def _is_custom(step: StepEventMetadata) -> bool:
-    state = step.new or step.old
-    return bool(state and state.custom)
+def _is_custom(step: Event) -> bool:
+    state = step.get("new") or step.get("old") or {}
+    return bool(state.get("custom"))
 
 
-def _state(state: StepEventStateMetadata | None) -> State | None:
+def _state(state: Event | None) -> State | None:
     if state is None:
         return None
-    inputs, outputs = revealed(state.inputs or {}), revealed(state.outputs or {})
-    if state.type.endswith(":Secret"):
+    inputs, outputs = revealed(state.get("inputs") or {}), revealed(state.get("outputs") or {})
+    if state["type"].endswith(":Secret"):
         inputs, outputs = _without_data(inputs), _without_data(outputs)
-    return State(inputs, outputs, state.parent or "", bool(state.retain_on_delete))
+    return State(inputs, outputs, state.get("parent") or "", bool(state.get("retainOnDelete")))
 
 
 def _without_data(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,13 +206,11 @@ def _without_data(values: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, **hidden}
 
 
-def _properties(
-    step: StepEventMetadata, old: State | None, new: State | None, *, outputs: bool = False
-) -> list[Property]:
+def _properties(step: Event, old: State | None, new: State | None, *, outputs: bool = False) -> list[Property]:
     before, after = (old or State({}, {}, "")), (new or State({}, {}, ""))
-    reasons = list(step.keys or ())
-    if step.detailed_diff:
-        kinds = {path: diff.diff_kind.value for path, diff in step.detailed_diff.items()}
+    reasons = list(step.get("keys") or ())
+    if detailed := step.get("detailedDiff"):
+        kinds = {path: diff["diffKind"] for path, diff in detailed.items()}
     else:
         # A provider without detailed differences: the inputs show them.
         kinds = dict.fromkeys(differing(before.inputs, after.inputs), "update")

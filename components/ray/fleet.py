@@ -180,7 +180,11 @@ class Service:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Live objects of one environment."""
+    """Live objects of one environment.
+
+    Attributes:
+        not_in_state: namespaces of berths that the state of the environment's stack does not know.
+    """
 
     stack: str
     environment: str
@@ -190,6 +194,7 @@ class Fleet:
     jobs: list[Job] = field(default_factory=list)
     services: list[Service] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
+    not_in_state: list[str] = field(default_factory=list)
 
     @property
     def workloads(self) -> list[Ray | Job | Service]:
@@ -217,7 +222,7 @@ class Fleet:
     def of_stack(self, stack: str) -> Fleet:
         """Return the pools, and the berth of an engineer's stack."""
         berths = [berth for berth in self.berths if berth.stack == stack]
-        return replace(self, berths=berths, clusters=[], jobs=[], services=[])
+        return replace(self, berths=berths, clusters=[], jobs=[], services=[], not_in_state=[])
 
     def as_json(self) -> dict[str, Any]:
         """Return the fleet for programs, with camelCase keys."""

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from berth.cli.preview.lines import SIGNS, VERBS
-from berth.cli.preview.verb import DESTRUCTIVE
+from berth.cli.pulumi.preview.lines import SIGNS, VERBS
+from berth.cli.pulumi.preview.show import DESTRUCTIVE
 from berth.components.plan.effect import Level
 from docs.pictures.svg import LINE, SMALL, WIDTH, Area, Picture, Style
 

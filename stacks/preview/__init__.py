@@ -1,1 +1,1 @@
-"""Report of a preview: a plan with effects, cost, policies and words; cli/preview renders it."""
+"""Report of a preview: a plan with effects, cost, policies and words; cli renders it."""

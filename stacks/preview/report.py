@@ -30,8 +30,6 @@ class Known:
         not_asked: why it was not asked; empty where there was nothing to ask.
         rates: price of a node an hour, by the pool's name.
         changed_outputs: outputs that engineers' stacks will read another value of.
-        unrecorded: an earlier update was killed before its state was written.
-        left_over: names of berths of such an update, in neither the settings nor the state.
     """
 
     stack: str
@@ -43,8 +41,6 @@ class Known:
     changed_outputs: Sequence[str] = ()
     refreshed: bool = False
     policies: PolicyContext | None = None
-    unrecorded: bool = False
-    left_over: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

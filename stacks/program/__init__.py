@@ -4,6 +4,9 @@ Belongs here: wiring of components, and the wait until everything is ready. Does
 models of settings (stacks/settings), resources (components/).
 """
 
+NO_WAIT = "BERTH_NO_WAIT"
+"""Variable with which an update does not wait until what it creates is ready."""
+
 
 def run() -> None:
     """Build the stack that Pulumi runs this program for."""

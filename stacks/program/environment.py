@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pulumi
@@ -18,19 +18,17 @@ from berth.stacks.load.stack import Environment
 from berth.stacks.program.claims_api import claims_api
 from berth.stacks.program.existing import Platform, existing
 from berth.stacks.program.installed import chart_mirror, install, manifests_of
-from berth.stacks.program.killed import warn_of_killed_update
 from berth.stacks.program.notices import log
 from berth.stacks.program.waiting import wait_until_ready
 from berth.stacks.settings.contract import has_keeper
 
 
-async def environment(loaded: Environment, *, wait: bool = True, unchanged: Collection[str] = ()) -> None:
+async def environment(loaded: Environment, *, wait: bool = True) -> None:
     """Register an environment.
 
     Args:
         loaded: the environment.
         wait: wait until everything is ready.
-        unchanged: names of berths that the engine is told to leave as they are (`--exclude`).
 
     Raises:
         SettingsError: the kubeconfig of an existing cluster, or a file of objects, cannot be used.
@@ -62,9 +60,7 @@ async def environment(loaded: Environment, *, wait: bool = True, unchanged: Coll
     if has_keeper(settings, resolved):
         Keeper("keeper", _keeper(loaded), on_cluster)
     berths = [
-        Berth(inputs.settings.name, replace(inputs, resource_api=resource_api), on_cluster)
-        for inputs in loaded.berths
-        if inputs.settings.name not in unchanged
+        Berth(inputs.settings.name, replace(inputs, resource_api=resource_api), on_cluster) for inputs in loaded.berths
     ]
     pulumi.export("berths", ", ".join(berth.name for berth in resolved.berths))
     pulumi.export("clusters", ", ".join(cluster.name for cluster in resolved.clusters))
@@ -79,7 +75,6 @@ async def environment(loaded: Environment, *, wait: bool = True, unchanged: Coll
     pulumi.export("clusterId", platform.cluster_id)
     pulumi.export("kubeconfig", platform.output)
     if wait and berths:
-        await warn_of_killed_update(stack, platform.kubeconfig)
         await wait_until_ready(stack, platform.kubeconfig, berths)
 
 

@@ -6,11 +6,10 @@ import re
 
 import pytest
 
-from berth.cli.preview import verb as preview
+from berth.cli.pulumi.preview import show as preview
 from berth.cli.reach import suspension
 from berth.cli.reach.ssh import session
 from berth.cli.shell import signals
-from berth.cli.update import verb as update
 from berth.cli.verbs import lab
 from berth.components.core.errors import BAD_INPUT, FAILED
 from berth.lab.home import CLONE
@@ -25,7 +24,6 @@ OF_THE_CODE = {
     suspension.LOST,
     lab.NOT_RUNNING,
     lab.INTERRUPTED,
-    update.INTERRUPTED,
     signals.INTERRUPTED,
     signals.HUNG_UP,
     signals.TERMINATED,

@@ -13,9 +13,8 @@ from typing import Any
 
 import yaml
 
-from berth.cli.backend import Asked
-from berth.cli.preview.document import document
-from berth.cli.preview.verb import planned
+from berth.cli.pulumi.preview.document import document
+from berth.cli.pulumi.preview.plan import planned
 from berth.cli.reach.berths import Berth
 from berth.cli.reach.current_work import running_on
 from berth.cli.reach.fleet import fleet_of
@@ -130,8 +129,7 @@ def settings_of(stack: str) -> Any:
 
 def plan_of(stack: str) -> Any:
     """Return the plan of `pulumi up`."""
-    with Asked(stack) as asked:
-        return document(planned(asked).report)
+    return document(planned(stack).report)
 
 
 def of_berth(berth: Berth, *, plan: bool) -> list[Part]:

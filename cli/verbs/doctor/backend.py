@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from ruamel.yaml import YAML
 
-from berth.cli.backend import LOG_IN, LOGGED_OUT, is_logged_out
+from berth.cli.pulumi.stack import LOG_IN, LOGGED_OUT, is_logged_out
 from berth.cli.shell.programs import output_of
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from berth.cli.reach.environment import NotUpError, brought_up
+from berth.cli.reach.environment import NotUpError, brought_up, namespaces_not_in_state, not_in_state_note
 from berth.cli.reach.secret_values import places_of_berth
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.gpu_nodes import check_nodes
@@ -129,6 +129,16 @@ def check_own(stack: str, berths: Iterable[BerthInputs]) -> list[Finding]:
         return []
     except BerthError as error:
         return [ENVIRONMENT.unchecked(f"secrets and volumes of the berths could not be checked: {error}")]
+
+
+def check_state(stack: str) -> list[Finding]:
+    """Check that the state of an environment that is up knows all of its berths."""
+    try:
+        up = brought_up(stack)
+        found = namespaces_not_in_state(up, ClusterApi(up.kubeconfig))
+    except (BerthError, ValueError):
+        return []  # other checks say so
+    return [ENVIRONMENT.unchecked(*not_in_state_note(found, stack))] if found else []
 
 
 def _version(api: ClusterApi, settings: EnvironmentSettings) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
@@ -79,13 +79,14 @@ def examine(stack: str) -> Examination:
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         if not isinstance(checked.loaded, Environment):
             return Examination(stack, "engineer", [*findings, *_engineer(pool, stack)])
-        settings = checked.loaded.settings
-        existing = settings.cluster.existing
+        existing = checked.loaded.settings.cluster.existing
+        unknown = pool.submit(cluster.check_state, stack)
         if existing:
             there = pool.submit(cluster.check_existing, checked.loaded, existing)
-            on_machine = _machine(pool, stack, auth_plugin=False)
-            return Examination(stack, "environment", [*findings, *on_machine(), *there.result()])
-        return _environment(pool, checked.loaded, findings)
+            found = [*_machine(pool, stack, auth_plugin=False)(), *there.result(), *unknown.result()]
+            return Examination(stack, "environment", [*findings, *found])
+        examination = _environment(pool, checked.loaded, findings)
+        return replace(examination, findings=[*examination.findings, *unknown.result()])
 
 
 def _engineer(pool: ThreadPoolExecutor, stack: str) -> list[Finding]:

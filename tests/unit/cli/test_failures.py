@@ -5,31 +5,27 @@ stdout, and its exit code.
 from __future__ import annotations
 
 import re
-import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from pulumi.automation import CommandResult, EngineEvent
-from pulumi.automation.errors import create_command_error
 from typer.testing import CliRunner, Result
 
-from berth.cli import backend, engine
 from berth.cli.main import app
-from berth.cli.pulumi_program import Pulumi
+from berth.cli.pulumi.preview import plan
+from berth.cli.pulumi.program import Outcome
 from berth.cli.reach import berths, fleet
 from berth.cli.reach.environment import Environment
 from berth.cli.verbs import lab
 from berth.cli.verbs.status import live_view
 from berth.cli.verbs.verify import fabric_proof
+from berth.components.plan.plan import Event
 from berth.stacks.load.stack import load
 from berth.stacks.settings.contract import contract_of
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
-from tests.lab.project import eventually
 
 BAD_INPUT, NOT_ASKED = 2, 1
 
@@ -95,19 +91,6 @@ def pulumi(project: Path, says: str) -> None:
     program = project / "bin/pulumi"
     program.write_text(f'#!/bin/sh\n[ "$1" = version ] && echo v3.250.0 && exit\necho "error: {says}" >&2\nexit 255\n')
     program.chmod(0o755)
-
-
-class FailingStack:
-    """A stack of the Automation API whose preview reports these errors as events, and fails."""
-
-    def __init__(self, messages: list[str]) -> None:
-        self.messages = messages
-
-    def preview(self, *, on_event: Callable[[EngineEvent], None], **_options: bool) -> None:
-        for number, message in enumerate(self.messages):
-            diagnostic = {"message": message, "color": "never", "severity": "error"}
-            on_event(EngineEvent.from_json({"sequence": number, "timestamp": 0, "diagnosticEvent": diagnostic}))
-        raise create_command_error(CommandResult("", "", 255))
 
 
 def berth(command: str, stack: str) -> Result:
@@ -261,6 +244,7 @@ def test_a_plan_without_a_network_says_what_could_not_be_reached(project: Path) 
     assert "state backend" not in output
 
 
+@pytest.mark.usefixtures("nobody")
 @pytest.mark.parametrize(
     ("messages", "begins"),
     [
@@ -269,14 +253,14 @@ def test_a_plan_without_a_network_says_what_could_not_be_reached(project: Path) 
     ],
 )
 def test_a_plan_fails_for_the_network_only_if_nothing_else_failed(
-    nobody: Path, monkeypatch: pytest.MonkeyPatch, messages: list[str], begins: str
+    monkeypatch: pytest.MonkeyPatch, messages: list[str], begins: str
 ) -> None:
-    pulumi(nobody, "no credentials")
-    monkeypatch.setattr(engine, "_stack", lambda *_, **__: (Pulumi(version=False), FailingStack(messages)))
+    events: list[Event] = [{"diagnosticEvent": {"message": message, "severity": "error"}} for message in messages]
+    monkeypatch.setattr(plan, "run", lambda *_, **__: Outcome(events, code=255))
     done = berth("diagnose -o report.md", "bob")
     assert done.exit_code == BAD_INPUT  # the berth is not up
-    plan = next(line for line in done.stderr.split("could not be gathered: ") if line.startswith("Plan of stack env"))
-    assert plan.startswith(f"Plan of stack env: {begins}")
+    found = next(line for line in done.stderr.split("could not be gathered: ") if line.startswith("Plan of stack env"))
+    assert found.startswith(f"Plan of stack env: {begins}")
 
 
 @pytest.mark.usefixtures("nobody")
@@ -305,22 +289,3 @@ def test_a_lab_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.Mo
     assert str(tmp_path / "nowhere") in done.stderr
     assert "(or `berth lab up`)" in done.stderr
     assert command == "lab env" or not done.stdout
-
-
-def test_an_interrupt_ends_the_questions_to_the_backend(project: Path) -> None:
-    program = project / "bin/pulumi"
-    version = '[ "$1" = version ] && echo v3.250.0 && exit'
-    program.write_text(f"#!/bin/sh\n{version}\necho $$ >> {project}/pids\nexec /bin/sleep 3600\n")
-    program.chmod(0o755)
-    main, pids = threading.main_thread().ident or 0, project / "pids"
-
-    def interrupt() -> None:
-        eventually(lambda: pids.exists() and len(pids.read_text().split()) == 2, "two questions are asked")
-        signal.pthread_kill(main, signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt), backend.Asked("env") as asked:
-        asked.state_and_outputs()
-    thread.join()
-    assert [pid for pid in pids.read_text().split() if Path(f"/proc/{pid}").exists()] == []

@@ -72,8 +72,7 @@ def test_the_engine_is_asked_for_nothing_but_a_preview(project: Project) -> None
     project.plans("noop")
     preview("--refresh")
     assert sorted(project.commands) == [
-        "preview --refresh --client=PROGRAM --exec-kind auto.inline --event-log LOG --stack fleet",
-        "stack export --stack fleet",
+        "preview --refresh --stack fleet --json --color never",
         "stack output --json --show-secrets --stack fleet",
     ]
 
@@ -155,7 +154,7 @@ def test_an_operation_that_is_unknown_is_no_plan(project: Project) -> None:
     project.plans("noop", {"resourcePreEvent": {"metadata": step}})
     done = preview()
     assert (done.exit_code, done.stdout) == (1, "")
-    assert "the installed pulumi package does not know" in done.stderr
+    assert "the engine plans 'conjure', which this version of berth does not know" in done.stderr
 
 
 def test_an_engine_that_only_complains(project: Project) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from berth.cli.preview.document import document
-from berth.cli.preview.markdown import markdown
-from berth.cli.preview.tree import tree
-from berth.cli.preview.verb import Options, exit_code
+from berth.cli.pulumi.preview.document import document
+from berth.cli.pulumi.preview.markdown import markdown
+from berth.cli.pulumi.preview.show import refusal
+from berth.cli.pulumi.preview.tree import tree
 from berth.components.core.errors import BAD_INPUT
 from berth.components.plan.plan import Plan, State, Step
 from berth.stacks.policies.policy import PolicyContext
@@ -59,8 +59,8 @@ def test_what_is_against_a_policy_is_in_every_rendering_and_in_the_exit_code() -
     ]
     assert content["waived"] == []
     # Nothing else that a plan can be makes up for it.
-    for options in (Options(), Options(allow_destroy=True), Options(expect_no_changes=True)):
-        assert exit_code(shown, options) == BAD_INPUT
+    for destroy, nothing in ((False, False), (True, False), (False, True)):
+        assert refusal(shown, allow_destroy=destroy, expect_no_changes=nothing) == BAD_INPUT
 
 
 def test_a_waived_policy_is_told_with_its_reason() -> None:
@@ -71,7 +71,7 @@ def test_a_waived_policy_is_told_with_its_reason() -> None:
     content = document(shown)
     assert content["policies"] == []
     assert content["waived"] == [{"policy": "private-dashboard", "reason": "a demo for a day", "resources": ["ui"]}]
-    assert exit_code(shown, Options()) == 0
+    assert refusal(shown, allow_destroy=False, expect_no_changes=False) == 0
 
 
 @pytest.mark.parametrize("context", [PolicyContext(), None])
@@ -79,7 +79,7 @@ def test_a_plan_that_keeps_the_policies_says_nothing_of_them(context: PolicyCont
     shown = report(context, created("kubernetes:core/v1:Namespace", "bob", {"metadata": {"name": "berth-bob"}}))
     assert "polic" not in in_a_terminal(shown)
     assert "olic" not in markdown(shown)
-    assert exit_code(shown, Options()) == 0
+    assert refusal(shown, allow_destroy=False, expect_no_changes=False) == 0
 
 
 def test_what_goes_is_not_judged() -> None:

@@ -10,9 +10,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from berth.cli.preview.document import document
-from berth.cli.preview.markdown import MOST_CHARACTERS, markdown
-from berth.cli.preview.tree import tree
+from berth.cli.pulumi.preview.document import document
+from berth.cli.pulumi.preview.markdown import MOST_CHARACTERS, markdown
+from berth.cli.pulumi.preview.tree import tree
 from berth.components.plan.effect import Level
 from berth.components.plan.fleet import Span, planned_fleet
 from berth.components.plan.plan import plan_of

@@ -1,5 +1,5 @@
-"""`berth up` and `berth destroy`: what is asked, how far it is by the engine's events, and what
-an interrupt does.
+"""`berth up` and `berth destroy`: what is asked, how far it is by the engine's events, which runs
+it takes, and what an interrupt does.
 """
 
 from __future__ import annotations
@@ -7,29 +7,41 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
-from pulumi.automation import EngineEvent, ResOutputsEvent
+from typer.testing import CliRunner, Result
 
-from berth.cli import engine
-from berth.cli.preview.verb import Planned
-from berth.cli.pulumi_program import Pulumi
+from berth.cli.main import app
+from berth.cli.pulumi.program import Interrupts, run
+from berth.cli.pulumi.update.question import Options, Verb, refusal
+from berth.cli.pulumi.update.runs import MANY, runs_of
+from berth.cli.pulumi.update.tracker import Tracker
 from berth.cli.reach.current_work import Running
-from berth.cli.update import verb
-from berth.cli.update.losses import Loss, Losses
-from berth.cli.update.recovery import Recovery
-from berth.cli.update.tracker import Tracker
-from berth.cli.update.verb import Options
-from berth.components.plan.plan import plan_of
+from berth.cli.verbs.destroy.losses import Loss, Losses
+from berth.components.plan.effect import Level
+from berth.components.plan.plan import BERTH, Event, Operation, plan_of
 from berth.components.programs.jobs import RunningJob
-from berth.stacks.preview.report import Known, Report, report_of
+from berth.stacks.preview.report import Change, Known, Part, Report, report_of
 from tests.lab.project import eventually
-from tests.unit.cli.fake_pulumi import FakePulumi
+from tests.unit.cli.fake_pulumi import FakePulumi, errors
+from tests.unit.cli.test_preview import Project
 from tests.unit.components.plan.recordings import recorded
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    return Project(tmp_path, monkeypatch)
+
+
+def berth(*arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments, "-s", "fleet"], catch_exceptions=False)
+
+
+def engines(project: FakePulumi) -> list[str]:
+    return [command for command in project.commands if not command.startswith("stack ")]
 
 
 @pytest.mark.parametrize(
@@ -51,21 +63,138 @@ def test_where_nobody_can_be_asked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
-    assert verb.refusal("berth up -s x", options, loses=loses) == code
+    assert refusal("berth up -s x", options, loses=loses) == code
     printed = capsys.readouterr().err
     assert ("nothing was done" in printed) == (code is not None)
     assert ("berth up -s x --yes --allow-destroy" in printed) == (code == 3)
 
 
-def created() -> tuple[Report, list[EngineEvent]]:
+def test_an_update_is_a_preview_and_then_plain_pulumi_up(project: Project) -> None:
+    project.plans("noop", outputs={"berths": "alice"})
+    done = berth("up", "--yes")
+    assert done.exit_code == 0, done.output
+    assert engines(project) == [
+        "preview --stack fleet --json --color never",
+        "up --yes --skip-preview --stack fleet --json --color never",
+    ]
+    assert done.stdout.startswith("✓ fleet is up: nothing to do")
+
+
+def test_the_summary_has_the_outputs_that_are_not_secret(project: Project) -> None:
+    secret = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "x"}
+    root = {"type": "pulumi:pulumi:Stack", "outputs": {"berths": "alice", "environment": secret}}
+    step = {"op": "same", "urn": "urn:x::root", "type": "pulumi:pulumi:Stack", "old": root, "new": root}
+    project.plans("noop", {"resOutputsEvent": {"metadata": step}})
+    assert json.loads(berth("up", "--yes", "--json").stdout)["outputs"] == {"berths": "alice"}
+    assert "  berths: alice\n" in berth("up", "--yes").stdout
+
+
+def test_what_is_refused_runs_no_update(project: Project) -> None:
+    project.plans("driver")
+    done = berth("up", "--yes", "--json")
+    assert (done.exit_code, json.loads(done.stdout)["result"]) == (3, "refused")
+    assert [command.split()[0] for command in engines(project)] == ["preview"]
+
+
+def test_a_failed_update_says_what_failed_and_no_command_that_fails_again(project: Project) -> None:
+    project.plans("noop", *errors("no quota", "update failed"), code_of_update=1)
+    done = berth("up", "--yes")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.endswith("\nerror: no quota\n")
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_the_engine_and_then_the_command(project: Project, sent: signal.Signals) -> None:
+    """Here without a terminal, which would send Ctrl-C to Pulumi itself."""
+    project.says({"resourcePreEvent": {"metadata": {"op": "create", "urn": "x"}}}, waits=True)
+    before = signal.getsignal(sent)
+    with Interrupts() as interrupts:
+        outcome = run(["up"], lambda _: os.kill(os.getpid(), sent) if not interrupts.count else None, interrupts)
+    assert (outcome.code, interrupts.count) == (1, 1)
+    assert interrupts.code == {signal.SIGINT: 130, signal.SIGTERM: 143}[sent]
+    assert signal.getsignal(sent) == before
+
+
+def test_an_interrupt_of_a_preview_ends_the_command(project: Project) -> None:
+    project.says(waits=True)
+    commands = project.folder / "commands"
+
+    def interrupt() -> None:
+        eventually(lambda: commands.exists() and "preview" in commands.read_text(), "the preview runs")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    done = berth("up", "--yes")
+    thread.join()
+    assert (done.exit_code, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+@pytest.mark.parametrize(("verb", "says"), [("up", False), ("destroy", True)])
+def test_an_interrupted_update_says_how_to_go_on(
+    verb: str,
+    says: bool,  # noqa: FBT001
+    project: Project,
+) -> None:
+    project.plans("engineer-removed")
+    program = project.folder / "bin" / "pulumi"
+    kill = f"""if "--skip-preview" in arguments:
+    os.kill({os.getpid()}, signal.SIGTERM)
+    answer["waits"] = True
+"""
+    program.write_text(program.read_text().replace("while answer", f"{kill}while answer"))
+    done = berth(verb, "--yes", "--allow-destroy", "--json")
+    document = json.loads(done.stdout)
+    assert (done.exit_code, document["result"], document["errors"]) == (143, "interrupted", ["update canceled"])
+    assert f"go on with: berth {verb} -s fleet\n" in done.stderr
+    assert ("pulumi refresh -s fleet --yes --clear-pending-creates, then berth up -s fleet" in done.stderr) == says
+
+
+def changes(operation: Operation, berths: int, *others: Operation) -> Report:
+    """A plan that does something to some berths, and to other things."""
+
+    def part(title: str, parent: str, operation: Operation) -> Part:
+        urn = f"urn:pulumi:fleet::berth::{parent}kubernetes:core/v1:Namespace::{title}"
+        change = Change(title, "namespace", title, "", urn, "x", operation, Level.HARMLESS, (), ())
+        return Part(title, [change])
+
+    parts = [part(f"berth {number}", f"{BERTH}$", operation) for number in range(berths)]
+    parts += [part(f"other {number}", "", other) for number, other in enumerate(others)]
+    return replace(report_of(plan_of([]), Known("fleet", "environment")), parts=parts)
+
+
+@pytest.mark.parametrize(
+    ("report", "verb", "expected"),
+    [
+        (changes("create", MANY - 1, "create"), "up", ["all"]),
+        (changes("create", MANY, "create"), "up", ["the rest", "berths"]),
+        (changes("create", MANY), "up", ["the rest", "berths"]),
+        (changes("delete", MANY, "update"), "up", ["the rest", "berths"]),
+        (changes("update", 3 * MANY), "up", ["all"]),
+        (changes("delete", MANY, "delete"), "up", ["all"]),
+        (changes("create", MANY, "replace"), "up", ["all"]),
+        (changes("delete", MANY, "delete"), "destroy", ["berths", "all"]),
+        (changes("delete", 3, "delete"), "destroy", ["all"]),
+    ],
+)
+def test_many_berths_have_a_run_of_their_own(report: Report, verb: Verb, expected: list[str]) -> None:
+    """Resources that berths depend on come before them, and go after them."""
+    found = []
+    for engine in runs_of(report, verb):
+        options = " ".join(engine.options)
+        kind = "berths" if "--target" in options else "the rest" if "--exclude" in options else "all"
+        # Only a run that makes nothing but berths may do without the state in between.
+        assert ("PULUMI_SKIP_CHECKPOINTS" in engine.environment) == (kind == "berths")
+        assert ("BERTH_NO_WAIT" in engine.environment) == (kind == "the rest")
+        found.append(kind)
+    assert found == expected
+
+
+def created() -> tuple[Report, list[Event]]:
     """A recorded plan that makes a fleet, and its events as an update would have them."""
     plan = recorded("create")
-    begun = [event for event in plan if event.resource_pre_event]
-    ended = [
-        EngineEvent(0, 0, res_outputs_event=ResOutputsEvent(item.metadata))
-        for event in begun
-        if (item := event.resource_pre_event)
-    ]
+    begun = [event for event in plan if "resourcePreEvent" in event]
+    ended = [{"resOutputsEvent": event["resourcePreEvent"]} for event in begun]
     return report_of(plan_of(plan), Known("fleet", "environment")), [*begun, *ended]
 
 
@@ -73,8 +202,8 @@ def test_components_are_done_when_all_their_resources_are() -> None:
     report, events = created()
     ticks = iter(range(10_000))
     tracker = Tracker(report, lambda: float(next(ticks)))
-    completed = [item.title for event in events for item in tracker.see(event)]
-    assert sorted(completed) == sorted(part.title for part in report.parts)
+    for event in events:
+        tracker.see(event)
     for part in report.parts:
         component = tracker.components[part.title]
         assert (component.planned, len(component.done)) == (len(part.changes), len(part.changes))
@@ -93,105 +222,11 @@ def test_a_failure_is_the_components_and_says_so() -> None:
         {"diagnosticEvent": {"severity": "error", "message": "no quota\n", "urn": urn}},
         {"diagnosticEvent": {"severity": "error", "message": "update failed\n", "urn": ""}},
     ):
-        tracker.see(EngineEvent.from_json(event))
+        tracker.see(event)
     component = tracker.components[report.parts[0].title]
     assert (component.failed, component.complete) == (True, False)
     assert tracker.errors == {report.parts[0].title: ["no quota"]}
     assert events
-
-
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_is_passed_on_to_the_engine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: signal.Signals
-) -> None:
-    pulumi = FakePulumi(tmp_path, monkeypatch)
-    pulumi.says({"resourcePreEvent": {"metadata": {"op": "create", "urn": "x"}}}, waits=True)
-    counts: list[int] = []
-    before = signal.getsignal(sent)
-
-    def interrupt_once(event: EngineEvent) -> None:
-        if event.resource_pre_event:
-            os.kill(os.getpid(), sent)
-
-    result = engine.update("env", "up", interrupt_once, counts.append)
-    assert (result.interrupted, result.error) == (True, "update canceled")
-    assert result.terminated == (sent == signal.SIGTERM)
-    assert counts == [1]
-    assert pulumi.commands == ["up --yes --skip-preview --exec-kind auto.local --event-log LOG --stack env"]
-    assert signal.getsignal(sent) == before
-
-
-def test_what_an_interrupted_engine_leaves_behind_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The engine ends without its language host, which has a process group of its own."""
-    FakePulumi(tmp_path, monkeypatch)
-    host = tmp_path / "host"
-    (tmp_path / "bin" / "pulumi").write_text(
-        f"""#!{sys.executable}
-import os, signal, subprocess, sys, time
-child = subprocess.Popen(["{sys.executable}", "-c", "import time; time.sleep(600)"], process_group=0,
-                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-signal.signal(signal.SIGINT, lambda *_: sys.exit(1))
-open("{host}.new", "w").write(str(child.pid))
-os.rename("{host}.new", "{host}")
-time.sleep(600)
-"""
-    )
-    pulumi = Pulumi(version=False)
-
-    def interrupt() -> None:
-        eventually(host.exists, "the language host runs")
-        os.kill(os.getpid(), signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with pytest.raises(KeyboardInterrupt):
-        pulumi.run(["preview"], str(tmp_path), {})
-    thread.join()
-    assert capfd.readouterr().err == ""
-    child = int(host.read_text())
-    eventually(
-        lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE, "it ended"
-    )
-
-
-@pytest.mark.parametrize(("terminated", "code"), [(False, 130), (True, 143)])
-def test_an_interrupted_update_has_the_exit_code_of_its_signal(
-    terminated: bool,  # noqa: FBT001
-    code: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    result = engine.UpdateResult(interrupted=True, error="update canceled", terminated=terminated)
-    monkeypatch.setattr(verb, "update", lambda *_, **__: result)
-    assert verb._run("x", "up", Planned(created()[0]), Options(as_json=True), {}, Recovery("x"), ()) == code  # noqa: SLF001
-
-
-@pytest.mark.parametrize(("name", "says"), [("up", False), ("destroy", True)])
-def test_an_interrupted_destroy_says_what_brings_the_stack_back(
-    name: engine.Verb,
-    says: bool,  # noqa: FBT001
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    result = engine.UpdateResult(interrupted=True, error="update canceled")
-    monkeypatch.setattr(verb, "update", lambda *_, **__: result)
-    assert verb._run("x", name, Planned(created()[0]), Options(), {}, Recovery("x"), ()) == 130  # noqa: SLF001
-    printed = capsys.readouterr().err
-    assert f"go on with: berth {name} -s x\n" in printed
-    assert ("pulumi refresh -s x --yes --clear-pending-creates, then berth up -s x" in printed) == says
-
-
-def test_an_interrupt_is_not_reported_as_an_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    result = engine.UpdateResult(interrupted=True, error="pulumi failed without a reason")
-    monkeypatch.setattr(verb, "update", lambda *_, **__: result)
-    assert verb._run("x", "up", Planned(created()[0]), Options(as_json=True), {}, Recovery("x"), ()) == 130  # noqa: SLF001
-    printed = capsys.readouterr()
-    assert json.loads(printed.out)["errors"] == []
-    assert "error" not in printed.err
-    assert "stack x was interrupted" in printed.err
 
 
 def test_what_is_lost_is_said_with_what_runs() -> None:

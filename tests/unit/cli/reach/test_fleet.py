@@ -8,9 +8,10 @@ from typing import Any, cast
 from rich.console import Console
 
 from berth.cli.reach.environment import Environment
-from berth.cli.reach.fleet import observed, table
+from berth.cli.reach.fleet import notes_on, observed, table
 from berth.components.cluster.api import NODES, ClusterApi, ClusterError
 from berth.components.cluster.resource_api import GROUP as CLAIMS_API
+from berth.components.core.owner import KEEPS_HOME
 from berth.components.gke import PoolSettings
 from berth.components.ray.fleet import Fleet
 from berth.components.ray.nodes import Holder, Node, nodes_of
@@ -155,3 +156,29 @@ def test_nics_that_no_node_publishes_are_missed_but_not_where_nobody_may_look() 
     assert "pairs has 8 NICs, and its nodes publish 0 of them for claims" in shown(fabric(api))
     api.refuses = True
     assert "NICs" not in shown(fabric(api))
+
+
+def test_namespaces_that_the_state_does_not_know_are_named_with_what_removes_them() -> None:
+    def namespace(name: str, stack: str = "env", **annotations: str) -> dict[str, Any]:
+        labels = {"berth/environment": "env", "berth/stack": stack, "berth/engineer": name}
+        return {"metadata": {"name": f"berth-{name}", "labels": labels, "annotations": annotations}}
+
+    class Namespaces(Recorded):
+        def list(self, what: str, **selectors: str) -> tuple[list[dict[str, Any]], str]:
+            there = [
+                namespace("bob"),
+                namespace("eve"),
+                namespace("alice", "alice"),
+                namespace("ann", **{KEEPS_HOME: ""}),
+            ]
+            return (there, "1") if what.endswith("/namespaces") else super().list(what, **selectors)
+
+    pools = {"cpu": PoolSettings.model_validate({"machineType": "n2-standard-8", "nodes": 1})}
+    contract = EnvironmentContract(name="env", pools=pools, defaults=RayShape(), demands=[], namespaces={})
+    up = Environment("env", contract, "", outputs={"berths": "bob, carol", "clusters": ""})
+    fleet = observed(cast("ClusterApi", Namespaces()), "env", up)
+    assert fleet.not_in_state == ["berth-eve"]
+    (note,) = [note for note in notes_on(fleet) if "state" in note]
+    assert note.endswith("kubectl delete namespace berth-eve")
+    by_own_login = Environment("env", contract, "")
+    assert observed(cast("ClusterApi", Namespaces()), "env", by_own_login).not_in_state == []

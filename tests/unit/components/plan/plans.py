@@ -5,11 +5,9 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from pulumi.automation import EngineEvent
-
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.plan.effect import Effect
-from berth.components.plan.plan import plan_of
+from berth.components.plan.plan import Event, plan_of
 from berth.stacks.preview.report import Known, Report, report_of
 
 Inputs = dict[str, Any]
@@ -71,7 +69,7 @@ def event(
     old_outputs: Inputs | None = None,
     custom: bool = True,  # noqa: FBT001, FBT002
     **more: Any,
-) -> EngineEvent:
+) -> Event:
     """One step of the engine."""
 
     def state(inputs: Inputs | None, outputs: Inputs | None = None) -> dict[str, Any] | None:
@@ -80,21 +78,21 @@ def event(
 
     urn = f"urn:pulumi:prod::berth::{of_type}::{name}"
     step = {"op": operation, "urn": urn, "type": of_type, "old": state(old, old_outputs), "new": state(new), **more}
-    return EngineEvent.from_json({"resourcePreEvent": {"metadata": step}})
+    return {"resourcePreEvent": {"metadata": step}}
 
 
-def same(of_type: str, name: str, inputs: Inputs) -> EngineEvent:
+def same(of_type: str, name: str, inputs: Inputs) -> Event:
     """An unchanged resource."""
     return event("same", of_type, name, inputs, inputs)
 
 
-def report(*events: EngineEvent, live: list[Inputs] | None = None, asked: bool = True, not_asked: str = "") -> Report:
+def report(*events: Event, live: list[Inputs] | None = None, asked: bool = True, not_asked: str = "") -> Report:
     """Return the report of a plan; by default the cluster was asked, and has nothing else."""
     there = (live or []) if asked else None
     return report_of(plan_of(events), Known("prod", "environment", live=there, not_asked=not_asked))
 
 
-def effects(*events: EngineEvent, live: list[Inputs] | None = None) -> list[Effect]:
+def effects(*events: Event, live: list[Inputs] | None = None) -> list[Effect]:
     """Return the effects of a plan."""
     return [effect for change in report(*events, live=live).changes for effect in change.effects]
 

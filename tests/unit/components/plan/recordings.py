@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pulumi.automation import EngineEvent
-
+from berth.components.plan.plan import Event
 from tests.conftest import GOLDEN
 
 FOLDER = GOLDEN / "preview"
@@ -28,10 +27,10 @@ _KNOWN = ("gcp:container/nodePool:NodePool", "gcp:container/cluster:Cluster", "k
 _LONG = {"masterAuth", "endpoint", "selfLink", "instanceGroupUrls", "managedInstanceGroupUrls"}
 
 
-def recorded(name: str) -> list[EngineEvent]:
+def recorded(name: str) -> list[Event]:
     """The events of a recorded preview."""
     lines = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [EngineEvent.from_json(json.loads(line)) for line in lines]
+    return [json.loads(line) for line in lines]
 
 
 def live() -> list[dict[str, Any]]:

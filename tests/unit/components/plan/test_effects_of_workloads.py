@@ -306,10 +306,7 @@ def claim(size: str, storage_class: str = "") -> dict[str, Any]:
 )
 def test_a_claim_on_a_disk(operation: str, new: dict[str, Any] | None, retained: bool, words: str) -> None:  # noqa: FBT001
     happening = event(operation, "kubernetes:core/v1:PersistentVolumeClaim", "home", claim("50Gi"), new)
-    step = happening.resource_pre_event
-    assert step
-    assert step.metadata.old
-    step.metadata.old.retain_on_delete = retained
+    happening["resourcePreEvent"]["metadata"]["old"]["retainOnDelete"] = retained
     found = effects(happening)
     assert [words in effect.text for effect in found] == ([True] if words else [])
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from berth.cli.preview import lines
-from berth.cli.preview.document import document
-from berth.cli.preview.markdown import markdown
-from berth.cli.preview.tree import tree
+from berth.cli.pulumi.preview import lines
+from berth.cli.pulumi.preview.document import document
+from berth.cli.pulumi.preview.markdown import markdown
+from berth.cli.pulumi.preview.tree import tree
 from berth.components.gke.effects import cluster as gke_cluster
 from berth.components.gke.effects.node_pool import SIZE, WORDS
 from berth.components.gke.effects.stays import WAYS

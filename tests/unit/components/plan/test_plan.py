@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pulumi.automation import EngineEvent
 
 from berth.components.plan.paths import MISSING, SECRET, below, differing, revealed, value_at
 from berth.components.plan.plan import Property, plan_of
@@ -142,5 +141,5 @@ def test_a_refresh_tells_what_changed_and_what_is_gone() -> None:
 
 
 def test_warnings_are_told_once() -> None:
-    warning = EngineEvent.from_json({"diagnosticEvent": {"severity": "warning", "message": "careful\n"}})
+    warning = {"diagnosticEvent": {"severity": "warning", "message": "careful\n"}}
     assert plan_of([warning, warning]).warnings == ["careful"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from berth.cli.preview import lines
+from berth.cli.pulumi.preview import lines
 from berth.components.plan.effect import Level
 from berth.stacks.preview.report import Change, Part, Report
 

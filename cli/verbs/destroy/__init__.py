@@ -1,4 +1,4 @@
-"""`berth destroy`."""
+"""`berth destroy`: say whose berths would be lost, ask, run `pulumi destroy`, and sum up."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ def run(stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = False, 
 
     Example: `berth destroy -s alice`
     """
-    from berth.cli.backend import Asked
+    from berth.cli.pulumi.update.question import Options
+    from berth.cli.verbs.destroy.destruction import destroy
 
-    with Asked(stack) as asked:
-        from berth.cli.update import verb
-
-        return verb.destroy(asked, verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json))
+    return destroy(stack, Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json))

@@ -1,4 +1,8 @@
-"""`berth up`."""
+"""`berth up`: say what would be lost, ask, run `pulumi up`, and sum up.
+
+Belongs here: the question, the runs of the engine, progress by component, the summary. Does not
+belong here: state, waits, and anything that `pulumi up` would not do as well.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +37,13 @@ def run(
 
     Example: `berth up -s lab`
     """
-    from berth.cli.backend import Asked
+    from berth.cli.pulumi.update.question import Options
 
-    with Asked(stack) as asked:
-        from berth.cli.update import verb
+    options = Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json)
+    if together:
+        from berth.cli.verbs.up.own_stacks import up_all
 
-        options = verb.Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json)
-        if together:
-            from berth.cli.update import many
+        return up_all(stack, options)
+    from berth.cli.verbs.up.one_stack import up
 
-            return many.up_all(asked, options)
-        return verb.up(asked, options)
+    return up(stack, options)

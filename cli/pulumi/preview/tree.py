@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from berth.cli.preview import lines
+from berth.cli.pulumi.preview import lines
 from berth.components.plan.effect import Effect, Level
 from berth.stacks.preview.report import Change, Report
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,6 @@ from berth.cli.reach.kubectl import kubectl
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, Object
 from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BerthError
-from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted
 from berth.components.ray.condition import condition_of
 
@@ -123,13 +122,6 @@ def _losses(environment: Environment, stack: str | None) -> Losses:
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="loss") as threads:
         losses = list(threads.map(loss, owners.owned(api.list(RAY_CLUSTERS)[0])))
     return Losses(sorted(losses, key=lambda loss: loss.name))
-
-
-def losses_in(environment: Environment, names: Collection[str]) -> list[Loss]:
-    """Return berths by name, also those without a RayCluster."""
-    found = {loss.name: loss for loss in _losses(environment, environment.stack).berths}
-    empty = {name: Loss(name, namespace_of(name), environment.stack, "no RayCluster", Running()) for name in names}
-    return [found.get(name, empty[name]) for name in sorted(names)]
 
 
 def _running(berth: Berth) -> Running:

@@ -1,0 +1,158 @@
+"""Plan of an update or a destruction: the engine's preview, and what it means for the fleet."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import ValidationError
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from berth.cli.pulumi.preview.live import Answer, Question
+from berth.cli.pulumi.program import Interrupts, run
+from berth.cli.pulumi.stack import errors_of, failure
+from berth.cli.repository.check import check
+from berth.cli.shell.console import ProblemsError, err
+from berth.components.core.errors import BerthError
+from berth.components.plan.plan import Event, plan_of
+from berth.stacks.load.stack import EngineerBerth, EngineerStack, Environment
+from berth.stacks.policies.policy import PolicyContext
+from berth.stacks.preview.report import Known, Report, report_of
+from berth.stacks.preview.words import word_of
+from berth.stacks.settings.contract import EnvironmentContract
+
+Loaded = Environment | EngineerBerth | EngineerStack
+
+# A replacement and a deletion, in the engine's words (pulumi, pkg/resource/deploy).
+_PROTECTED = ("as it is currently marked for protection", "because it is protected")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Plan of a stack.
+
+    Attributes:
+        report: what the plan means.
+        outputs: outputs of an environment's stack before, secret ones in clear text.
+    """
+
+    report: Report
+    outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+
+def planned(stack: str, *, refresh: bool = False) -> Planned:
+    """Return what `pulumi up` would do to a stack, and what that means.
+
+    Args:
+        stack: the stack.
+        refresh: compare the state with what there is first.
+
+    Raises:
+        ProblemsError: the settings have problems.
+        UnknownStackError: the backend has no such stack.
+        BerthError: the engine fails, or Pulumi is not installed.
+    """
+    checked = check(stack)
+    if checked.lines or checked.loaded is None:
+        raise ProblemsError(stack, checked.lines)
+    loaded = checked.loaded
+    # An engineer's plan touches no other RayCluster, so the cluster is not asked.
+    question = Question(stack) if isinstance(loaded, Environment) else None
+    arguments = ["preview", *(["--refresh"] if refresh else [])]
+    with Interrupts() as interrupts, _progress(stack) as see:
+        events = preview(stack, arguments, interrupts, see)
+        answer = question.answer() if question else Answer()
+    interrupts.stop()
+    known = Known(stack, loaded.kind, answer.live, answer.not_asked, refreshed=refresh, policies=policies_of(loaded))
+    if isinstance(loaded, Environment):
+        known = _with_settings(known, loaded, answer)
+    return Planned(report_of(plan_of(events), known), answer.outputs)
+
+
+def planned_destruction(stack: str) -> Planned:
+    """Return what `pulumi destroy` would do, which reads no settings.
+
+    Raises:
+        UnknownStackError: the backend has no such stack.
+        BerthError: the engine fails, or Pulumi is not installed.
+    """
+    question = Question(stack)
+    with Interrupts() as interrupts, _progress(stack) as see:
+        events = preview(stack, ["destroy", "--preview-only"], interrupts, see)
+        answer = question.answer()
+    interrupts.stop()
+    if answer.not_asked and not answer.outputs:
+        raise BerthError(answer.not_asked)  # whose berths would be lost is not known
+    kind = "environment" if "environment" in answer.outputs else "engineer"
+    known = Known(stack, kind, answer.live, answer.not_asked)
+    return Planned(report_of(plan_of(events), known), answer.outputs)
+
+
+def preview(
+    stack: str, arguments: Sequence[str], interrupts: Interrupts, see: Callable[[Event], None] = lambda _: None
+) -> list[Event]:
+    """Return the events of a preview; of one that only deletion protection fails too.
+
+    Raises:
+        BerthError: the engine fails, or Pulumi is not installed.
+    """
+    outcome = run([*arguments, "--stack", stack], see, interrupts)
+    errors = errors_of(outcome.events)
+    only_protection = bool(errors) and all(any(words in error for words in _PROTECTED) for error in errors)
+    if outcome.code and not only_protection and not interrupts.count:
+        raise failure(stack, outcome)
+    return outcome.events
+
+
+def policies_of(loaded: Loaded) -> PolicyContext | None:
+    """Return what a stack's policies judge; None for a berth whose environment is not known."""
+    return None if isinstance(loaded, EngineerStack) else loaded.judgment.context
+
+
+def _with_settings(known: Known, environment: Environment, answer: Answer) -> Known:
+    """Return what is known, completed by the environment's settings as they are and were."""
+    contract = _contract(answer.outputs)
+    rates = {name: pool.hourly_rate for name, pool in environment.settings.pools.items()}
+    if contract:
+        # A pool that is taken out of the settings costs what they said at the last update.
+        rates = {name: pool.hourly_rate for name, pool in contract.pools.items()} | rates
+    return replace(
+        known,
+        rates={name: rate for name, rate in rates.items() if rate is not None},
+        currency=environment.settings.currency,
+        changed_outputs=_changed(contract, environment.contract()) if contract else (),
+    )
+
+
+def _contract(outputs: Mapping[str, Any]) -> EnvironmentContract | None:
+    """Return what the last update told engineers' stacks, if this version of berth can read it."""
+    try:
+        return EnvironmentContract.model_validate(outputs["environment"])
+    except (KeyError, ValidationError):
+        return None
+
+
+def _changed(old: EnvironmentContract, new: EnvironmentContract) -> list[str]:
+    """Return the fields that engineers' stacks will read another value of."""
+    return [name for name in EnvironmentContract.model_fields if getattr(old, name) != getattr(new, name)]
+
+
+@contextlib.contextmanager
+def _progress(stack: str) -> Iterator[Callable[[Event], None]]:
+    """Show on a terminal how long the engine runs and what it looks at."""
+    if not err.is_terminal:
+        yield lambda _event: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as progress:
+        task = progress.add_task(f"previewing {stack}", total=None)
+
+        def see(event: Event) -> None:
+            if "resourcePreEvent" in event:
+                types, name = event["resourcePreEvent"]["metadata"]["urn"].split("::", 2)[-1].rsplit("::", 1)
+                what = word_of(types.rsplit("$", 1)[-1])
+                progress.update(task, description=f"previewing {stack}: {what} {name}")
+
+        yield see

@@ -1,0 +1,182 @@
+"""Commands of the installed `pulumi` program: questions, and runs of the engine with events.
+
+A run prints an event of the engine as JSON on each line: `pulumi up --json`, and `pulumi preview
+--json` with PULUMI_ENABLE_STREAMING_JSON_PREVIEW (pulumi 3.250, pkg/backend/display/display.go).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any, Self
+
+from berth.cli.shell.signals import INTERRUPTED, TERMINATED
+from berth.components.core.errors import BerthError
+from berth.components.plan.plan import Event
+from berth.stacks.files import stack_file
+
+_STREAMS_EVENTS = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true", "PULUMI_SKIP_UPDATE_CHECK": "true"}
+
+
+class FailedCommandError(Exception):
+    """Failure of a command, with what it wrote to stderr."""
+
+    def __init__(self, stderr: str) -> None:
+        super().__init__(stderr)
+        self.stderr = stderr
+
+
+@dataclass
+class Outcome:
+    """Outcome of a run of the engine.
+
+    Attributes:
+        events: events of the engine.
+        code: exit code.
+        stderr: what Pulumi wrote to stderr.
+    """
+
+    events: list[Event] = field(default_factory=list)
+    code: int = 0
+    stderr: str = ""
+
+
+class Interrupts:
+    """Ctrl-C and SIGTERM while Pulumi runs: the engine ends in good order, and then the command.
+
+    The terminal itself sends Ctrl-C to Pulumi, which is in berth's own process group. What reaches
+    only berth is passed on: SIGTERM, and SIGINT without a terminal. The first one cancels a run,
+    and the second one ends it at once.
+
+    Attributes:
+        count: number of interrupts so far.
+        code: exit code after the first one.
+    """
+
+    def __init__(self) -> None:
+        self.count, self.code = 0, INTERRUPTED
+        self._running: set[subprocess.Popen[str]] = set()
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        """Take the signals over, unless they are ignored (`nohup`, `&`)."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Give the signals back."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def begin(self, process: subprocess.Popen[str]) -> None:
+        """Note a run that has begun."""
+        self._running.add(process)
+        if self.count:
+            process.send_signal(signal.SIGINT)
+
+    def end(self, process: subprocess.Popen[str]) -> None:
+        """Note a run that has ended."""
+        self._running.discard(process)
+
+    def stop(self) -> None:
+        """Raise the exception that ends the command, if there was an interrupt."""
+        if self.count:
+            raise KeyboardInterrupt if self.code == INTERRUPTED else SystemExit(self.code)
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGTERM and not self.count:
+            self.code = TERMINATED
+        self.count += 1
+        if number == signal.SIGTERM or not _in_foreground():
+            for process in tuple(self._running):
+                process.send_signal(signal.SIGINT)
+
+
+def _in_foreground() -> bool:
+    """Return whether the terminal sends Ctrl-C to this process group, with Pulumi in it."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
+
+
+def ask(*arguments: str) -> str:
+    """Return what a command prints that needs neither the engine nor a program.
+
+    Raises:
+        FailedCommandError: it failed.
+        BerthError: Pulumi is not installed, or does not run.
+    """
+    command, options = _call(arguments)
+    try:
+        done = subprocess.run(command, capture_output=True, check=False, **options)
+    except OSError as error:
+        raise BerthError(f"pulumi cannot be run: {error}") from None
+    if done.returncode:
+        raise FailedCommandError(done.stderr)
+    return str(done.stdout)
+
+
+def run(
+    arguments: Sequence[str],
+    see: Callable[[Event], None],
+    interrupts: Interrupts,
+    environment: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Run the engine; return its events, whatever comes of it.
+
+    Args:
+        arguments: the command, such as `preview --stack lab`.
+        see: called with each event.
+        interrupts: interrupts, each of which ends the run.
+        environment: variables beside those of this process.
+
+    Raises:
+        BerthError: Pulumi is not installed, or does not run.
+    """
+    command, options = _call([*arguments, "--json", "--color", "never"], environment)
+    outcome = Outcome()
+    with tempfile.TemporaryFile("w+") as stderr:
+        try:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, **options)
+        except OSError as error:
+            raise BerthError(f"pulumi cannot be run: {error}") from None
+        with process:
+            interrupts.begin(process)
+            for line in process.stdout or ():
+                if line.startswith("{"):  # else it is a text of Pulumi's for people
+                    outcome.events.append(json.loads(line))
+                    see(outcome.events[-1])
+        interrupts.end(process)
+        stderr.seek(0)
+        outcome.code, outcome.stderr = process.returncode, stderr.read()
+    return outcome
+
+
+def _call(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[list[str], dict[str, Any]]:
+    """Return the words of a command, and the options of its process."""
+    path = shutil.which("pulumi")
+    if path is None:
+        raise BerthError('pulumi is not on PATH; for the lab run: eval "$(.venv/bin/berth lab env)"')
+    options = {
+        "cwd": stack_file.project(),
+        "env": {**os.environ, **_STREAMS_EVENTS, **(environment or {})},
+        "stdin": subprocess.DEVNULL,
+        "text": True,
+    }
+    return [path, *arguments, "--non-interactive"], options

@@ -1,0 +1,130 @@
+"""Stacks in Pulumi's state backend, and the engine's failures in berth's words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from berth.cli.pulumi.program import FailedCommandError, Outcome, ask
+from berth.cli.shell.console import ProblemsError
+from berth.components.core.errors import BadInputError, BerthError
+from berth.components.plan.plan import Event
+from berth.stacks.files import stack_file
+
+LOGGED_OUT = "Pulumi is not logged in to a state backend"
+LOG_IN = "pulumi login gs://YOUR-STATE-BUCKET"
+
+_LONGEST_ERROR = 2000
+SUMS_UP = {"preview failed", "update failed", "destroy failed"}
+"""Errors of the engine that only say that there were others."""
+
+# pulumi, pkg/cmd/pulumi/stack/stack.go
+_UNKNOWN = re.compile(r"no stack named .*found")
+# Words of Go's network library in errors of the backend, of plugins and of downloads.
+_NO_CONNECTION = re.compile(r"dial tcp|no such host|connection refused|i/o timeout|network is unreachable")
+
+
+class UnknownStackError(BadInputError):
+    """The state backend has no such stack."""
+
+
+def outputs(stack: str) -> dict[str, Any]:
+    """Return a stack's outputs, secret ones in clear text.
+
+    Raises:
+        UnknownStackError: the backend has no such stack.
+        BerthError: Pulumi is not installed, not logged in, or fails.
+    """
+    return dict(json.loads(_asked(stack, "stack", "output", "--json", "--show-secrets", "--stack", stack)))
+
+
+def selected() -> str:
+    """Return the stack that `pulumi stack select` chose; "" for none, or if Pulumi does not say.
+
+    Raises:
+        BerthError: Pulumi is not installed.
+    """
+    try:
+        return ask("stack", "--show-name").strip()
+    except FailedCommandError:
+        return ""
+
+
+def stacks() -> dict[str, int]:
+    """Return the project's stacks in the backend, with the number of resources of each.
+
+    Raises:
+        BerthError: Pulumi is not installed, not logged in, or fails.
+    """
+    found = json.loads(_asked("", "stack", "ls", "--json"))
+    return {str(stack["name"]).rsplit("/", 1)[-1]: int(stack.get("resourceCount") or 0) for stack in found}
+
+
+def init(stack: str) -> None:
+    """Create a stack in the backend, with the secrets provider that its file names.
+
+    Raises:
+        BerthError: Pulumi fails.
+    """
+    provider = stack_file.secrets_provider(stack)
+    more = ["--secrets-provider", provider] if provider else []
+    _asked(stack, "stack", "init", stack, "--no-select", *more)
+
+
+def _asked(stack: str, *arguments: str) -> str:
+    try:
+        return ask(*arguments)
+    except FailedCommandError as error:
+        raise failure(stack, Outcome(stderr=error.stderr)) from None
+
+
+def is_logged_out(stderr: str) -> bool:
+    """Return whether Pulumi failed because it is not logged in."""
+    return "PULUMI_ACCESS_TOKEN" in stderr or "not logged in" in stderr.lower() or "pulumi login" in stderr
+
+
+def errors_of(events: Iterable[Event]) -> list[str]:
+    """Return the errors that the engine reported, each once, without those that only sum up."""
+    events = list(events)
+    diagnostics = [event["diagnosticEvent"] for event in events if "diagnosticEvent" in event]
+    errors = [
+        found["message"].strip().removeprefix("Preview failed: ")
+        for found in diagnostics
+        if found["severity"] == "error"
+    ]
+    errors += [event["policyEvent"]["message"].strip() for event in events if "policyEvent" in event]
+    return [error for error in dict.fromkeys(errors) if error and error not in SUMS_UP]
+
+
+def failure(stack: str, outcome: Outcome) -> BerthError:
+    """Return the error for a failed command, in the engine's words."""
+    events, stderr = outcome.events, outcome.stderr
+    if _UNKNOWN.search(stderr):
+        return UnknownStackError(f"stack {stack} is not in Pulumi's backend yet; run: pulumi stack init {stack}")
+    if not events and is_logged_out(stderr):
+        return BerthError(f'{LOGGED_OUT}; run: {LOG_IN}, or for the lab: eval "$(.venv/bin/berth lab env)"')
+    errors = errors_of(events)
+    for text in errors:
+        first, *rest = text.splitlines()
+        # The program's words: stacks/load/stack.py.
+        if first.startswith(f"stack {stack}: ") and "in its settings; nothing is changed" in first:
+            return ProblemsError(stack, rest)
+    if errors and all(map(_NO_CONNECTION.search, errors)):
+        text = "\n".join(errors)[:_LONGEST_ERROR]
+        return BerthError(f"Pulumi needs a connection that failed: {text}", "check the network, and run this again")
+    words = stderr.strip().removeprefix("error: ")
+    if not errors and (lost := next(filter(_NO_CONNECTION.search, stderr.splitlines()), "")):
+        if "plugin" in stderr:
+            return BerthError(
+                f"Pulumi cannot download a plugin: {words[:_LONGEST_ERROR]}",
+                "check the network; pulumi plugin ls lists the installed plugins",
+            )
+        return BerthError(
+            f"Pulumi cannot reach its state backend: {lost.strip().removeprefix('error: ')[:_LONGEST_ERROR]}",
+            "check the network; pulumi whoami --verbose names the backend",
+        )
+    silent = f"pulumi was killed by signal {-outcome.code}" if outcome.code < 0 else "pulumi failed without a reason"
+    text = "\n".join(errors) or words or silent
+    return BerthError(text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…")

@@ -1,0 +1,72 @@
+"""Progress of an update: a bar for each component on a terminal, elsewhere a line."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+from rich.text import Text
+
+from berth.cli.pulumi.update.tracker import Component, Tracker
+from berth.cli.shell.console import err
+from berth.components.plan.plan import Event
+
+
+def progress_bar() -> Bars:
+    """Return a bar that counts tasks on a terminal and disappears at its end; elsewhere nothing."""
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Bars(*columns, console=err, transient=True, disable=not err.is_terminal)
+
+
+class Progress:
+    """Display of a tracker's components while a `with` block runs."""
+
+    def __init__(self, tracker: Tracker) -> None:
+        self._tracker = tracker
+        columns = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), MofNCompleteColumn())
+        self._bars = Bars(*columns, TimeElapsedColumn(), console=err, disable=not err.is_terminal)
+        self._tasks = {
+            title: self._bars.add_task(title, start=False, total=component.planned)
+            for title, component in tracker.components.items()
+        }
+        self._printed: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        """Start the display."""
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """End the display; its last picture stays."""
+        self._bars.stop()
+
+    def see(self, event: Event) -> None:
+        """Take an event in, and show what it changes."""
+        if component := self._tracker.see(event):
+            self._show(component)
+        if "stdoutEvent" in event:  # Pulumi's own words to an interrupt
+            err.print(event["stdoutEvent"]["message"].strip(), markup=False)
+        for name, text in self._tracker.waiting.items():
+            if self._printed.get(name) != text:
+                self._printed[name] = text
+                err.print(f"  … {name}: {text}", markup=False)
+
+    def _show(self, component: Component) -> None:
+        if (task := self._tasks.get(component.title)) is not None and err.is_terminal:
+            self._bars.start_task(task)
+            title = f"[bold red]✗ {component.title}[/]" if component.failed else component.title
+            self._bars.update(task, completed=len(component.done), description=title)
+        elif component.complete and self._printed.get(component.title) != "complete":
+            self._printed[component.title] = "complete"
+            err.print(_line(component))
+
+
+def _line(component: Component) -> Text:
+    """Return a complete component as a line: `✓ KubeRay operator  2 created  12 s`."""
+    counts: dict[str, int] = {}
+    for done in component.done.values():
+        counts[done] = counts.get(done, 0) + 1
+    what = ", ".join(f"{count} {done}" for done, count in counts.items())
+    sign = Text.assemble("  ", ("✓", "green"), f" {component.title}")
+    return Text("  ").join([sign, Text(what, style="dim"), Text(f"{component.seconds:.0f} s", style="dim")])

@@ -1,0 +1,52 @@
+"""Question before an update: whether to do it, and to lose what it takes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import typer
+
+from berth.cli.pulumi.preview.show import DESTRUCTIVE
+from berth.cli.shell.console import err, print_json
+from berth.components.core.errors import BAD_INPUT, FAILED
+
+Verb = Literal["up", "destroy"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of an update.
+
+    Attributes:
+        yes: don't ask if nothing is lost.
+        allow_destroy: don't ask if something is lost either.
+        as_json: print the summary for a program.
+    """
+
+    yes: bool = False
+    allow_destroy: bool = False
+    as_json: bool = False
+
+
+def refusal(command: str, options: Options, *, loses: bool) -> int | None:
+    """Ask if need be; return None for agreement, else the exit code, with the reason printed."""
+    if options.allow_destroy if loses else options.yes:
+        return None
+    if sys.stdin.isatty() and not (options.yes and not loses):
+        agreed = typer.confirm("Do it, and lose that?" if loses else "Do it?", err=True)
+        return None if agreed else DESTRUCTIVE if loses else FAILED
+    if loses:
+        err.print(f"nothing was done; to do it and lose that: {command} --yes --allow-destroy", markup=False)
+        return DESTRUCTIVE
+    err.print(f"nothing was done, since there is no terminal to confirm at; to do it: {command} --yes", markup=False)
+    return BAD_INPUT
+
+
+def refused(stack: str, verb: Verb, code: int, options: Options, lost: Sequence[Any]) -> int:
+    """Print a refused update for programs; return its exit code."""
+    if options.as_json:
+        print_json({"stack": stack, "verb": verb, "result": "refused", "lost": lost})
+    return code

@@ -1,0 +1,110 @@
+"""Summary of an update, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.text import Text
+
+from berth.cli.pulumi.program import Interrupts
+from berth.cli.pulumi.update.question import Options, Verb
+from berth.cli.pulumi.update.tracker import Tracker
+from berth.cli.shell.console import err, out, print_json
+from berth.components.core.errors import FAILED
+
+_WORDS = {"create": "created", "update": "changed", "replace": "replaced", "delete": "deleted", "same": "unchanged"}
+_DONE: dict[Verb, str] = {"up": "is up", "destroy": "is down"}
+
+
+@dataclass(frozen=True)
+class Result:
+    """Result of an update.
+
+    Attributes:
+        stack: the stack.
+        verb: what was done to it.
+        tracker: what the engine reported.
+        seconds: duration of the engine's runs.
+        options: options of the update.
+        more: fields of the document for programs.
+        word: result in a word, where nothing failed.
+    """
+
+    stack: str
+    verb: Verb
+    tracker: Tracker
+    seconds: float
+    options: Options
+    more: Mapping[str, Any]
+    word: str = "succeeded"
+
+    @property
+    def changes(self) -> dict[str, int]:
+        """Numbers of resources by operation.
+
+        What Pulumi only forgets, such as the reference to another stack, is not a change.
+        """
+        return {key: count for key, count in sorted(self.tracker.counts.items()) if count and key != "discard"}
+
+    def document(self, result: str, **content: Any) -> dict[str, Any]:
+        """Return the result for programs."""
+        facts = {"result": result, "seconds": round(self.seconds, 1), "changes": self.changes, **self.more}
+        return {"stack": self.stack, "verb": self.verb, **facts, **content}
+
+
+def print_success(result: Result) -> int:
+    """Print what was done, the outputs and the next commands; return the exit code."""
+    outputs = result.tracker.outputs if result.verb == "up" else {}
+    if result.options.as_json:
+        components = [
+            {"title": component.title, "done": len(component.done), "seconds": round(component.seconds, 1)}
+            for component in result.tracker.components.values()
+        ]
+        print_json(result.document(result.word, components=components, outputs=outputs))
+        return 0
+    counts = ", ".join(f"{count} {_WORDS.get(operation, operation)}" for operation, count in result.changes.items())
+    out.print(f"[green]✓[/] {result.stack} {_DONE[result.verb]}: {counts or 'nothing to do'}, {result.seconds:.0f} s")
+    for name, value in outputs.items():
+        if value:
+            out.print(f"  {name}: {value}", markup=False)
+    for command, meaning in _next_commands(result.stack, result.verb, outputs):
+        out.print(f"  [bold]{command:<36}[/] {meaning}")
+    return 0
+
+
+def _next_commands(stack: str, verb: Verb, outputs: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+    status = f"berth status -s {stack}"
+    if verb == "destroy":
+        return [(f"pulumi stack rm {stack} --preserve-config", "deletes the stack too, but not its file")]
+    if name := outputs.get("rayCluster"):
+        return [
+            (f"berth connect {name}", "dashboard and client on this machine, and a line to submit a job"),
+            (status, "state"),
+        ]
+    berth = str(outputs.get("berths") or "").split(", ")[0]
+    connect = [(f"berth connect {berth}", "an engineer's dashboard and client on this machine")] if berth else []
+    return [(status, "pools and berths"), *connect]
+
+
+def print_failure(result: Result, error: str, interrupts: Interrupts) -> int:
+    """Print the errors of an update that failed or was interrupted; return the exit code."""
+    stack, verb, interrupted = result.stack, result.verb, interrupts.count > 0
+    # An engine that is interrupted early ends without a word of its own.
+    errors = result.tracker.all_errors or ([] if interrupted else [error])
+    for text in errors:
+        err.print(Text.assemble(("error: ", "bold red"), text))
+    if interrupted:
+        err.print(f"stack {stack} was interrupted; Pulumi's state has what was done", markup=False)
+        err.print(f"go on with: berth {verb} -s {stack}", markup=False)
+    if interrupted and verb == "destroy":
+        # The cluster goes on with deletions that the engine no longer waits for, and the state
+        # still has those objects.
+        err.print(
+            f"or bring it back with: pulumi refresh -s {stack} --yes --clear-pending-creates, then berth up -s {stack}",
+            markup=False,
+        )
+    if result.options.as_json:
+        print_json(result.document("interrupted" if interrupted else "failed", errors=errors))
+    return interrupts.code if interrupted else FAILED

@@ -1,0 +1,132 @@
+"""State of an update by component, from the engine's events. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from berth.cli.pulumi.stack import SUMS_UP
+from berth.components.plan.paths import SECRET, revealed
+from berth.components.plan.plan import Event
+from berth.stacks.preview.report import Report
+
+_STACK = "pulumi:pulumi:Stack"
+
+# Steps that complete a change; a replacement has further ones.
+_DONE = {
+    "create": "created",
+    "create-replacement": "replaced",
+    "replace": "replaced",
+    "update": "changed",
+    "delete": "deleted",
+    "discard": "deleted",
+}
+
+
+@dataclass
+class Component:
+    """A component with its changes.
+
+    Attributes:
+        title: its title: `KubeRay operator`, `berth alice`.
+        planned: number of its resources that the plan changes.
+        done: URNs of changed resources, with the change: `created`.
+        began: start of the first change; None before.
+        ended: end of the last change; None before.
+        failed: a change failed.
+    """
+
+    title: str
+    planned: int
+    done: dict[str, str] = field(default_factory=dict)
+    began: float | None = None
+    ended: float | None = None
+    failed: bool = False
+
+    @property
+    def complete(self) -> bool:
+        """Whether all planned changes are done."""
+        return len(self.done) >= self.planned and not self.failed
+
+    @property
+    def seconds(self) -> float:
+        """Seconds from its first change to its last."""
+        return (self.ended or 0.0) - (self.began or 0.0) if self.ended is not None else 0.0
+
+
+class Tracker:
+    """Components of an update, kept up to date by events.
+
+    Attributes:
+        components: components by title.
+        errors: errors by the title of their component, or by the name of another resource.
+        warnings: warnings of the engine and the program.
+        counts: numbers of resources by operation.
+        waiting: states of resources that the program waits for, by name.
+        outputs: the stack's outputs that are not secret.
+    """
+
+    def __init__(self, report: Report, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._titles = {change.urn: part.title for part in report.parts for change in part.changes}
+        self.components = {part.title: Component(part.title, len(part.changes)) for part in report.parts}
+        self.errors: dict[str, list[str]] = {}
+        self.warnings: list[str] = []
+        self.counts: dict[str, int] = {}
+        self.waiting: dict[str, str] = {}
+        self.outputs: dict[str, Any] = {}
+
+    @property
+    def all_errors(self) -> list[str]:
+        """Errors without repetition, with their components."""
+        return [
+            f"{title}: {text}" if title else text
+            for title, texts in self.errors.items()
+            for text in dict.fromkeys(texts)
+        ]
+
+    def see(self, event: Event) -> Component | None:
+        """Take an event in; return the planned component that it is about, if there is one."""
+        component = None
+        if begun := event.get("resourcePreEvent"):
+            component = self._of(begun["metadata"]["urn"])
+            if component and component.began is None:
+                component.began = self._clock()
+        elif ended := event.get("resOutputsEvent"):
+            component = self._end(ended["metadata"])
+        elif failed := event.get("resOpFailedEvent"):
+            component = self._of(failed["metadata"]["urn"])
+            if component:
+                component.failed, component.ended = True, self._clock()
+        elif diagnostic := event.get("diagnosticEvent"):
+            self._hear(diagnostic)
+        elif summary := event.get("summaryEvent"):
+            # What the first run of an update has changed, the second one finds unchanged.
+            before = {operation: count for operation, count in self.counts.items() if operation != "same"}
+            self.counts = dict(Counter(before) + Counter(summary["resourceChanges"]))
+        return component
+
+    def _of(self, urn: str) -> Component | None:
+        return self.components.get(self._titles.get(urn, ""))
+
+    def _end(self, step: Event) -> Component | None:
+        if step["type"] == _STACK and step.get("new"):
+            outputs = revealed(step["new"].get("outputs") or {})
+            self.outputs = {name: value for name, value in outputs.items() if value != SECRET}
+        component, done = self._of(step["urn"]), _DONE.get(step["op"])
+        if component and done:
+            component.done[step["urn"]], component.ended = done, self._clock()
+        return component
+
+    def _hear(self, diagnostic: Event) -> None:
+        text, urn = diagnostic["message"].strip(), diagnostic.get("urn") or ""
+        name = urn.rsplit("::", 1)[-1]
+        severity = diagnostic["severity"]
+        if severity == "error" and text not in SUMS_UP:
+            self.errors.setdefault(self._titles.get(urn, name), []).append(text)
+        elif severity == "warning" and text not in self.warnings:
+            self.warnings.append(text)
+        elif severity.startswith("info") and diagnostic.get("ephemeral") and urn and text:
+            self.waiting[name] = text  # a RayCluster that the program waits for (stacks/program/waiting.py)

@@ -1,0 +1,195 @@
+"""`berth up --all`: an environment, and then all engineers' own stacks on it, some at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from berth.cli.pulumi import stack as pulumi_stack
+from berth.cli.pulumi.preview.lines import counts_line
+from berth.cli.pulumi.preview.plan import Loaded, policies_of, preview
+from berth.cli.pulumi.preview.show import print_tree
+from berth.cli.pulumi.program import Interrupts, run
+from berth.cli.pulumi.update.progress import progress_bar
+from berth.cli.pulumi.update.question import Options, refusal
+from berth.cli.reach.environment import settings_of
+from berth.cli.repository.check import check_all
+from berth.cli.shell.console import err, out, print_json, print_problems, print_warnings
+from berth.cli.verbs.up.one_stack import up
+from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
+from berth.components.core.words import counted
+from berth.components.plan.effect import Level
+from berth.components.plan.plan import plan_of
+from berth.stacks.files import stack_file
+from berth.stacks.preview.report import Known, Report, report_of
+
+AT_ONCE = max(2, min(16, 2 * (os.cpu_count() or 1)))
+"""Engines at once: one waits for the cluster while another one computes. An engine with its
+plugins needs about 300 MiB of memory."""
+
+_RESULTS = ("up", "unchanged", "failed", "not begun")
+
+
+@dataclass
+class OwnStack:
+    """Engineer's own stack in an update of many.
+
+    Attributes:
+        stack: the stack.
+        loaded: its settings.
+        report: plan of the update; None for a stack that the backend does not have.
+        result: what came of it.
+        errors: errors in the engine's and the program's words.
+        seconds: duration of the update.
+    """
+
+    stack: str
+    loaded: Loaded
+    report: Report | None = None
+    result: Literal["up", "unchanged", "failed", "not begun"] = "not begun"
+    errors: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def plan(self, interrupts: Interrupts) -> str:
+        """Plan the update; return a line for people, or "" for none."""
+        try:
+            plan = plan_of(preview(self.stack, ["preview"], interrupts))
+        except BerthError as error:
+            return self._fail([str(error)])
+        self.report = report_of(plan, Known(self.stack, "engineer", policies=policies_of(self.loaded)))
+        return ""
+
+    def update(self, interrupts: Interrupts) -> str:
+        """Run `pulumi up`, in a stack of the backend that is made where there is none."""
+        began = time.monotonic()
+        try:
+            if self.report is None:
+                pulumi_stack.init(self.stack)
+            outcome = run(["up", "--yes", "--skip-preview", "--stack", self.stack], lambda _: None, interrupts)
+        except BerthError as error:
+            return self._fail([str(error)])
+        self.seconds = time.monotonic() - began
+        if outcome.code:
+            found = pulumi_stack.errors_of(outcome.events)
+            return self._fail(found or [str(pulumi_stack.failure(self.stack, outcome))])
+        self.result = "unchanged" if self.report and self.report.verdict == "nothing" else "up"
+        return f"✓ {self.stack}: {self.result}, {self.seconds:.0f} s"
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The result for programs."""
+        return {"stack": self.stack, "result": self.result, "seconds": round(self.seconds, 1), "errors": self.errors}
+
+    def _fail(self, errors: list[str]) -> str:
+        self.result, self.errors = "failed", errors
+        return f"✗ {self.stack}: {errors[0]}"
+
+
+def own_stacks(environment: str) -> list[str]:
+    """Return engineers' own stacks on an environment that this project applies.
+
+    A stack with `part: cluster` belongs to the engineer's project.
+    """
+    found = {name: settings.get("engineer") for name, settings in stack_file.all_settings().items()}
+    return [
+        name
+        for name, engineer in found.items()
+        if isinstance(engineer, dict)
+        and engineer.get("environment") == environment
+        and engineer.get("part") != "cluster"
+    ]
+
+
+def up_all(stack: str, options: Options) -> int:
+    """Bring an environment up, and then the own stacks on it; return the exit code.
+
+    Raises:
+        BadInputError: the stack is not an environment's.
+        BerthError: Pulumi is not installed, or does not answer.
+    """
+    if "environment" not in settings_of(stack):
+        raise BadInputError(f"stack {stack} is not an environment's, so no other stack is on it", "leave --all out")
+    checked = check_all([stack, *own_stacks(stack)])
+    if wrong := [item for item in checked if item.lines]:
+        for item in wrong:
+            print_problems(item.stack, item.lines)
+        err.print("nothing was done", markup=False)
+        return BAD_INPUT
+    # A program reads one document.
+    with contextlib.redirect_stdout(sys.stderr) if options.as_json else contextlib.nullcontext():
+        code = up(stack, replace(options, as_json=False))
+    own = [OwnStack(item.stack, item.loaded) for item in checked[1:] if item.loaded]
+    return code or _update(stack, own, options)
+
+
+def _update(stack: str, own: Sequence[OwnStack], options: Options) -> int:
+    """Plan all own stacks, ask once, and update them; return the exit code."""
+    began, known = time.monotonic(), pulumi_stack.stacks()
+    with Interrupts() as interrupts:
+        _at_once("planning", [item.plan for item in own if item.stack in known], interrupts)
+    changing = [item for item in own if item.result != "failed"]
+    refused = None if interrupts.count else _refusal(stack, changing, options)
+    if not interrupts.count and refused is None:
+        with Interrupts() as interrupts:
+            _at_once("updating", [item.update for item in changing], interrupts)
+    failed = [item for item in own if item.result == "failed"]
+    result = "refused" if refused else "interrupted" if interrupts.count else "failed" if failed else "succeeded"
+    seconds = time.monotonic() - began
+    if options.as_json:
+        facts = {"stack": stack, "verb": "up", "result": result, "seconds": round(seconds, 1)}
+        print_json(facts | {"ownStacks": [item.facts for item in own]})
+    if refused is not None:
+        return refused
+    if not options.as_json:
+        counts = {word: sum(item.result == word for item in own) for word in _RESULTS}
+        line = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+        sign = "[green]✓[/]" if result == "succeeded" else "[bold red]✗[/]"
+        out.print(f"{sign} {counted(len(own), 'own stack')} on {stack}: {line or 'none'}, {seconds:.0f} s")
+    for item in failed:
+        err.print(f"failed: {item.stack}: {item.errors[0]}", markup=False)
+    if interrupts.count:
+        err.print(f"go on with: berth up -s {stack} --all", markup=False)
+        return interrupts.code
+    return FAILED if failed else 0
+
+
+def _at_once(what: str, tasks: Sequence[Callable[[Interrupts], str]], interrupts: Interrupts) -> None:
+    """Run tasks, until an interrupt; print the line that each one returns."""
+
+    def begin(task: Callable[[Interrupts], str]) -> str:
+        return "" if interrupts.count else task(interrupts)
+
+    with progress_bar() as progress, ThreadPoolExecutor(AT_ONCE, thread_name_prefix="engine") as threads:
+        bar = progress.add_task(f"{what} own stacks", total=len(tasks))
+        for done, line in enumerate(threads.map(begin, tasks), 1):
+            progress.update(bar, completed=done)
+            if line:
+                progress.console.print(f"  {line}  ({done} of {len(tasks)})", markup=False)
+
+
+def _refusal(stack: str, changing: Sequence[OwnStack], options: Options) -> int | None:
+    """Show the plans, and ask if need be; return None for agreement, else the exit code."""
+    reports = [item.report for item in changing if item.report and item.report.verdict != "nothing"]
+    against = [report for report in reports if report.against_policies]
+    for report in reports:
+        if report in against or report.level == Level.DESTROYS:
+            print_tree(report, err)
+        else:
+            err.print(f"{report.known.stack}: {counts_line(report)}", markup=False)
+        print_warnings(report.warnings)
+    new = sum(item.report is None for item in changing)
+    unchanged = len(changing) - len(reports) - new
+    err.print(f"own stacks: {new} new, {len(reports)} to change, {unchanged} unchanged", markup=False)
+    if against:
+        err.print("these plans are against a policy; no own stack was changed", markup=False)
+        return BAD_INPUT
+    if not reports and not new:
+        return None
+    loses = any(report.level == Level.DESTROYS for report in reports)
+    return refusal(f"berth up -s {stack} --all", options, loses=loses)
