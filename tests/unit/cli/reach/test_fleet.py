@@ -174,7 +174,7 @@ def test_namespaces_that_the_state_does_not_know_are_named_with_what_removes_the
             return (there, "1") if what.endswith("/namespaces") else super().list(what, **selectors)
 
     pools = {"cpu": PoolSettings.model_validate({"machineType": "n2-standard-8", "nodes": 1})}
-    contract = EnvironmentContract(name="env", pools=pools, defaults=RayShape(), demands=[], namespaces={})
+    contract = EnvironmentContract(name="env", pools=pools, defaults=BerthShape(), demands=[], namespaces={})
     up = Environment("env", contract, "", outputs={"berths": "bob, carol", "clusters": ""})
     fleet = observed(cast("ClusterApi", Namespaces()), "env", up)
     assert fleet.not_in_state == ["berth-eve"]
