@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
-from pkgutil import iter_modules
 
 import pytest
 import yaml
 
-from berth.cli import verbs
 from berth.cli.repository.check import check
-from berth.cli.shell.help import Section
 from berth.components.hardware import versions
 from berth.lab.home import CLONE
 from berth.stacks.files import stack_file
@@ -50,13 +46,6 @@ def test_a_generated_file_is_up_to_date(path: str) -> None:
         pytest.fail(f"{path} is out of date: run `make pages`", pytrace=False)
 
 
-@pytest.mark.parametrize("folder", ["cli", "components", "lab", "stacks", "stacks/settings"])
-def test_every_folder_says_what_belongs_there(folder: str) -> None:
-    text = (CLONE / folder / "__init__.py").read_text()
-    assert "Belongs here" in text or "Belongs here" in text.replace("\n", " ")
-    assert "Does not belong here" in text.replace("\n", " ")
-
-
 def test_the_settings_that_the_readme_shows_are_valid() -> None:
     blocks = re.findall(
         r"^```yaml\n(.*?)^```", (CLONE / "README.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
@@ -65,8 +54,3 @@ def test_the_settings_that_the_readme_shows_are_valid() -> None:
     for block in blocks:
         config = yaml.safe_load(block)["config"]
         load("readme", {key.removeprefix("berth:"): value for key, value in config.items()}, None)
-
-
-@pytest.mark.parametrize("verb", sorted(module.name for module in iter_modules(verbs.__path__)))
-def test_every_verb_has_its_section_of_the_help(verb: str) -> None:
-    assert isinstance(import_module(f"{verbs.__name__}.{verb}").SECTION, Section)

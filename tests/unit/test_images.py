@@ -70,15 +70,6 @@ def test_every_python_package_is_pinned_with_its_hashes_and_no_index_is_named(im
         assert any(entry.startswith(re.sub(r"\[.*\]", "", exact)) for entry in entries), exact
 
 
-@PER_IMAGE
-def test_packages_come_from_a_fresh_list_that_is_not_kept(image: str) -> None:
-    (install,) = [run for run in rest_of(image, "RUN") if "apt-get" in run]
-    assert install.startswith("apt-get update && apt-get install --yes --no-install-recommends ")
-    assert install.endswith(" && rm -rf /var/lib/apt/lists/*")
-    packages = {"ray-a4": {"libnl-3-200", "libnl-route-3-200"}, "ray-podman": {"podman", "crun"}}[image]
-    assert packages <= set(install.split())
-
-
 def test_the_ray_of_the_image_with_podman_is_the_one_that_stacks_ask_for() -> None:
     assert f"\nray=={versions.RAY} " in requirements("ray-podman")
 
@@ -91,11 +82,6 @@ def test_torch_is_for_the_bases_cuda() -> None:
     cuda = re.search(r"^nvidia-cuda-runtime-cu12==(\d+)\.(\d+)\.", requirements("ray-a4"), flags=re.MULTILINE)
     assert cuda
     assert versions.RAY_IMAGE.endswith(f"-cu{cuda[1]}{cuda[2]}")
-
-
-@pytest.mark.parametrize("gone", ["conda ", "--pre", "nightly", "--force-reinstall", "numpy", "cupy"])
-def test_what_the_documents_image_needed_in_2025_is_gone(gone: str) -> None:
-    assert not [run for run in rest_of("ray-a4", "RUN") if gone in run]
 
 
 def test_nccl_is_checked_where_settings_are_told_it_is() -> None:
@@ -125,14 +111,6 @@ def test_what_the_readme_shows_is_valid_and_puts_the_images_nccl_first() -> None
     (cluster,) = resolved.clusters
     assert cluster.nccl.library_path == LINK
     assert [warning.message for warning in resolved.warnings if warning.path[-1] == "image"] == []
-
-
-@PER_IMAGE
-def test_the_readme_builds_pushes_and_checks_the_image(image: str) -> None:
-    name = re.escape(f"$REPOSITORY/{image}:{BERTH_IMAGES[image].tag}")
-    for command in ("docker build", "docker push", "docker run"):
-        assert re.search(rf"^{command} .*{name}", README, flags=re.MULTILINE), command
-    assert re.search(rf"^gcloud builds submit .*{name} images/{image}$", README, flags=re.MULTILINE)
 
 
 def test_the_readme_names_the_image_of_the_stacks_for_production() -> None:

@@ -12,9 +12,7 @@ from typer.testing import CliRunner
 
 from bench.tasks import TASKS, blocks_of, unknown_marks
 from berth.cli.main import app
-from tests.leftovers import MARK
-from tests.pages.checkout import do, readers_environment
-from tests.pages.page import CLONE, COMMANDS, PAGES, RUN, Block, MarkError, Marks, blocks
+from tests.pages.page import CLONE, COMMANDS, PAGES, RUN, Block, Marks, blocks
 from tests.pages.shell import BlockError, opened
 
 README = (CLONE / "README.md").read_text(encoding="utf-8")
@@ -76,23 +74,6 @@ def block(text: str, language: str = "sh", **marks: object) -> Block:
     return Block("page.md", 1, language, text, Marks(**marks))  # type: ignore[arg-type]
 
 
-def test_marks_before_a_block_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.pages.page.CLONE", tmp_path)
-    page = tmp_path / "page.md"
-    page.write_text(
-        'Text.\n\n<!-- answer "Do it?" with y -->\n<!-- exits with 3: it loses something -->\n'
-        "```sh\na \\\n  b\nc\n```\n"
-        "\n```console\nd\n```\n"
-    )
-    first, second = blocks(page)
-    assert (first.line, first.commands) == (5, ["a \\\n  b", "c"])
-    assert (first.marks.answers, first.marks.exits) == ([("Do it?", "y")], 3)
-    assert (second.marks, second.runs) == (Marks(), True)
-    page.write_text("<!-- not tested -->\n```sh\na\n```\n")
-    with pytest.raises(MarkError, match="not tested"):
-        blocks(page)
-
-
 def test_a_block_that_fails_is_noticed(tmp_path: Path) -> None:
     with opened(tmp_path, os.environ) as shell, pytest.raises(BlockError, match=r"page\.md:1 failed"):
         shell.run(block("echo before\nfalse\necho after\n"))
@@ -102,48 +83,6 @@ def test_a_block_that_fails_is_noticed(tmp_path: Path) -> None:
         shell.run(block("true\n", answers=[("Do it?", "y")]))
 
 
-def test_a_shell_answers_interrupts_and_remembers(tmp_path: Path) -> None:
-    with opened(tmp_path, os.environ) as shell:
-        shell.run(block("NAME=alice\n"))
-        asked = shell.run(block('read -p "Do it? " yes; echo "$NAME: $yes"\n', answers=[("Do it?", "y")]))
-        assert "alice: y" in asked.output
-        endless = "sh -c 'echo begun; exec tail -f /dev/null'\n"
-        assert "begun" in shell.run(block(endless, stop_after="begun")).output
-        assert shell.run(block("sh -c 'exit 3'\n", exits=3)).output == ""
-
-
-HIDDEN = """
-import getpass, select, sys
-print("Value:", end="", flush=True)
-select.select([sys.stdin], [], [], 1)
-print(getpass.getpass(" ") == "secret")
-"""
-"""Prompt as click writes it: what is typed before its echo is off is lost."""
-
-
-def test_a_hidden_prompt_is_answered_once_its_echo_is_off(tmp_path: Path) -> None:
-    (tmp_path / "hidden.py").write_text(HIDDEN)
-    with opened(tmp_path, os.environ) as shell:
-        ran = shell.run(block("python3 hidden.py\n", answers=[("Value", "secret")]), seconds=10)
-    assert ran.output == "Value: \nTrue\n"
-
-
-def test_settings_are_added_to_a_file(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text("config: {a: {b: 1, c: {d: 2}}, e: 3}\n")
-    with opened(tmp_path, os.environ) as shell:
-        assert do(shell, tmp_path, block("config: {a: {c: {f: 4}}}\n", "yaml", written_to="a.yaml")) is None
-        assert "f: 4" in shell.run(block("cat a.yaml\n")).output
-    assert (tmp_path / "a.yaml").read_text().splitlines()[:3] == ["config:", "  a:", "    b: 1"]
-
-
 def test_every_task_has_its_commands_in_the_pages() -> None:
     assert unknown_marks() == []
     assert [task for task in TASKS if not any(blocks_of(task))] == []
-
-
-def test_processes_of_a_page_carry_the_mark_by_which_an_interrupted_run_ends_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv(MARK, "run")
-    monkeypatch.setenv("BERTH_LAB", "/lab")
-    assert (readers_environment()[MARK], "BERTH_LAB" in readers_environment()) == ("run", False)

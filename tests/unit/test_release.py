@@ -43,16 +43,3 @@ def test_entries_between_two_versions() -> None:
     assert between(found, "0.10.0", "0.10.0") == []
     with pytest.raises(ValueError, match="'new' is not a version"):
         numbers("new")
-
-
-def test_the_base_is_small_and_the_lab_is_an_extra() -> None:
-    extras = PROJECT["optional-dependencies"]
-    base = {re.split(r"[^\w-]", text)[0] for text in PROJECT["dependencies"]}
-    assert base.isdisjoint({"matplotlib", "kopf", "aiohttp", "psutil", "pytest"})
-    assert {re.split(r"[^\w-]", text)[0] for text in extras["lab"]} == {
-        "aiohttp",
-        "kopf",
-        "psutil",
-        "pulumi-kubernetes",
-    }
-    assert "berth[lab]" in extras["dev"]
