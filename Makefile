@@ -3,9 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
-# Each worker has a lab of its own; `auto` is as many as memory and cores allow. A file's tests go to one worker, in order: they
-# share a fleet, and each builds on those before it (tests/scheduling.py).
+# Each worker has a lab of its own; `auto` is as many as memory and cores allow (tests/conftest.py).
 TEST_WORKERS ?= auto
+# A file's tests go to one worker, in order: they share a fleet, and each builds on those before it. Files begin in the order of
+# their names: those of the lab, which take longest, before the unit tests.
+BY_FILE := --dist loadfile --no-loadscope-reorder
 UV := uv==0.13.8
 # Targets that need the lab's tools: their build begins while pip installs the packages.
 EARLY := $(filter lab lab-real test test-long check,$(MAKECMDGOALS))
@@ -35,19 +37,19 @@ venv: $(INSTALLED) ## the virtual environment, with everything in it
 
 test: $(INSTALLED) ## unit, golden and lab tests, but the long ones (TEST_WORKERS=2: with fewer labs at once)
 	@$(BIN)/berth lab tools
-	@$(BIN)/pytest --numprocesses $(TEST_WORKERS) --durations=25
+	@$(BIN)/pytest --numprocesses $(TEST_WORKERS) $(BY_FILE) --durations=25
 
 test-quick: $(INSTALLED) ## unit and golden tests, types and lint, all at once
 	@$(MAKE) --no-print-directory --jobs=3 test-unit lint types
 
 test-unit: $(INSTALLED)
-	@$(BIN)/pytest --numprocesses $(TEST_WORKERS) tests/unit
+	@$(BIN)/pytest --numprocesses $(TEST_WORKERS) $(BY_FILE) tests/unit
 
 test-long: $(INSTALLED) ## the tests that take minutes a file; as root on Debian those of the real node too. Needs a quiet machine
 	@$(BIN)/berth lab tools
 	@$(BIN)/berth lab real prepare --where-possible
-	@$(BIN)/pytest -m long tests/real
-	@$(BIN)/pytest -m long --ignore tests/real --numprocesses logical
+	@$(BIN)/pytest -m long tests/real tests/containers
+	@$(BIN)/pytest -m long --ignore tests/real --ignore tests/containers --numprocesses logical $(BY_FILE)
 
 fuzz: $(INSTALLED) ## settings that nobody wrote, judged by an API server (FUZZ_EXAMPLES=1000, FUZZ_SEED=1 repeats a campaign)
 	@$(BIN)/berth lab tools

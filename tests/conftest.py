@@ -1,8 +1,9 @@
-"""Fixtures and scheduling of all tests: golden files, and their distribution to workers."""
+"""Fixtures of all tests, the number of workers, and the summary that repeats first failures."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,6 @@ from typing import Any
 import psutil
 import pytest
 import yaml
-
-from tests.leftovers import Leftovers
-from tests.scheduling import ByFile, in_order, workers
 
 # xdist gives its workers the controller's width, by which rich would fold tables.
 os.environ.pop("COLUMNS", None)
@@ -22,6 +20,11 @@ GOLDEN = Path(__file__).parent / "golden"
 FIRST_FAILURES = 3
 FAILURE_CHARACTERS = 600
 
+WORKERS_A_CORE = 2
+"""Workers for a core: tests of the lab wait for half of their time."""
+WORKER_BYTES = 3 << 30
+"""Memory that a worker may take: its lab has 2 GiB, the engine and its plugins the rest."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -29,12 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Leftovers())
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items[:] = in_order(items)
+def pytest_configure() -> None:
+    # Fixtures take their labs down where a time limit ends the tests, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -42,13 +42,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Number of workers of `--numprocesses auto`; that of `logical` stays the number of cores."""
     if config.option.numprocesses != "auto":
         return None
-    return workers(psutil.cpu_count() or 1, psutil.virtual_memory().total)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
-    config.option.loadscopereorder = False
-    return ByFile(config, log)
+    return max(1, min((psutil.cpu_count() or 1) * WORKERS_A_CORE, psutil.virtual_memory().total // WORKER_BYTES))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

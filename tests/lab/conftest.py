@@ -17,9 +17,7 @@ from berth.lab import environment
 from berth.lab.home import CLONE, Home
 from berth.lab.plugins.gcp import conditions
 from tests import keys
-from tests.forks import LAB, python
 from tests.lab.database import Database
-from tests.leftovers import INTERRUPTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,24 +36,18 @@ class Lab:
 
     Attributes:
         home: its paths.
-        forks: whether `berth`, programs and plugins are forks of one process (tests/forks.py), and
-            stacks have a key in place of a passphrase (tests/keys.py).
+        shared: whether its stacks have a key in place of a passphrase (tests/keys.py).
         database: what `forget` goes back to; None for the lab of one file.
     """
 
     home: Home
-    forks: bool = field(default=False, kw_only=True)
+    shared: bool = field(default=False, kw_only=True)
     database: Database | None = field(default=None, kw_only=True)
 
     @property
     def env(self) -> dict[str, str]:
         env = environment.complete(self.home)
-        if self.forks:
-            # The language host starts a program with it.
-            env["PULUMI_PYTHON_CMD"] = program = python(*LAB)
-            env["PATH"] = f"{os.path.dirname(program)}:{env['PATH']}"  # noqa: PTH120
-            env |= keys.environment()
-        return env
+        return env | keys.environment() if self.shared else env
 
     @property
     def kubeconfig(self) -> Path:
@@ -76,8 +68,6 @@ class Lab:
         stdin: str | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run a program in the environment of `berth lab env`; a failure shows its output."""
-        if INTERRUPTED.is_set():
-            pytest.fail(f"{args[0]} is not started: the tests were interrupted")
         result = subprocess.run(
             list(args),
             cwd=cwd or CLONE,
@@ -96,8 +86,7 @@ class Lab:
         self, *args: str, check: bool = True, timeout: float = COMMAND_SECONDS
     ) -> subprocess.CompletedProcess[str]:
         """`berth lab …` on this lab."""
-        program = python(*LAB) if self.forks else sys.executable
-        return self.run([program, "-m", "berth.cli", "lab", *args], check=check, timeout=timeout)
+        return self.run([sys.executable, "-m", "berth.cli", "lab", *args], check=check, timeout=timeout)
 
     def up(self) -> str:
         """Bring it up without `pulumi up`; return its progress lines."""
@@ -106,10 +95,6 @@ class Lab:
         # no setting turns that off; it goes on without where there is no folder.
         shutil.rmtree(self.home.pulumi_home / "logs", ignore_errors=True)
         (self.home.pulumi_home / "logs").touch()
-        for plugin in self.home.pulumi_home.glob("plugins/*/pulumi-resource-*") if self.forks else ():
-            script = plugin.read_bytes()
-            if script.startswith(b"#!/bin/sh"):
-                plugin.write_bytes(script.replace(f"exec {sys.executable} ".encode(), f"exec {python(*LAB)} ".encode()))
         return shown
 
     def forget(self) -> None:
@@ -138,8 +123,8 @@ class Lab:
 
 
 @contextlib.contextmanager
-def brought_up(folder: Path, *, forks: bool = False) -> Iterator[Lab]:
-    lab = Lab(Home(folder), forks=forks)
+def brought_up(folder: Path, *, shared: bool = False) -> Iterator[Lab]:
+    lab = Lab(Home(folder), shared=shared)
     try:
         lab.up()
         yield lab
@@ -149,7 +134,7 @@ def brought_up(folder: Path, *, forks: bool = False) -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def _shared_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with brought_up(tmp_path_factory.mktemp("shared") / "lab", forks=True) as lab:
+    with brought_up(tmp_path_factory.mktemp("shared") / "lab", shared=True) as lab:
         yield replace(lab, database=Database(lab.home))
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ import yaml
 from berth.components.hardware.machines import RDMA_NICS
 from berth.lab.plugins.gcp.store import Store
 from tests import keys
-from tests.lab.conftest import Lab, brought_up
+from tests.lab.conftest import Lab
 from tests.lab.project import CLONE, Project, eventually
 
 pytestmark = pytest.mark.lab
@@ -35,16 +34,9 @@ def shipped() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def own_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """A lab of its own: afterward its simulated project has to be empty."""
-    with brought_up(tmp_path_factory.mktemp("prod") / "lab", forks=True) as lab:
-        yield lab
-
-
-@pytest.fixture(scope="module")
-def project(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
+def project(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The clone's program, with the shipped file as it is."""
-    project = Project.make(tmp_path_factory.mktemp("prod") / "project", own_lab)
+    project = Project.make(tmp_path_factory.mktemp("prod") / "project", lab)
     shutil.copy2(CLONE / "stacks" / f"Pulumi.{STACK}.yaml", project.folder / "stacks")
     project.run(*keys.NONE, "pulumi", "stack", "init", STACK, "--no-select")
     return project
@@ -52,7 +44,7 @@ def project(own_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def prod(project: Project) -> Project:
-    """Project that is up. The last test destroys it; otherwise it ends with its lab."""
+    """Project that is up. The last test destroys it."""
     project.up(STACK)
     return project
 

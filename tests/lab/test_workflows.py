@@ -18,7 +18,6 @@ import pytest
 
 from berth.components.core.owner import namespace_of
 from tests import workflows
-from tests.forks import LAB, python
 from tests.lab.conftest import Lab
 from tests.lab.project import Project, Settings, environment_settings, eventually
 
@@ -111,14 +110,7 @@ class Runner:
 @pytest.fixture(scope="module")
 def runner(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Runner:
     project = Project.make(tmp_path_factory.mktemp("workflows") / "project", lab)
-    # The environment of these tests, with a `berth` that has been imported (tests/forks.py).
-    venv = project.folder / ".venv"
-    for folder, source in ((venv, Path(sys.prefix)), (venv / "bin", Path(sys.prefix, "bin"))):
-        folder.mkdir()
-        for path in source.iterdir():
-            if path.name not in {"bin", "berth"}:
-                (folder / path.name).symlink_to(path)
-    (venv / "bin" / "berth").symlink_to(Path(python(*LAB)).with_name("berth"))
+    (project.folder / ".venv").symlink_to(sys.prefix)
     folder = tmp_path_factory.mktemp("github")
     (folder / "gh").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).with_name("gh.py")}" "$@"\n')
     (folder / "gh").chmod(0o755)

@@ -14,7 +14,6 @@ from typing import Any
 
 import yaml
 
-from tests.leftovers import MARK
 from tests.pages.page import CLONE, COMMANDS, Block
 from tests.pages.shell import Ran, Shell
 
@@ -62,11 +61,8 @@ def _link(source: str, target: str) -> None:
 
 
 def readers_environment() -> dict[str, str]:
-    """Return this process's environment without a virtual environment on PATH and without a lab.
-
-    The mark of the tests stays, by which an interrupted run finds what it has to end.
-    """
-    variables = {name: value for name, value in os.environ.items() if name == MARK or not name.startswith(_OF_A_LAB)}
+    """Return this process's environment without a virtual environment on PATH and without a lab."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith(_OF_A_LAB)}
     parts = variables["PATH"].split(os.pathsep)
     return {**variables, "PATH": os.pathsep.join(part for part in parts if ".venv" not in part)}
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.fuzz import files, judge
 
 quick = settings(
-    max_examples=40,
+    max_examples=10,
     derandomize=True,
     deadline=None,
     database=None,
@@ -40,7 +40,7 @@ def test_edited_settings(project: Path, file: tuple[str, str]) -> None:
     judge.check(project, *file)
 
 
-@settings(quick, max_examples=15)
+@settings(quick, max_examples=5)
 @given(files.edited(good=True))
 def test_good_settings(project: Path, file: tuple[str, str]) -> None:
     judge.check(project, *file)

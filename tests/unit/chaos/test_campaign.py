@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 from argparse import Namespace
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
-from berth.components.core.errors import BerthError
 from berth.lab.home import CLONE
-from chaos.__main__ import PARTS, continued, numbers_of, summarize, without_gaps
-from chaos.case import Outcome, chance_of, crashes
+from chaos.__main__ import continued, numbers_of, summarize, without_gaps
+from chaos.case import Outcome, crashes
 from chaos.fleet import Ended
-from chaos.kills import Kills, boundaries
-from chaos.lanes import Lanes, Result
-from chaos.races import Races
+from chaos.kills import Kills
+from chaos.lanes import Result
 from chaos.record import figures_of, joined, write
 
 GOOD = Outcome("up", "up: SIGINT", [], {"code": 130})
 BAD = Outcome("up", "up: SIGTERM", ["locks left"], {"code": 1})
-
-
-def test_a_seed_chooses_the_same_case_again() -> None:
-    assert chance_of(7, "kills", 3).random() == chance_of(7, "kills", 3).random()
-    assert len({chance_of(7, "kills", number).random() for number in range(20)}) == 20
 
 
 @pytest.mark.parametrize(("outcomes", "code"), [([GOOD, GOOD], 0), ([GOOD, BAD], 1)])
@@ -66,35 +57,6 @@ def test_a_campaign_goes_on_after_the_recorded_cases(tmp_path: Path) -> None:
     assert whole == one_run
 
 
-def test_lanes_share_the_cases_of_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chaos.lanes._lane", quick_lane)
-    with Lanes(2) as lanes:
-        results = list(lanes.run(Kills(), 1, range(5)))
-        again = list(lanes.run(Races(), 1, [7]))
-    assert sorted(result.number for result in results) == [0, 1, 2, 3, 4]
-    assert {result.outcome.group for result in results} == {"kills"}
-    assert [(result.number, result.outcome.group) for result in again] == [(7, "races")]
-
-
-def test_a_lane_that_ends_by_itself_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chaos.lanes._lane", broken_lane)
-    with pytest.raises(BerthError, match="a lane of the campaign has ended"), Lanes(2) as lanes:
-        list(lanes.run(Kills(), 1, range(5)))
-
-
-def quick_lane(connection: Connection, _lab: Path | None) -> None:
-    """Play a lane whose cases take no time."""
-    with contextlib.suppress(KeyboardInterrupt):
-        connection.send(None)
-        while True:
-            part, _, number = connection.recv()
-            connection.send(Result(number, Outcome(part.name, "", []), 0.0))
-
-
-def broken_lane(_connection: Connection, _lab: Path | None) -> None:
-    """Play a lane whose lab does not come up."""
-
-
 def test_a_later_run_begins_at_the_first_case_that_an_interrupted_one_lacks() -> None:
     results = [Result(number, GOOD, 1.0) for number in (4, 2, 5, 3, 7)]
     assert [result.number for result in without_gaps(results, range(2, 9))] == [2, 3, 4, 5]
@@ -106,15 +68,6 @@ def test_cases_of_another_seed_are_not_joined(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as ended:
         continued(Namespace(resume=True, record=path, case=None, cases=3, seed=8, part=["kills"]))
     assert ended.value.code == 2
-
-
-def test_a_full_campaign_kills_at_more_than_twenty_boundaries_fifty_times_at_least() -> None:
-    assert len(set(boundaries(7))) == 42
-    assert Kills.cases >= 20 * 50
-
-
-def test_parts_have_names_of_their_own() -> None:
-    assert len({part.name for part in PARTS}) == len(PARTS)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from berth.cli.shell.console import ProblemsError
 from berth.cli.shell.signals import leave_to_the_system, raise_on_signals
 from berth.components.core.errors import BadInputError, BerthError
 from berth.lab.home import CLONE
-from tests.forks import python
 
 
 def raising(error: BaseException) -> Callable[[], str]:
@@ -103,49 +102,27 @@ finally:
 """
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize(
-    ("before", "during", "done"), [(0, 1, "cleaned up\n"), (0, 2, ""), (1, 0, "cleaned up\n"), (1, 1, "")]
+    ("sent", "code", "before", "during", "done"),
+    [
+        (signal.SIGTERM, 143, 0, 1, "cleaned up\n"),
+        (signal.SIGINT, -signal.SIGINT, 0, 2, ""),
+        (signal.SIGINT, -signal.SIGINT, 1, 0, "cleaned up\n"),
+        (signal.SIGTERM, 143, 1, 1, ""),
+    ],
 )
 def test_a_signal_waits_for_a_clean_up_and_the_second_one_does_not(
     sent: signal.Signals, code: int, before: int, during: int, done: str
 ) -> None:
     arguments = [str(int(sent)), str(before), str(during)]
     ended = subprocess.run(
-        [python("berth.cli.verbs.verify.clean_up"), "-c", CLEANS_UP, *arguments],
+        [sys.executable, "-c", CLEANS_UP, *arguments],
         capture_output=True,
         text=True,
         timeout=50,
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (code, done), ended.stderr
-
-
-@pytest.fixture(params=["", "1"], ids=["buffered", "unbuffered"])
-def buffering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python writes stdout at its end, or at once."""
-    monkeypatch.setenv("PYTHONUNBUFFERED", request.param)
-
-
-def berth_in_shell(command: str) -> tuple[int, str, str]:
-    """Run a shell command where `berth` is this tree's; return exit code, stdout and stderr."""
-    # Python reads at its start whether it writes at once.
-    program = sys.executable if os.environ["PYTHONUNBUFFERED"] else python()
-    script = f'set -o pipefail; berth() {{ {program} -m berth.cli "$@"; }}; {command}'
-    done = subprocess.run(["bash", "-c", script], cwd=CLONE, capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, done.stdout, done.stderr
-
-
-@pytest.mark.parametrize("verb", ["schema", "check --policies", "check --policies --json"])
-@pytest.mark.usefixtures("buffering")
-def test_a_reader_that_has_enough_is_no_error(verb: str) -> None:
-    assert berth_in_shell(f"berth {verb} | true") == (0, "", "")
-
-
-@pytest.mark.parametrize("arguments", ["--help", "--version", "check --help", "schema", "check --policies"])
-@pytest.mark.usefixtures("buffering")
-def test_a_full_disk_is_a_line_of_text(arguments: str) -> None:
-    assert berth_in_shell(f"berth {arguments} > /dev/full") == (1, "", "error: [Errno 28] No space left on device\n")
 
 
 def test_an_unknown_verb_is_named() -> None:

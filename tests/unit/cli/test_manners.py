@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 
 from berth.cli.main import app
 from berth.lab.home import CLONE
-from tests.forks import python
 
 ASCII = [
     {"PYTHONIOENCODING": "ascii"},
@@ -26,8 +25,7 @@ def berth(
     *words: str | bytes, folder: Path = CLONE, variables: dict[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        # What Python itself reads, it reads at its start.
-        [sys.executable if variables else python(), "-m", "berth.cli", *words],
+        [sys.executable, "-m", "berth.cli", *words],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(CLONE)} | (variables or {}),
         capture_output=True,
@@ -37,9 +35,9 @@ def berth(
     )
 
 
-def in_shell(script: str, program: str = sys.executable) -> tuple[int, str]:
+def in_shell(script: str) -> tuple[int, str]:
     """Run a script where `berth` is this tree's; return the exit code, and both streams."""
-    command = f'berth() {{ {program} -m berth.cli "$@"; }}; set -o pipefail; {script}'
+    command = f'berth() {{ {sys.executable} -m berth.cli "$@"; }}; set -o pipefail; {script}'
     done = subprocess.run(["bash", "-c", command], cwd=CLONE, capture_output=True, text=True, timeout=60, check=False)
     return done.returncode, done.stdout + done.stderr
 
@@ -55,41 +53,36 @@ def test_a_terminal_of_ascii_gets_ascii(words: tuple[str, ...], variables: dict[
         assert "\\u2713 lab (environment" in done.stdout
 
 
-@pytest.mark.parametrize("variables", ASCII, ids=["ioencoding", "locale"])
-def test_json_is_json_in_ascii_too(variables: dict[str, str]) -> None:
-    assert [found["stack"] for found in json.loads(berth("check", "lab", "--json", variables=variables).stdout)] == [
-        "lab"
-    ]
-    assert "properties" in json.loads(berth("schema", variables=variables).stdout)
+def test_json_is_json_in_ascii_too() -> None:
+    assert "properties" in json.loads(berth("schema", variables=ASCII[0]).stdout)
 
 
-@pytest.mark.parametrize("variables", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
 @pytest.mark.parametrize("words", ["check --policies", "chek"])
-def test_a_pipe_gets_no_escape_sequences(words: str, variables: dict[str, str]) -> None:
-    done = berth(*words.split(), variables=variables)
+def test_a_pipe_gets_no_escape_sequences(words: str) -> None:
+    done = berth(*words.split())
     assert "\x1b" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
     "words", ["check lab --json", "check --policies --json", "engineer list -s lab --json", "schema"]
 )
-def test_json_stands_alone_on_stdout(words: str) -> None:
-    json.loads(berth(*words.split()).stdout)
+def test_json_stands_alone_on_stdout(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CLONE)
+    json.loads(CliRunner().invoke(app, words.split()).stdout)
 
 
-@pytest.mark.parametrize("words", ["check --policies", "schema"])
 @pytest.mark.parametrize(
-    ("to", "code", "message"),
+    ("words", "to", "code", "message"),
     [
-        ("| true", 0, ""),
-        ("> /dev/full", 1, "error: [Errno 28] No space left on device\n"),
-        (">&-", 0, ""),
+        ("check --policies", "| true", 0, ""),
+        ("schema", "| true", 0, ""),
+        ("schema", "> /dev/full", 1, "error: [Errno 28] No space left on device\n"),
+        ("check --policies --json", "> /dev/full", 1, "error: [Errno 28] No space left on device\n"),
+        ("schema", ">&-", 0, ""),
     ],
-    ids=["closed pipe", "full disk", "no stdout"],
 )
 def test_a_stdout_that_takes_nothing(words: str, to: str, code: int, message: str) -> None:
-    # Python finds out at its start that a stream is closed.
-    ended, text = in_shell(f"berth {words} {to}", sys.executable if to == ">&-" else python())
+    ended, text = in_shell(f"berth {words} {to}")
     rest = [
         line for line in text.splitlines(keepends=True) if not line.startswith("  note:") and "warning:" not in line
     ]
@@ -166,15 +159,18 @@ BOMB = "\n".join(
     ],
     ids=["binary", "empty", "list", "huge", "deep", "anchors", "folder"],
 )
-def test_a_file_that_is_no_stack_is_one_line(tmp_path: Path, content: bytes | None, problem: str) -> None:
+def test_a_file_that_is_no_stack_is_one_line(
+    tmp_path: Path, content: bytes | None, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "Pulumi.yaml").write_text("name: p\nruntime: python\nstackConfigDir: stacks\n")
     file = tmp_path / "stacks" / "Pulumi.odd.yaml"
     file.parent.mkdir()
     file.mkdir() if content is None else file.write_bytes(content)
-    done = berth("check", "odd", folder=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"✗ odd\n  stacks/Pulumi.odd.yaml{problem}\n")
-    done = berth("status", "-s", "odd", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (2, f"error: stacks/Pulumi.odd.yaml{problem}\n")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["check", "odd"])
+    assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"✗ odd\n  stacks/Pulumi.odd.yaml{problem}\n")
+    done = CliRunner().invoke(app, ["status", "-s", "odd"])
+    assert (done.exit_code, done.stderr) == (2, f"error: stacks/Pulumi.odd.yaml{problem}\n")
 
 
 def test_a_pipe_as_a_file_is_not_waited_for(tmp_path: Path) -> None:
@@ -214,7 +210,7 @@ def interrupted(number: int, words: list[str]) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("number", [2, 5, 10, 30, 60, 100, 150, 220])
+@pytest.mark.parametrize("number", [2, 30, 150])
 def test_ctrl_c_while_the_command_starts(number: int) -> None:
     assert interrupted(number, ["check", "lab"]) == (130, "interrupted\n")
 

@@ -5,7 +5,6 @@ others: the program itself tells which.
 from __future__ import annotations
 
 import json
-import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,7 +22,6 @@ from berth.stacks.load.stack import load
 from berth.stacks.settings.contract import contract_of
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
-from tests.forks import PULUMI, python
 
 WAITING = {"list events", "list nodes", "list pods", "watch rayclusters"}
 BY_CHARTS = {
@@ -136,7 +134,6 @@ def project(tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "executable", python(*PULUMI))
     return tmp_path
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 import yaml
-
-from tests.forks import python
 
 CLONE = Path(__file__).resolve().parents[4]
 COPIED = {
@@ -25,7 +24,7 @@ COPIED = {
 
 
 def berth(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [python(), "-m", "berth.cli", *arguments]
+    command = [sys.executable, "-m", "berth.cli", *arguments]
     environment = os.environ | {"PYTHONPATH": str(CLONE), "COLUMNS": "200"}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
