@@ -93,10 +93,6 @@ def running(pods: list[Object]) -> list[Object]:
     return [pod for pod in pods if pod["status"].get("phase") == "Running"]
 
 
-def test_a_second_up_changes_nothing(fleet: Project) -> None:
-    fleet.up(STACK, "--expect-no-changes")
-
-
 def test_kuberays_pods_keep_to_the_strictest_level(fleet: Project) -> None:
     berths = [item for item in fleet.get("namespaces") if item["metadata"]["name"].startswith("berth-eng-")]
     levels = {berth["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] for berth in berths}
@@ -416,6 +412,7 @@ def assert_every_rule_counts(fleet: Project, policy: list[Object], objects: Sequ
         fleet.run("kubectl", "delete", "--wait=false", kind, *(f"{name}-{number}" for number in range(len(messages))))
 
 
+@pytest.mark.long
 def test_every_rule_on_rays_kinds_is_missed_when_it_is_lost(fleet: Project, cluster: Object, spoiler: str) -> None:
     # The policies of berth hold where namespaces have labels of a berth; these have none.
     plain = copy.deepcopy(cluster)
@@ -431,6 +428,7 @@ def test_every_rule_on_rays_kinds_is_missed_when_it_is_lost(fleet: Project, clus
     assert_every_rule_counts(fleet, ray_policy(), jobs, spoiler)
 
 
+@pytest.mark.long
 def test_every_rule_on_pods_is_missed_when_it_is_lost(fleet: Project, spoiler: str) -> None:
     pods = [
         over(good_pod(f"bad-{number}", DEVELOPMENT), {"spec": spec})

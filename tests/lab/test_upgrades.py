@@ -187,44 +187,6 @@ def own_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield lab
 
 
-def test_helm_itself_upgrades_a_clusterpolicy_that_the_older_definition_does_not_know(
-    own_lab: Lab, tmp_path: Path
-) -> None:
-    """NVIDIA's guide asks for --disable-openapi-validation; on a server that validates fields
-    itself, it changes nothing.
-    """
-    node = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": "plain",
-            "annotations": {"kwok.x-k8s.io/node": "fake"},
-            "labels": {"kubernetes.io/os": "linux"},
-        },
-        "status": {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "50"}},
-    }
-    own_lab.run(["kubectl", "create", "-f", "-"], stdin=json.dumps(node))
-    old, new = older_chart(own_lab, tmp_path, "gpu-operator"), own_lab.home.charts / "gpu-operator"
-    release = ["--namespace", "by-hand", "--set", "driver.enabled=false", "--wait", "--timeout", "240s"]
-    # Helm asks only once for the kinds that a definition adds. The server's list of kinds is a
-    # moment behind.
-    kinds = ["kubectl", "api-resources", "--api-group=nvidia.com", "--output=name"]
-    try:
-        for flags in ([], ["--disable-openapi-validation"]):
-            own_lab.run(["helm", "install", "by-hand", str(old), "--create-namespace", *release])
-            assert "cdi" not in own_lab.get("clusterpolicy", "cluster-policy")["spec"]
-            own_lab.run(["helm", "upgrade", "by-hand", str(new), *release, *flags])
-            assert own_lab.get("clusterpolicy", "cluster-policy")["spec"]["cdi"]["enabled"] is True
-            own_lab.run(["helm", "uninstall", "by-hand", "--namespace", "by-hand", "--wait"])
-            own_lab.run(["kubectl", "delete", "crd", "clusterpolicies.nvidia.com"])
-            eventually(lambda: own_lab.run(kinds).stdout == "", "the server has forgotten the kind")
-    finally:
-        # What a failed release leaves outside its namespace would be in the way of the next test.
-        own_lab.run(["helm", "uninstall", "by-hand", "--namespace", "by-hand", "--no-hooks"], check=False)
-        own_lab.run(["kubectl", "delete", "node", "plain"])
-        own_lab.run(["kubectl", "delete", "namespace", "by-hand"], check=False)
-
-
 def test_every_operator_is_upgraded_and_no_raycluster_notices(own_lab: Lab, tmp_path: Path) -> None:
     project = Project.make(tmp_path / "project", own_lab)
     older = {chart: older_chart(own_lab, tmp_path / "charts", chart) for chart in BEFORE}

@@ -215,8 +215,7 @@ def test_an_existing_namespace_is_used_and_stays(fleet: Project) -> None:
     fleet.run("kubectl", "delete", "namespace", NAMESPACE)
 
 
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_run_that_is_interrupted_cleans_up(fleet: Project, sent: signal.Signals, code: int) -> None:
+def test_a_run_that_is_interrupted_cleans_up(fleet: Project) -> None:
     with cordoned(fleet, "dev"):
         process = subprocess.Popen(
             ["berth", "verify", "gpu", "-s", "proved", "--pool", "dev"],
@@ -227,9 +226,9 @@ def test_a_run_that_is_interrupted_cleans_up(fleet: Project, sent: signal.Signal
             text=True,
         )
         eventually(lambda: bool(fleet.get("jobs", "-n", NAMESPACE)), "the Job is there")
-        process.send_signal(sent)
+        process.send_signal(signal.SIGINT)
         stdout, stderr = process.communicate(timeout=120)
-    assert process.returncode == code, stderr
+    assert process.returncode == 130, stderr
     assert stdout == ""
     assert "Traceback" not in stderr
     assert NAMESPACE not in namespaces(fleet)
@@ -238,13 +237,10 @@ def test_a_run_that_is_interrupted_cleans_up(fleet: Project, sent: signal.Signal
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-s", "provd"], "did you mean 'proved'?"),
-        (["-s", "proved", "--pool", "devv"], "environment proved has no pool 'devv'; did you mean 'dev'?"),
         (
             ["-s", "proved", "--pool", "cpu"],
             "pool 'cpu' (n2-standard-16) has no GPUs; pools with GPUs are burst, dev, sliced, train",
         ),
-        (["-s", "proved", "--timeout", "5"], "--timeout: '5' is not a duration; write for example 90s, 10m, 2h or 7d"),
         (["-s", "never-up"], "stack never-up has not been brought up"),
     ],
 )

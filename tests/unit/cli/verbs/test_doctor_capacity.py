@@ -9,9 +9,7 @@ import pytest
 from berth.cli.verbs.doctor import machines_in_use, quotas, reservations
 from berth.cli.verbs.doctor.google import GoogleError
 from berth.cli.verbs.doctor.machines_in_use import Running
-from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.quota_names import Quota, taken, usual
-from berth.lab.home import CLONE
 from tests.unit.cli.verbs.recorded_google import PROJECT, Recorded, environment, only_missing, pool, states
 
 ZONE, REGION = "us-central1-b", "us-central1"
@@ -242,13 +240,3 @@ def test_a_shared_reservation_is_looked_for_where_it_belongs() -> None:
     settings = environment(pools={"train": pool("a4-highgpu-8g", 2, capacity=capacity)})
     google = Recorded({f"compute projects/owner-project/zones/{ZONE}/reservations/a4": reserved()})
     assert states(reservations.check(google, settings, [])) == ["fine"]
-
-
-def test_the_docs_name_every_quota_that_is_asked_for() -> None:
-    page = (CLONE / "docs/gke.md").read_text(encoding="utf-8")
-    for value in MACHINES.values():
-        for capacity in ("on-demand", "spot"):
-            for quota in taken(value.name, capacity):
-                short = f"`{quota.id.removesuffix('per-project-region')}…`"
-                assert f"`{quota.id}`" in page or short in page, f"docs/gke.md says nothing of {quota.id}"
-                assert quota.family in page

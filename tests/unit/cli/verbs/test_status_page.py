@@ -151,12 +151,6 @@ def test_a_fleet_of_nothing_is_a_page_too() -> None:
     assert Tags(text).open == []
 
 
-def test_both_color_schemes_and_phones_are_served() -> None:
-    text = page(a_fleet(), NOW)
-    for rule in ("prefers-color-scheme: dark", "max-width: 40rem", "width=device-width"):
-        assert rule in text
-
-
 def test_the_verb_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet, "fleet_of", lambda _: a_fleet())
     target = tmp_path / "fleet.html"

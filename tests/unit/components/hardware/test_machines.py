@@ -50,14 +50,6 @@ def test_figures_agree_with_each_other(machine: Machine) -> None:
         assert machine.gpus == series.gpu_nics == RDMA_NICS
 
 
-def test_the_a4_as_its_page_describes_it() -> None:
-    a4 = MACHINES["a4-highgpu-8g"]
-    assert (a4.vcpus, a4.memory_gib, a4.gpus, a4.gpu.memory_gib * a4.gpus) == (224, 3968, 8, 1440)
-    assert (a4.local_ssds * 375, a4.series.gpu_nics + a4.series.other_nics) == (12_000, 10)
-    assert (a4.gpu.oldest_driver, a4.gpu.oldest_cuda, a4.series.boot_disks) == (570, (12, 8), ("hyperdisk-balanced",))
-    assert "on-demand" not in a4.series.sold
-
-
 @pytest.mark.parametrize(
     ("name", "local_ssds", "choices"),
     [

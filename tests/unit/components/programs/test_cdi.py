@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import ctypes
-import json
 import os
 import subprocess
 import sys
@@ -57,24 +56,6 @@ def test_every_specification_keeps_to_the_schema(tmp_path: Path) -> None:
         files.append(cdi.write(specification(tmp_path / str(number), pod), tmp_path / str(number)))
     checked = subprocess.run([CHECK, "--schemafile", SCHEMA, *files], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        {"devices": []},
-        {"devices": [{"name": "0", "containerEdits": {}}]},
-        {"devices": [{"name": "a b", "containerEdits": {"env": ["A=b"]}}]},
-        {"cdiVersion": "0.6.0"},
-        {"more": 1},
-    ],
-)
-def test_the_schema_refuses_what_readers_refuse(tmp_path: Path, broken: dict[str, Any]) -> None:
-    good = cdi.specification(cdi.Found(gpus=(cdi.Gpu(0),)))
-    path = tmp_path / "spec.json"
-    path.write_text(json.dumps(good | broken))
-    checked = subprocess.run([CHECK, "--schemafile", SCHEMA, path], capture_output=True, text=True, check=False)
-    assert checked.returncode == 1
 
 
 def test_numbers_follow_the_pci_addresses_as_cudas_do(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import base64
 import io
-import re
 import shlex
 import subprocess
 import sys
@@ -15,9 +14,8 @@ import yaml
 
 from berth.components.hardware.machines import MACHINES
 from berth.components.programs import all_reduce, all_reduce_rank
-from berth.components.proof.fabric.evidence import NoEvidenceError, Point, evidence_of, progress_in, raw_from_log
+from berth.components.proof.fabric.evidence import NoEvidenceError, evidence_of, progress_in, raw_from_log
 from berth.components.proof.fabric.job import Work, job_manifest, program_text
-from berth.components.proof.fabric.plot import plot
 from berth.components.proof.fabric.report import page
 from berth.components.proof.fabric.run import Found
 from berth.components.proof.fabric.verdicts import judge, threshold_of
@@ -181,16 +179,6 @@ def test_the_report_shows_verdicts_the_plot_traffic_and_versions() -> None:
         page("Fabric proof of <train>", "abc123", Found(findings.checks, [], evidence, findings=findings), threshold)
         == text
     )
-
-
-@pytest.mark.parametrize("bandwidths", [[0.0], [5.0], [0.1, 3, 341.7]])
-def test_the_plot_stays_within_its_frame(bandwidths: list[float]) -> None:
-    sweep = [Point(2 ** (10 + number), 1.0, bus, bus, 1, 1, ()) for number, bus in enumerate(bandwidths)]
-    text = plot(sweep, threshold_of(MACHINES["a4-highgpu-8g"], 2, None))
-    heights = [float(found) for found in re.findall(r'cy="([^"]+)"', text)]
-    assert len(heights) == len(bandwidths)
-    assert all(30 <= height <= 280 for height in heights)
-    assert "nan" not in text
 
 
 def test_the_report_of_a_proof_without_a_run_has_no_plot() -> None:
