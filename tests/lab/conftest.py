@@ -16,7 +16,6 @@ import pytest
 from berth.lab import environment
 from berth.lab.home import CLONE, Home
 from berth.lab.plugins.gcp import conditions
-from tests import keys
 from tests.lab.database import Database
 
 if TYPE_CHECKING:
@@ -36,18 +35,15 @@ class Lab:
 
     Attributes:
         home: its paths.
-        shared: whether its stacks have a key in place of a passphrase (tests/keys.py).
         database: what `forget` goes back to; None for the lab of one file.
     """
 
     home: Home
-    shared: bool = field(default=False, kw_only=True)
     database: Database | None = field(default=None, kw_only=True)
 
     @property
     def env(self) -> dict[str, str]:
-        env = environment.complete(self.home)
-        return env | keys.environment() if self.shared else env
+        return environment.complete(self.home)
 
     @property
     def kubeconfig(self) -> Path:
@@ -123,8 +119,8 @@ class Lab:
 
 
 @contextlib.contextmanager
-def brought_up(folder: Path, *, shared: bool = False) -> Iterator[Lab]:
-    lab = Lab(Home(folder), shared=shared)
+def brought_up(folder: Path) -> Iterator[Lab]:
+    lab = Lab(Home(folder))
     try:
         lab.up()
         yield lab
@@ -134,7 +130,7 @@ def brought_up(folder: Path, *, shared: bool = False) -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def _shared_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with brought_up(tmp_path_factory.mktemp("shared") / "lab", shared=True) as lab:
+    with brought_up(tmp_path_factory.mktemp("shared") / "lab") as lab:
         yield replace(lab, database=Database(lab.home))
 
 

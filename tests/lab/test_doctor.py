@@ -15,7 +15,6 @@ import yaml
 from berth.lab.google_api.addresses import PATHS, credential_file
 from berth.lab.plugins.gcp.conditions import SHIPPED, file_of
 from berth.stacks.files import stack_file
-from tests import keys
 from tests.lab.conftest import Lab
 from tests.lab.project import Project, environment_settings
 
@@ -37,7 +36,7 @@ def project(lab: Lab, tmp_path: Path) -> Project:
     project.write("shop", environment=SETTINGS)
     project.write(ENGINEER, engineer={"environment": "shop"})
     for stack in ("shop", ENGINEER):
-        project.run(*keys.NONE, "pulumi", "stack", "init", stack, "--no-select")
+        project.run("pulumi", "stack", "init", stack, "--no-select")
     return project
 
 

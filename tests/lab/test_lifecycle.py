@@ -84,14 +84,11 @@ def test_up_again_starts_nothing(own: Lab) -> None:
     assert set(before) >= PROCESSES
     output = own.up()
     assert own.pids() == before
+    shown = own.berth("up", "--no-update").stdout
+    assert "real: Pulumi, the Kubernetes control plane" in shown
+    assert "simulated: Google Cloud" in shown
     assert "starting" not in output
     assert "building" not in output
-
-
-def test_up_names_the_real_and_the_simulated_parts(own: Lab) -> None:
-    output = own.berth("up", "--no-update").stdout
-    assert "real: Pulumi, the Kubernetes control plane" in output
-    assert "simulated: Google Cloud" in output
 
 
 def test_two_labs_run_side_by_side(lab: Lab, own: Lab) -> None:
@@ -176,6 +173,7 @@ def test_it_fits_in_a_small_machine(own: Lab) -> None:
 
 def test_down_ends_every_process_and_up_resumes(own: Lab) -> None:
     own.up()
+    ports = {state["name"]: state["ports"][0] for state in json.loads(own.berth("status", "--json").stdout)}
     _apply(own, _config_map("survives-a-rest"))
     pids = [process.pid for process in _marked(own)]
     assert len(pids) >= len(PROCESSES)
@@ -184,78 +182,6 @@ def test_down_ends_every_process_and_up_resumes(own: Lab) -> None:
     assert not any(map(_alive, pids))
     assert own.berth("status", check=False).returncode == 3
     assert "nothing of this lab runs" in own.berth("down").stderr
-    own.up()
-    assert own.get("configmap", "survives-a-rest")["data"] == {"kept": "yes"}
-
-
-@pytest.mark.parametrize("victims", [["kube-apiserver"], ["etcd"], ["etcd", "kube-scheduler", "kwok-controller"]])
-def test_killed_processes_are_repaired_and_the_data_is_there(own: Lab, victims: list[str]) -> None:
-    own.up()
-    name = f"survives-{'-'.join(victims)}"
-    _apply(own, _config_map(name))
-    before = own.pids()
-    for victim in victims:
-        os.kill(before[victim], signal.SIGKILL)
-    eventually(lambda: not any(map(_alive, (before[victim] for victim in victims))), "the victims are dead")
-    own.up()
-    after = own.pids()
-    assert all(after[victim] != before[victim] for victim in victims)
-    assert own.get("configmap", name)["data"] == {"kept": "yes"}
-    assert own.berth("status").returncode == 0
-
-
-def test_a_hanging_process_is_replaced(own: Lab) -> None:
-    own.up()
-    before = own.pids()["kube-scheduler"]
-    os.kill(before, signal.SIGSTOP)
-    own.up()
-    assert own.pids()["kube-scheduler"] != before
-    assert not _alive(before)
-
-
-def test_down_finds_processes_whose_records_are_lost(own: Lab) -> None:
-    own.up()
-    for path in own.home.run.iterdir():
-        path.unlink()
-    own.berth("down")
-    assert _marked(own) == []
-    own.up()
-
-
-@pytest.mark.parametrize("signaled", [signal.SIGKILL, signal.SIGINT])
-def test_an_interrupted_up_is_finished_by_the_next(tmp_path: Path, signaled: signal.Signals) -> None:
-    broken = Lab(Home(tmp_path / "lab"))
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "berth.cli", "lab", "up", "--no-update"],
-            cwd=CLONE,
-            env=broken.env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        eventually(lambda: any(_name(process) == "etcd" for process in _marked(broken)), "etcd runs", seconds=3600)
-        os.killpg(process.pid, signaled)
-        _, output = process.communicate(timeout=60)
-        if signaled == signal.SIGINT:
-            assert process.returncode == 130
-            assert "interrupted; what runs already stays" in output
-        assert "Traceback" not in output
-        broken.up()
-        assert broken.berth("status").returncode == 0
-        assert {process.pid for process in _marked(broken)} >= set(broken.pids().values())
-        assert Supervisor(broken.home).strays() == []
-    finally:
-        broken.berth("clean", check=False)
-    assert not broken.home.root.exists()
-    assert _marked(broken) == []
-
-
-def test_a_taken_port_is_one_error_that_names_it(own: Lab) -> None:
-    own.up()
-    ports = {state["name"]: state["ports"][0] for state in json.loads(own.berth("status", "--json").stdout)}
-    own.berth("down")
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.0.0.1", ports["kube-apiserver"]))
@@ -266,11 +192,65 @@ def test_a_taken_port_is_one_error_that_names_it(own: Lab) -> None:
     assert f"(pid {os.getpid()})" in refused.stderr
     assert "Traceback" not in refused.stderr
     own.up()
+    assert own.get("configmap", "survives-a-rest")["data"] == {"kept": "yes"}
+
+
+def test_killed_and_hanging_processes_are_replaced_and_the_data_is_there(own: Lab) -> None:
+    own.up()
+    _apply(own, _config_map("survives-kills"))
+    before = own.pids()
+    victims = ["etcd", "kube-apiserver", "kwok-controller"]
+    for victim in victims:
+        os.kill(before[victim], signal.SIGKILL)
+    os.kill(before["kube-scheduler"], signal.SIGSTOP)
+    eventually(lambda: not any(map(_alive, (before[victim] for victim in victims))), "the victims are dead")
+    own.up()
+    after = own.pids()
+    assert all(after[victim] != before[victim] for victim in (*victims, "kube-scheduler"))
+    assert not _alive(before["kube-scheduler"])
+    assert own.get("configmap", "survives-kills")["data"] == {"kept": "yes"}
+    assert own.berth("status").returncode == 0
+
+
+def test_an_interrupted_up_is_finished_by_the_next(tmp_path: Path) -> None:
+    broken = Lab(Home(tmp_path / "lab"))
+
+    def stopped_by(sent: signal.Signals, after: str) -> tuple[int, str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "berth.cli", "lab", "up", "--no-update"],
+            cwd=CLONE,
+            env=broken.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        eventually(lambda: any(_name(item) == after for item in _marked(broken)), f"{after} runs", seconds=3600)
+        os.killpg(process.pid, sent)
+        _, output = process.communicate(timeout=60)
+        assert "Traceback" not in output
+        return process.returncode, output
+
+    try:
+        code, output = stopped_by(signal.SIGINT, "etcd")
+        assert (code, "interrupted; what runs already stays" in output) == (130, True)
+        stopped_by(signal.SIGKILL, "kube-apiserver")
+        broken.up()
+        assert broken.berth("status").returncode == 0
+        assert {process.pid for process in _marked(broken)} >= set(broken.pids().values())
+        assert Supervisor(broken.home).strays() == []
+    finally:
+        broken.berth("clean", check=False)
+    assert not broken.home.root.exists()
+    assert _marked(broken) == []
 
 
 def test_a_lost_database_is_noticed(own: Lab) -> None:
     own.up()
+    for path in own.home.run.iterdir():
+        path.unlink()
     own.berth("down")
+    assert _marked(own) == [], "processes are found without their records"
     state = own.home.backend / ".pulumi" / "stacks" / "berth" / "lab.json"
     state.parent.mkdir(parents=True)
     state.write_text("{}")

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests import keys
 from tests.lab.conftest import Lab
 from tests.lab.project import SMALL, Done, Project, Settings, environment_settings
 
@@ -246,7 +245,7 @@ def test_a_stack_that_was_never_up(fleet: Project) -> None:
 
 def test_an_engine_that_fails(fleet: Project) -> None:
     fleet.write("locked", environment=environment(fleet.lab))
-    fleet.run(*keys.NONE, "pulumi", "stack", "init", "locked", "--no-select")
+    fleet.run("pulumi", "stack", "init", "locked", "--no-select")
     done = fleet.run("env", "PULUMI_CONFIG_PASSPHRASE=wrong", "berth", "preview", "-s", "locked", check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert "passphrase" in done.stderr

@@ -15,7 +15,6 @@ import yaml
 
 from berth.components.hardware.machines import RDMA_NICS
 from berth.lab.plugins.gcp.store import Store
-from tests import keys
 from tests.lab.conftest import Lab
 from tests.lab.project import CLONE, Project, eventually
 
@@ -38,7 +37,7 @@ def project(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The clone's program, with the shipped file as it is."""
     project = Project.make(tmp_path_factory.mktemp("prod") / "project", lab)
     shutil.copy2(CLONE / "stacks" / f"Pulumi.{STACK}.yaml", project.folder / "stacks")
-    project.run(*keys.NONE, "pulumi", "stack", "init", STACK, "--no-select")
+    project.run("pulumi", "stack", "init", STACK, "--no-select")
     return project
 
 

@@ -183,7 +183,7 @@ def keeps_pods_of_another_operator(project: Project, cluster: str) -> None:
 @pytest.fixture(scope="module")
 def own_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A lab that never had a newer definition."""
-    with brought_up(tmp_path_factory.mktemp("upgrades") / "lab", shared=True) as lab:
+    with brought_up(tmp_path_factory.mktemp("upgrades") / "lab") as lab:
         yield lab
 
 
