@@ -14,7 +14,7 @@ from chaos.kills import Kills
 from chaos.lanes import run_case
 from tests.lab.conftest import Lab
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 SEED = 20
 
