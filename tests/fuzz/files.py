@@ -10,7 +10,7 @@ import yaml
 from hypothesis import strategies as st
 
 from berth.lab.home import CLONE
-from tests.fuzz.values import LONG, Node, fitting, forms, hostile, resolved, schema, texts
+from tests.fuzz.values import LONG, ODD, Node, fitting, forms, hostile, resolved, schema, texts
 
 Path = tuple[str | int, ...]
 
@@ -178,69 +178,8 @@ def _free(node: Node) -> st.SearchStrategy[Any] | None:
 
 
 SNIPPETS = [
-    b"\x00",
-    b"\xff\xfe",
-    b"\xed\xa0\x80",
-    b"\xef\xbb\xbf",
-    b"\r",
-    b"\r\n",
-    b"\x85",
-    b"\t",
-    b"\x1b[31m",
-    b"\x7f",
-    b"&a ",
-    b"*a",
-    b"&a [*a]",
-    b"<<: *a\n",
-    b"<<: {a: b}\n",
-    b"!!binary ",
-    b"!!set ",
-    b"!!int ",
-    b"!!python/object:os.system ",
-    b"!foo ",
-    b"!<tag:x> ",
-    b"%YAML 1.1\n---\n",
-    b"%TAG ! x\n",
-    b"---\n",
-    b"...\n",
-    b"? ",
-    b"? [a]\n: b\n",
-    b"- ",
-    b"|\n",
-    b">-\n ",
-    b'"',
-    b"'",
-    b"{",
-    b"}",
-    b"[",
-    b"]",
-    b"[" * 5000,
-    b"{a: " * 200,
-    b"- " * 300,
-    b"#",
-    b": ",
-    b",",
-    b"@",
-    b"`",
-    b"010",
-    b"0x1F",
-    b"0o17",
-    b"1_000",
-    b"1:30",
-    b".inf",
-    b".nan",
-    b"1e999",
-    b"9" * 5000,
-    b"2026-02-30",
-    b"2026-12-31",
-    b"2026-12-31T00:00:00Z",
-    b"yes",
-    b"~",
-    b'"\\ud800"',
-    b'"\\0"',
-    b'"\\x1b[2J"',
-    "é漢🚢\u2028\u202e".encode(),
-    LONG.encode(),
+    *(text.encode("latin-1") for text in ODD["snippets"]),
+    *(b"[" * 5000, b"{a: " * 200, b"- " * 300, b"9" * 5000, LONG.encode()),
 ]
 
 

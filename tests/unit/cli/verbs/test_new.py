@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner, Result
+
+from berth.cli.main import app
 
 CLONE = Path(__file__).resolve().parents[4]
 COPIED = {
@@ -23,15 +26,23 @@ COPIED = {
 }
 
 
+def new(folder: Path, *arguments: str) -> Result:
+    """Run `berth new` in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        return CliRunner().invoke(app, ["new", *arguments])
+
+
 def berth(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that loads modules of the new repository."""
     command = [sys.executable, "-m", "berth.cli", *arguments]
     environment = os.environ | {"PYTHONPATH": str(CLONE), "COLUMNS": "200"}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_a_new_repository_passes_its_own_check(tmp_path: Path) -> None:
-    done = berth(tmp_path, "new", "my-fleet", "--project", "acme-dev", "--zone", "europe-west4-b", "--json")
-    assert done.returncode == 0, done.stderr
+    done = new(tmp_path, "my-fleet", "--project", "acme-dev", "--zone", "europe-west4-b", "--json")
+    assert done.exit_code == 0, done.stderr
     fleet = tmp_path / "my-fleet"
     files = {str(file.relative_to(fleet)) for file in fleet.rglob("*") if file.is_file()}
     assert set(json.loads(done.stdout)["files"]) == files
@@ -47,7 +58,7 @@ def test_a_new_repository_passes_its_own_check(tmp_path: Path) -> None:
 
 
 def test_what_a_new_repository_shares_with_the_clone_is_the_same(tmp_path: Path) -> None:
-    assert berth(tmp_path, "new", "fleet").returncode == 0
+    assert new(tmp_path, "fleet").exit_code == 0
     for written, source in COPIED.items():
         assert (tmp_path / "fleet" / written).read_text() == (CLONE / source).read_text(), written
 
@@ -55,8 +66,8 @@ def test_what_a_new_repository_shares_with_the_clone_is_the_same(tmp_path: Path)
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "notes.txt").write_text("mine")
-    done = berth(tmp_path, "new", "taken")
-    assert done.returncode == 2
+    done = new(tmp_path, "taken")
+    assert done.exit_code == 2
     assert "taken exists and is not an empty folder" in done.stderr
     assert [file.name for file in (tmp_path / "taken").iterdir()] == ["notes.txt"]
 
@@ -74,8 +85,8 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 )
 def test_a_bad_input_gets_one_error_and_nothing_is_written(tmp_path: Path, arguments: list[str], problem: str) -> None:
     (tmp_path / "file").write_text("")
-    done = berth(tmp_path, "new", *arguments)
-    assert done.returncode == 2
+    done = new(tmp_path, *arguments)
+    assert done.exit_code == 2
     assert done.stderr.count("error:") == 1
     assert problem in done.stderr
     assert "nothing is written" in done.stderr
@@ -84,7 +95,7 @@ def test_a_bad_input_gets_one_error_and_nothing_is_written(tmp_path: Path, argum
 
 
 def test_the_record_has_the_version_and_no_settings(tmp_path: Path) -> None:
-    assert berth(tmp_path, "new", "fleet", "--project", "acme-dev").returncode == 0
+    assert new(tmp_path, "fleet", "--project", "acme-dev").exit_code == 0
     record = yaml.safe_load((tmp_path / "fleet/.berth.yaml").read_text())
     assert record["version"] == version("berth")
     assert record["values"] == {"name": "fleet", "project": "acme-dev", "zone": "us-central1-b"}
@@ -95,7 +106,7 @@ def test_the_record_has_the_version_and_no_settings(tmp_path: Path) -> None:
 
 
 def test_a_policy_of_ones_own_is_applied(tmp_path: Path) -> None:
-    assert berth(tmp_path, "new", "fleet").returncode == 0
+    assert new(tmp_path, "fleet").exit_code == 0
     fleet = tmp_path / "fleet"
     assert "image-registry" in berth(fleet, "check", "--policies").stdout
     stack = fleet / "stacks/Pulumi.dev.yaml"
@@ -114,7 +125,7 @@ def test_a_policy_of_ones_own_is_applied(tmp_path: Path) -> None:
     ],
 )
 def test_a_policy_that_cannot_be_loaded_is_never_left_out_silently(tmp_path: Path, text: str, problem: str) -> None:
-    assert berth(tmp_path, "new", "fleet").returncode == 0
+    assert new(tmp_path, "fleet").exit_code == 0
     fleet = tmp_path / "fleet"
     (fleet / "policies/_helper.py").write_text("raise ValueError\n")
     assert berth(fleet, "check", "dev").returncode == 0
