@@ -32,7 +32,7 @@ Handler = http.server.BaseHTTPRequestHandler
 
 NOW = datetime(2026, 6, 1, 22, tzinfo=UTC)
 LONG_AGO = "2026-01-01T00:00:00Z"
-PATIENCE = 0.5
+PATIENCE = 3.0
 NO_ACTORS: Object = {"data": {"result": {"result": []}}}
 
 
