@@ -43,7 +43,7 @@ test-quick: $(INSTALLED) ## unit and golden tests, types and lint, all at once
 	@$(MAKE) --no-print-directory --jobs=3 test-unit lint types
 
 test-unit: $(INSTALLED)
-	@$(BIN)/pytest --numprocesses $(TEST_WORKERS) $(BY_FILE) tests/unit
+	@$(BIN)/pytest --numprocesses logical $(BY_FILE) tests/unit
 
 test-long: $(INSTALLED) ## the tests that take minutes a file; as root on Debian those of the real node too. Needs a quiet machine
 	@$(BIN)/berth lab tools
