@@ -47,7 +47,7 @@ and number choose a case: which signal, which write, which faults. Timing differ
 repeated case is alike, not identical. With `RESUME=1` a run goes on after the cases that the file
 has, so that a full campaign can be run in pieces; bad cases stay in the file until the part is
 recorded anew. A short part of the campaign, with a fixed seed, is in
-`make test`.
+`make test-long`.
 
 ## How the parts work
 
