@@ -29,7 +29,7 @@ JOBS: dict[str, Object | None] = {
 }
 
 
-def cases(part: str) -> Any:
+def cases(part: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", CASES[part], ids=lambda case: case.get("name") or case["says"])
 
 
