@@ -33,8 +33,9 @@ def lifetime(annotations: dict[str, str]) -> Lifetime:
 
 
 def known(created: str = "2026-11-02 09:00", **facts: Any) -> Known:
-    moments = {name: at(facts[name]) for name in ("woken", "idle_since") if name in facts}
-    return Known(at(created), **facts | moments)
+    for name in facts.keys() & {"woken", "idle_since"}:
+        facts[name] = at(facts[name])
+    return Known(at(created), **facts)
 
 
 CREATED = at("2026-11-02 09:00")
