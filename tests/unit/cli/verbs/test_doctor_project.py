@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from berth.cli.verbs.doctor import backend, permissions, project, zones
-from tests.unit.cli.verbs.recorded_google import PROJECT, Recorded, environment, only_missing, pool, states
+from berth.cli.verbs.doctor import backend, permissions, project
+from tests.unit.cli.verbs.recorded_google import PROJECT, Recorded, environment, only_missing, states
 
 ZONE, REGION = "us-central1-b", "us-central1"
-QUOTA_INFOS = "cloudquotas locations/global/services/compute.googleapis.com/quotaInfos/"
 
 
 def test_a_project_that_is_being_deleted_is_missing() -> None:
@@ -109,52 +108,6 @@ def test_an_account_that_berth_creates_needs_the_right_to_grant_two_roles() -> N
     assert roles[:2] == ["roles/iam.serviceAccountAdmin", "roles/iam.serviceAccountUser"]
     assert roles[2].startswith('roles/resourcemanager.projectIamAdmin --condition="^:^title=berth-nodes:expression=')
     assert limit in roles[2], "without this condition, whoever runs Pulumi could grant everything"
-
-
-def machine(accelerator: str = "", count: int = 0) -> dict[str, Any]:
-    item = {"guestAcceleratorType": accelerator, "guestAcceleratorCount": count}
-    return {"name": "x", **({"accelerators": [item]} if accelerator else {})}
-
-
-def test_a_machine_type_that_the_zone_lacks() -> None:
-    found = zones.check(Recorded({f"compute zones/{ZONE}/machineTypes/n2-standard-16": machine()}), environment())
-    assert only_missing(found).text == f"zone {ZONE} has no a4-highgpu-8g; the command lists the zones that have it"
-    assert '--filter="name=a4-highgpu-8g"' in only_missing(found).remedy
-
-
-def test_a_gpu_that_the_zone_does_not_offer_the_project() -> None:
-    answers: dict[str, Any] = {
-        f"compute zones/{ZONE}/machineTypes/n2-standard-16": machine(),
-        f"compute zones/{ZONE}/machineTypes/a4-highgpu-8g": machine("nvidia-b200", 8),
-    }
-    assert "offers this project no nvidia-b200" in only_missing(zones.check(Recorded(answers), environment())).text
-    answers[f"compute zones/{ZONE}/acceleratorTypes/nvidia-b200"] = {"name": "nvidia-b200"}
-    found = zones.check(Recorded(answers), environment())
-    assert [item.text for item in found] == [
-        f"{ZONE} has n2-standard-16",
-        f"{ZONE} has a4-highgpu-8g (8 × nvidia-b200)",
-    ]
-
-
-def test_rdma_networks_need_the_zones_network_profile() -> None:
-    settings = environment(pools={"train": pool("a4-highgpu-8g", rdma="networks")})
-    answers = {f"compute zones/{ZONE}/machineTypes/a4-highgpu-8g": machine()}
-    assert f"there is no network profile {ZONE}-vpc-roce" in only_missing(zones.check(Recorded(answers), settings)).text
-    answers[f"compute global/networkProfiles/{ZONE}-vpc-roce"] = {"name": "x"}
-    assert states(zones.check(Recorded(answers), settings)) == ["fine", "fine"]
-
-
-def test_the_state_bucket() -> None:
-    gone = only_missing(backend.check_bucket(Recorded({}), "state"))
-    assert gone.remedy.startswith(f"gcloud storage buckets create gs://state --project={PROJECT}")
-    answers: dict[str, Any] = {"storage b/state": {"name": "state"}, "storage b/state/iam/testPermissions": {}}
-    assert "you lack storage.objects.create" in only_missing(backend.check_bucket(Recorded(answers), "state")).text
-    answers["storage b/state/iam/testPermissions"] = lambda query: {"permissions": query["permissions"]}
-    assert only_missing(backend.check_bucket(Recorded(answers), "state")).remedy == (
-        "gcloud storage buckets update gs://state --versioning"
-    )
-    answers["storage b/state"] = {"versioning": {"enabled": True}}
-    assert states(backend.check_bucket(Recorded(answers), "state")) == ["fine"]
 
 
 SALT = "v1:wgibqRan4mA=:v1:AEk8CW7gN4fFs9Fg:Ghu4Y5x/dyXJghxghycLq6wiQHvebA=="

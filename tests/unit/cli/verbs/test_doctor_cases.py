@@ -1,0 +1,50 @@
+"""What berth doctor finds by Google's answers: google_cases.yaml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from berth.cli.verbs.doctor import backend, gke, networks, quotas, reservations, zones
+from berth.cli.verbs.doctor.findings import Finding
+from berth.cli.verbs.doctor.machines_in_use import Running
+from tests.unit.cli.verbs.recorded_google import Recorded, environment, only_missing, states
+
+CASES = yaml.safe_load(Path(__file__).with_name("google_cases.yaml").read_text(encoding="utf-8"))
+
+
+def findings(check: str, case: dict[str, Any]) -> list[Finding]:
+    google = Recorded({key: answer for key, answer in case["answers"].items() if answer is not None})
+    settings = environment(**case.get("settings", {}))
+    own = [Running(*machine) for machine in case.get("own", [])]
+    match check:
+        case "quotas":
+            return quotas.check(google, settings, own)
+        case "reservations":
+            return reservations.check(google, settings, own)
+        case "zones":
+            return zones.check(google, settings)
+        case "gke":
+            return gke.check(google, settings, "prod")
+        case "networks":
+            return networks.check(google, settings)
+    return backend.check_bucket(google, "state")
+
+
+@pytest.mark.parametrize(
+    ("check", "case"),
+    [pytest.param(check, case, id=f"{check}: {case['name']}") for check, cases in CASES.items() for case in cases],
+)
+def test_findings(check: str, case: dict[str, Any]) -> None:
+    found = findings(check, case)
+    if "found" in case:
+        assert states(found) == case["found"]
+    if "missing" in case:
+        missing = only_missing(found)
+        assert case["missing"] in missing.text
+        assert case.get("remedy", "") in missing.remedy
+    texts = [finding.text for finding in found]
+    assert [words for words in case.get("texts", []) if not any(words in text for text in texts)] == []
