@@ -8,10 +8,13 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import typer
+import yaml
 
 from berth.cli.main import app
 from tests import workflows
@@ -120,57 +123,13 @@ def test_code_of_a_pull_request_gets_no_credentials() -> None:
     assert "CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID" in str(workflows.gitlab()["preview"]["rules"])
 
 
-MAIN = {
-    "iss": "https://token.actions.githubusercontent.com",
-    "sub": "repo:acme/fleet:ref:refs/heads/main",
-    "repository": "acme/fleet",
-    "repository_id": "100",
-    "repository_owner_id": "200",
-    "ref": "refs/heads/main",
-    "job_workflow_ref": "acme/fleet/.github/workflows/preview.yml@refs/heads/main",
-}
-"""Claims of the identity that GitHub gives a job
-(https://docs.github.com/en/actions/reference/security/oidc)."""
-BRANCH, MERGE = "refs/heads/mallory", "refs/pull/7/merge"
-UP = "acme/fleet/.github/workflows/berth.yml@refs/heads/main"
-
-IDENTITIES: dict[str, tuple[dict[str, str], set[str]]] = {
-    "the preview of a pull request": ({}, {"preview"}),
-    "drift": ({"job_workflow_ref": UP}, {"preview"}),
-    "an approved update": ({"job_workflow_ref": UP, "sub": "repo:acme/fleet:environment:prod"}, {"deploy", "preview"}),
-    "another workflow of main": (
-        {"job_workflow_ref": "acme/fleet/.github/workflows/test.yml@refs/heads/main"},
-        set(),
-    ),
-    "a pull request that edits the workflow": (
-        {
-            "sub": "repo:acme/fleet:pull_request",
-            "ref": MERGE,
-            "job_workflow_ref": f"acme/fleet/.github/workflows/berth.yml@{MERGE}",
-        },
-        set(),
-    ),
-    "a branch with a workflow of its own": (
-        {"ref": BRANCH, "job_workflow_ref": f"acme/fleet/.github/workflows/mine.yml@{BRANCH}"},
-        set(),
-    ),
-    "a branch's copy of the preview": (
-        {"ref": BRANCH, "job_workflow_ref": f"acme/fleet/.github/workflows/preview.yml@{BRANCH}"},
-        set(),
-    ),
-    "a branch that calls main's preview": ({"ref": BRANCH}, set()),
-    "a branch's job of the environment prod": ({"ref": BRANCH, "sub": "repo:acme/fleet:environment:prod"}, set()),
-    "a fork": ({"repository": "mallory/fleet", "repository_id": "300", "repository_owner_id": "400"}, set()),
-    "a new repository of the old name": ({"repository_id": "301"}, set()),
-    "a new owner of the old name": ({"repository_owner_id": "401"}, set()),
-}
+IDENTITIES = yaml.safe_load(Path(__file__).with_name("identities.yaml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("case", IDENTITIES)
-def test_google_cloud_accepts_the_jobs_that_run_mains_code_and_no_other(case: str) -> None:
+@pytest.mark.parametrize("job", IDENTITIES["jobs"].values(), ids=IDENTITIES["jobs"])
+def test_google_cloud_accepts_the_jobs_that_run_mains_code_and_no_other(job: dict[str, Any]) -> None:
     """The condition and the members of docs/ci.md, on the claims of jobs that attack."""
-    change, expected = IDENTITIES[case]
-    assert accounts_of(MAIN | change) == expected
+    assert accounts_of(IDENTITIES["main"] | job["claims"]) == set(job["accounts"])
 
 
 def accounts_of(claims: dict[str, str]) -> set[str]:

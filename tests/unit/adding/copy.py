@@ -95,6 +95,13 @@ class Copy:
         return done.stdout + done.stderr
 
 
+def file(name: str) -> str:
+    """Return the text of a file of files/: a module or settings that a test adds, or a program that
+    it runs in the copy.
+    """
+    return Path(__file__).with_name("files").joinpath(name).read_text(encoding="utf-8")
+
+
 def listed(title: str) -> set[str]:
     """Files that a section of docs/contributing.md names, one `- path` a line after `Files:`."""
     text = (CLONE / "docs/contributing.md").read_text(encoding="utf-8")

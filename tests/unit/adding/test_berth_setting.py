@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 
-from tests.unit.adding.copy import Copy, listed
+from tests.unit.adding.copy import Copy, file, listed
 
 SETTINGS, MANIFEST, SCHEMA = "components/ray/settings.py", "components/ray/manifest.py", "stacks/schema.json"
 
@@ -15,56 +15,11 @@ FIELD = '''    fake_setting: Literal["calm", "bold"] = "calm"
 '''
 USE = 'env={**group.env, "FAKE_SETTING": group.fake_setting},'
 
-STACK = """config:
-  berth:environment:
-    project: some-project
-    zone: us-central1-b
-    pools:
-      cpu: {{machineType: n2-standard-16, nodes: 1}}
-      dev: {{machineType: a4-highgpu-8g, nodes: 1, capacity: spot}}
-    defaults: {{worker: {{fakeSetting: {default}}}}}
-    engineers:
-      alice: {{}}
-      bob:
-        worker:
-          fakeSetting: {own}
-"""
+STACK = file("berth_setting_stack.yaml.txt")
 
 # Manifests of two berths, and the effect of an edit of the default, from the objects that berth
 # registers.
-ASK = """
-import json
-import pathlib
-import yaml
-from berth.components.plan.fleet import PlannedFleet, occupant_of
-from berth.components.plan.paths import differing
-from berth.components.plan.plan import Property, State, Step
-from berth.components.ray.effects import of_ray_cluster
-from berth.stacks.load.stack import load
-
-def manifests(stack):
-    config = yaml.safe_load(pathlib.Path(f"stacks/Pulumi.{stack}.yaml").read_text())["config"]
-    environment = load("lab", {"environment": config["berth:environment"]}, None)
-    return {berth.settings.name: berth.manifests.main for berth in environment.berths}
-
-def values(manifest):
-    (group,) = manifest["spec"]["workerGroupSpecs"]
-    head = manifest["spec"]["headGroupSpec"]
-    pods = {"worker": group["template"], "head": head["template"]}
-    env = {role: pod["spec"]["containers"][0]["env"] for role, pod in pods.items()}
-    return {role: [entry["value"] for entry in found if entry["name"] == "FAKE_SETTING"] for role, found in env.items()}
-
-def effects(old, new):
-    changed = [Property(path, "update", None, None) for path in differing(old, new)]
-    step = Step("update", "", "", old["metadata"]["name"], True, State(old, old, ""), State(new, new, ""), changed)
-    return [effect.text for effect in of_ray_cluster(step, PlannedFleet("lab", {}, {}, [occupant_of(old)]))]
-
-calm, bold = manifests("calm"), manifests("bold")
-print(json.dumps({
-    "values": {name: values(manifest) for name, manifest in bold.items()},
-    "effects": {name: effects(calm[name], bold[name]) for name in calm if calm[name] != bold[name]},
-}))
-"""
+ASK = file("berth_setting_ask.py.txt")
 
 
 def test_a_setting_on_a_berth_is_what_the_page_names(tree: Copy) -> None:

@@ -6,80 +6,17 @@ from __future__ import annotations
 
 import json
 
-from tests.unit.adding.copy import Copy, listed
+from tests.unit.adding.copy import Copy, file, listed
 
 TABLE, SCHEMA = "components/hardware/machines.py", "stacks/schema.json"
 
-GPU_AND_SERIES = """X9_GPU = Gpu(
-    "nvidia-x9", "X9", "NVIDIA_X9", 200, "NVIDIA X9", 204000, "Xenon", (11, 0), 600, (12, 8), {"7g.200gb": 1}, _GPU
-)
-X9 = Series(
-    "X9",
-    ("hyperdisk-balanced",),
-    _sources(_ACCELERATED),
-    gpu_network="roce",
-    gpu_nics=8,
-    gpu_nic_gbps=800,
-    other_nics=2,
-    nccl=NcclProfile("x9", "tuner_config_x9.txtpb", _ACCELERATED),
-    gke_since="1.36.1-gke.1000",
-)
-"""
+GPU_AND_SERIES = file("machine_type_gpu_and_series.py.txt")
 MACHINE = '    Machine("x9-test-8g", X9, 256, 4096, 8, X9_GPU, local_ssds=16),\n'
 
-STACK = """config:
-  berth:environment:
-    project: some-project
-    zone: us-central1-b
-    cluster: {{version: "{version}"}}
-    pools:
-      cpu: {{machineType: n2-standard-16, nodes: 1}}
-      train: {{machineType: x9-test-8g, nodes: 2, rdma: managed}}
-    clusters:
-      train: {{}}
-"""
+STACK = file("machine_type_stack.yaml.txt")
 
 # A pool of it in a preview and in the simulated Google, from the arguments that berth registers.
-ASK = """
-import json
-import pathlib
-import sys
-from pydantic.alias_generators import to_camel
-from berth.components.gke import GkeSettings, NodePlace
-from berth.components.gke.node_pool_arguments import node_pool_arguments
-from berth.components.plan.fleet import PlannedFleet, planned_pool
-from berth.components.plan.plan import State
-from berth.lab.plugins.gcp.interfaces import interfaces
-from berth.lab.plugins.gcp.nodes import manifest
-from berth.lab.plugins.gcp.pools import Pool
-from berth.lab.plugins.gcp.store import Record, Store
-from berth.lab.plugins.gcp.supply import metrics
-from berth.stacks.preview.cost import gpu_hours
-
-ZONE = "us-central1-b"
-
-def camel(value):
-    if isinstance(value, dict):
-        return {key if "/" in key or "." in key else to_camel(key): camel(inner) for key, inner in value.items()}
-    return [camel(inner) for inner in value] if isinstance(value, list) else value
-
-pool = {"machineType": "x9-test-8g", "nodes": 2, "rdma": "managed"}
-loaded = GkeSettings.model_validate({"project": "some-project", "zone": ZONE, "pools": {"train": pool}})
-settings, place = loaded.pools["train"], NodePlace("some-project", "fleet", ZONE, [ZONE])
-inputs = camel(node_pool_arguments(settings, place)) | {"name": "train", "cluster": "fleet"}
-fleet = PlannedFleet("some", {}, {"train": planned_pool(State(inputs, {}, ""), None)})
-path = f"projects/some-project/locations/{ZONE}/clusters/fleet/nodePools/train"
-record = Record(path, inputs, {"instances": {ZONE: [0, 1]}})
-node = manifest(record, ZONE, 0, "v1.36.3")
-print(json.dumps({
-    "hours": [[found.product, *found.after] for found in gpu_hours(fleet)],
-    "labels": node["metadata"]["labels"],
-    "taints": node["spec"]["taints"],
-    "cpu": node["status"]["capacity"]["cpu"],
-    "nics": len([card for card in interfaces(Store(pathlib.Path("cloud")), record) if card.rdma]),
-    "quotas": metrics(Pool(inputs)),
-}))
-"""
+ASK = file("machine_type_ask.py.txt")
 
 
 def test_a_machine_type_is_rows_of_the_files_that_the_page_names(tree: Copy) -> None:

@@ -4,116 +4,16 @@ from __future__ import annotations
 
 import json
 
-from tests.unit.adding.copy import Copy, listed
+from tests.unit.adding.copy import Copy, file, listed
 
 REGISTRY, SCHEMA = "components/operators/settings.py", "stacks/schema.json"
 
-OPERATOR = '''"""An operator of a test, which pools with claimed GPUs need."""
+OPERATOR = file("operator_operator.py.txt")
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
-
-from berth.components.core.types import Name
-from berth.components.gke import PoolSettings
-from berth.components.operators.dranet import DraNet
-from berth.components.operators.operator import (
-    ChartName,
-    ChartSettings,
-    Operator,
-    Part,
-    Repository,
-    namespace_of,
-)
-
-
-class FakeSettings(ChartSettings):
-    """The operator of a test."""
-
-    source: Literal["chart", "present"] = "chart"
-    """`chart`: berth installs it. `present`: it is there already."""
-    chart: ChartName = "oci://charts.example/fake-operator"
-    repository: Repository = None
-    version: str = "1.0.0"
-    """Version of the chart."""
-    namespace: Name = "fake"
-    """Namespace that the operator runs in."""
-
-
-class Fake(Operator[FakeSettings]):
-    """The operator by its chart."""
-
-    title: ClassVar[str] = "fake operator"
-    release: ClassVar[str] = "fake-operator"
-    setting: ClassVar[str] = "fake"
-    needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DraNet,)
-    pool_setting: ClassVar[str] = "`gpuAllocation: dra`"
-    when_removed: ClassVar[str] = "the fake operator is removed{again}"
-    when_changed: ClassVar[str] = "the fake operator restarts"
-
-    @classmethod
-    def serves(cls, pool: PoolSettings) -> bool:
-        """Return whether a pool needs the operator."""
-        return pool.by_dra
-
-    def parts(self, name: str) -> Iterator[Part]:
-        """Yield the namespace and the chart."""
-        yield namespace_of(name, self.settings.namespace)
-        yield self.settings.chart_with({"fake": True})
-'''
-
-STACK = """config:
-  berth:environment:
-    project: berth-lab
-    zone: us-central1-b
-    operators: {{fake: {given}}}
-    pools:
-      cpu: {{machineType: n2-standard-16, nodes: 1}}
-      train: {{machineType: a4-highgpu-8g, nodes: 1, capacity: spot, rdma: networks{pool}}}
-"""
+STACK = file("operator_stack.yaml.txt")
 
 # Registrations of the operators, in their order, and effects of an upgrade.
-ASK = """
-import json
-import pulumi
-from berth.components.operators import Site
-from berth.components.plan.fleet import PlannedFleet
-from berth.components.plan.plan import Plan, Property, State, Step
-from berth.components.sharing import offered
-from berth.stacks.program.installed import install
-from berth.stacks.load.stack import load_stack
-from berth.stacks.preview.effects import effects_of
-from berth.stacks.preview.words import groups_of
-
-registered = []
-
-class Mocks(pulumi.runtime.Mocks):
-    def new_resource(self, args):
-        registered.append([args.typ, args.name, args.inputs.get("values")])
-        return args.name, args.inputs
-
-    def call(self, args):
-        return {}
-
-pulumi.runtime.set_mocks(Mocks())
-settings = load_stack("fake").settings
-
-@pulumi.runtime.test
-def program():
-    install(settings.operators, Site(offered(settings.pools, settings.sharing)), pulumi.ResourceOptions())
-
-program()
-chart = "oci://charts.example/fake-operator"
-states = [State({"chart": chart, "version": version}, {}, "component") for version in ("1", "2")]
-change = Property("version", "update", "1", "2")
-fake = State({}, {}, "")
-component = Step("same", "component", "berth:operators:Fake", "fake-operator", False, fake, fake)
-step = Step("update", "urn", "kubernetes:helm.sh/v3:Release", "fake", True, *states, (change,), False, "update")
-effects = effects_of(step, PlannedFleet("fake", {}, {}))
-group = groups_of(Plan([component, step]))[0]
-print("found" + json.dumps([registered, [effect.text for effect in effects], group.title]))
-"""
+ASK = file("operator_ask.py.txt")
 
 
 def test_an_operator_is_the_files_that_the_page_names(tree: Copy) -> None:

@@ -4,58 +4,13 @@ from __future__ import annotations
 
 import json
 
-from tests.unit.adding.copy import Copy, listed
+from tests.unit.adding.copy import Copy, file, listed
 
-POLICY = '''"""Policy `fake-policy`."""
+POLICY = file("policy_policy.py.txt")
 
-from __future__ import annotations
+STACK = file("policy_stack.yaml.txt")
 
-from collections.abc import Iterator
-
-from berth.stacks.policies.planned import object_name, ray_specs
-from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
-
-
-def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
-    for spec in ray_specs(resource):
-        if spec.get("rayVersion") == "2.54.0":
-            yield Finding(f"{object_name(resource)} has Ray 2.54.0")
-
-
-POLICY = Policy(
-    name="fake-policy",
-    asks="No RayCluster has Ray 2.54.0.",
-    why="It is the version of a test.",
-    remedy="set `rayVersion` to another one",
-    judge=_judge,
-    applies_to="raycluster",
-    setting=("rayVersion",),
-)
-'''
-
-STACK = """\
-config:
-  berth:environment:
-    project: berth-lab
-    zone: us-central1-b
-    policies: {waived: {WAIVED}}
-    pools:
-      cpu: {machineType: n2-standard-16, nodes: 1}
-      dev: {machineType: a4-highgpu-8g, nodes: 1}
-    engineers:
-      alice: {rayVersion: 2.54.0, image: "rayproject/ray:2.54.0-gpu"}
-"""
-
-PREVIEW = """
-from berth.components.plan.plan import Plan, State, Step
-from berth.stacks.load.stack import load_stack
-from berth.stacks.preview.report import Known, report_of
-loaded = load_stack("waiving")
-manifest = loaded.berths[0].manifests.main
-step = Step("create", "urn::alice", "kubernetes:ray.io/v1:RayCluster", "alice", True, None, State(manifest, {}, ""))
-report = report_of(Plan([step]), Known("waiving", "environment", policies=loaded.judgment.context))
-print([(found.policy, found.waived) for found in report.violations])
-"""
+PREVIEW = file("policy_preview.py.txt")
 
 
 def test_a_policy_is_the_files_that_the_page_names(tree: Copy) -> None:

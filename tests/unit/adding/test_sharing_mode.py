@@ -4,94 +4,16 @@ from __future__ import annotations
 
 import json
 
-from tests.unit.adding.copy import Copy, listed
+from tests.unit.adding.copy import Copy, file, listed
 
 MODES, SCHEMA = "components/sharing/modes/__init__.py", "stacks/schema.json"
 
-MODE = '''"""Mode `fake-sharing`: time slices that nodes always advertise under a name of their own."""
+MODE = file("sharing_mode_mode.py.txt")
 
-from __future__ import annotations
-
-from typing import ClassVar, Literal
-
-from berth.components.sharing.modes.mode import Facts
-from berth.components.sharing.modes.shares import Shares
-
-
-class FakeSharing(Shares):
-    """Renamed time slices of a GPU."""
-
-    kind: Literal["fake-sharing"]
-    """`fake-sharing`: pods take turns, and ask for `nvidia.com/gpu.shared`."""
-    rename_by_default: Literal[True] = True
-    """Advertise `nvidia.com/gpu.shared`."""
-
-    section: ClassVar[str] = "timeSlicing"
-    strategy_label: ClassVar[str] = "time-slicing"
-    memory_note: ClassVar[str] = "; fake-sharing isolates nothing"
-
-    @property
-    def facts(self) -> Facts:
-        """Facts about the GPUs."""
-        words = f"fake × {self.replicas}"
-        return self.facts_of_shares(words, one_each="it is a test's", failRequestsGreaterThanOne=True)
-'''
-
-STACK = """config:
-  berth:environment:
-    project: berth-lab
-    zone: us-central1-b
-    sharing: {{any: {{kind: fake-sharing, replicas: 4}}}}
-    pools:
-      cpu: {{machineType: n2-standard-16, nodes: 1}}
-      dev: {{machineType: a4-highgpu-8g, nodes: 1, capacity: spot, sharing: any}}
-    engineers:
-      alice: {{worker: {worker}}}
-"""
+STACK = file("sharing_mode_stack.yaml.txt")
 
 # A pool of the mode in status, in a preview of an edit, and on the lab's simulated node.
-ASK = """
-import json
-from berth.components.operators import GpuOperator, GpuOperatorSettings, Site
-from berth.components.plan.fleet import PlannedFleet, PlannedPool
-from berth.components.plan.plan import Property, State, Step
-from berth.components.sharing import node_labels, offered
-from berth.lab.devices import operands
-from berth.lab.devices.plugin_config import parse
-from berth.stacks.load.stack import load_stack
-from berth.stacks.preview.effects import effects_of
-
-def values(replicas):
-    settings = load_stack("fake").settings
-    profile = settings.sharing["any"].model_copy(update={"replicas": replicas})
-    pools = offered(settings.pools, {"any": profile})
-    return pools["dev"], GpuOperator(GpuOperatorSettings(), Site(pools)).values()
-
-pool, sent = values(4)
-_, other = values(2)
-labels = node_labels(pool) | {
-    "cloud.google.com/gke-accelerator": "nvidia-b200",
-    "cloud.google.com/gke-accelerator-count": "8",
-}
-config = sent["devicePlugin"]["config"]
-read = parse(config["data"][labels["nvidia.com/device-plugin.config"]])
-served = operands.serve(labels, "", read, {})
-found = operands.features(labels, "", read, {})
-states = [State({"chart": "gpu-operator", "values": given}, {}, "") for given in (sent, other)]
-change = Property("values.devicePlugin.config.name", "update", "", "")
-step = Step("update", "urn", "kubernetes:helm.sh/v3:Release", "gpu-operator", True, *states, (change,))
-step = Step(**{**vars(step), "engine_operation": "update"})
-planned = PlannedPool("dev", "a4-highgpu-8g", (1, 1), False, 8, "B200", labels, {})
-effects = effects_of(step, PlannedFleet("fake", {"dev": planned}, {"dev": planned}))
-print(json.dumps({
-    "status": [pool.sharing, pool.made_of],
-    "offered": {pool.offer.resource: pool.offer.per_node},
-    "served": dict(served.resources),
-    "limited": sorted(served.single),
-    "labels": {key: found[key] == value for key, value in pool.offer.labels.items()},
-    "effects": [effect.text for effect in effects],
-}))
-"""
+ASK = file("sharing_mode_ask.py.txt")
 
 
 def test_a_sharing_mode_is_the_files_that_the_page_names(tree: Copy) -> None:

@@ -4,30 +4,9 @@ from __future__ import annotations
 
 import json
 
-from tests.unit.adding.copy import Copy, listed
+from tests.unit.adding.copy import Copy, file, listed
 
-FAKE = '''"""`berth fake`."""
-
-from __future__ import annotations
-
-from berth.cli.reach.arguments import Json, Stack
-from berth.cli.shell.console import out, print_json
-from berth.cli.shell.help import Section
-from berth.components.core.errors import BadInputError
-
-SECTION = Section.DEBUG
-
-
-def run(stack: Stack, *, as_json: Json = False) -> int:
-    """Pretend something about a stack.
-
-    Exit code 3, always.
-    """
-    if stack == "nowhere":
-        raise BadInputError("there is no stack 'nowhere'")
-    print_json({"stack": stack}) if as_json else out.print(f"{stack} pretends")
-    return 3
-'''
+FAKE = file("verb_fake.py.txt")
 
 
 def test_a_verb_is_the_file_that_the_page_names(tree: Copy) -> None:

@@ -6,9 +6,11 @@ import copy
 import json
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_quantity
@@ -260,45 +262,12 @@ def test_claims_are_counted() -> None:
     assert quota["spec"]["hard"]["count/resourceclaims.resource.k8s.io"] == "2"
 
 
-def pod(**spec: Any) -> dict[str, Any]:
-    return {"containers": [{"name": "c", "image": "i"}], **spec}
-
-
-def container(**context: Any) -> dict[str, Any]:
-    return {"containers": [{"name": "c", "image": "i", "securityContext": context}]}
-
-
-@pytest.mark.parametrize(
-    ("spec", "level"),
-    [
-        (pod(), "restricted"),
-        (pod(volumes=[{"name": "v", "emptyDir": {}}, {"name": "w", "configMap": {"name": "x"}}]), "restricted"),
-        (pod(volumes=[{"name": "v", "nfs": {"server": "s", "path": "/"}}]), "baseline"),
-        (container(runAsUser=0), "baseline"),
-        (container(runAsNonRoot=False), "baseline"),
-        (container(allowPrivilegeEscalation=True), "baseline"),
-        (container(capabilities={"add": ["SETUID"], "drop": ["ALL"]}), "baseline"),
-        (container(capabilities={"drop": ["NET_RAW"]}), "baseline"),
-        (container(capabilities={"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}), "restricted"),
-        (container(capabilities={"add": ["IPC_LOCK"]}), "privileged"),
-        (container(privileged=True), "privileged"),
-        (container(procMount="Unmasked"), "privileged"),
-        (container(seccompProfile={"type": "Unconfined"}), "privileged"),
-        (container(appArmorProfile={"type": "Unconfined"}), "privileged"),
-        (container(seLinuxOptions={"type": "spc_t"}), "privileged"),
-        (pod(securityContext={"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}), "privileged"),
-        (pod(hostNetwork=True), "privileged"),
-        (pod(hostPID=True), "privileged"),
-        (pod(hostIPC=True), "privileged"),
-        (pod(volumes=[{"name": "v", "hostPath": {"path": "/"}}]), "privileged"),
-        (pod(initContainers=[{"name": "i", "securityContext": {"privileged": True}}]), "privileged"),
-        ({"containers": [{"name": "c", "ports": [{"containerPort": 1, "hostPort": 1}]}]}, "privileged"),
-        (
-            {"containers": [{"name": "c", "livenessProbe": {"httpGet": {"host": "h", "port": 1}}}]},
-            "privileged",
-        ),
-    ],
+LEVELS: dict[str, list[dict[str, Any]]] = yaml.safe_load(
+    Path(__file__).with_name("levels.yaml").read_text(encoding="utf-8")
 )
+
+
+@pytest.mark.parametrize(("spec", "level"), [(spec, level) for level in LEVELS for spec in LEVELS[level]])
 def test_the_strictest_level_of_a_pod(spec: dict[str, Any], level: str) -> None:
     before = copy.deepcopy(spec)
     assert pod_security.needed_by(spec) == level
@@ -308,8 +277,8 @@ def test_the_strictest_level_of_a_pod(spec: dict[str, Any], level: str) -> None:
 
 
 def test_what_a_pod_says_itself_stays() -> None:
-    output = container(runAsUser=2000, capabilities={"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]})
-    hardened = pod_security.restricted(output)
+    context = {"runAsUser": 2000, "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}
+    hardened = pod_security.restricted({"containers": [{"name": "c", "image": "i", "securityContext": context}]})
     assert hardened["containers"][0]["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "runAsUser": 2000,
