@@ -1,4 +1,4 @@
-"""Traffic between a hundred berths under the policies that berth renders, judged by cyclonus.
+"""Traffic between thirty berths under the policies that berth renders, judged by cyclonus.
 
 Needs the judge among the lab's tools, and no lab.
 """
@@ -19,7 +19,7 @@ from berth.lab.toolchain.tools import TEST_TOOLS
 from berth.stacks.load.stack import Environment, load
 from tests.lab.traffic import DENIED, RAY_PORTS, BerthPods, Case, Peer, wrong
 
-BERTHS = 100
+BERTHS = 30
 Object = dict[str, Any]
 
 
@@ -71,10 +71,10 @@ def judge() -> Path:
     return programs_of(TEST_TOOLS, Progress())["judge"]
 
 
-def test_a_hundred_berths_are_closed_to_one_another(judge: Path) -> None:
+def test_thirty_berths_are_closed_to_one_another(judge: Path) -> None:
     berths = rendered(BERTHS)
     heads = [pods(number, berth).head for number, berth in enumerate(berths)]
     pairs = list(itertools.permutations(heads, 2))
     cases = [Case(one, other, port, DENIED) for one, other in pairs for port in RAY_PORTS]
-    assert (len(pairs), len(cases)) == (9_900, 29_700)
+    assert (len(pairs), len(cases)) == (870, 2_610)
     assert wrong(judge, [policy for berth in berths for policy in policies(berth)], cases) == []
