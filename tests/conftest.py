@@ -20,6 +20,8 @@ GOLDEN = Path(__file__).parent / "golden"
 FIRST_FAILURES = 3
 FAILURE_CHARACTERS = 600
 
+CLEAN_UP_SECONDS = 60
+
 WORKERS_A_CORE = 2
 """Workers for a core: tests of the lab wait for half of their time."""
 WORKER_BYTES = 3 << 30
@@ -35,6 +37,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     # Fixtures take their labs down where a time limit ends the tests, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def pytest_keyboard_interrupt() -> None:
+    """End xdist's workers, and wait while their fixtures take labs down: xdist kills them."""
+    workers = [] if "PYTEST_XDIST_WORKER" in os.environ else psutil.Process().children()
+    for worker in workers:
+        worker.terminate()
+    psutil.wait_procs(workers, timeout=CLEAN_UP_SECONDS)
 
 
 @pytest.hookimpl(optionalhook=True)
