@@ -31,9 +31,10 @@ from chaos.lanes import Lanes, Result
 from chaos.large import LargeUpdates
 from chaos.races import Races
 from chaos.record import Figures, figures_of, joined, recorded, write
+from chaos.releases import Releases
 from chaos.restarts import BERTHS, Restarts
 
-PARTS: tuple[type[Part], ...] = (Interrupts, Answers, Outages, Kills, LargeUpdates, Races, Restarts)
+PARTS: tuple[type[Part], ...] = (Interrupts, Answers, Outages, Kills, Releases, LargeUpdates, Races, Restarts)
 INTERRUPTED = 130
 RESULTS = CLONE / "build" / "chaos.json"
 

@@ -61,6 +61,8 @@ recorded anew. A short part of the campaign, with a fixed seed, is in
   program or the Kubernetes plugin before or after one of them. Then it does what a person would
   do, `pulumi cancel` and `pulumi up`, and compares all objects of the stack with those of an
   undisturbed update.
+- **`releases`** does the same in updates that upgrade the KubeRay operator, so that most kills are
+  inside Helm. In some cases the edit is taken back after the kill, or the state is refreshed.
 - **`large`** sends SIGKILL to the engine at a random write of a `berth up` that makes or deletes 20
   berths, which writes the state at its end only. Then it takes some of the new engineers out of the
   settings, runs `pulumi cancel` and `berth up`, deletes the namespaces that `berth status` names,

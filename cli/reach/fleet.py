@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from rich.console import Group
 from rich.text import Text
@@ -12,12 +13,13 @@ from rich.text import Text
 from berth.cli.reach.environment import Environment, NotUpError, brought_up, namespaces_not_in_state, not_in_state_note
 from berth.cli.reach.lifecycle import age, moment, sentences
 from berth.cli.shell.console import Table, err, out
-from berth.components.cluster.api import ClusterApi, ClusterError, Reader
+from berth.components.cluster.api import ClusterApi, ClusterError, Reader, UnreachableError
 from berth.components.cluster.devices import NETWORK_PODS
 from berth.components.cluster.mirror import Snapshot
 from berth.components.core.errors import BerthError
+from berth.components.core.owner import OwnerKind
 from berth.components.core.words import plural
-from berth.components.ray.fleet import WHOLE, Fleet, Job, Pool, Ray, Service, observe
+from berth.components.ray.fleet import WHOLE, Fleet, Job, Missing, Pool, Ray, Service, observe
 from berth.components.sharing import offered
 
 
@@ -38,7 +40,8 @@ def fleet_on(up: Environment, stack: str) -> Fleet:
     try:
         return observed(Snapshot(ClusterApi(up.kubeconfig)), stack, up)
     except ClusterError as error:
-        raise BerthError(f"stack {up.stack}: {error}") from None
+        known = error.of_stack(up.stack) if isinstance(error, UnreachableError) else error
+        raise BerthError(f"stack {up.stack}: {known.problem}", known.remedy) from None
 
 
 def require_up(fleet: Fleet, stack: str, up: Environment) -> None:
@@ -57,7 +60,24 @@ def observed(reader: Reader, stack: str, up: Environment) -> Fleet:
     fleet = observe(reader, stack, up.contract.name, pools, lambda text: err.print(text, markup=False, style="yellow"))
     if up.stack != stack:
         return fleet.of_stack(stack)
-    return replace(fleet, not_in_state=namespaces_not_in_state(up, reader))
+    unknown = namespaces_not_in_state(up, reader)
+    return replace(fleet, not_in_state=unknown, missing=_missing(fleet, up.outputs))
+
+
+def _missing(fleet: Fleet, outputs: Mapping[str, Any]) -> list[Missing]:
+    """Return the owners that an environment's last update registered and the cluster lacks."""
+    kinds: tuple[tuple[OwnerKind, str, Iterable[Ray | Job | Service]], ...] = (
+        ("engineer", "berths", fleet.berths),
+        ("cluster", "clusters", fleet.clusters),
+        ("job", "jobs", fleet.jobs),
+        ("service", "services", fleet.services),
+    )
+    return [
+        Missing(kind, name)
+        for kind, output, workloads in kinds
+        for name in str(outputs.get(output, "")).split(", ")
+        if name and name not in {workload.name for workload in workloads}
+    ]
 
 
 def table(fleet: Fleet) -> Group:
@@ -94,9 +114,14 @@ def reason_of(workload: Ray | Job | Service) -> str:
 
 
 def notes_on(fleet: Fleet) -> Iterable[str]:
-    """Yield notes on missing nodes and NICs, and on namespaces that no state knows."""
+    """Yield notes on namespaces that no state knows, and on missing berths, nodes and NICs."""
     if fleet.not_in_state:
         yield ": ".join(not_in_state_note(fleet.not_in_state, fleet.stack))
+    for missing in fleet.missing:
+        yield (
+            f"{missing.kind} {missing.name} is missing: the last update made it, and it was deleted outside of Pulumi;"
+            f" back with: pulumi refresh -s {fleet.stack} --yes, then berth up -s {fleet.stack}"
+        )
     for pool in fleet.pools:
         if pool.nodes < pool.nodes_at_least:
             yield (

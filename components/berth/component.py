@@ -35,10 +35,14 @@ class Berth(pulumi.ComponentResource):
         """Register the berth.
 
         Args:
-            name: name of the engineer, cluster, job or service.
+            name: name of the engineer, cluster, job or service, as in the settings of `inputs`.
             inputs: parts of the berth.
             opts: options with the kubernetes provider.
+
+        Raises:
+            RunError: the name is not that of the settings, and no alias says where it comes from.
         """
+        _refuse_rename(name, inputs.settings.name, opts)
         super().__init__(BERTH, name, None, opts)
         self.inputs = inputs
         self.namespace = namespace_of(inputs.settings.name)
@@ -141,3 +145,17 @@ class Berth(pulumi.ComponentResource):
         """Register an object of the berth that needs other ones."""
         opts = pulumi.ResourceOptions(parent=self, depends_on=list(after or []), **options)
         return KubernetesObject(name, manifest, opts)
+
+
+def _refuse_rename(name: str, berth: str, opts: pulumi.ResourceOptions | None) -> None:
+    """Refuse a component with another name than its berth's.
+
+    To Pulumi a renamed component is a new one and a deleted one. Both have the same objects on the
+    cluster: the new one takes them over, and the deletion of the old one then deletes them.
+    """
+    if name != berth and not (opts and opts.aliases):
+        raise pulumi.RunError(
+            f"component {name!r} is for berth {berth!r}: after a change of the component's name Pulumi would delete the"
+            f" berth that it has just updated. Name it {berth!r}; if the stack has it under another name, add"
+            f" aliases=[pulumi.Alias(name=OTHER)] to its options"
+        )

@@ -7,11 +7,13 @@ resources and import a module for each API group.
 
 from __future__ import annotations
 
+import builtins
 import json
 from collections.abc import Iterator
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from berth.components.core.errors import BerthError
 
@@ -29,14 +31,18 @@ SECRETS = "/api/v1/secrets"
 JOBS = "/apis/batch/v1/jobs"
 
 JSON = "application/json"
+METADATA = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 APPLY = "application/apply-patch+yaml"
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 
-_CONNECT_SECONDS = 10
+# With its two retries a connection to an address where nothing answers ends within 10 s.
+_CONNECT_SECONDS = 3.0
 _READ_SECONDS = 60
 _DAY_SECONDS = 24 * 60 * 60
 _PAGE = 500
+_STACK = "STACK"
+"""Stands for the name of a stack that the connection does not know."""
 _MORE_ATTEMPTS = 2
 
 
@@ -56,7 +62,20 @@ class UnreachableError(ClusterError):
         # urllib3 wraps a refused connection three times.
         inner = str(getattr(error, "reason", None) or error)
         self.cause = inner.split(": ", 1)[-1] if "Connection" in inner else inner
-        super().__init__(f"the API server {server} does not answer: {self.cause}")
+        super().__init__(f"the API server {server} does not answer: {self.cause}", _way_out(server))
+
+    def of_stack(self, stack: str) -> ClusterError:
+        """Return the error with the stack's name in its remedy."""
+        return ClusterError(self.problem, self.remedy.replace(_STACK, stack))
+
+
+def _way_out(server: str) -> str:
+    """Return what to do about an API server that does not answer."""
+    lab = "start the lab: make lab; " if urlsplit(server).hostname in ("127.0.0.1", "localhost", "::1") else ""
+    return (
+        f"{lab}if the cluster is gone for good, drop its objects from the state:"
+        f" PULUMI_K8S_DELETE_UNREACHABLE=true pulumi refresh -s {_STACK}"
+    )
 
 
 class _BrokenOffError(UnreachableError):
@@ -95,6 +114,20 @@ class ConflictError(RefusedError):
 
 
 _KINDS: dict[int, type[RefusedError]] = {HTTPStatus.NOT_FOUND: NotFoundError, HTTPStatus.CONFLICT: ConflictError}
+
+
+def unreachable(kubeconfig: str) -> UnreachableError | None:
+    """Return the error of a cluster whose API server does not answer, within 10 s; None if it does.
+
+    A refusal is an answer, and a kubeconfig that cannot be used is another error than this one.
+    """
+    try:
+        ClusterApi(kubeconfig).probe()
+    except UnreachableError as error:
+        return error
+    except ClusterError:
+        return None
+    return None
 
 
 def within(namespace: str, path: str) -> str:
@@ -144,6 +177,14 @@ class ClusterApi:
         """Address of the API server."""
         return str(self._api.configuration.host)
 
+    def probe(self) -> None:
+        """Ask for the server's version, and wait for the answer no longer than for a connection.
+
+        Raises:
+            ClusterError: the server does not answer, or refuses.
+        """
+        self._read(self._send("GET", "/version", {}, seconds=_CONNECT_SECONDS))
+
     def request(
         self, method: str, path: str, body: Any = None, query: dict[str, str] | None = None, content_type: str = JSON
     ) -> Object:
@@ -155,7 +196,9 @@ class ClusterApi:
         """
         if content_type == APPLY and not isinstance(body, str):
             body = json.dumps(body)
-        text = self._answer(method, path, query or {}, body, content_type=content_type)
+        return self._parsed(path, self._answer(method, path, query or {}, body, content_type=content_type))
+
+    def _parsed(self, path: str, text: bytes) -> Object:
         try:
             answer = json.loads(text) if text else {}
         except ValueError:
@@ -187,6 +230,17 @@ class ClusterApi:
                     return found, metadata.get("resourceVersion", "")
                 page["continue"] = following
         return [], ""
+
+    def metadata(self, path: str, **query: str) -> builtins.list[Object]:
+        """Return the metadata of a collection's objects, without what is large in them.
+
+        Raises:
+            ClusterError: the request fails.
+        """
+        with suppress(NotFoundError):
+            answer = self._parsed(path, self._answer("GET", path, query, accept=METADATA))
+            return builtins.list(answer.get("items") or [])
+        return []
 
     def get(self, path: str) -> Object | None:
         """Return one object, or other JSON such as `/version`; None where the path has nothing.
@@ -312,7 +366,8 @@ class ClusterApi:
         body: Any = None,
         *,
         content_type: str = JSON,
-        seconds: int = _READ_SECONDS,
+        accept: str = JSON,
+        seconds: float = _READ_SECONDS,
     ) -> Any:
         """Return the open response of a successful request."""
         try:
@@ -320,7 +375,7 @@ class ClusterApi:
                 method,
                 path,
                 query_params=list(query.items()),
-                header_params={"Accept": f"{JSON}, */*", "Content-Type": content_type},
+                header_params={"Accept": f"{accept}, */*", "Content-Type": content_type},
                 body=body,
                 auth_settings=["BearerToken"],
             )

@@ -10,7 +10,8 @@ from pulumi_kubernetes.helm import v3 as helm
 
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.operators.definitions import definitions_hook
-from berth.components.operators.operator import Chart, Operator, Part
+from berth.components.operators.operator import Chart, Object, Operator
+from berth.components.operators.repair import Repair
 from berth.components.operators.values import has_null
 
 
@@ -28,15 +29,15 @@ class Installation(pulumi.ComponentResource):
         super().__init__(operator.pulumi_type(), name, None, opts)
         last: list[pulumi.Resource] = []
         for part in operator.parts(name):
-            last = [_registered(name, part, self, last, operator.site.chart_mirror)]
+            if isinstance(part, Chart):
+                repair = Repair(name, part.namespace, operator.site.kubeconfig, self)
+                last = [_release(name, part.mirrored(operator.site.chart_mirror), repair, self, last)]
+            else:
+                last = [_object(part, self, last)]
         self.register_outputs({})
 
 
-def _registered(
-    name: str, part: Part, parent: pulumi.Resource, last: list[pulumi.Resource], mirror: str
-) -> pulumi.Resource:
-    if isinstance(part, Chart):
-        return _release(name, part.mirrored(mirror), parent, last)
+def _object(part: Object, parent: pulumi.Resource, last: list[pulumi.Resource]) -> pulumi.Resource:
     aliases = []
     if part.was_part_of:
         before = f"urn:pulumi:{pulumi.get_stack()}::{pulumi.get_project()}::{part.was_part_of}"
@@ -45,14 +46,13 @@ def _registered(
     return KubernetesObject(part.name, part.manifest, options)
 
 
-def _release(name: str, chart: Chart, parent: pulumi.Resource, needs: list[pulumi.Resource]) -> pulumi.Resource:
+def _release(
+    name: str, chart: Chart, repair: Repair, parent: pulumi.Resource, needs: list[pulumi.Resource]
+) -> pulumi.Resource:
     """Register a real Helm release, whose hooks run and whose objects are ready when it is done."""
-    hooks = pulumi.ResourceHookBinding()
-    if chart.warn:
-        hooks.before_update = [_warnings_hook(name, chart)]
-    if chart.definition:
-        hook = definitions_hook(name, chart, parent)
-        hooks.before_create, hooks.before_update = [hook], [*(hooks.before_update or ()), hook]
+    before = [repair.hook(), *([definitions_hook(name, chart, parent)] if chart.definition else [])]
+    warn = [_warnings_hook(name, chart)] if chart.warn else []
+    hooks = pulumi.ResourceHookBinding(before_create=[*before], before_update=[*warn, *before])
     installed: pulumi.Resource = helm.Release(
         name,
         name=name,
@@ -61,6 +61,7 @@ def _release(name: str, chart: Chart, parent: pulumi.Resource, needs: list[pulum
         repository_opts=helm.RepositoryOptsArgs(repo=chart.in_repository) if chart.in_repository else None,
         namespace=chart.namespace,
         values=chart.values,
+        description=repair.description(),
         # Without it the provider drops every null.
         allow_null_values=has_null(chart.values) or None,
         timeout=chart.timeout,

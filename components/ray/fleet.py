@@ -179,11 +179,20 @@ class Service:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """Owner that the environment's stack declares, and that has no object on the cluster."""
+
+    kind: OwnerKind
+    name: str
+
+
+@dataclass(frozen=True)
 class Fleet:
-    """Live objects of one environment.
+    """Live objects of one environment, and declared ones that are missing.
 
     Attributes:
         not_in_state: namespaces of berths that the state of the environment's stack does not know.
+        missing: owners that the state knows, without an object on the cluster.
     """
 
     stack: str
@@ -195,6 +204,7 @@ class Fleet:
     services: list[Service] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     not_in_state: list[str] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
 
     @property
     def workloads(self) -> list[Ray | Job | Service]:
@@ -203,8 +213,8 @@ class Fleet:
 
     @property
     def ready(self) -> bool:
-        """Whether RayClusters and RayServices are ready, and RayJobs run or have succeeded."""
-        return all(workload.ready for workload in self.workloads)
+        """Whether what is declared exists and is ready; RayJobs run or have succeeded."""
+        return all(workload.ready for workload in self.workloads) and not self.missing
 
     def counted(self, gpus: int, pool: str) -> str:
         """Return what pods request on a pool: `2` for whole GPUs, else `2 shares`."""

@@ -117,6 +117,7 @@ class Wait:
     _standings: dict[Key, Standing] = field(default_factory=dict, init=False)
     _explained: dict[Key, tuple[Standing | None, list[str]]] = field(default_factory=dict, init=False)
     _unlabeled: list[Object] = field(default_factory=list, init=False)
+    _gone: set[Key] = field(default_factory=set, init=False)
     _last: Mirror | None = field(default=None, init=False)
 
     def run(self) -> dict[Key, list[str]]:
@@ -203,11 +204,13 @@ class Wait:
         """Return the objects that the selector misses: somebody took their label off."""
         listed = {key_of(item) for item in found}
         missing = [key for key in waiting if key not in listed]
-        answers = [api.get(f"{within(namespace, self.kind.path)}/{name}") for namespace, name in missing]
-        return [item for item in answers if item]
+        answers = {key: api.get(f"{within(key[0], self.kind.path)}/{key[1]}") for key in missing}
+        self._gone = {key for key, item in answers.items() if item is None}
+        return [item for item in answers.values() if item]
 
     def _hopeless(self, key: Key) -> bool:
-        return key in self._standings and self._standings[key].hopeless
+        """Return whether the goal can't be reached: Pulumi has created everything before a wait."""
+        return key in self._gone or (key in self._standings and self._standings[key].hopeless)
 
     def _explain(self, mirror: Mirror, waiting: dict[Key, float]) -> None:
         """Report the reasons of stuck objects early, before their deadlines.

@@ -14,7 +14,11 @@ from berth.components.ray.workload_condition import job_condition, service_condi
 SIMULATED = "simulated nodes run no containers and no Ray, so that it does not start here"
 """Reason of a RayJob or RayService of the lab whose pods are all there."""
 
-_GONE = "it is gone"
+GONE = (
+    "it was deleted outside of Pulumi, and the state still has it; `pulumi refresh` takes note of that, and the update"
+    " after it creates it again"
+)
+"""Reason of an object that does not exist."""
 
 
 def reasons_of(evidence: Evidence, key: Key) -> list[str]:
@@ -25,7 +29,7 @@ def reasons_of(evidence: Evidence, key: Key) -> list[str]:
     """
     cluster = evidence.find(RAY_CLUSTERS, key)
     if cluster is None:
-        return [_GONE]
+        return [GONE]
     pods, events, scaling = evidence.pods(key), evidence.warnings("RayCluster", key), evidence.scaling(key[0])
     return reasons_not_ready(cluster, pods, events, scaling, _without_devices(evidence, key[0], pods))
 
@@ -43,7 +47,7 @@ def reasons_of_job(evidence: Evidence, key: Key, *, until_its_end: bool = False)
     """
     job = evidence.find(RAY_JOBS, key)
     if job is None:
-        return [_GONE]
+        return [GONE]
     condition = job_condition(job)
     if condition.succeeded or (condition.running and not until_its_end):
         return []
@@ -65,7 +69,7 @@ def reasons_of_service(evidence: Evidence, key: Key) -> list[str]:
     """
     service = evidence.find(RAY_SERVICES, key)
     if service is None:
-        return [_GONE]
+        return [GONE]
     condition = service_condition(service)
     if condition.ready:
         return []

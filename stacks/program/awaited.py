@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from berth.components.berth import BerthInputs, berth_manifests
+from berth.components.cluster.api import unreachable
 from berth.components.core.owner import STACK_LABEL
 from berth.components.core.types import parse_duration
 from berth.components.ray import readiness
 from berth.components.ray.evidence import Key
-from berth.components.ray.reasons import SIMULATED
+from berth.components.ray.reasons import GONE, SIMULATED
 from berth.components.ray.settings import Wait as Goal
 from berth.components.ray.workload_settings import JobWait
 
@@ -48,7 +49,8 @@ class Awaited:
 
     def problem(self, reasons: Sequence[str]) -> str:
         """Return the error text: the resource is not ready, with the reasons."""
-        return f"{self} {_MISSED[self.until].format(self.timeout)}: {'; '.join(reasons)}"
+        missed = "does not exist" if GONE in reasons else _MISSED[self.until].format(self.timeout)
+        return f"{self} {missed}: {'; '.join(reasons)}"
 
     def put_off(self, stack: str, going: Sequence[str]) -> str:
         """Return the warning that the update does not wait.
@@ -108,13 +110,16 @@ class Waits:
         """Wait for all resources at once; return those that are not ready in time, with reasons.
 
         Raises:
-            ClusterError: the API server did not answer until the last deadline.
+            ClusterError: the API server does not answer at all, or not until the last deadline.
         """
         groups: dict[tuple[Kind, Until], dict[Key, Awaited]] = {}
         for resource in self.awaited:
             groups.setdefault((resource.kind, resource.until), {})[resource.key] = resource
         if not groups:
             return []
+        # A wait goes on while a server is away, such as for its upgrade, but not begin without it.
+        if error := unreachable(self.kubeconfig):
+            raise error.of_stack(self.stack)
         with ThreadPoolExecutor(len(groups), thread_name_prefix="wait") as threads:
             try:
                 found = [(group, threads.submit(self._wait(group).run)) for group in groups.values()]

@@ -50,12 +50,16 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
     operators = install(settings.operators, site, on_nodes)
     classes = storage_classes(settings, settings.cluster.name or stack)
     *first, last = [*priority_classes(), *classes, *pod_policy(), *ray_policy([KEEPER_USER])]
-    of_cluster = pulumi.ResourceOptions(provider=kubernetes, depends_on=list(platform.ready))
+    # Other environments on a cluster that this stack has not made use the same objects: they stay.
+    shared = settings.cluster.existing is not None
+    of_cluster = pulumi.ResourceOptions(
+        provider=kubernetes, depends_on=list(platform.ready), retain_on_delete=shared or None
+    )
     before = [KubernetesObject(manifest["metadata"]["name"], manifest, of_cluster) for manifest in first]
     # The last object comes after everything that berths need, so that the state of each berth names
     # one resource.
-    after_all = pulumi.ResourceOptions(provider=kubernetes, depends_on=[*platform.ready, *operators, *before])
-    gate = KubernetesObject(last["metadata"]["name"], last, after_all)
+    after_all = pulumi.ResourceOptions(depends_on=[*operators, *before])
+    gate = KubernetesObject(last["metadata"]["name"], last, pulumi.ResourceOptions.merge(of_cluster, after_all))
     on_cluster = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=[gate])
     if has_keeper(settings, resolved):
         Keeper("keeper", _keeper(loaded), on_cluster)

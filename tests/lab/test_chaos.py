@@ -12,6 +12,7 @@ from chaos.fleet import Fleet, launched
 from chaos.interrupts import Interrupts
 from chaos.kills import Kills
 from chaos.lanes import run_case
+from chaos.releases import Releases
 from tests.lab.conftest import Lab
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
@@ -28,7 +29,7 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]
 
 @pytest.mark.parametrize(
     ("part", "cases"),
-    [(Interrupts(("verify gpu", "preview", "connect")), 3), (Kills(), 1), (Answers(), 4)],
+    [(Interrupts(("verify gpu", "preview", "connect")), 3), (Kills(), 1), (Releases(), 2), (Answers(), 4)],
     ids=lambda value: value.name if isinstance(value, Part) else None,
 )
 def test_a_bad_day(fleet: Fleet, part: Part, cases: int) -> None:

@@ -16,12 +16,14 @@ from berth.cli.verbs.doctor.roads import check_road, load_engineer, may
 from berth.cli.verbs.doctor.secrets import check_secrets, check_secrets_of_all
 from berth.cli.verbs.doctor.volumes import BUCKETS, SECRET_MANAGER, SHARES, check_claims, check_features
 from berth.components.berth import BerthInputs
-from berth.components.cluster.api import NODES, ClusterApi, ClusterError
+from berth.components.cluster.api import NODES, ClusterApi, ClusterError, RefusedError, unreachable
 from berth.components.cluster.pods import is_ready
 from berth.components.core.errors import BerthError
 from berth.components.core.words import counted
 from berth.components.gke import ExistingCluster, too_old
 from berth.components.hardware.names import POOL_LABEL
+from berth.components.operators import OPERATORS
+from berth.components.operators.record import pending
 from berth.components.ray.variables import from_secret_manager
 from berth.components.ray.volumes import mounts_shares
 from berth.stacks.files import stack_file
@@ -102,6 +104,7 @@ def check_existing(loaded: Environment, existing: ExistingCluster) -> list[Findi
             *check_nodes(nodes, settings),
             *check_isolation(api, nodes, settings.isolation_here, settings.pools),
             *check_features(api, features),
+            *check_releases(api),
             *check_berths(berths, api),
         ]
     except ClusterError as error:
@@ -119,12 +122,13 @@ def check_berths(berths: Iterable[BerthInputs], api: ClusterApi) -> list[Finding
 
 
 def check_own(stack: str, berths: Iterable[BerthInputs]) -> list[Finding]:
-    """Check the berths of an environment on a cluster of berth's own, if the environment is up."""
-    berths = list(berths)
-    if not any(berth.settings.volumes or places_of_berth(berth) for berth in berths):
-        return []
+    """Check an environment on a cluster of berth's own: releases and berths, if it is up."""
     try:
-        return check_berths(berths, ClusterApi(brought_up(stack).kubeconfig))
+        up = brought_up(stack)
+        if error := unreachable(up.kubeconfig):
+            return [CLUSTER.missing(error.problem, error.of_stack(stack).remedy)]
+        api = ClusterApi(up.kubeconfig)
+        return [*check_releases(api), *check_berths(berths, api)]
     except NotUpError:
         return []
     except BerthError as error:
@@ -139,6 +143,20 @@ def check_state(stack: str) -> list[Finding]:
     except (BerthError, ValueError):
         return []  # other checks say so
     return [ENVIRONMENT.unchecked(*not_in_state_note(found, stack))] if found else []
+
+
+def check_releases(api: ClusterApi) -> list[Finding]:
+    """Check that no update was killed inside Helm.
+
+    Raises:
+        UnreachableError: the cluster does not answer.
+    """
+    try:
+        left = pending(api, [operator.release for operator in OPERATORS])
+    except RefusedError:
+        return []  # the rights of an update are another finding
+    text = "Helm is at work on {}, or an update was killed there; `berth up` repairs it"
+    return [CLUSTER.unchecked(text.format(", ".join(left)))] if left else []
 
 
 def _version(api: ClusterApi, settings: EnvironmentSettings) -> Finding:

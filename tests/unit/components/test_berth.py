@@ -144,3 +144,20 @@ def test_the_claim_of_a_home_stays_and_the_namespace_with_it(home: Any, stays: b
     # What is deleted with its namespace would stay with it.
     assert (True in deleted_with) != stays
     assert ("berth/keeps-home" in namespace.inputs["metadata"]["annotations"]) == stays
+
+
+def test_a_component_with_another_name_than_its_berth_is_refused_without_an_alias() -> None:
+    """Pulumi deletes the objects of the old name last, and those of the new name are the same."""
+    cluster, pools = complete(BY_NETWORKS, "clusters", {})
+    inputs = BerthInputs(cluster_workload(cluster, "cluster"), pools, "lab", "lab", "v1")
+
+    async def renamed() -> None:
+        Berth("y", inputs)
+
+    with pytest.raises(pulumi.RunError, match=r"component 'y' is for berth 'x'.*aliases=\[pulumi.Alias"):
+        run(renamed, "lab")
+
+    async def aliased() -> None:
+        Berth("y", inputs, pulumi.ResourceOptions(aliases=[pulumi.Alias(name="x")]))
+
+    assert run(aliased, "lab").of_type(RAY_CLUSTER)

@@ -52,6 +52,7 @@ def serves(monkeypatch: pytest.MonkeyPatch, answer: str | ClusterError | None) -
     monkeypatch.setattr(claims_api, "served", served)
     # The recorded kubeconfig's credential plugin is none of this machine's.
     monkeypatch.setattr(ClusterApi, "__init__", lambda _self, _kubeconfig: None)
+    monkeypatch.setattr(ClusterApi, "metadata", lambda *_, **__: [])
     return asked
 
 

@@ -77,6 +77,21 @@ def test_shares_are_not_called_gpus() -> None:
     ]
 
 
+def test_what_is_declared_and_missing_is_listed() -> None:
+    contract = EnvironmentContract(name="env", pools={}, defaults=BerthShape(), demands=[], namespaces={})
+    outputs = {"berths": "bob, carol", "clusters": "", "jobs": "nightly"}
+    up = Environment("env", contract, "", outputs=outputs)
+    fleet = observed(cast("ClusterApi", Recorded()), "env", up)
+    assert not fleet.ready
+    assert fleet.as_json()["missing"] == [
+        {"kind": "engineer", "name": "bob"},
+        {"kind": "engineer", "name": "carol"},
+        {"kind": "job", "name": "nightly"},
+    ]
+    assert "engineer carol is missing" in " ".join(shown(fleet).split())
+    assert observed(cast("ClusterApi", Recorded()), "env", Environment("env", contract, "")).ready
+
+
 def a_pod(name: str, on: str, gpus: int, **labels: str) -> dict[str, Any]:
     containers = [{"name": "ray", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}]
     metadata = {

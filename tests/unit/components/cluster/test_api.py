@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from berth.components.cluster import api
 from berth.components.cluster.api import (
     JOBS,
     NAMESPACES,
@@ -24,6 +26,7 @@ from berth.components.cluster.api import (
     NotFoundError,
     RefusedError,
     UnreachableError,
+    unreachable,
     within,
 )
 from berth.components.core.errors import BerthError
@@ -260,6 +263,28 @@ def test_a_refused_connection_is_an_unreachable_server() -> None:
     with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1 does not answer: .*Connection refused") as raised:
         ClusterApi(kubeconfig(1)).list(NODES)
     assert "object at 0x" not in str(raised.value)
+
+
+def test_a_server_that_refuses_is_reachable(server: Server) -> None:
+    assert unreachable(kubeconfig(server.port)) is None
+    server.refuses(403, "no")
+    assert unreachable(kubeconfig(server.port)) is None
+    assert unreachable("not a kubeconfig") is None
+
+
+def test_a_server_that_takes_connections_and_stays_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "_CONNECT_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        error = unreachable(kubeconfig(silent.getsockname()[1]))
+    assert error
+    assert error.remedy.startswith("start the lab: make lab; if the cluster is gone for good")
+
+
+@pytest.mark.parametrize(("server", "lab"), [("https://127.0.0.1:6443", True), ("https://203.0.113.1", False)])
+def test_the_way_out_of_a_cluster_that_does_not_answer(server: str, *, lab: bool) -> None:
+    remedy = UnreachableError(server, OSError("no route")).remedy
+    assert ("make lab" in remedy) == lab
+    assert "PULUMI_K8S_DELETE_UNREACHABLE=true pulumi refresh -s STACK" in remedy
 
 
 def test_a_server_without_tls_is_an_unreachable_server(server: Server) -> None:

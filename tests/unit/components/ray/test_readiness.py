@@ -8,11 +8,21 @@ from typing import Any
 
 import pytest
 
-from berth.components.cluster.api import NAMESPACES, NODES, PODS, RAY_CLUSTERS, RAY_JOBS
+from berth.components.cluster.api import (
+    NAMESPACES,
+    NODES,
+    PODS,
+    RAY_CLUSTERS,
+    RAY_JOBS,
+    ClusterError,
+    UnreachableError,
+)
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray import readiness
 from berth.components.ray.evidence import Evidence, Key
-from berth.components.ray.reasons import SIMULATED, reasons_of_job
+from berth.components.ray.reasons import GONE, SIMULATED, reasons_of_job
+from berth.stacks.program import awaited
+from berth.stacks.program.awaited import Awaited, Waits
 
 KEY = ("berth-nightly", "nightly-1a2b3c4d")
 LONG_SECONDS = 3600.0
@@ -166,6 +176,39 @@ def test_an_object_without_its_label_is_found(monkeypatch: pytest.MonkeyPatch, n
         namespace=namespace,
     )
     assert wait.run() == {}
+
+
+class Deleted(Unlabeled):
+    """A cluster without the RayCluster: somebody has deleted its namespace."""
+
+    def get(self, _path: str) -> dict[str, Any] | None:
+        return None
+
+
+def test_nobody_waits_for_an_object_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: Deleted())
+    wait = readiness.Wait(
+        kind=readiness.RAY_CLUSTER,
+        kubeconfig="",
+        selector="berth/stack=env",
+        deadlines={KEY: LONG_SECONDS},
+        report=lambda *_: None,
+        namespaces={KEY[0]},
+        put_off=lambda *_: None,
+    )
+    assert wait.run() == {KEY: [GONE]}
+    problem = Awaited("RayCluster", "ready", KEY, "10m").problem([GONE])
+    assert problem.startswith(f"RayCluster {'/'.join(KEY)} does not exist: it was deleted outside of Pulumi")
+    assert "pulumi refresh" in problem
+
+
+def test_nobody_waits_for_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = UnreachableError("https://127.0.0.1:6443", OSError("refused"))
+    monkeypatch.setattr(awaited, "unreachable", lambda _kubeconfig: error)
+    resource = Awaited("RayCluster", "ready", KEY, "10m")
+    waits = Waits("env", "", [resource], {KEY[0]}, lambda *_: None, lambda *_: None)
+    with pytest.raises(ClusterError, match="make lab; if the cluster is gone for good"):
+        waits.run()
 
 
 def ray_pod(role: str) -> dict[str, Any]:

@@ -1,0 +1,141 @@
+"""Helm's record of a release: Secrets on the cluster, repaired before Pulumi touches the release.
+
+An update that is killed inside Helm leaves the newest revision *pending*. Helm then refuses every
+further operation, and Pulumi's provider never repairs it (pulumi-kubernetes 2054). A release whose
+record exists and that the state lacks is refused too, since its name is in use.
+
+The repair writes what Helm itself writes when an operation is interrupted in order: the revision
+has failed. The next upgrade then starts at the last deployed revision. Where the state lacks the
+release, its record is deleted, and the installation takes over the objects: Helm adopts objects
+that carry the annotations of the same release (helm v3.18.6, pkg/action/validate.go).
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from berth.components.cluster.api import SECRETS, ClusterApi, Object, within
+
+_LEFT = "berth/left"
+"""Annotation of a revision that the repair has marked as failed, with the status that it had."""
+
+_MANAGER = "berth-repair"
+_PROVIDER = "pulumi-"
+"""Beginning of the field manager that Pulumi's provider writes Secrets as: `pulumi-kubernetes`, or
+the name of its program."""
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One revision of a release.
+
+    Attributes:
+        number: number of the revision.
+        status: status as Helm writes it, such as `deployed`.
+        name: name of the Secret.
+        uid: uid of the Secret.
+        left: status before the repair; empty for a revision that needed none.
+        ours: whether Pulumi's provider has written it, rather than a `helm` that may still run.
+    """
+
+    number: int
+    status: str
+    name: str
+    uid: str
+    left: str
+    ours: bool
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether an operation on it runs, or was killed."""
+        return self.status.startswith("pending-")
+
+
+def revisions(api: ClusterApi, namespace: str, release: str) -> list[Revision]:
+    """Return the revisions of a release, the newest last.
+
+    Raises:
+        ClusterError: the request fails.
+    """
+    found = api.metadata(within(namespace, SECRETS), labelSelector=f"owner=helm,name={release}")
+    return sorted((_revision(secret["metadata"]) for secret in found), key=lambda revision: revision.number)
+
+
+def pending(api: ClusterApi, releases: Collection[str]) -> list[str]:
+    """Return the releases among some names that are pending: `gpu-operator (pending-upgrade)`.
+
+    Raises:
+        ClusterError: the request fails.
+    """
+    selector = f"owner=helm,name in ({','.join(releases)})"
+    newest: dict[str, Revision] = {}
+    for secret in api.metadata(SECRETS, labelSelector=selector):
+        revision, name = _revision(secret["metadata"]), str(secret["metadata"]["labels"]["name"])
+        if name not in newest or newest[name].number < revision.number:
+            newest[name] = revision
+    return [f"{name} ({revision.status})" for name, revision in sorted(newest.items()) if revision.is_pending]
+
+
+def _revision(metadata: Object) -> Revision:
+    labels = metadata["labels"]
+    managers = [str(entry.get("manager")) for entry in metadata.get("managedFields") or ()]
+    return Revision(
+        number=int(labels["version"]),
+        status=str(labels.get("status")),
+        name=str(metadata["name"]),
+        uid=str(metadata["uid"]),
+        left=str((metadata.get("annotations") or {}).get(_LEFT, "")),
+        ours=any(manager.startswith(_PROVIDER) for manager in managers),
+    )
+
+
+def mark_failed(api: ClusterApi, namespace: str, revision: Revision) -> None:
+    """Record that the operation on a pending revision has failed.
+
+    Raises:
+        ClusterError: the request fails, or somebody else changes the revision meanwhile.
+    """
+    path = f"{within(namespace, SECRETS)}/{revision.name}"
+    secret = api.get(path) or {"metadata": {}}
+    change = {
+        "metadata": {
+            "resourceVersion": secret["metadata"].get("resourceVersion"),
+            "labels": {"status": "failed"},
+            "annotations": {_LEFT: revision.status},
+        },
+        "data": {"release": failed(secret["data"]["release"], revision.status)},
+    }
+    api.patch(path, change, _MANAGER)
+
+
+def forget(api: ClusterApi, namespace: str, found: Iterable[Revision]) -> None:
+    """Delete the record of a release, whose objects stay.
+
+    Raises:
+        ClusterError: a request fails.
+    """
+    for revision in found:
+        api.delete(f"{within(namespace, SECRETS)}/{revision.name}", revision.uid)
+
+
+def failed(payload: str, status: str) -> str:
+    """Return the payload of a Secret of Helm's, with the status `failed` in place of another."""
+    packed = base64.b64decode(base64.b64decode(payload))
+    release = json.loads(gzip.decompress(packed))
+    release["info"] |= {"status": "failed", "description": f"left {status} by an update that was killed"}
+    packed = gzip.compress(json.dumps(release).encode())
+    return base64.b64encode(base64.b64encode(packed)).decode()
+
+
+def note(found: Sequence[Revision]) -> str | None:
+    """Return the description of the revision that repairs a release; None where nothing is wrong.
+
+    It is an input of the release, so that the update changes the release even where the state
+    believes that nothing has changed. It stays the same after that.
+    """
+    left = [item for item in found if item.left or (item.is_pending and item.number > 1)]
+    return f"repairs revision {left[-1].number}, which was left {left[-1].left or left[-1].status}" if left else None

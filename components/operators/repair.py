@@ -1,0 +1,108 @@
+"""Repair of a Helm release before Pulumi touches it: the hook, and the input that calls it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pulumi
+
+from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.components.core.errors import BerthError
+from berth.components.operators.record import Revision, forget, mark_failed, note, revisions
+
+_Answer = TypeVar("_Answer")
+
+
+class RepairError(BerthError):
+    """Release that Helm would refuse to change, and that berth cannot repair."""
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Repair of one release.
+
+    Attributes:
+        name: name of the release.
+        namespace: its namespace.
+        kubeconfig: access to the cluster, as text.
+        resource: component that the notices are about.
+    """
+
+    name: str
+    namespace: str
+    kubeconfig: pulumi.Input[str]
+    resource: pulumi.Resource
+
+    def hook(self) -> pulumi.ResourceHook:
+        """Return the hook that repairs the record before the release is created or updated."""
+        options = pulumi.ResourceHookOptions(on_dry_run=True)
+        return pulumi.ResourceHook(f"{self.name}-repair", self._before, options)
+
+    def description(self) -> pulumi.Output[str | None]:
+        """Return the description of the release; None without a repair, or without a cluster."""
+        return pulumi.Output.from_input(asyncio.ensure_future(self._description()))
+
+    async def _description(self) -> str | None:
+        try:
+            return note(await self._ask(lambda api: revisions(api, self.namespace, self.name)) or [])
+        except ClusterError:
+            return None
+
+    async def _before(self, change: pulumi.ResourceHookArgs) -> None:
+        try:
+            found = await self._ask(lambda api: revisions(api, self.namespace, self.name))
+            if found:
+                await (self._adopt(found) if change.old_inputs is None else self._repair(found[-1]))
+        except ClusterError as error:
+            if not pulumi.runtime.is_dry_run():
+                raise RepairError(f"the record of Helm release {self._title} cannot be read: {error}") from None
+
+    async def _adopt(self, found: Sequence[Revision]) -> None:
+        """Take over a release that the state lacks."""
+        self._refuse_others(found[-1])
+        if pulumi.runtime.is_dry_run():
+            pulumi.log.warn(
+                f"Helm release {self._title} is on the cluster ({found[-1].status}) and not in the state of this stack:"
+                " the update takes it over, with the values of the settings",
+                self.resource,
+            )
+            return
+        pulumi.log.warn(
+            f"Helm release {self._title} was on the cluster ({found[-1].status}) and not in the state of this stack:"
+            " this update installs it over its objects, which stay",
+            self.resource,
+        )
+        await self._ask(lambda api: forget(api, self.namespace, found))
+
+    async def _repair(self, newest: Revision) -> None:
+        """Free a release whose last operation was killed."""
+        if not newest.is_pending:
+            return
+        self._refuse_others(newest)
+        if pulumi.runtime.is_dry_run():
+            return
+        await self._ask(lambda api: mark_failed(api, self.namespace, newest))
+        pulumi.log.warn(
+            f"Helm release {self._title}: an update was killed at revision {newest.number}, which it left"
+            f" {newest.status}; this update starts at the last deployed revision again",
+            self.resource,
+        )
+
+    def _refuse_others(self, newest: Revision) -> None:
+        if newest.is_pending and not newest.ours:
+            raise RepairError(
+                f"Helm release {self._title} is {newest.status} by another program than Pulumi",
+                f"wait until it is done; if it was killed: helm -n {self.namespace} rollback {self.name}",
+            )
+
+    @property
+    def _title(self) -> str:
+        return f"{self.name} in namespace {self.namespace}"
+
+    async def _ask(self, question: Callable[[ClusterApi], _Answer]) -> _Answer | None:
+        """Return the cluster's answer; None without a cluster, such as in a first preview."""
+        text = await pulumi.Output.from_input(self.kubeconfig).future()
+        return await asyncio.to_thread(lambda: question(ClusterApi(text))) if text else None

@@ -1,0 +1,41 @@
+"""Conflicts of field managers in the texts of Pulumi's plugin and the API server."""
+
+from __future__ import annotations
+
+import pytest
+
+from berth.components.cluster.conflicts import conflict_advice
+
+HEAD = """Server-Side Apply field conflict detected. See https://www.pulumi.com/registry/ for troubleshooting help.
+The resource managed by field manager "berth-lab" had an apply conflict: Apply failed with """
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (
+            '1 conflict: conflict with "kubectl-edit" using v1: .spec.hard.pods',
+            ["kubectl-edit has set .spec.hard.pods"],
+        ),
+        (
+            '2 conflicts: conflicts with "gkebackup" using v1:\n- .spec.hard.pods\n- .spec.hard.requests.cpu',
+            ["gkebackup has set .spec.hard.pods, .spec.hard.requests.cpu"],
+        ),
+        (
+            (
+                '2 conflicts: conflict with "a" using networking.k8s.io/v1: .spec.podSelector\n'
+                'conflict with "b" with subresource "status" using v1: .status.x'
+            ),
+            ["a has set .spec.podSelector"],
+        ),
+    ],
+)
+def test_a_conflict_names_its_manager_and_fields(text: str, lines: list[str]) -> None:
+    found = conflict_advice(HEAD + text, "lab")
+    assert found[: len(lines)] == lines
+    assert "PULUMI_K8S_ENABLE_PATCH_FORCE=true pulumi up -s lab" in found[-2]
+    assert found[-1].endswith("pulumi up -s lab --skip-preview --continue-on-error")
+
+
+def test_other_errors_have_no_such_advice() -> None:
+    assert conflict_advice("the namespace is not found", "lab") == []
