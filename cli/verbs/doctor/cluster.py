@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from berth.cli.reach.environment import NotUpError, brought_up, namespaces_not_in_state, not_in_state_note
-from berth.cli.reach.secret_values import places_of_berth
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.gpu_nodes import check_nodes
 from berth.cli.verbs.doctor.isolation import check_isolation
