@@ -210,10 +210,8 @@ def test_an_existing_cluster_is_asked_itself(project: Project, lab: Lab) -> None
     assert fine[1] == "you have the rights in the cluster that an update needs"
     project.write("shop", environment=existing | {"cluster": {"existing": {"kubeconfig": "gone.yaml"}}})
     code, report = doctor(project)
-    assert (code, missing(report)[0][1]) == (
-        1,
-        "the kubeconfig gone.yaml cannot be read: No such file or directory",
-    )
+    assert code == 1
+    assert missing(report)[0][1].startswith("there is no file gone.yaml; write one")
 
 
 def test_an_environment_that_is_up_needs_nothing_more(project: Project, lab: Lab, conditions: dict[str, Any]) -> None:

@@ -85,7 +85,7 @@ def test_up_again_starts_nothing(own: Lab) -> None:
     output = own.up()
     assert own.pids() == before
     shown = own.berth("up", "--no-update").stdout
-    assert "real: Pulumi, the Kubernetes control plane" in shown
+    assert "real: Pulumi and its kubernetes plugin, the Kubernetes control plane" in shown
     assert "simulated: Google Cloud" in shown
     assert "starting" not in output
     assert "building" not in output
