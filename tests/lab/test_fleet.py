@@ -233,7 +233,7 @@ def test_bad_settings_register_nothing_and_are_reported_as_by_check(fleet: Proje
 def test_refresh_finds_drift_and_up_undoes_it(fleet: Project) -> None:
     fleet.run("kubectl", "label", "namespace", "berth-bob", "berth/engineer=mallory", "--overwrite")
     fleet.run("pulumi", "refresh", "-s", "env", "--yes", "--skip-preview")
-    # The plugin takes over fields of managers whose names begin with `kubectl`, but not in a preview.
+    # The plugin takes fields of kubectl's managers over, but not in a preview.
     fleet.up("env")
     (namespace,) = fleet.get("namespaces", "-l", "berth/engineer=bob")
     assert namespace["metadata"]["name"] == "berth-bob"
