@@ -9,6 +9,7 @@ from typing import Any
 
 from berth.cli.pulumi.program import FailedCommandError, Outcome, ask
 from berth.cli.shell.console import ProblemsError
+from berth.components.cluster.conflicts import conflict_advice
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.plan.plan import Event
 from berth.stacks.files import stack_file
@@ -127,4 +128,5 @@ def failure(stack: str, outcome: Outcome) -> BerthError:
         )
     silent = f"pulumi was killed by signal {-outcome.code}" if outcome.code < 0 else "pulumi failed without a reason"
     text = "\n".join(errors) or words or silent
-    return BerthError(text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…")
+    advice = "; ".join(dict.fromkeys(line for error in errors for line in conflict_advice(error, stack)))
+    return BerthError(text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…", advice)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from berth.components.gke.effects.stays import Stay, stays_of
 from berth.components.plan.effect import Effect, GpusAway, Level, Sitting
 from berth.components.plan.fleet import NODE_POOL, planned_fleet
+from berth.components.plan.pending import remedy_of
 from berth.components.plan.plan import Operation, Plan, Property, Step
 from berth.stacks.policies.policy import Planned, PolicyContext, Violation
 from berth.stacks.policies.registry import violations
@@ -203,7 +204,7 @@ def report_of(plan: Plan, known: Known) -> Report:
         hours=gpu_hours(fleet),
         cost=money(fleet, known.rates or {}, known.currency),
         # The program warns of sharing in the words of the effects.
-        warnings=[line for line in plan.warnings if not line.startswith(tuple(texts))],
+        warnings=[remedy_of(line, known.stack) or line for line in plan.warnings if not line.startswith(tuple(texts))],
         violations=violations(planned_of(plan), known.policies) if known.policies else (),
         stays=stays_of(plan.steps),
     )

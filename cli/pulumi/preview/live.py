@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from berth.cli.pulumi import stack as pulumi_stack
-from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi
+from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, UnreachableError
 from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BerthError
 from berth.components.gke import ExistingCluster
@@ -41,6 +41,8 @@ class Question:
         try:
             self._outputs = pulumi_stack.outputs(stack)
             self._answer = Answer(self._outputs, live=self._live())
+        except UnreachableError as error:
+            self._answer = Answer(self._outputs, not_asked=str(error.of_stack(stack)))
         except BerthError as error:
             self._answer = Answer(self._outputs, not_asked=str(error))
 

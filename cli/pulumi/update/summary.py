@@ -12,6 +12,7 @@ from berth.cli.pulumi.program import Interrupts
 from berth.cli.pulumi.update.question import Options, Verb
 from berth.cli.pulumi.update.tracker import Tracker
 from berth.cli.shell.console import err, out, print_json
+from berth.components.cluster.conflicts import conflict_advice
 from berth.components.core.errors import FAILED
 
 _WORDS = {"create": "created", "update": "changed", "replace": "replaced", "delete": "deleted", "same": "unchanged"}
@@ -95,6 +96,8 @@ def print_failure(result: Result, error: str, interrupts: Interrupts) -> int:
     errors = result.tracker.all_errors or ([] if interrupted else [error])
     for text in errors:
         err.print(Text.assemble(("error: ", "bold red"), text))
+        for line in conflict_advice(text, stack):
+            err.print(f"  {line}", markup=False)
     if interrupted:
         err.print(f"stack {stack} was interrupted; Pulumi's state has what was done", markup=False)
         err.print(f"go on with: berth {verb} -s {stack}", markup=False)

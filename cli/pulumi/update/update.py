@@ -14,6 +14,7 @@ from berth.cli.pulumi.update.runs import carry_out, runs_of
 from berth.cli.pulumi.update.summary import Result, print_failure, print_success
 from berth.cli.pulumi.update.tracker import Tracker
 from berth.cli.shell.console import print_warnings
+from berth.components.plan.pending import remedy_of
 from berth.stacks.preview.report import Report
 
 
@@ -31,7 +32,8 @@ def update(stack: str, verb: Verb, report: Report, options: Options, more: Mappi
     began = time.monotonic()
     with Interrupts() as interrupts, Progress(tracker) as progress:
         outcome = carry_out(stack, verb, runs_of(report, verb), progress.see, interrupts)
-    print_warnings([warning for warning in tracker.warnings if warning not in report.warnings])
+    warnings = [remedy_of(warning, stack) or warning for warning in tracker.warnings]
+    print_warnings([warning for warning in warnings if warning not in report.warnings])
     result = Result(stack, verb, tracker, time.monotonic() - began, options, dict(more or {}))
     if not outcome.code:
         return print_success(result)
