@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import pulumi
 from pulumi_kubernetes.helm import v3 as helm
 
 from berth.components.cluster.objects import KubernetesObject
+from berth.components.hardware.versions import CHART_MIRROR
 from berth.components.operators.definitions import definitions_hook
 from berth.components.operators.operator import Chart, Object, Operator
 from berth.components.operators.repair import Repair
@@ -27,11 +29,12 @@ class Installation(pulumi.ComponentResource):
             opts: options with the kubernetes provider.
         """
         super().__init__(operator.pulumi_type(), name, None, opts)
+        mirror = operator.site.chart_mirror or os.environ.get(CHART_MIRROR, "")
         last: list[pulumi.Resource] = []
         for part in operator.parts(name):
             if isinstance(part, Chart):
                 repair = Repair(name, part.namespace, operator.site.kubeconfig, self)
-                last = [_release(name, part.mirrored(operator.site.chart_mirror), repair, self, last)]
+                last = [_release(name, part.mirrored(mirror), repair, self, last)]
             else:
                 last = [_object(part, self, last)]
         self.register_outputs({})

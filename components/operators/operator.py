@@ -141,8 +141,8 @@ class Site:
         occupants: names of those who work on each pool.
         resource_api: version of resource.k8s.io that the cluster serves.
         manifests: objects read from the files of `source: manifest`, by the operator's setting.
-        chart_mirror: repository, or prefix of `oci://` references, that has all charts; "" for the
-            published ones.
+        chart_mirror: repository, or prefix of `oci://` references, that has all charts. Default:
+            the environment variable `BERTH_CHART_MIRROR`, else the published charts.
     """
 
     pools: Pools = field(default_factory=dict)

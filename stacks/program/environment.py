@@ -17,7 +17,7 @@ from berth.components.operators import Site
 from berth.stacks.load.stack import Environment
 from berth.stacks.program.claims_api import claims_api
 from berth.stacks.program.existing import Platform, existing
-from berth.stacks.program.installed import chart_mirror, install, manifests_of
+from berth.stacks.program.installed import install, manifests_of
 from berth.stacks.program.notices import log
 from berth.stacks.program.waiting import wait_until_ready
 from berth.stacks.settings.contract import has_keeper
@@ -46,7 +46,7 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
     resource_api = await claims_api(settings, platform.kubeconfig)
     kubernetes = platform.provider()
     on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(platform.ready))
-    site = Site(resolved.pools, platform.kubeconfig, occupants, resource_api, manifests, chart_mirror(loaded))
+    site = Site(resolved.pools, platform.kubeconfig, occupants, resource_api, manifests, settings.mirror.charts or "")
     operators = install(settings.operators, site, on_nodes)
     classes = storage_classes(settings, settings.cluster.name or stack)
     *first, last = [*priority_classes(), *classes, *pod_policy(), *ray_policy([KEEPER_USER])]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 
 import pulumi
@@ -10,16 +9,10 @@ import pulumi
 from berth.components.core.errors import BadInputError
 from berth.components.core.manifest import Manifest
 from berth.components.core.problems import Problem
-from berth.components.hardware.versions import CHART_MIRROR
 from berth.components.operators import Installation, OperatorsSettings, Site
 from berth.stacks.files.manifest_file import read
 from berth.stacks.files.stack_file import path_of
 from berth.stacks.load.stack import Environment, SettingsError
-
-
-def chart_mirror(loaded: Environment) -> str:
-    """Return the mirror that an environment's charts come from; "" for none."""
-    return loaded.settings.mirror.charts or os.environ.get(CHART_MIRROR, "")
 
 
 def install(operators: OperatorsSettings, site: Site, on_nodes: pulumi.ResourceOptions) -> list[pulumi.Resource]:

@@ -87,14 +87,14 @@ def test_an_engineer_comes_and_goes(day: Project) -> None:
             waiting = next(stuck, None)
             assert waiting, watch.stderr.read() if watch.stderr else ""
             watch.send_signal(signal.SIGINT)
-            assert watch.wait(timeout=60) == 0
+            assert watch.wait(timeout=300) == 0
         assert (waiting["name"], waiting["kind"], waiting["pods"]) == ("carol", "worker", 1)
         output = ""
         for line in update.stderr or ():
             output += line
             if "carol: head ready, 0/1 workers ready" in line:
                 update.send_signal(signal.SIGINT)
-        assert update.wait(timeout=60) == 130, output
+        assert update.wait(timeout=300) == 130, output
         assert "go on with: berth up -s day" in output
     day.run("kubectl", "uncordon", *nodes)
     removed = berth(day, "engineer", "remove", "carol", "-s", "day")
@@ -199,7 +199,7 @@ def test_a_berth_waits_for_its_secret_and_every_command_says_how_to_set_it(day: 
             check=True,
         )
         assert "HF_TOKEN of amy is set, in Secret hf-token" in done.stderr
-        assert update.wait(timeout=120) == 0
+        assert update.wait(timeout=300) == 0
     (row,) = json.loads(berth(day, "secret", "list", "amy", "--json").stdout)
     place = {"variable": "HF_TOKEN", "secret": "hf-token", "key": "value", "login": False, "secret_manager": ""}
     assert row == {**place, "present": True}

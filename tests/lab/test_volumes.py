@@ -63,7 +63,7 @@ def test_a_share_and_a_value_of_secret_manager(shared: Project) -> None:
         # What GKE does when Secret Manager has the value; the lab does not play that.
         words = ("create", "secret", "generic", "hf-token", "-n", "berth-erin", f"--from-literal=synced={CANARY}")
         shared.run("kubectl", *words)
-        assert update.wait(timeout=120) == 0
+        assert update.wait(timeout=300) == 0
     (secret,) = [item for item in shared.get("secrets", "-n", "berth-erin") if item["metadata"]["name"] == "hf-token"]
     assert base64.b64decode(secret["data"]["synced"]).decode() == CANARY
     fine = [
