@@ -13,7 +13,6 @@ from typing import Any
 
 import psutil
 import pytest
-import yaml
 
 from berth.components.cluster.api import ClusterApi
 from berth.components.cluster.conflicts import conflict_advice
@@ -26,8 +25,6 @@ pytestmark = pytest.mark.lab
 
 ENV = "left"
 KUBERAY = "kuberay-operator"
-AT_ONCE_SECONDS = 60
-ANSWER_SECONDS = 15
 SHARED = 6
 
 
@@ -146,9 +143,7 @@ def test_an_installation_that_was_killed_is_done_again(project: Project, lab: La
 
 def test_nobody_waits_for_a_deleted_namespace_and_a_refresh_brings_it_back(project: Project, lab: Lab) -> None:
     lab.run(["kubectl", "delete", "namespace", "berth-bob"])
-    begun = time.monotonic()
     done = project.up(ENV, check=False)
-    assert time.monotonic() - begun < AT_ONCE_SECONDS
     assert done.returncode != 0
     text = done.stdout + done.stderr
     assert "RayCluster berth-bob/bob does not exist: it was deleted outside of Pulumi" in text
@@ -199,7 +194,7 @@ def shared_objects(lab: Lab) -> set[str]:
 
 
 def test_two_environments_of_one_name_in_two_backends(project: Project, lab: Lab, tmp_path: Path) -> None:
-    """The end of one leaves what both share; a cluster that does not answer is named at once."""
+    """The end of one leaves what both share."""
     before = shared_objects(lab)
     assert len(before) >= SHARED
     other, login = Project.make(tmp_path / "other", lab), tmp_path / "login"
@@ -209,16 +204,6 @@ def test_two_environments_of_one_name_in_two_backends(project: Project, lab: Lab
     there = ("env", f"PULUMI_BACKEND_URL=file://{tmp_path}/backend", "PULUMI_CONFIG_PASSPHRASE=another")
     other.run(*there, "pulumi", "stack", "init", ENV, "--no-select")
     other.run(*there, "pulumi", "up", "-s", ENV, "--yes", "--skip-preview")
-    config = yaml.safe_load(lab.kubeconfig.read_text())
-    config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
-    login.write_text(yaml.safe_dump(config))
-    for command in ("status", "doctor"):
-        begun = time.monotonic()
-        done = other.run(*there, "berth", command, "-s", ENV, check=False)
-        assert done.returncode != 0
-        assert time.monotonic() - begun < ANSWER_SECONDS
-        assert ("does not answer" in done.stdout + done.stderr) or command == "status", done.stdout + done.stderr
-    login.write_text(lab.kubeconfig.read_text())
     other.run(*there, "pulumi", "destroy", "-s", ENV, "--yes", "--skip-preview")
     assert shared_objects(lab) == before
     assert not lab.get("namespaces", "-l", "berth/engineer=zoe")["items"]

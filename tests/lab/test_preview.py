@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -127,36 +125,6 @@ def test_a_removed_engineer_loses_the_berth(fleet: Project) -> None:
     assert "✗ berth carol is deleted, with everything that runs in it" in done.stdout
     assert "Work that is lost: berth carol (2 pods, 1 share of a GPU)" in done.stdout
     assert "bob" not in done.stdout
-
-
-PULUMI = """#!/bin/sh
-echo "${{PULUMI_BACKEND_URL#file://}}" "$@" >> {log}
-case $REFUSED$PULUMI_BACKEND_URL in yes*/berth-plan-*) exit 1;; esac
-exec {pulumi} "$@"
-"""
-
-
-def test_a_plan_of_a_state_without_unchanged_berths_is_the_plan(fleet: Project, tmp_path: Path) -> None:
-    """A second run has to plan with the whole state, and the engine leaves these berths out."""
-    changed(fleet, engineers__carol=None, engineers__dave={})
-    log, program, temporary, environ = tmp_path / "log", tmp_path / "pulumi", tmp_path / "tmp", fleet.lab.env
-    temporary.mkdir()
-    program.write_text(PULUMI.format(log=log, pulumi=shutil.which("pulumi", path=environ["PATH"])))
-    program.chmod(0o755)
-    reports, plans = [], []
-    for refused in ("no", "yes"):
-        log.write_text("")
-        variables = [f"PATH={tmp_path}:{environ['PATH']}", f"REFUSED={refused}", f"TMPDIR={temporary}"]
-        done = fleet.run("env", *variables, "berth", "preview", "-s", "fleet", "--json", check=False)
-        assert done.returncode == 3, done.stderr
-        reports.append(json.loads(done.stdout))
-        calls = [line.split() for line in log.read_text().splitlines()]
-        own = f"{temporary}/berth-plan-"
-        plans.append([(place.startswith(own), "--exclude" in rest) for place, *rest in calls if "preview" in rest])
-    assert plans == [[(True, False)], [(True, False), (False, True)]]
-    assert reports[0] == reports[1]
-    assert {change["component"] for change in reports[0]["changes"]} == {"berth carol", "berth dave"}
-    assert not list(temporary.glob("berth-plan-*"))
 
 
 def test_a_larger_boot_disk_recreates_every_node(fleet: Project) -> None:

@@ -19,22 +19,26 @@ CANARY = "canary-9e02d4"
 SOURCE = "projects/berth-test/secrets/hf/versions/latest"
 
 
-def environment(lab: Lab) -> Settings:
+def environment(lab: Lab, *engineers: str) -> Settings:
     team = {"filestore": "1Ti", "at": "/team"}
     return environment_settings(
         lab,
         {},
         defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "cpu", "gpus": 0}},
-        engineers={"erin": {"volumes": {"team": team}, "secrets": {"HF_TOKEN": {"secretManager": "hf"}}}},
+        cluster={"deletionProtection": False, "filestore": True, "secretSync": True},
+        engineers={
+            name: {"volumes": {"team": team}, "secrets": {"HF_TOKEN": {"secretManager": "hf"}}} for name in engineers
+        },
     )
 
 
 @pytest.fixture
 def shared(lab: Lab, tmp_path: Any) -> Project:
-    """Project whose environment the test brings up."""
+    """Project whose environment is up, and whose settings have an engineer more."""
     project = Project.make(tmp_path / "project", lab)
     project.write("shared", environment=environment(lab))
-    project.run("pulumi", "stack", "init", "shared", "--no-select")
+    project.up("shared")
+    project.write("shared", environment=environment(lab, "erin"))
     return project
 
 
