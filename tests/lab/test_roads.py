@@ -63,6 +63,9 @@ def test_the_state_of_an_existing_cluster_has_no_credentials(tmp_path: Path, lab
         moved.rename(admin)
     finally:
         project.run("pulumi", "destroy", "-s", "shop", "--yes", "--skip-preview", check=False)
+        # What environments share stays on an existing cluster; docs/admin.md has this line.
+        kinds = "priorityclasses,storageclasses,validatingadmissionpolicybindings,validatingadmissionpolicies"
+        lab.run(["kubectl", "delete", kinds, "-l", "app.kubernetes.io/managed-by=berth"])
         lab.run(["kubectl", "delete", "-f", definitions])
 
 

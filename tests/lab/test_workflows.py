@@ -303,16 +303,14 @@ def test_up_destroys_where_the_pull_request_had_the_label(up: Runner, settings: 
 def test_drift_opens_one_issue_keeps_it_up_to_date_and_closes_it(up: Runner) -> None:
     assert up.step("drift: Look for drift").code == 0
     assert up.github["issues"] == []
-    patch = json.dumps({"metadata": {"labels": {"berth/engineer": "someone-else"}}})
-    namespace = namespace_of("ines")
-    up.project.run("kubectl", "patch", "raycluster", "ines", "-n", namespace, "--type=merge", "-p", patch)
+    up.project.run("kubectl", "delete", "resourcequota", "berth", "-n", namespace_of("ines"))
     for _ in range(2):
         done = up.step("drift: Look for drift")
         assert done.code == DRIFTED, done.text
         (issue,) = up.github["issues"]
         assert (issue["title"], issue["state"]) == ("Drift in environment ci", "open")
         assert issue["body"] == done.summary
-        assert "someone-else" in issue["body"]
+        assert "ResourceQuota ines-berth" in issue["body"]
     up.project.run("pulumi", "refresh", "-s", "ci", "--yes", "--skip-preview")
     assert up.step("up: Up").code == 0
     eventually(lambda: up.step("drift: Look for drift").code == 0, "the drift is gone")
