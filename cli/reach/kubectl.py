@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from berth.cli.shell.programs import ended
 from berth.components.core.errors import BerthError
 
 _END_SECONDS = 5
@@ -53,17 +54,8 @@ class Kubectl:
             BerthError: the command failed, or did not end in time.
         """
         where = ["exec", "--namespace", namespace, pod, "--container", container, "--"]
-        try:
-            done = subprocess.run(
-                [*self._command, *where, *command],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=seconds,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise BerthError(f"no answer from {namespace}/{pod} within {seconds} s") from None
+        late = f"no answer from {namespace}/{pod} within {seconds} s"
+        done = ended([*self._command, *where, *command], seconds, late)
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or [f"kubectl exec exited with {done.returncode}"]
             raise BerthError(lines[-1].removeprefix("error: "))

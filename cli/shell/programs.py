@@ -5,9 +5,35 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
+from typing import Any
 
 from berth.components.core.errors import BerthError
 from berth.stacks.files import stack_file
+
+
+def ended(
+    command: Sequence[str], seconds: float, late: str, *, given: str = "", **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run a program to its end, whatever its exit code; return what it wrote.
+
+    Args:
+        command: the program and its arguments.
+        seconds: the longest time.
+        late: text of the error after that time.
+        given: its standard input.
+        options: options of its process.
+
+    Raises:
+        BerthError: it did not end in time.
+        OSError: it cannot be started.
+    """
+    try:
+        return subprocess.run(
+            command, input=given, capture_output=True, text=True, timeout=seconds, check=False, **options
+        )
+    except subprocess.TimeoutExpired:
+        raise BerthError(late) from None
 
 
 def output_of(*command: str, seconds: float = 20) -> str:
@@ -19,18 +45,9 @@ def output_of(*command: str, seconds: float = 20) -> str:
     if shutil.which(command[0]) is None:
         raise BerthError(f"{command[0]} is not on PATH")
     try:
-        done = subprocess.run(
-            command,
-            cwd=stack_file.project(),
-            env=os.environ | {"PULUMI_SKIP_UPDATE_CHECK": "true"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=seconds,
-        )
-    except subprocess.TimeoutExpired:
-        raise BerthError(f"{' '.join(command)} took longer than {seconds:.0f} s") from None
+        late = f"{' '.join(command)} took longer than {seconds:.0f} s"
+        environment = os.environ | {"PULUMI_SKIP_UPDATE_CHECK": "true"}
+        done = ended(command, seconds, late, cwd=stack_file.project(), env=environment)
     except OSError as error:
         raise BerthError(str(error)) from None
     if done.returncode:

@@ -35,21 +35,6 @@ def project() -> Path:
     return Path(__file__).resolve().parent.parent.parent
 
 
-def project_settings() -> Any:
-    """Return the content of the project's Pulumi.yaml.
-
-    Raises:
-        OSError: it cannot be read.
-        ValueError: it is not YAML.
-    """
-    import yaml  # noqa: PLC0415 - most commands do without
-
-    try:
-        return yaml.safe_load((project() / "Pulumi.yaml").read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ValueError(str(error)) from None
-
-
 def shown(path: Path) -> str:
     """Return a path as a user in the project's folder would write it."""
     return str(path.relative_to(project())) if path.is_relative_to(project()) else str(path)

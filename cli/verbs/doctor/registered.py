@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import sys
 from collections.abc import Coroutine
 from typing import Any
 
+from berth.cli.shell.programs import ended
 from berth.components.core.errors import BerthError
 from berth.stacks.files import stack_file
 
@@ -34,18 +34,8 @@ def types_of(stack: str, outputs: dict[str, Any] | None = None) -> list[str]:
     # By stdin: a kubeconfig is no argument.
     question = json.dumps({"stack": stack, "outputs": outputs or {}})
     command = [sys.executable, "-m", "berth.cli.verbs.doctor.registered"]
-    try:
-        done = subprocess.run(
-            command,
-            cwd=stack_file.project(),
-            input=question,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise BerthError(f"the program of stack {stack} did not end within {_SECONDS} s") from None
+    late = f"the program of stack {stack} did not end within {_SECONDS} s"
+    done = ended(command, _SECONDS, late, given=question, cwd=stack_file.project())
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
         raise BerthError(lines[-1] if lines else f"the program of stack {stack} ended with {done.returncode}")

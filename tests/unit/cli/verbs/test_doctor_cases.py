@@ -1,4 +1,4 @@
-"""What berth doctor finds by Google's answers: google_cases.yaml."""
+"""Findings of `berth doctor` by Google's answers: cases of google_cases.yaml."""
 
 from __future__ import annotations
 
