@@ -153,6 +153,8 @@ def _modules() -> tuple[tuple[str, ast.Module], ...]:
 
 def _raised(file: str, tree: ast.Module) -> Iterator[Message]:
     for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "ended":
+            yield _message(template(node.args[-1]), "", FAILED, file)  # of a program that takes too long
         if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call):
             continue
         name = ast.unparse(node.exc.func).rpartition(".")[2]

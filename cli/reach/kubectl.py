@@ -54,8 +54,9 @@ class Kubectl:
             BerthError: the command failed, or did not end in time.
         """
         where = ["exec", "--namespace", namespace, pod, "--container", container, "--"]
-        late = f"no answer from {namespace}/{pod} within {seconds} s"
-        done = ended([*self._command, *where, *command], seconds, late)
+        done = ended(
+            [*self._command, *where, *command], seconds, f"no answer from {namespace}/{pod} within {seconds} s"
+        )
         if done.returncode != 0:
             lines = done.stderr.strip().splitlines() or [f"kubectl exec exited with {done.returncode}"]
             raise BerthError(lines[-1].removeprefix("error: "))

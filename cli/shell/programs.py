@@ -45,9 +45,13 @@ def output_of(*command: str, seconds: float = 20) -> str:
     if shutil.which(command[0]) is None:
         raise BerthError(f"{command[0]} is not on PATH")
     try:
-        late = f"{' '.join(command)} took longer than {seconds:.0f} s"
-        environment = os.environ | {"PULUMI_SKIP_UPDATE_CHECK": "true"}
-        done = ended(command, seconds, late, cwd=stack_file.project(), env=environment)
+        done = ended(
+            command,
+            seconds,
+            f"{' '.join(command)} took longer than {seconds:.0f} s",
+            cwd=stack_file.project(),
+            env=os.environ | {"PULUMI_SKIP_UPDATE_CHECK": "true"},
+        )
     except OSError as error:
         raise BerthError(str(error)) from None
     if done.returncode:

@@ -34,8 +34,13 @@ def types_of(stack: str, outputs: dict[str, Any] | None = None) -> list[str]:
     # By stdin: a kubeconfig is no argument.
     question = json.dumps({"stack": stack, "outputs": outputs or {}})
     command = [sys.executable, "-m", "berth.cli.verbs.doctor.registered"]
-    late = f"the program of stack {stack} did not end within {_SECONDS} s"
-    done = ended(command, _SECONDS, late, given=question, cwd=stack_file.project())
+    done = ended(
+        command,
+        _SECONDS,
+        f"the program of stack {stack} did not end within {_SECONDS} s",
+        given=question,
+        cwd=stack_file.project(),
+    )
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
         raise BerthError(lines[-1] if lines else f"the program of stack {stack} ended with {done.returncode}")
