@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from pydantic import ConfigDict
+from pydantic.dataclasses import dataclass
 
 CapacityKind = Literal["on-demand", "reservation", "flex-start", "spot"]
 """Origin of machines: the settings' `capacity.kind`."""
@@ -17,10 +19,10 @@ GPUDirect-TCPX, or none of their own."""
 LOCAL_SSD_GB = 375
 """Size of a Local SSD (https://docs.cloud.google.com/compute/docs/disks/local-ssd)."""
 
-_PROFILE = re.compile(r"(\d+)g\.(\d+)gb")
+_ROW = ConfigDict(extra="forbid")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_ROW)
 class Source:
     """Document that states a figure.
 
@@ -35,7 +37,7 @@ class Source:
     doubt: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_ROW)
 class Gpu:
     """Kind of GPU.
 
@@ -75,7 +77,7 @@ NO_GPU = Gpu("", "", "", 0, "", 0, "", (0, 0), 0, (0, 0), {}, {})
 """GPU of machine types without GPUs."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_ROW)
 class NcclProfile:
     """Settings of NCCL for Google's plugin gIB on a series.
 
@@ -90,7 +92,7 @@ class NcclProfile:
     source: Source
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_ROW)
 class Series:
     """Facts that some machine types share: a3-highgpu-1g is of another series than a3-highgpu-8g.
 
@@ -128,7 +130,7 @@ class Series:
     gke_rdma_since: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_ROW)
 class Machine:
     """Machine type.
 
@@ -164,39 +166,11 @@ class Machine:
         return self.series.gpu_network == "roce"
 
 
-@dataclass(frozen=True)
-class PcieLayout:
-    """Places of GPUs and their NICs on a machine's PCIe buses.
-
-    Attributes:
-        roots: bus numbers of the PCIe roots, in the order of the GPUs.
-        gpus_per_root: GPUs below one root.
-        gpu_offset: bus number of a root's first GPU, from the root's.
-        nic_offset: bus number of a root's first NIC, from the root's.
-        numa_nodes: NUMA nodes, each with the same number of GPUs.
-        source: page of these figures.
-    """
-
-    roots: tuple[int, ...]
-    gpus_per_root: int
-    gpu_offset: int
-    nic_offset: int
-    numa_nodes: int
-    source: Source
-
-
 def mig_memory_gib(profile: str) -> int:
     """Return the memory in the name of a MIG profile: 23 for `1g.23gb`."""
-    return _mig_parts(profile)[1]
+    return int(profile.partition(".")[2].removesuffix("gb"))
 
 
 def mig_slices(profile: str) -> int:
     """Return the compute slices in the name of a MIG profile: 3 for `3g.90gb`."""
-    return _mig_parts(profile)[0]
-
-
-def _mig_parts(profile: str) -> tuple[int, int]:
-    match = _PROFILE.fullmatch(profile)
-    if not match:
-        raise ValueError(f"{profile!r} is not a MIG profile; write for example 1g.23gb")
-    return int(match[1]), int(match[2])
+    return int(profile.partition("g")[0])

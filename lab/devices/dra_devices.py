@@ -32,7 +32,6 @@ from dataclasses import dataclass
 
 from berth.components.cluster.api import Object
 from berth.components.hardware.facts import Gpu, mig_memory_gib, mig_slices
-from berth.components.hardware.machines import PCIE
 from berth.components.hardware.names import PCIE_ROOT
 from berth.lab.devices.gpus import Labels, cut, gpu_count, gpu_of
 from berth.lab.plugins.gcp.interfaces import Interface
@@ -53,6 +52,13 @@ _DRIVER_VERSION, _CUDA = "580.126.20", "13.0.0"
 _PROFILES = {(1, False): (19, 1), (1, True): (15, 2), (2, False): (14, 2), (3, False): (9, 4), (4, False): (5, 4)}
 _WHOLE = (0, 8)
 
+# Bus numbers of the PCIe roots, in the order of the GPUs: the four of A3 Ultra (the tutorial shows
+# two of them), and as many more as 16 GPUs need. Each has two GPUs and their NICs, whose bus
+# numbers count from the root's.
+_ROOTS = (0x8C, 0x93, 0xC1, 0xC8, 0x0C, 0x13, 0x41, 0x48)
+_GPUS_PER_ROOT, _GPU_OFFSET, _NIC_OFFSET = 2, 3, 5
+_NUMA_NODES = 2
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -72,9 +78,9 @@ def slots(gpus: int) -> list[Slot]:
     """Return the places of a machine's GPUs, in the order of their numbers; 16 at most."""
     found = []
     for number in range(gpus):
-        root, below = PCIE.roots[number // PCIE.gpus_per_root], number % PCIE.gpus_per_root
-        gpu, nic = (f"0000:{root + part + below:02x}:00.0" for part in (PCIE.gpu_offset, PCIE.nic_offset))
-        found.append(Slot(gpu, nic, f"pci0000:{root:02x}", number * PCIE.numa_nodes // gpus))
+        root, below = _ROOTS[number // _GPUS_PER_ROOT], number % _GPUS_PER_ROOT
+        gpu, nic = (f"0000:{root + part + below:02x}:00.0" for part in (_GPU_OFFSET, _NIC_OFFSET))
+        found.append(Slot(gpu, nic, f"pci0000:{root:02x}", number * _NUMA_NODES // gpus))
     return found
 
 

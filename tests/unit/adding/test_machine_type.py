@@ -8,10 +8,9 @@ import json
 
 from tests.unit.adding.copy import Copy, file, listed
 
-TABLE, SCHEMA = "components/hardware/machines.py", "stacks/schema.json"
+TABLE, SCHEMA = "components/hardware/machines.yaml", "stacks/schema.json"
 
-GPU_AND_SERIES = file("machine_type_gpu_and_series.py.txt")
-MACHINE = '    Machine("x9-test-8g", X9, 256, 4096, 8, X9_GPU, local_ssds=16),\n'
+GPU, SERIES = file("machine_type_gpu.yaml.txt"), file("machine_type_series.yaml.txt")
 
 STACK = file("machine_type_stack.yaml.txt")
 
@@ -20,8 +19,8 @@ ASK = file("machine_type_ask.py.txt")
 
 
 def test_a_machine_type_is_rows_of_the_files_that_the_page_names(tree: Copy) -> None:
-    tree.insert_after(TABLE, r"^G2 = Series", GPU_AND_SERIES)
-    tree.insert_after(TABLE, r'^    Machine\("g2-standard-96"', MACHINE)
+    tree.insert_after(TABLE, r"^gpus:", GPU)
+    tree.insert_after(TABLE, r"^series:", SERIES)
     (tree.root / SCHEMA).write_text(tree.run("schema"), encoding="utf-8")
     tree.touched.add(SCHEMA)
     assert '"x9-test-8g"' in (tree.root / SCHEMA).read_text(encoding="utf-8")
