@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from berth.components.core.fast_yaml import LOADER
+from berth.components.core import fast_yaml
 from berth.components.hardware.facts import NO_GPU, Gpu, Machine, NcclProfile, Series
 
-_TEXT = Path(__file__).with_name("machines.yaml").read_text(encoding="utf-8")
-_TABLE: dict[str, dict[str, Any]] = yaml.load(_TEXT, Loader=LOADER)  # noqa: S506 (it is safe)
+_TABLE: dict[str, dict[str, Any]] = fast_yaml.read(Path(__file__).with_name("machines.yaml"))
 
 GPUS = {name: Gpu(accelerator=name, **figures) for name, figures in _TABLE["gpus"].items()}
 """GPUs by GKE's name."""

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from berth.components import programs
@@ -27,45 +27,6 @@ RUNTIME_CLASS = "nvidia"
 
 _CDI_FOLDER = "/etc/cdi"
 _STORAGE = "/var/lib/containers"
-
-_CONTAINERS_CONF = """\
-# A pod's container can't mount a proc or make a network of its own without privileges: containers
-# in it share the pod's.
-[containers]
-netns = "host"
-pidns = "host"
-ipcns = "host"
-utsns = "host"
-cgroupns = "host"
-log_driver = "k8s-file"
-[engine]
-cgroup_manager = "cgroupfs"
-events_logger = "file"
-runtime = "crun"
-"""
-
-_STORAGE_CONF = f"""\
-# The pod's own file system is an overlay already, on which there can't be another; this folder is a
-# volume.
-[storage]
-driver = "overlay"
-graphroot = "{_STORAGE}/storage"
-rootless_storage_path = "{_STORAGE}/storage"
-# All files of an image belong to the one user that there is.
-[storage.options.overlay]
-ignore_chown_errors = "true"
-"""
-
-# Environment of `ray start`. Ray passes its variables to podman as arguments, which are visible in
-# the pod and in Ray's logs, but it mounts a token that is a file (ray 2.60.0,
-# python/ray/_private/runtime_env/image_uri.py).
-_ENVIRONMENT = f"""\
-export PATH={FOLDER}/bin:$PATH
-if [ -n "$RAY_AUTH_TOKEN" ]; then
-  export RAY_AUTH_TOKEN_PATH=$HOME/.ray/auth_token
-  (umask 077 && mkdir -p "$HOME/.ray" && printf %s "$RAY_AUTH_TOKEN" >"$RAY_AUTH_TOKEN_PATH") && unset RAY_AUTH_TOKEN
-fi
-"""
 
 
 @dataclass(frozen=True)
@@ -133,13 +94,14 @@ def config_map(way: NestedContainers, namespace: str, labels: dict[str, str]) ->
         "kind": "ConfigMap",
         "metadata": {"name": _config_map_name(), "namespace": namespace, "labels": labels},
         "immutable": True,
-        "data": _files(),
+        "data": _data(),
     }
 
 
 def _cdi_per_pod() -> Parts:
     name = "nested-containers"
-    data = {"name": name, "configMap": {"name": _config_map_name(), "defaultMode": 0o555, "items": _items()}}
+    items = [{"key": PurePath(path).name, "path": path} for path in _files()]
+    data = {"name": name, "configMap": {"name": _config_map_name(), "defaultMode": 0o555, "items": items}}
     return Parts(
         volumes=[
             data,
@@ -150,8 +112,6 @@ def _cdi_per_pod() -> Parts:
             {"name": name, "mountPath": FOLDER, "readOnly": True},
             {"name": "cdi", "mountPath": _CDI_FOLDER},
             {"name": "nested-storage", "mountPath": _STORAGE},
-            # Podman maps the user ranges that an image lists, which takes privileges; empty files
-            # list none.
             *(
                 {"name": name, "mountPath": f"/etc/{file}", "subPath": f"etc/{file}", "readOnly": True}
                 for file in ("subuid", "subgid")
@@ -161,6 +121,9 @@ def _cdi_per_pod() -> Parts:
             "CONTAINERS_CONF": f"{FOLDER}/etc/containers.conf",
             "CONTAINERS_STORAGE_CONF": f"{FOLDER}/etc/storage.conf",
         },
+        # Ray passes its variables to podman as arguments, which are visible in the pod and in Ray's
+        # logs, but it mounts a token that is a file (ray 2.60.0,
+        # python/ray/_private/runtime_env/image_uri.py).
         command=[f". {FOLDER}/etc/environment.sh"],
         security_context={
             **RESTRICTED_CONTAINER,
@@ -173,36 +136,24 @@ def _cdi_per_pod() -> Parts:
     )
 
 
-_PATHS = {
-    "podman": "bin/podman",
-    "cdi.py": "bin/cdi.py",
-    "environment.sh": "etc/environment.sh",
-    "containers.conf": "etc/containers.conf",
-    "storage.conf": "etc/storage.conf",
-    "subuid": "etc/subuid",
-    "subgid": "etc/subgid",
-}
-"""Path of each key of the ConfigMap in the folder."""
-
-
 @cache
 def _files() -> dict[str, str]:
-    folder = Path(programs.__file__).parent
-    return {
-        "podman": (folder / "podman.py").read_text(encoding="utf-8"),
-        "cdi.py": (folder / "cdi.py").read_text(encoding="utf-8"),
-        "environment.sh": _ENVIRONMENT,
-        "containers.conf": _CONTAINERS_CONF,
-        "storage.conf": _STORAGE_CONF,
-        "subuid": "",
-        "subgid": "",
-    }
+    """Return the files of the ConfigMap by their path in the folder.
+
+    Files for the ranges of user ids are empty: podman maps the ranges that an image lists, which
+    takes privileges.
+    """
+    programs_folder, own_folder = Path(programs.__file__).parent, Path(__file__).parent
+    sources = {"bin/podman": programs_folder / "podman.py", "bin/cdi.py": programs_folder / "cdi.py"}
+    for name in ("environment.sh", "containers.conf", "storage.conf", "subuid", "subgid"):
+        sources[f"etc/{name}"] = own_folder / "etc" / name
+    return {path: source.read_text(encoding="utf-8") for path, source in sources.items()}
 
 
-def _items() -> list[dict[str, Any]]:
-    return [{"key": key, "path": path} for key, path in _PATHS.items()]
+def _data() -> dict[str, str]:
+    return {PurePath(path).name: text for path, text in _files().items()}
 
 
 def _config_map_name() -> str:
-    text = "\0".join(f"{key}\0{content}" for key, content in _files().items())
+    text = "\0".join(f"{key}\0{content}" for key, content in _data().items())
     return f"nested-containers-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

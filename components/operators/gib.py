@@ -1,10 +1,5 @@
 """Google's NCCL plugin gIB, copied to nodes with RDMA NICs, from where pods mount it.
 
-The DaemonSet is that of Google's installer for A3 Ultra and A4
-(https://github.com/GoogleCloudPlatform/container-engine-accelerators,
-gpudirect-rdma/nccl-rdma-installer.yaml at 992db812), except that it selects the pools with RDMA
-NICs by name, and Google's selects their GPU. A test compares the two.
-
 The installer overwrites files that running workers have mapped; Google's release notes ask for a
 time without workloads.
 """
@@ -12,16 +7,17 @@ time without workloads.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from berth.components.core import fast_yaml
 from berth.components.core.image import Image
 from berth.components.core.manifest import Manifest
 from berth.components.core.settings import Settings
 from berth.components.gke import PoolSettings, on_pools
 from berth.components.hardware import versions
-from berth.components.operators.driver_installer import installer_daemon_set
 from berth.components.operators.operator import Object, Operator
 from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
@@ -29,20 +25,6 @@ from berth.components.plan.paths import below
 from berth.components.plan.plan import State, Step
 
 NAME = "nccl-rdma-installer"
-
-HOST_GIB = "/home/kubernetes/bin/gib"
-"""Folder of a node with the plugin, its configuration and scripts."""
-
-HOST_LIBRARIES = "/home/kubernetes/bin/nvidia/lib64"
-"""Folder of a node with the plugin's libraries, beside those of NVIDIA's driver."""
-
-_IN_CONTAINER = "/usr/local"
-
-_INSTALL = f"""set -ex
-/scripts/container_entry.sh install
-cp -r /var/lib/gib/lib64/. {_IN_CONTAINER}{HOST_LIBRARIES}
-cp -r /var/lib/gib/. {_IN_CONTAINER}{HOST_GIB}
-"""
 
 
 class GibSettings(Settings):
@@ -112,17 +94,8 @@ def _installs_nccl(state: State | None) -> bool:
 
 def installer(settings: GibSettings, pools: Iterable[str]) -> Manifest:
     """Return the DaemonSet that copies the plugin to each node once."""
-    volumes: list[Manifest] = [
-        {"name": "library-dir-host", "hostPath": {"path": HOST_LIBRARIES, "type": "DirectoryOrCreate"}},
-        {"name": "gib", "hostPath": {"path": HOST_GIB}},
-    ]
-    container = {
-        "name": NAME,
-        "image": settings.image,
-        "command": ["/bin/sh", "-c"],
-        "args": [_INSTALL],
-        "volumeMounts": [
-            {"name": volume["name"], "mountPath": f"{_IN_CONTAINER}{volume['hostPath']['path']}"} for volume in volumes
-        ],
-    }
-    return installer_daemon_set(NAME, affinity=on_pools(pools), volumes=volumes, containers=[container])
+    manifest: Manifest = fast_yaml.read(Path(__file__).with_name(f"{NAME}.yaml"))
+    pod = manifest["spec"]["template"]["spec"]
+    pod["affinity"] = on_pools(pools)
+    pod["initContainers"][0]["image"] = settings.image
+    return manifest

@@ -1,9 +1,10 @@
-"""Job that runs NVIDIA's sample vectorAdd on one GPU. Pure."""
+"""Job that runs NVIDIA's sample vectorAdd on one GPU."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
+from berth.components.core import fast_yaml
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.gke import tolerations
 from berth.components.hardware import versions
@@ -27,9 +28,6 @@ _KEPT_SECONDS = 600
 # (https://cloud.google.com/kubernetes-engine/docs/reference/rest); with it a Job's name just keeps
 # Kubernetes' 63.
 _POOL_NAME = 40
-# The user of Ray's images. MPS serves one user at a time: as another user, the sample would wait
-# until every berth on that GPU has ended (man nvidia-cuda-mps-control).
-_USER = 1000
 
 
 def namespace_manifest(run: str) -> Manifest:
@@ -54,53 +52,19 @@ def job_manifest(pool: Pool, resource: str, run: str, seconds: int, *, keep: boo
         keep: whether the Job stays when it has ended.
     """
     labels = {**MANAGED_BY, RUN_LABEL: run}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": job_name(pool.name, run), "namespace": NAMESPACE, "labels": labels},
-        "spec": {
-            "backoffLimit": 0,
-            "activeDeadlineSeconds": seconds + _GRACE_SECONDS,
-            **({} if keep else {"ttlSecondsAfterFinished": _KEPT_SECONDS}),
-            "template": {"metadata": {"labels": labels}, "spec": _pod(pool, resource)},
-        },
-    }
-
-
-def _pod(pool: Pool, resource: str) -> dict[str, Any]:
     # Extended resources cannot be overcommitted; limits equal to requests keep the others from it
     # too.
     resources = {"cpu": "250m", "memory": "1Gi", resource: "1"}
-    return {
-        "restartPolicy": "Never",
-        "nodeSelector": {POOL_LABEL: pool.name},
-        "tolerations": tolerations(pool.settings),
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "containers": [
-            {
-                "name": CONTAINER,
-                "image": versions.CUDA_SAMPLE_IMAGE,
-                "env": [
-                    # GKE's device plugin mounts the driver there; the GPU Operator mounts nothing
-                    # there.
-                    {"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"},
-                    # The driver cannot store what it compiles for a GPU that is newer than the
-                    # image.
-                    {"name": "CUDA_CACHE_DISABLE", "value": "1"},
-                ],
-                "resources": {"limits": resources, "requests": dict(resources)},
-                "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "readOnlyRootFilesystem": True,
-                    "capabilities": {"drop": ["ALL"]},
-                },
-            }
-        ],
+    job: Manifest = fast_yaml.read(Path(__file__).with_name("cuda-vector-add.yaml"))
+    job["metadata"] = {"name": job_name(pool.name, run), "namespace": NAMESPACE, "labels": labels}
+    job["spec"]["activeDeadlineSeconds"] = seconds + _GRACE_SECONDS
+    if not keep:
+        job["spec"]["ttlSecondsAfterFinished"] = _KEPT_SECONDS
+    template = job["spec"]["template"]
+    template["metadata"] = {"labels": labels}
+    template["spec"] |= {"nodeSelector": {POOL_LABEL: pool.name}, "tolerations": tolerations(pool.settings)}
+    template["spec"]["containers"][0] |= {
+        "image": versions.CUDA_SAMPLE_IMAGE,
+        "resources": {"limits": resources, "requests": dict(resources)},
     }
+    return job

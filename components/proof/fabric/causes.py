@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
+from berth.components.core import fast_yaml
 from berth.components.fabric import HOST_LIBRARIES
 from berth.components.proof.checks import Check
 from berth.components.proof.fabric.claims import Expected
@@ -56,7 +55,7 @@ def causes_of(
         "reason": f" ({no_plugin})" if no_plugin else "",
         "tuner": tuner,
     }
-    table = yaml.safe_load(_TABLE.read_text(encoding="utf-8"))
+    table = fast_yaml.read(_TABLE)
     return [
         Cause(entry["text"].format(**names), entry["look"].format(**names))
         for symptom in symptoms
