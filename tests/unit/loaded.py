@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import pytest
-
-from berth.stacks.files import stack_file
-from berth.stacks.load.stack import EngineerStack, Environment, SettingsError, load
+from berth.stacks.load.stack import EngineerStack, Environment, load
 
 
 def environment_of(stack: str, values: dict[str, Any]) -> Environment:
@@ -21,16 +17,6 @@ def engineer_of(stack: str, **values: Any) -> EngineerStack:
     loaded = load(stack, {"engineer": {"environment": "lab"} | values}, None)
     assert isinstance(loaded, EngineerStack)
     return loaded
-
-
-def places_of_problems(path: Path, text: str, stack: str) -> list[tuple[str, str]]:
-    """Line and setting of each problem of a stack file with this text."""
-    path.write_text(text, encoding="utf-8")
-    file = stack_file.read(path)
-    with pytest.raises(SettingsError) as caught:
-        load(stack, file.settings, file)
-    problems = [line.removeprefix(f"{path}:").split(": ") for line in caught.value.lines]
-    return [(line.split(":")[0], setting) for line, setting, *_ in problems]
 
 
 def environment_values(**pools: Any) -> dict[str, Any]:

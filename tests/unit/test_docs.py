@@ -17,21 +17,16 @@ import yaml
 from typer import Context
 
 from berth.cli.main import app
+from berth.components.core.merge import merged
 from berth.lab.home import CLONE
 from berth.stacks.load.stack import load
 
 PAGES = sorted([CLONE / "README.md", CLONE / "images/README.md", *(CLONE / "docs").glob("*.md")])
-WIDTH = 100
 WITH_LINKS = sorted({*PAGES, *CLONE.glob("*.md"), CLONE / "lab/tools/README.md", CLONE / "cli/template/README.md"})
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _LINK = re.compile(r"(?<!!)\[[^]]*\]\(([^)\s]+)\)")
-_NOT_PROSE = (
-    re.compile(r"<!-- `make pages` writes what follows -->.*?<!-- end of what", flags=re.DOTALL),
-    re.compile(r"<!--.*?-->|^ *(`{3,}|~{3,}).*?^ *\1", flags=re.DOTALL | re.MULTILINE),
-)
-_LINK_ALONE = re.compile(r"\s*([-*] |\d+\. )?(\S+|!?\[[^]]*\]\(\S*\)\S*)")
 _CELL_BORDER = re.compile(r"(?<!\\)\|")
 _OPERATORS = {"&&", "||", ";", "|", "&", "(", ")", ">"}
 
@@ -140,11 +135,6 @@ def test_every_link_within_the_clone_leads_somewhere(page: Path) -> None:
     assert wrong == []
 
 
-def over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    both = {key: over(below[key], above[key]) for key in below if isinstance(below[key], dict) and key in above}
-    return {**below, **above, **both}
-
-
 @pytest.mark.parametrize("page", [page for page in PAGES if "config:" in text_of(page)], ids=shown)
 def test_the_settings_that_a_page_shows_are_valid(page: Path) -> None:
     for block in blocks(page, "yaml"):
@@ -152,7 +142,7 @@ def test_the_settings_that_a_page_shows_are_valid(page: Path) -> None:
             continue
         values = {key.removeprefix("berth:"): value for key, value in yaml.safe_load(block)["config"].items()}
         if "environment" in values:
-            values["environment"] = over(ENVIRONMENT, values["environment"])
+            values["environment"] = merged(ENVIRONMENT, values["environment"])
         load("page", values, None)
 
 
@@ -165,17 +155,3 @@ def test_each_row_of_a_table_has_as_many_cells_as_its_header(page: Path) -> None
         if cells != header:
             wrong.append(f"{shown(page)}:{number}: {cells} cells under a header of {header}")
     assert wrong == []
-
-
-@pytest.mark.parametrize("page", WITH_LINKS, ids=shown)
-def test_prose_fits_its_columns(page: Path) -> None:
-    """Tables, blocks, comments, links alone and what `make pages` writes may be wider."""
-    text = "" if "`make pages` writes this page" in text_of(page) else text_of(page)
-    for part in _NOT_PROSE:
-        text = part.sub(lambda match: "\n" * match[0].count("\n"), text)
-    wide = [
-        number
-        for number, line in enumerate(text.splitlines(), 1)
-        if len(line) > WIDTH and not line.lstrip().startswith("|") and not _LINK_ALONE.fullmatch(line)
-    ]
-    assert wide == []

@@ -1,4 +1,4 @@
-"""Bad settings of a whole file: its kind, its lines, and what is no config at all."""
+"""Bad settings of a whole file: its kind, what is no config, and the environment it is held to."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from berth.cli.repository.check import Checker
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import SettingsError, load
-from tests.unit.loaded import environment_values, places_of_problems
+from tests.unit.loaded import environment_values
 
 GOOD: dict[str, Any] = environment_values(dev={"machineType": "a4-highgpu-8g", "nodes": 4})
 
@@ -22,6 +24,7 @@ GOOD: dict[str, Any] = environment_values(dev={"machineType": "a4-highgpu-8g", "
             {"environment": GOOD, "engineer": {"environment": "lab"}},
             "the stack sets both berth:environment and berth:engineer; it must set one of them",
         ),
+        ({"environment": None}, "environment.project: is required"),
         ({"enviroment": GOOD}, "unknown key 'berth:enviroment'; did you mean 'environment'?"),
     ],
 )
@@ -29,33 +32,6 @@ def test_a_stack_is_one_kind(values: dict[str, Any], expected: str) -> None:
     with pytest.raises(SettingsError) as caught:
         load("test", values, None)
     assert any(expected in line for line in caught.value.lines), caught.value.lines
-
-
-def test_all_problems_come_at_once_with_their_lines(tmp_path: Path) -> None:
-    path = tmp_path / "Pulumi.test.yaml"
-    text = """\
-config:
-  berth:environment:
-    project: berth-lab
-    zone: nowhere
-    pools:
-      cpu: {machineType: n2-standard-16, nodes: 1}
-      dev:
-        machineType: a4-highgpu-8g
-        nodez: 4
-    engineers:
-      alice:
-        worker:
-          pool: ddev
-          gpus: many
-"""
-    assert places_of_problems(path, text, "test") == [
-        ("4", "environment.zone"),
-        ("7", "environment.pools.dev.nodes"),
-        ("9", "environment.pools.dev.nodez"),
-        ("13", "environment.engineers.alice.worker.pool"),
-        ("14", "environment.engineers.alice.worker.gpus"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -74,3 +50,20 @@ def test_a_file_that_is_no_config(tmp_path: Path, text: str, expected: str) -> N
         stack_file.read(path)
     assert expected in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+def test_an_engineers_stack_is_held_to_its_environment_as_far_as_it_is_valid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Pulumi.yaml").write_text("name: berth\n")
+    (tmp_path / "stacks").mkdir()
+    own = {"environment": "env", "gpus": 1, "worker": {"pool": "nope", "memory": "8xGi"}}
+    for stack, config in {"env": {"berth:environment": GOOD}, "alice": {"berth:engineer": own}}.items():
+        (tmp_path / "stacks" / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump({"config": config}))
+    found = [line.partition(": ")[2] for line in Checker().check("alice").lines]
+    assert sorted(line.partition(":")[0] for line in found) == [
+        "engineer.gpus",
+        "engineer.worker.memory",
+        "engineer.worker.pool",
+    ]

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from berth.stacks.load.stack import SettingsError
+from berth.stacks.files import stack_file
+from berth.stacks.load.stack import SettingsError, load
 from berth.stacks.policies.registry import POLICIES
 from berth.stacks.policies.settings import Judgment
 from berth.stacks.settings.contract import EnvironmentContract
 from berth.stacks.settings.environment import EnvironmentSettings
-from tests.unit.loaded import engineer_of, environment_of, environment_values, places_of_problems
+from tests.unit.loaded import engineer_of, environment_of, environment_values
 
 GOOD: dict[str, Any] = environment_values(
     cpu={"machineType": "n2-standard-16", "nodes": 2},
@@ -108,7 +109,7 @@ def test_a_waiver_that_waives_nothing_is_warned_of_unless_an_engineers_own_stack
 
 def test_policies_come_with_all_other_problems_at_their_lines(tmp_path: Path) -> None:
     path = tmp_path / "Pulumi.prod.yaml"
-    text = """\
+    path.write_text("""\
 config:
   berth:environment:
     project: berth-lab
@@ -128,8 +129,12 @@ config:
       bob:
         auth: none
         dashboard: public
-"""
-    assert places_of_problems(path, text, "prod") == [
+""")
+    file = stack_file.read(path)
+    with pytest.raises(SettingsError) as caught:
+        load("prod", file.settings, file)
+    problems = [line.removeprefix(f"{path}:").split(": ") for line in caught.value.lines]
+    assert [(line.split(":")[0], setting) for line, setting, *_ in problems] == [
         ("2", "environment.defaults.image"),
         ("6", "environment.cluster.deletionProtection"),
         ("9", "environment.labels"),
@@ -141,29 +146,6 @@ config:
 
 def contract(environment: dict[str, Any], stack: str = "dev") -> EnvironmentContract:
     return environment_of(stack, environment).contract()
-
-
-def test_an_engineers_own_stack_is_held_to_the_same_policies() -> None:
-    with pytest.raises(SettingsError) as caught:
-        engineer_of("alice", auth="none", dashboard="public").on(contract(GOOD))
-    assert caught.value.lines == [
-        (
-            "engineer.auth: policy ray-auth: Ray of alice does not ask for a token, so whoever "
-            "reaches its head runs code as its"
-            " owner; use `auth: token`, or have environment 'dev' waive it (policies.waived.ray-auth: REASON)"
-        ),
-        (
-            "engineer.dashboard: policy private-dashboard: Service alice-dashboard is a load "
-            "balancer with a public address, where"
-            " everyone can send code to Ray; use `dashboard: internal` or `private`, or have environment 'dev' waive it"
-            " (policies.waived.private-dashboard: REASON)"
-        ),
-    ]
-
-
-def test_part_of_a_node_with_rdma_in_an_engineers_own_stack() -> None:
-    with pytest.raises(SettingsError, match=r"engineer\.worker\.gpus: policy rdma-whole: a worker of alice takes 1 of"):
-        engineer_of("alice", worker={"pool": "train"}).on(contract(GOOD))
 
 
 def test_the_environments_waivers_hold_for_engineers_stacks() -> None:

@@ -138,25 +138,6 @@ def test_the_admins_half_of_a_berth_has_everything_but_the_raycluster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "place", "message"),
-    [
-        ({"part": "cluster"}, "engineer.login", "is required with `part: cluster`: your own login to the cluster"),
-        ({"login": {"kubeconfig": "x"}}, "engineer.login", "has a meaning only with `part: cluster`; take it out"),
-    ],
-)
-def test_a_half_says_what_it_needs(values: dict[str, Any], place: str, message: str) -> None:
-    with pytest.raises(SettingsError) as raised:
-        engineer_of("alice", **values)
-    assert [(problem.where, problem.message) for problem in raised.value.problems] == [(place, message)]
-
-
-def test_an_isolation_for_nobody_is_refused() -> None:
-    half = engineer_of("alice-isolation", name="alice", part="isolation")
-    with pytest.raises(SettingsError, match=r"engineer.access: is required with `part: isolation`"):
-        half.on(shipped("lab").contract())
-
-
-@pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"name": "bob"}, "environment 'lab' has 'bob' among its own (engineers.bob)"),

@@ -1,12 +1,10 @@
-"""Settings of isolation: accepted, refused and passed on."""
+"""Settings of isolation that are passed on."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from berth.stacks.load.stack import SettingsError, load
+from berth.stacks.load.stack import load
 from berth.stacks.settings.contract import contract_of
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -27,65 +25,6 @@ def of_engineers_stack(environment: EnvironmentSettings, **values: Any) -> Resol
     own = load("alice", {"engineer": {"environment": "test"} | values}, None).settings
     assert isinstance(own, EngineerSettings)
     return resolve_engineer(own, "alice", contract_of(environment, "test", resolve_environment(environment)))
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (
-            {"defaults": {"access": {"groups": ["system:authenticated"]}}},
-            (
-                "environment.defaults.access.groups[0]: 'system:authenticated' includes people "
-                "outside of the berth; name"
-                " e-mail addresses of users, or groups of your own"
-            ),
-        ),
-        (
-            {"engineers": {"alice": {"access": {"users": ["system:anonymous"]}}}},
-            (
-                "environment.engineers.alice.access.users[0]: 'system:anonymous' includes people "
-                "outside of the berth; name"
-                " e-mail addresses of users, or groups of your own"
-            ),
-        ),
-        (
-            {"engineers": {"alice": {"access": {"serviceAccounts": ["runner"]}}}},
-            (
-                "environment.engineers.alice.access.serviceAccounts[0]: 'runner' is not a service "
-                "account of the cluster; write its"
-                " namespace and name: ci/runner"
-            ),
-        ),
-        (
-            {"engineers": {"alice": {"priority": "system-node-critical"}}},
-            (
-                "environment.engineers.alice.priority: 'system-node-critical' is reserved for system "
-                "pods of the cluster; take berth-production"
-                " or a class of your own"
-            ),
-        ),
-        (
-            {"isolation": {"podSecurity": "privileged"}},
-            "environment.isolation.podSecurity: 'privileged' is not one of 'restricted' or 'baseline'",
-        ),
-        (
-            {"isolation": {"reachable": ["10.0.0.0"]}, "engineers": {"alice": {"access": {"user": ["a@example.com"]}}}},
-            "environment.engineers.alice.access.user: unknown key 'user'; did you mean 'users'?",
-        ),
-    ],
-)
-def test_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(SettingsError) as caught:
-        settings(**given)
-    assert caught.value.lines == [message]
-
-
-def test_an_engineers_own_stack_cannot_go_before_others() -> None:
-    (problem,) = of_engineers_stack(settings(), priority="berth-production").problems
-    assert f"{problem.where}: {problem.message}" == (
-        "engineer.priority: only environment 'test' decides which berths go first, not an engineer's "
-        "own stack; take this out"
-    )
 
 
 def test_an_engineers_own_stack_has_the_environments_priority_and_access() -> None:

@@ -14,12 +14,10 @@ from typing import Any
 import pytest
 
 from berth.components.lifecycle import keeper_access, keeper_peers, manifests, with_lifecycle
-from berth.stacks.load.stack import Environment, SettingsError, load
+from berth.stacks.load.stack import Environment
 from berth.stacks.program.environment import environment
-from berth.stacks.settings.contract import contract_of
-from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import resolve_engineer, resolve_environment
+from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.loaded import environment_of, environment_values
 from tests.unit.recording import Recorder, run
 
@@ -137,103 +135,6 @@ def test_there_is_a_keeper_where_it_has_something_to_do(given: dict[str, Any]) -
     ]
     assert kinds[:2] == ["Keeper", "Namespace"]
     assert kinds[-1] == "CronJob"
-
-
-def test_an_engineers_stack_needs_an_environment_with_a_keeper() -> None:
-    own = load("alice", {"engineer": {"environment": "lab", "lifecycle": {"idle": "2h"}}}, None).settings
-    assert isinstance(own, EngineerSettings)
-    report = {}
-    environments: dict[str, dict[str, Any]] = {"without": {}, "with": {"keeper": {}}}
-    for name, given in environments.items():
-        there = settings(**given)
-        contract = contract_of(there, "lab", resolve_environment(there))
-        report[name] = [problem.message for problem in resolve_engineer(own, "alice", contract).problems]
-    assert report == {
-        "without": [
-            (
-                "environment 'lab' has no keeper, so nothing would suspend or wake the berth; give "
-                "it one there (`keeper: {}`; then"
-                " pulumi up -s lab), or take this out"
-            )
-        ],
-        "with": [],
-    }
-
-
-@pytest.mark.parametrize(
-    ("lifecycle", "refused"),
-    [
-        (
-            {"expires": "2026-13-31", "idle": "2 h", "grace": "y", "deleteAfter": "x"},
-            [
-                (
-                    "expires: '2026-13-31' is neither a day nor a duration; write the last day, "
-                    "2026-12-31, or the lifetime, 14d"
-                ),
-                "idle: '2 h' is not a duration; write for example 90s, 10m, 2h or 7d, or never",
-                "grace: 'y' is not a duration; write for example 90s, 10m, 2h or 7d, or unlimited",
-                "deleteAfter: 'x' is not a duration; write for example 90s, 10m, 2h or 7d, or never",
-            ],
-        ),
-        (
-            {"hours": {"from": "8", "to": "25:00", "days": "mon-fre"}, "zone": "Europe/Berln"},
-            [
-                "hours.days: 'mon-fre' is not a list of days of the week; write for example mon-fri, or mon,wed,fri",
-                "hours.from: '8' is not a time of day; write for example 08:00 or 20:00",
-                "hours.to: '25:00' is not a time of day; write for example 08:00 or 20:00",
-                "zone: there is no time zone 'Europe/Berln'; write for example Europe/Berlin, America/New_York or UTC",
-            ],
-        ),
-        (
-            {"hours": {"from": "08:00", "to": "08:00"}},
-            [
-                (
-                    "hours: begin and end at 08:00, which leaves no time outside of them; give another "
-                    "time, or `hours: always`"
-                ),
-            ],
-        ),
-        ({"hours": "nine to five"}, ["hours: 'nine to five' is not one of 'always'"]),
-        (
-            {"expires": "9999-12-31", "idle": "99999999999999d"},
-            [
-                "expires: '9999-12-31' is after 2199-12-31, the last day that a berth can have",
-                "idle: '99999999999999d' is longer than 100 years; the longest duration is 36500d, or never",
-            ],
-        ),
-        ({"idel": "2h"}, ["idel: unknown key 'idel'; did you mean 'idle'?"]),
-        (
-            {"idle": "2h", "deleteAfter": "3d", "grace": "1h"},
-            [
-                (
-                    "deleteAfter: counts from the expiry of the berth, which never expires; add "
-                    "`expires`, for example 30d, or take"
-                    " deleteAfter out"
-                ),
-                (
-                    "grace: is for `expires` and `hours`, and the berth has neither: `idle` suspends "
-                    "only berths that run nothing;"
-                    " take grace out"
-                ),
-            ],
-        ),
-    ],
-)
-def test_refused_word_for_word(lifecycle: dict[str, Any], refused: list[str]) -> None:
-    with pytest.raises(SettingsError) as caught:
-        settings(engineers={"x": {"lifecycle": lifecycle}})
-    assert caught.value.lines == [f"environment.engineers.x.lifecycle.{item}" for item in refused]
-
-
-@pytest.mark.parametrize("every", ["7m", "90s", "1h"])
-def test_a_schedule_that_a_cron_job_can_not_write_is_refused(every: str) -> None:
-    with pytest.raises(SettingsError, match="whole minutes that divides an hour"):
-        settings(keeper={"every": every})
-
-
-def test_nobody_takes_the_keepers_namespace() -> None:
-    with pytest.raises(SettingsError, match="'keeper' is reserved"):
-        settings(engineers={"keeper": {}})
 
 
 def test_the_program_needs_nothing_but_python(tmp_path: Path) -> None:

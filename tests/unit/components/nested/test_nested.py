@@ -10,7 +10,7 @@ import pytest
 from berth.components import nested
 from berth.components.isolation import harden, level_of
 from berth.components.ray.manifest import ray_cluster
-from berth.stacks.load.stack import SettingsError, load
+from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 from berth.stacks.settings.resolved import Resolved
@@ -108,34 +108,3 @@ def test_only_workers_with_gpus_run_by_nvidias_runtime() -> None:
     assert worker["runtimeClassName"] == "nvidia"
     without = cluster("nvidia-runtime", worker={"pool": "cpu", "gpus": 0})
     assert not any("runtimeClassName" in pod for pod in pods(without))
-
-
-def test_a_pool_without_nvidias_runtime_is_refused() -> None:
-    with pytest.raises(SettingsError) as caught:
-        resolved("nvidia-runtime")
-    assert caught.value.lines == [
-        (
-            "environment.engineers.x.nestedContainers: pool 'a4' is not served by the GPU Operator, "
-            "so its nodes have no RuntimeClass"
-            " nvidia and the API server would refuse the workers' pods; use `nestedContainers: "
-            "cdi-per-pod`, or `gpuManagement:"
-            " operator` for the pool"
-        )
-    ]
-
-
-def test_what_podmans_way_costs_is_said_in_the_plan() -> None:
-    output = [
-        f"{warning.where}: {warning.message}"
-        for warning in resolved("cdi-per-pod").warnings
-        if "nested" in warning.where
-    ]
-    assert output == [
-        (
-            "environment.engineers.x.nestedContainers: podman in its pods needs system calls that "
-            "seccomp and AppArmor profiles"
-            " forbid, so they run without either, though not privileged and without any capability; "
-            "their namespace admits pods of"
-            " level privileged (docs/nested-containers.md)"
-        )
-    ]

@@ -22,12 +22,6 @@ def chart_of(**settings: Any) -> Chart:
     return chart
 
 
-def warnings(operators: dict[str, Any]) -> list[str]:
-    loaded = load("test", {"environment": environment_values(**GPUS) | {"operators": operators}}, None)
-    assert isinstance(loaded, Environment)
-    return [f"{warning.where}: {warning.message}" for warning in loaded.warnings if "operators" in warning.path]
-
-
 def test_values_that_change_berths_are_found() -> None:
     ours = {"image": {"tag": "1", "repository": "r"}, "tolerations": [1], "env": {"a": "b"}}
     theirs = {"image": {"tag": "2"}, "tolerations": [2], "env": None, "replicas": 2}
@@ -46,17 +40,6 @@ def test_values_reach_a_path(values: dict[str, Any], found: tuple[str, ...] | No
 def test_values_of_the_settings_are_the_charts() -> None:
     assert chart_of().values == chart_of().ours == {"image": {"tag": "v1.6.2"}}
     assert chart_of(values={"replicas": 2}).values == {"image": {"tag": "v1.6.2"}, "replicas": 2}
-
-
-def test_a_value_that_berth_sets_is_named_where_it_is_changed() -> None:
-    assert warnings({"kuberay": {"values": {"image": {"tag": "v1.6.2"}, "replicas": 2, "global": {}}}}) == []
-    tag, unknown = warnings({"kuberay": {"values": {"image": {"tag": "v9"}, "replica": 2}}})
-    assert tag.startswith("environment.operators.kuberay.values.image.tag: changes what berth sets:")
-    assert '"v1.6.2" becomes "v9"' in tag
-    assert unknown.endswith("which would ignore it; did you mean 'replicas'?")
-    assert warnings({"kuberay": {"chart": "./charts/own", "values": {"own": 1}}}) == [], (
-        "berth does not know its values"
-    )
 
 
 def test_engineers_stacks_read_no_values_of_charts() -> None:

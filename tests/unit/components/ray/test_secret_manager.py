@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import yaml
 
-from berth.stacks.load.stack import SettingsError
 from tests.unit.loaded import engineer_of, environment_of
 
 SECRETS = {
@@ -15,7 +13,6 @@ SECRETS = {
     "WANDB_API_KEY": {"secretManager": "projects/team-secrets/secrets/wandb/versions/3"},
     "OTHER": {},
 }
-KUBECONFIG = {"existing": {"kubeconfig": "~/.kube/config"}}
 
 
 def values(place: dict[str, Any], **shape: Any) -> dict[str, Any]:
@@ -73,23 +70,8 @@ def test_without_such_secrets_nothing_is_added() -> None:
     assert not {"ServiceAccount", "SecretSync", "SecretProviderClass"} & {kind for kind, _ in objects(OWN)}
 
 
-def test_an_existing_cluster_has_no_project_for_short_names() -> None:
-    with pytest.raises(SettingsError) as caught:
-        environment_of("some", values({"cluster": KUBECONFIG}, secrets=SECRETS))
-    (line,) = caught.value.lines
-    assert line.endswith(
-        "HF_TOKEN.secretManager: needs its project, which the settings of an existing cluster do not have; write"
-        " projects/PROJECT/secrets/hf"
-    )
-
-
 def test_an_engineers_own_stack_takes_the_project_of_its_environment() -> None:
     shape = {"worker": {"gpus": 0, "pool": "cpu"}, "secrets": {"HF_TOKEN": {"secretManager": "hf"}}}
-    contract = environment_of("lab", values(OWN)).contract()
-    with pytest.raises(SettingsError) as caught:
-        engineer_of("amy", **shape).on(contract)
-    (line,) = caught.value.lines
-    assert "does not read Secret Manager; write there `cluster: {secretSync: true}`" in line
     contract = environment_of("lab", values({**OWN, "cluster": {"secretSync": True}})).contract()
     berth = engineer_of("amy", **shape).on(contract).berth
     assert berth.manifests

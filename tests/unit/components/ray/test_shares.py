@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from berth.components.berth import BerthManifests
 from berth.components.core.owner import KEEPS_HOME
-from berth.stacks.load.stack import SettingsError
-from berth.stacks.settings.contract import EnvironmentContract
 from tests.unit.loaded import engineer_of, environment_of
 
 KUBECONFIG = {"existing": {"kubeconfig": "~/.kube/config"}}
@@ -77,23 +73,11 @@ def test_a_share_keeps_its_namespace_unless_told_otherwise() -> None:
     assert not keeps({"volumes": {"team": {**TEAM, "retain": False}}})
 
 
-def test_an_engineers_own_stack_needs_an_environment_with_the_driver() -> None:
+def test_an_engineers_own_stack_has_the_class_of_its_environment() -> None:
     shape = {"worker": {"gpus": 0, "pool": "cpu"}, "volumes": {"team": TEAM}}
-    without = environment_of("lab", values({})).contract()
-    assert refusal(shape, without) == (
-        "engineer.volumes: environment 'lab' has no driver for shares; write there `cluster: {filestore: true}`, and"
-        " run: pulumi up -s lab"
-    )
     berth = engineer_of("amy", **shape).on(environment_of("lab", values({}, {"filestore": True})).contract()).berth
     assert berth.manifests
     assert claims(berth.manifests)["share-team"]["storageClassName"] == "berth-standard-rwx"
     existing = engineer_of("amy", **shape).on(environment_of("lab", values({}, KUBECONFIG)).contract()).berth
     assert existing.manifests
     assert claims(existing.manifests)["share-team"]["storageClassName"] == "standard-rwx"
-
-
-def refusal(shape: dict[str, Any], contract: EnvironmentContract) -> str:
-    with pytest.raises(SettingsError) as caught:
-        engineer_of("amy", **shape).on(contract)
-    (line,) = caught.value.lines
-    return line

@@ -1,0 +1,32 @@
+"""Tables of cases in YAML files beside the tests that run them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def table(test: str, name: str) -> Any:
+    """Content of the file `name` beside a test, which gives its own `__file__`."""
+    return yaml.safe_load(Path(test).with_name(name).read_text(encoding="utf-8"))
+
+
+def over(below: Any, above: Any) -> Any:
+    """`above` laid over `below`: null takes a key out, and a number leads into a list."""
+    if not (isinstance(above, dict) and isinstance(below, dict | list)):
+        return above
+    new = dict(below) if isinstance(below, dict) else dict(enumerate(below))
+    for key, value in above.items():
+        if value is None:
+            new.pop(key, None)
+        else:
+            new[key] = over(new.get(key), value)
+    return new if isinstance(below, dict) else list(new.values())
+
+
+def says(text: str, words: str) -> bool:
+    """Whether a text is what a case expects, in which `…` stands for anything."""
+    return re.fullmatch(".*".join(map(re.escape, words.split("…"))), text, re.DOTALL) is not None
