@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from berth.cli.reach.arguments import Json, Stack
 from berth.cli.shell.help import Section
+
+if TYPE_CHECKING:
+    from berth.components.operators import Site
+    from berth.stacks.settings.environment import EnvironmentSettings
 
 SECTION = Section.SETTINGS
 
 _KEY = "image"
 # Settings whose content is not berth's: values of charts, documents of Ray, variables.
 _OTHERS = {"values", "runtimeEnv", "env", "serveConfig"}
+_MIRROR = "environment.mirror.images"
+_OPERATORS = "environment.operators"
 
 
 def run(stack: Stack, *, as_json: Json = False) -> int:
     """List the images and charts of a stack, with the settings that name them.
 
-    The list has the defaults that the stack uses. For each image without a digest it has the
-    command that asks its registry for one: crane, with your own login of docker. A digest names one
-    content, which nobody can exchange; a tag may name another tomorrow. Write `IMAGE@DIGEST` into
-    the setting.
+    The list has the defaults that the stack uses, and the images of charts. For each image of a
+    setting without a digest it has the command that asks its registry for one: crane, with your own
+    login of docker. A digest names one content, which nobody can exchange; a tag may name another
+    tomorrow. Write `IMAGE@DIGEST` into the setting.
+
+    With `mirror.images`, images have the names of their copies, and the commands make the copies.
 
     Exit code 0, 2 if there is no such stack or its settings are wrong.
 
@@ -31,15 +39,16 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
     from berth.stacks.files import stack_file
 
     settings = stack_file.find(stack).settings
-    images, charts = images_of(settings), charts_of(stack, settings)
-    commands = [f"crane digest {image}" for image in dict.fromkeys(images.values()) if "@" not in image]
+    environment = _environment(stack, settings)
+    images = [*_written(settings), *(_of_environment(environment) if environment else ())]
+    charts = _charts_of(environment) if environment else []
+    commands = list(dict.fromkeys(_commands(images, charts)))
     if as_json:
-        rows = [{"setting": setting, "image": image} for setting, image in images.items()]
-        print_json({"stack": stack, "images": rows, "charts": charts, "commands": commands})
+        print_json({"stack": stack, "images": images, "charts": charts, "commands": commands})
         return 0
     table = Table("setting", "image or chart", "version")
-    for setting, image in images.items():
-        table.add_row(setting, image, "")
+    for image in images:
+        table.add_row(image["setting"], image["image"], "")
     for chart in charts:
         table.add_row(
             chart["setting"], " of ".join(filter(None, (chart["chart"], chart["repository"]))), chart["version"]
@@ -50,26 +59,8 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
     return 0
 
 
-def images_of(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the images that a stack's settings name, and berth's defaults that they use."""
-    from berth.cli.reach.berth_names import KINDS
-    from berth.components.hardware import versions
-
-    found = dict(_named(settings))
-    environment = settings.get("environment")
-    if isinstance(environment, Mapping):
-        berths = [entry or {} for kind in KINDS for entry in _mapping(environment, kind).values()]
-        if not _mapping(environment, "defaults").get(_KEY) and any(_KEY not in entry for entry in berths):
-            found["environment.defaults.image"] = versions.RAY_IMAGE
-        gib = _mapping(_mapping(environment, "operators"), "gib")
-        pools = [pool for pool in _mapping(environment, "pools").values() if isinstance(pool, Mapping)]
-        if any(pool.get("rdma", "none") != "none" for pool in pools) and gib.get("source") != "present":
-            found.setdefault("environment.operators.gib.image", versions.GIB_IMAGE)
-    return found
-
-
-def charts_of(stack: str, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the charts that an environment installs; none for an engineer's own stack.
+def _environment(stack: str, settings: Mapping[str, Any]) -> EnvironmentSettings | None:
+    """Return the settings of an environment; None for an engineer's own stack.
 
     Raises:
         BadInputError: the settings are wrong.
@@ -77,48 +68,92 @@ def charts_of(stack: str, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
     from pydantic import ValidationError
 
     from berth.components.core.errors import BadInputError
-    from berth.components.operators import Site
-    from berth.components.operators.operator import ChartSettings
-    from berth.components.sharing import offered
     from berth.stacks.settings.environment import EnvironmentSettings
 
     if "environment" not in settings:
-        return []
+        return None
     try:
-        environment = EnvironmentSettings.model_validate(settings["environment"] or {}, by_alias=True, by_name=False)
+        return EnvironmentSettings.model_validate(settings["environment"] or {}, by_alias=True, by_name=False)
     except ValidationError:
         raise BadInputError(f"the settings of {stack} are wrong", f"run: berth check {stack}") from None
-    site = Site(pools=offered(environment.pools, environment.sharing))
+
+
+def _written(settings: Mapping[str, Any], above: str = "") -> Iterator[dict[str, str]]:
+    """Yield the images that the settings name."""
+    for key, value in settings.items():
+        if key == _KEY and isinstance(value, str):
+            yield _row(f"{above}{key}", value, value)
+        elif isinstance(value, Mapping) and key not in _OTHERS:
+            yield from _written(value, f"{above}{key}.")
+
+
+def _of_environment(environment: EnvironmentSettings) -> Iterator[dict[str, str]]:
+    """Yield the images that an environment uses and that its settings do not name."""
+    from berth.components.core.image import mirrored
+    from berth.components.hardware import versions
+
+    mirror = environment.mirror.images or ""
+    without = any(_KEY not in shape.model_fields_set for _, _, shape in environment.owners())
+    if without and _KEY not in environment.defaults.model_fields_set:
+        yield _row("environment.defaults.image", mirrored(versions.RAY_IMAGE, mirror), versions.RAY_IMAGE)
+    here, published = _site(environment, mirror), _site(environment, "")
+    for operator, as_published in zip(environment.operators.on(here), environment.operators.on(published), strict=True):
+        for (setting, image), (_, source) in zip(operator.images(), as_published.images(), strict=True):
+            of_operator = f"{_OPERATORS}.{_alias(environment.operators, operator.setting)}." if operator.setting else ""
+            named = operator.setting and _KEY in operator.settings.model_fields_set and setting == _KEY
+            if not named:  # an image that the settings name is in the list already
+                yield _row(f"{of_operator}{setting}" if setting else _MIRROR, image, source)
+    if any(pool.per_node for pool in here.pools.values()):  # `berth verify gpu` runs there
+        yield _row(_MIRROR, mirrored(versions.CUDA_SAMPLE_IMAGE, mirror), versions.CUDA_SAMPLE_IMAGE)
+
+
+def _charts_of(environment: EnvironmentSettings) -> list[dict[str, Any]]:
+    """Return the charts that an environment installs."""
+    from berth.components.operators.operator import Chart
+
     found: list[dict[str, Any]] = []
-    for operator in environment.operators.on(site):
-        settings = operator.settings
-        if isinstance(settings, ChartSettings) and getattr(settings, "source", "chart") == "chart":
-            chart = settings.chart_with({}).mirrored(environment.mirror.charts or "")
-            setting = f"environment.operators.{_alias(environment.operators, operator.setting)}.chart"
-            found.append(
-                {
-                    "setting": setting,
-                    "chart": chart.chart,
-                    "repository": chart.in_repository,
-                    "version": settings.version,
-                }
-            )
+    for operator in environment.operators.on(_site(environment, "")):
+        for part in operator.parts(operator.release):
+            if isinstance(part, Chart):
+                chart = part.mirrored(environment.mirror.charts or "")
+                setting = f"{_OPERATORS}.{_alias(environment.operators, operator.setting)}.chart"
+                row = {"setting": setting, "chart": chart.chart, "repository": chart.in_repository}
+                found.append({**row, "version": chart.version})
     return found
+
+
+def _commands(images: Iterable[Mapping[str, str]], charts: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield commands that copy images, show the tags of unknown charts, and resolve digests."""
+    for chart in charts:
+        values = f"{chart['setting'].removesuffix('chart')}values."
+        if any(row["setting"].startswith(values) and not _has_tag(row["image"]) for row in images):
+            repository = f" --repo {chart['repository']}" if chart["repository"] else ""
+            yield f"helm show values {chart['chart']}{repository} --version {chart['version']}"
+    for row in images:
+        if row["image"] != row["source"] and _has_tag(row["image"]):
+            yield f"crane copy {row['source']} {row['image']}"
+    for row in images:
+        if row["setting"].endswith(f".{_KEY}") and "@" not in row["image"]:
+            yield f"crane digest {row['image']}"
+
+
+def _site(environment: EnvironmentSettings, mirror: str) -> Site:
+    from berth.components.operators import Site
+    from berth.components.sharing import offered
+
+    return Site(pools=offered(environment.pools, environment.sharing), image_mirror=mirror)
+
+
+def _row(setting: str, image: str, source: str) -> dict[str, str]:
+    """Return a row of the list: image as the cluster pulls it, and where it is published."""
+    return {"setting": setting, "image": image, "source": source}
+
+
+def _has_tag(image: str) -> bool:
+    last = image.rpartition("/")[2]
+    return ":" in last or "@" in last
 
 
 def _alias(settings: Any, name: str) -> str:
     """Return a setting as a file writes it."""
     return str(type(settings).model_fields[name].alias or name)
-
-
-def _mapping(settings: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    found = settings.get(key)
-    return found if isinstance(found, Mapping) else {}
-
-
-def _named(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    for key, value in settings.items():
-        if key == _KEY and isinstance(value, str):
-            yield f"{above}{key}", value
-        elif isinstance(value, Mapping) and key not in _OTHERS:
-            yield from _named(value, f"{above}{key}.")

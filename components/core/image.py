@@ -46,5 +46,46 @@ def checked_image(text: str) -> str:
     return text
 
 
+def checked_mirror(text: str) -> str:
+    """Return the host and prefix of a mirror as they are.
+
+    Raises:
+        ValueError: no reference of an image can begin with them.
+    """
+    if not re.fullmatch(rf"{_HOST}(?:/{PATH})?", text) or not _has_host(f"{text}/"):
+        raise ValueError(
+            f"{text!r} is not a registry, with a path or not: without https://, a slash at the end and a tag, and the"
+            " host has a dot or a port; write for example registry.example.com/mirror"
+        )
+    return text
+
+
 Image = Annotated[NonEmpty, AfterValidator(checked_image)]
 """Reference of a container image."""
+ImageMirror = Annotated[NonEmpty, AfterValidator(checked_mirror)]
+"""Registry that has copies of images, with a path or not."""
+
+
+def full_name(image: str) -> str:
+    """Return an image's name with its registry, as container runtimes read it."""
+    if _has_host(image):
+        return image
+    return f"docker.io/{image}" if "/" in image else f"docker.io/library/{image}"
+
+
+def mirrored(image: str, mirror: str) -> str:
+    """Return the name of an image's copy: the mirror, and behind it the full name.
+
+    The registry's host stays in the path, so that images of two registries never have one name, and
+    a copy tells where it comes from. `rayproject/ray` is `MIRROR/docker.io/rayproject/ray`.
+
+    Args:
+        image: reference of a published image, or its repository.
+        mirror: registry that has the copies, with a path or not; "" for none.
+    """
+    return f"{mirror}/{full_name(image)}" if mirror else image
+
+
+def _has_host(image: str) -> bool:
+    host, slash, _ = image.partition("/")
+    return bool(slash) and ("." in host or ":" in host or host == "localhost")

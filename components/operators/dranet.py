@@ -9,7 +9,7 @@ automatically, and then publishes each NIC's network and the node's block.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -21,6 +21,7 @@ from berth.components.fabric import dranet_class
 from berth.components.gke import PoolSettings, on_pools
 from berth.components.hardware import versions
 from berth.components.hardware.names import DRANET
+from berth.components.operators.chart_images import ChartImage
 from berth.components.operators.gib import has_nics
 from berth.components.operators.operator import (
     BY_CHART,
@@ -81,6 +82,9 @@ class DraNet(Operator[DraNetSettings]):
         affinity args fullnameOverride image imagePullSecrets kubeletRootDir logVerbosity metricsPath metricsPort
         nameOverride nodeSelector podAnnotations podLabels rbac resources serviceAccount tolerations
     """
+    chart_images: ClassVar[Sequence[ChartImage]] = (
+        ChartImage("image.repository", "registry.k8s.io/networking/dranet", "v{version}"),
+    )
     by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {
         ("nodeSelector",): "operators.dranet.nodeSelector",
         ("affinity",): "operators.dranet.nodeSelector, and `rdma: networks` of the pools",
@@ -111,7 +115,7 @@ class DraNet(Operator[DraNetSettings]):
         if self.settings.source == "chart":
             if self.settings.namespace != SYSTEM_NAMESPACE:
                 yield namespace_of(name, self.settings.namespace)
-            yield self.settings.chart_with(self.values())
+            yield self.settings.chart_with(self.values(), self.repositories)
         for manifest in objects:
             yield Object(_name(manifest), self.placed(manifest))
 

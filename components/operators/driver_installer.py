@@ -40,7 +40,8 @@ class DriverInstaller(Operator[None]):
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the DaemonSet, which was a part of the GPU Operator until others needed it too."""
         del name
-        yield Object(NAME, driver_installer(), was_part_of="berth:operators:GpuOperator::gpu-operator")
+        manifest = self.site.with_copies(driver_installer())
+        yield Object(NAME, manifest, was_part_of="berth:operators:GpuOperator::gpu-operator")
 
 
 def driver_installer() -> Manifest:

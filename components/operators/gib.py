@@ -59,7 +59,14 @@ class Gib(Operator[GibSettings]):
     def parts(self, name: str) -> Iterator[Object]:
         """Yield the DaemonSet."""
         del name
-        yield Object(NAME, installer(self.settings, self.pools))
+        written = self.settings.image if "image" in self.settings.model_fields_set else ""
+        yield Object(NAME, self.site.with_copies(installer(self.settings, self.pools), written))
+
+    def images(self) -> Iterator[tuple[str, str]]:
+        """Yield the images of the DaemonSet; the installer's is the one of the settings."""
+        (_, installer), *others = super().images()
+        yield "image", installer
+        yield from others
 
     @classmethod
     def effects(cls, step: Step, fleet: PlannedFleet, changed: Sequence[str]) -> list[Effect]:

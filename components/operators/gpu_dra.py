@@ -9,7 +9,7 @@ installs none on nodes whose GPUs are claimed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -18,6 +18,7 @@ from berth.components.core.types import Name
 from berth.components.gke import PoolSettings, on_pools
 from berth.components.hardware import versions
 from berth.components.hardware.names import CLAIMED_LABEL
+from berth.components.operators.chart_images import ChartImage
 from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstaller
 from berth.components.operators.operator import (
     ChartName,
@@ -58,6 +59,9 @@ class GpuDra(Operator[GpuDraSettings]):
         nvidiaCDIHookPath nvidiaCtkPath nvidiaDriverRoot resourceApiVersion resources selectorLabelsOverride
         serviceAccount webhook
     """
+    chart_images: ClassVar[Sequence[ChartImage]] = (
+        ChartImage("image.repository", "registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu", "v{version}"),
+    )
     by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {
         ("kubeletPlugin", "affinity"): "`gpuAllocation: dra` of the pools",
     }
@@ -83,7 +87,7 @@ class GpuDra(Operator[GpuDraSettings]):
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the namespace and the chart."""
         yield namespace_of(name, self.settings.namespace)
-        yield self.settings.chart_with(self.values(), timeout=600)
+        yield self.settings.chart_with(self.values(), self.repositories, timeout=600)
 
     def values(self) -> dict[str, Any]:
         """Return the Helm values that differ from the chart's own.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -10,6 +10,7 @@ from pydantic import Field
 from berth.components.core.problems import Path, Problem
 from berth.components.core.types import Name
 from berth.components.hardware import versions
+from berth.components.operators.chart_images import ChartImage
 from berth.components.operators.operator import (
     ChartName,
     ChartSettings,
@@ -51,6 +52,9 @@ class KubeRay(Operator[KubeRaySettings]):
         reconcileConcurrency replicas resources securityContext service serviceAccount singleNamespaceInstall
         tolerations useKubernetesProxy watchNamespace
     """
+    chart_images: ClassVar[Sequence[ChartImage]] = (
+        ChartImage("image.repository", "quay.io/kuberay/operator", "v{version}"),
+    )
     when_removed: ClassVar[str] = (
         "the KubeRay operator is removed{again}: RayClusters keep running, and nothing creates, repairs or deletes"
         " their pods"
@@ -64,7 +68,9 @@ class KubeRay(Operator[KubeRaySettings]):
         """Yield the namespace and the chart."""
         yield namespace_of(name, self.settings.namespace)
         values = {"image": {"tag": f"v{self.settings.version}"}}
-        yield self.settings.chart_with(values, definition=RAY_CLUSTERS, kubeconfig=self.site.kubeconfig)
+        yield self.settings.chart_with(
+            values, self.repositories, definition=RAY_CLUSTERS, kubeconfig=self.site.kubeconfig
+        )
 
     @classmethod
     def problems(cls, settings: KubeRaySettings, path: Path, *, existing: bool) -> Iterable[Problem]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeV
 
 from pydantic import Field
 
+from berth.components.core.image import mirrored
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.core.merge import merged
 from berth.components.core.problems import Path, Problem
@@ -16,6 +18,7 @@ from berth.components.core.settings import Settings
 from berth.components.core.types import Document, NonEmpty
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import ResourceApi
+from berth.components.operators.chart_images import ChartImage, pulled, repositories
 from berth.components.plan.effect import Effect, Level, sitting_on
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.plan import Step
@@ -143,6 +146,7 @@ class Site:
         manifests: objects read from the files of `source: manifest`, by the operator's setting.
         chart_mirror: repository, or prefix of `oci://` references, that has all charts. Default:
             the environment variable `BERTH_CHART_MIRROR`, else the published charts.
+        image_mirror: registry with copies of all images; "" for where they are published.
     """
 
     pools: Pools = field(default_factory=dict)
@@ -151,6 +155,27 @@ class Site:
     resource_api: ResourceApi = "v1"
     manifests: Mapping[str, Sequence[Manifest]] = field(default_factory=dict)
     chart_mirror: str = ""
+    image_mirror: str = ""
+
+    def with_copies(self, manifest: Manifest, written: str = "") -> Manifest:
+        """Return a DaemonSet of berth's own with the copies of its images.
+
+        Args:
+            manifest: the DaemonSet.
+            written: image that the settings name, which is pulled as it is.
+        """
+        copied = copy.deepcopy(manifest)
+        for container in pulling(copied):
+            if container["image"] != written:
+                container["image"] = mirrored(container["image"], self.image_mirror)
+        return copied
+
+
+def pulling(manifest: Manifest) -> list[Manifest]:
+    """Return the containers of a DaemonSet whose image a node pulls; none of another object."""
+    pod = manifest["spec"]["template"]["spec"] if manifest["kind"] == "DaemonSet" else {}
+    containers = [*pod.get("initContainers", ()), *pod.get("containers", ())]
+    return [container for container in containers if container.get("imagePullPolicy") != "Never"]
 
 
 SettingsType = TypeVar("SettingsType")
@@ -187,6 +212,8 @@ class Operator(ABC, Generic[SettingsType]):
     """Settings that belong to some values of `source` only."""
     chart_values: ClassVar[str] = ""
     """Top-level keys of the values that berth's default chart reads, with spaces between them."""
+    chart_images: ClassVar[Sequence[ChartImage]] = ()
+    """Images of berth's default chart."""
     by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {}
     """Settings in place of values, by the path of the value."""
     when_removed: ClassVar[str] = ""
@@ -208,6 +235,27 @@ class Operator(ABC, Generic[SettingsType]):
     @abstractmethod
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the objects and charts of the named component; each needs those before it."""
+
+    @property
+    def repositories(self) -> Values:
+        """Helm values that lead to the copies of the chart's images; empty without a mirror."""
+        return repositories(self.chart_images, self.site.image_mirror)
+
+    def images(self) -> Iterator[tuple[str, str]]:
+        """Yield the images that it pulls, each behind the setting of the operator that names it.
+
+        The setting is empty where none does. An image without a tag has the one of its chart, which
+        berth does not know for other versions than its own.
+        """
+        for part in self.parts(self.release):
+            if isinstance(part, Object):
+                yield from (("", container["image"]) for container in pulling(part.manifest))
+            else:
+                default = type(self.settings).model_fields["version"].default  # type: ignore[attr-defined]
+                version = getattr(self.settings, "version", default)
+                for image in self.chart_images:
+                    if found := pulled(image, part.values, version, own=version == default):
+                        yield f"values.{image.repository}", found
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:
@@ -263,7 +311,13 @@ class ChartSettings(Settings):
     namespace: str
     values: ChartValues = None
 
-    def chart_with(self, values: dict[str, Any], **more: Any) -> Chart:
-        """Return the chart with berth's Helm values, and those of the settings over them."""
-        every = merged(values, self.values or {})
+    def chart_with(self, values: dict[str, Any], images: Values, **more: Any) -> Chart:
+        """Return the chart with berth's Helm values, and those of the settings over them.
+
+        Args:
+            values: berth's own.
+            images: values under all others that lead to the copies of the chart's images.
+            more: further attributes of the chart.
+        """
+        every = merged(merged(images, values), self.values or {})
         return Chart(self.chart, self.repository, self.version, self.namespace, every, ours=values, **more)

@@ -7,7 +7,6 @@ from pathlib import Path
 from berth.components.core import fast_yaml
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.gke import tolerations
-from berth.components.hardware import versions
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.proof.checks import RUN_LABEL
 from berth.components.sharing import Pool
@@ -41,11 +40,12 @@ def job_name(pool: str, run: str) -> str:
     return f"{CONTAINER}-{pool[:_POOL_NAME].rstrip('-')}-{run}"
 
 
-def job_manifest(pool: Pool, resource: str, run: str, seconds: int, *, keep: bool) -> Manifest:
+def job_manifest(pool: Pool, image: str, resource: str, run: str, seconds: int, *, keep: bool) -> Manifest:
     """Return a Job that requests one GPU of a pool, or one share, and runs the sample once.
 
     Args:
         pool: a pool with GPUs.
+        image: image with the sample.
         resource: the pool's resource name for GPUs.
         run: the run's id.
         seconds: how long berth waits for the Job.
@@ -64,7 +64,7 @@ def job_manifest(pool: Pool, resource: str, run: str, seconds: int, *, keep: boo
     template["metadata"] = {"labels": labels}
     template["spec"] |= {"nodeSelector": {POOL_LABEL: pool.name}, "tolerations": tolerations(pool.settings)}
     template["spec"]["containers"][0] |= {
-        "image": versions.CUDA_SAMPLE_IMAGE,
+        "image": image,
         "resources": {"limits": resources, "requests": dict(resources)},
     }
     return job

@@ -58,6 +58,7 @@ class GpuRun:
 
     Attributes:
         pools: pools with GPUs.
+        image: image with NVIDIA's sample vectorAdd.
         run: a unique id.
         timeout: how long to wait for the Jobs, for people: `5m`.
         seconds: the same in seconds.
@@ -67,6 +68,7 @@ class GpuRun:
 
     api: ClusterApi
     pools: Sequence[Pool]
+    image: str
     run: str
     timeout: str
     seconds: int
@@ -88,7 +90,9 @@ class GpuRun:
         if with_job:
             self._make_namespace()
             for pool in with_job:
-                manifest = job_manifest(pool, offer_of(pool).resource, self.run, self.seconds, keep=self.keep)
+                manifest = job_manifest(
+                    pool, self.image, offer_of(pool).resource, self.run, self.seconds, keep=self.keep
+                )
                 self.api.create(_JOBS, manifest)
             runs = self._wait(with_job, deadline)
         nodes = self._settled(before, deadline)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from berth.components.core.image import full_name
 from berth.components.hardware.versions import RAY_IMAGE
 from berth.lab.errors import LabError, quoted
 from berth.lab.home import CLONE
@@ -90,13 +91,6 @@ def write_archive(root: Path, name: str, settings: Settings, archive: Path) -> N
             member.size = len(data)
             tar.addfile(member, io.BytesIO(data))
     layer.unlink()
-
-
-def full_name(image: str) -> str:
-    """Return an image's name as containerd keeps it: `rayproject/ray:1` is Docker Hub's."""
-    first = image.split("/", maxsplit=1)[0]
-    registry = "." in first or ":" in first or first == "localhost"
-    return image if registry and "/" in image else f"docker.io/{image if '/' in image else f'library/{image}'}"
 
 
 def fetch_wheels(requirements: Path, folder: Path) -> None:

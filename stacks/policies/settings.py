@@ -59,7 +59,7 @@ def judge_environment(
     if cluster_arguments is not None:
         planned.append(gke_cluster(settings.cluster.name or stack, cluster_arguments))
         planned += [node_pool(name, cluster_arguments["node_config"]) for name in settings.pools]
-    if gib := Gib.on(settings.operators.gib, Site(pools)):
+    if gib := Gib.on(settings.operators.gib, Site(pools, image_mirror=settings.mirror.images or "")):
         planned += [Planned(resource_type(part.manifest), part.name, part.manifest) for part in gib.parts(gib.release)]
     waived = settings.policies.waived
     context = PolicyContext(settings.is_production(stack), settings.policies.required_labels, waived, _with_rdma(pools))

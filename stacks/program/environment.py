@@ -46,7 +46,16 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
     resource_api = await claims_api(settings, platform.kubeconfig)
     kubernetes = platform.provider()
     on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(platform.ready))
-    site = Site(resolved.pools, platform.kubeconfig, occupants, resource_api, manifests, settings.mirror.charts or "")
+    mirror = settings.mirror
+    site = Site(
+        resolved.pools,
+        platform.kubeconfig,
+        occupants,
+        resource_api,
+        manifests,
+        chart_mirror=mirror.charts or "",
+        image_mirror=mirror.images or "",
+    )
     operators = install(settings.operators, site, on_nodes)
     classes = storage_classes(settings, settings.cluster.name or stack)
     *first, last = [*priority_classes(), *classes, *pod_policy(), *ray_policy([KEEPER_USER])]
@@ -87,7 +96,7 @@ def _keeper(loaded: Environment) -> KeeperInputs:
     settings, pools = loaded.settings.keeper or KeeperSettings(), loaded.resolved.pools
     heads = {cluster.head.pool for cluster in loaded.resolved.every}
     without_gpus = {name for name, pool in pools.items() if not pool.per_node}
-    image = settings.image or loaded.settings.defaults.image
+    image = settings.image or loaded.settings.defaults_here.image
     chosen = heads or without_gpus or set(pools)
     return KeeperInputs(loaded.stack, image, {name: pools[name].settings for name in chosen}, settings)
 

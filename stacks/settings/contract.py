@@ -55,6 +55,8 @@ class EnvironmentContract(Settings):
     """Google Cloud project, if GKE synchronizes Secrets with Secret Manager there."""
     login: ExistingCluster | None = None
     """Kubeconfig of an existing cluster: its file and context, which say nothing secret."""
+    image_mirror: str | None = None
+    """Registry with copies of the images that berth names itself."""
     currency: str | None = None
     """Currency of the pools' hourly rates."""
 
@@ -67,7 +69,7 @@ def contract_of(
         name=stack,
         pools=settings.pools,
         sharing=settings.sharing,
-        defaults=settings.defaults,
+        defaults=settings.defaults_here,
         demands=resolved.demands,
         namespaces={
             namespace_of(workload.settings.name): f"{KEYS[workload.kind]}.{workload.settings.name}"
@@ -84,6 +86,7 @@ def contract_of(
         filestore=(settings.filestore and settings.cluster.existing is None) or None,
         project=settings.project if settings.secret_sync else None,
         login=settings.cluster.existing,
+        image_mirror=settings.mirror.images,
         currency=settings.currency,
     )
 

@@ -7,9 +7,11 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
+from berth.components.core.image import ImageMirror, mirrored
 from berth.components.core.owner import OwnerKind
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
+from berth.components.hardware import versions
 from berth.components.isolation import IsolationSettings
 from berth.components.lifecycle import KeeperSettings
 from berth.components.operators import OperatedSettings
@@ -39,7 +41,7 @@ class PolicySettings(Settings):
 
 
 class MirrorSettings(Settings):
-    """Mirror of what operators are installed from, for clusters without a way to the internet."""
+    """Mirrors of charts and images, for clusters without a way to the internet."""
 
     charts: Annotated[
         NonEmpty | None,
@@ -51,6 +53,11 @@ class MirrorSettings(Settings):
     """Chart repository, or prefix of `oci://` references, with the chart of every operator in the
     version that its settings name. A chart that is a folder is not looked for there. Default: the
     environment variable `BERTH_CHART_MIRROR`, else where each chart is published."""
+    images: Annotated[ImageMirror | None, Field(examples=["registry.example.com/mirror"])] = None
+    """Registry, with a path or not, that has copies of all images that berth and its charts name by
+    default: `nvcr.io/nvidia/driver` is `registry.example.com/mirror/nvcr.io/nvidia/driver` there.
+    Images of your own settings and Helm values are pulled as you write them. `berth images` prints
+    the commands that fill it. Default: each image comes from where it is published."""
 
 
 class EnvironmentSettings(OperatedSettings):
@@ -62,7 +69,7 @@ class EnvironmentSettings(OperatedSettings):
     production: bool | None = None
     """Whether this is a production environment, for which more policies hold. Default: true if the
     stack's name is `prod` or `production`, or begins with one of them and `-`."""
-    mirror: Annotated[MirrorSettings, Field(examples=[{"charts": "https://charts.example.com"}])] = MirrorSettings()
+    mirror: Annotated[MirrorSettings, Field(examples=[{"images": "registry.example.com/mirror"}])] = MirrorSettings()
     isolation: Annotated[IsolationSettings, Field(examples=[{"reachable": ["10.128.0.0/20"]}])] = IsolationSettings()
     keeper: Annotated[KeeperSettings | None, Field(examples=[{"every": "10m"}])] = None
     """Keeper, which suspends and wakes berths by their `lifecycle`. Default: it runs if a berth, or
@@ -119,6 +126,13 @@ class EnvironmentSettings(OperatedSettings):
         for kind, key in KEYS.items():
             for name, shape in getattr(self, key).items():
                 yield kind, name, shape
+
+    @property
+    def defaults_here(self) -> BerthShape:
+        """Defaults, with the copy of Ray's image if there is a mirror and they name no image."""
+        if not self.mirror.images or "image" in self.defaults.model_fields_set:
+            return self.defaults
+        return self.defaults.model_copy(update={"image": mirrored(versions.RAY_IMAGE, self.mirror.images)})
 
     @property
     def isolation_here(self) -> IsolationSettings:

@@ -43,7 +43,7 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
     resolved = Resolved(pools)
     resolved.problems += [problem for rule in RULES for problem in rule(settings)]
     resolved.warnings += [warning for rule in WARNINGS for warning in rule(settings)]
-    defaults, names = settings.defaults.written(), set[str]()
+    defaults, names = settings.defaults_here.written(), set[str]()
     for kind, name, shape in settings.owners():
         if name in names:
             continue  # a problem of the rules

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from berth.components.core.image import full_name
 from berth.components.hardware.versions import RAY_IMAGE
 from berth.lab.progress import Progress
-from berth.lab.realnode import images, layout, lifecycle
+from berth.lab.realnode import layout, lifecycle
 from tests.pages.checkout import do
 from tests.pages.page import CLONE, Block, Marks, blocks
 from tests.pages.shell import opened
@@ -90,7 +91,7 @@ def test_the_home_is_there_with_a_new_image(project: RealNode) -> None:
     other = f"{RAY_IMAGE}-next"
     ctr = str(lifecycle.programs(Progress()).built["ctr"])
     at = ["--address", str(layout.Layout.socket), "--namespace", "k8s.io"]
-    project.inside(ctr, *at, "images", "tag", images.full_name(RAY_IMAGE), images.full_name(other))
+    project.inside(ctr, *at, "images", "tag", full_name(RAY_IMAGE), full_name(other))
     stack = project.project.folder / "stacks" / f"Pulumi.{NAME}.yaml"
     settings = yaml.safe_load(stack.read_text())
     settings["config"]["berth:engineer"]["image"] = other

@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from berth.components.core.image import full_name
 from berth.lab.home import CLONE
 from berth.lab.progress import Progress
 from berth.lab.realnode import debian, lifecycle
-from berth.lab.realnode.images import Settings, full_name, write_archive
+from berth.lab.realnode.images import Settings, write_archive
 from tests.containers.test_images import build
 from tests.real.conftest import RealNode, berth
 

@@ -15,7 +15,9 @@ from berth.cli.shell.console import Table, err
 from berth.cli.verbs.verify.clean_up import cleaned_up, counts_of, counts_text, verdict_text
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BadInputError
+from berth.components.core.image import mirrored
 from berth.components.core.nearest import did_you_mean
+from berth.components.hardware.versions import CUDA_SAMPLE_IMAGE
 from berth.components.proof import NAMESPACE, GpuRun, PoolProof
 from berth.components.sharing import Pool, offered
 from berth.stacks.load.stack import EngineerStack, load_stack
@@ -64,6 +66,7 @@ def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool) -
     run = GpuRun(
         api=ClusterApi(environment.kubeconfig),
         pools=_choose(stack, environment, pools),
+        image=mirrored(CUDA_SAMPLE_IMAGE, environment.contract.image_mirror or ""),
         run=secrets.token_hex(3),
         timeout=timeout,
         seconds=seconds,

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from berth.components.hardware.versions import CUDA_SAMPLE_IMAGE
 from berth.components.proof.cuda_vector_add import job_manifest, job_name, namespace_manifest
 from berth.components.proof.gpu_evidence import Run, judge_nodes, judge_run, progress, why_no_job
 from berth.components.sharing import Pool, offered
@@ -125,13 +126,13 @@ def test_no_job_is_started_where_it_cannot_run(case: Object) -> None:
 def test_manifests(golden: Callable[[str, Any], None]) -> None:
     tainted = pool(taints=[{"key": "team", "value": "ml"}])
     golden("proof/cuda-vector-add-namespace", namespace_manifest("a1b2c3"))
-    golden("proof/cuda-vector-add-job", job_manifest(tainted, GPU, "a1b2c3", 300, keep=False))
+    golden("proof/cuda-vector-add-job", job_manifest(tainted, CUDA_SAMPLE_IMAGE, GPU, "a1b2c3", 300, keep=False))
 
 
 def test_a_kept_job_is_not_removed_by_the_cluster() -> None:
     slices = pool(sharing="slices")
-    remaining = job_manifest(slices, f"{GPU}.shared", "a1b2c3", 300, keep=True)
-    again = copy.deepcopy(job_manifest(slices, f"{GPU}.shared", "a1b2c3", 300, keep=False))
+    remaining = job_manifest(slices, CUDA_SAMPLE_IMAGE, f"{GPU}.shared", "a1b2c3", 300, keep=True)
+    again = copy.deepcopy(job_manifest(slices, CUDA_SAMPLE_IMAGE, f"{GPU}.shared", "a1b2c3", 300, keep=False))
     assert again["spec"].pop("ttlSecondsAfterFinished")
     assert remaining == again
     container = remaining["spec"]["template"]["spec"]["containers"][0]

@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 import yaml
 
 from berth.components.hardware.versions import RAY, RAY_IMAGE
 from berth.lab.home import CLONE
-from berth.lab.realnode.images import RAY_PACKAGES, RAY_REQUIREMENTS, full_name
-
-
-@pytest.mark.parametrize(
-    ("image", "name"),
-    [
-        ("rayproject/ray:2.60.0", "docker.io/rayproject/ray:2.60.0"),
-        ("busybox", "docker.io/library/busybox"),
-        ("quay.io/a/b:1", "quay.io/a/b:1"),
-        ("localhost:5000/a", "localhost:5000/a"),
-    ],
-)
-def test_names_are_those_that_containerd_keeps(image: str, name: str) -> None:
-    assert full_name(image) == name
+from berth.lab.realnode.images import RAY_PACKAGES, RAY_REQUIREMENTS
 
 
 def test_the_image_has_the_ray_that_stacks_ask_for() -> None:

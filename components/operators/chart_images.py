@@ -1,0 +1,84 @@
+"""Images of a chart: the Helm values that name them, and their references by given values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from berth.components.core.image import mirrored
+from berth.components.core.merge import merged
+from berth.components.plan.paths import MISSING, value_at
+
+_VERSION = "{version}"
+
+
+@dataclass(frozen=True)
+class ChartImage:
+    """Image of a chart.
+
+    Attributes:
+        repository: path of the value with the image's name, or, beside a value `image`, with the
+            part of the name before its last `/`.
+        name: name without a tag, by the chart's own values.
+        tag: tag by the chart's own values; `{version}` stands for the version of the chart.
+        suffix: end of the tag that no value names.
+        switch: path of a value that says whether the image is used; empty if it always is.
+        on: whether it is by the chart's own values.
+    """
+
+    repository: str
+    name: str
+    tag: str
+    suffix: str = ""
+    switch: str = ""
+    on: bool = True
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the last part of the name is a value of its own, as in NVIDIA's charts."""
+        return not self.repository.endswith("image.repository")
+
+
+def repositories(images: Iterable[ChartImage], mirror: str) -> dict[str, Any]:
+    """Return the Helm values that lead to the copies of images; empty without a mirror."""
+    values: dict[str, Any] = {}
+    for image in images if mirror else ():
+        name = mirrored(image.name, mirror)
+        nested: Any = name.rpartition("/")[0] if image.is_split else name
+        for key in reversed(image.repository.split(".")):
+            nested = {key: nested}
+        values = merged(values, nested)
+    return values
+
+
+def pulled(image: ChartImage, values: Mapping[str, Any], version: str, *, own: bool) -> str:
+    """Return an image as the chart pulls it; "" where it pulls none.
+
+    Args:
+        image: the image.
+        values: Helm values over the chart's own.
+        version: version of the chart.
+        own: whether it is berth's own version, whose tags are known. The tag of another is left
+            out, unless the values have one.
+    """
+    if image.switch and not _value(values, image.switch, image.on):
+        return ""
+    beside = value_at(values, image.repository.rpartition(".")[0])
+    given: Mapping[str, Any] = beside if isinstance(beside, Mapping) else {}
+    name = image.name
+    if image.is_split:
+        above, _, last = name.rpartition("/")
+        name = f"{given.get('repository', above)}/{given.get('image', last)}"
+    else:
+        name = given.get("repository", name)
+    known = image.tag.replace(_VERSION, version) if own or _VERSION in image.tag else ""
+    tag = str(given.get("version" if image.is_split else "tag") or known)
+    if tag.startswith("sha256:"):
+        return f"{name}@{tag}"
+    return f"{name}:{tag}{image.suffix}" if tag else name
+
+
+def _value(values: Mapping[str, Any], path: str, default: bool) -> bool:  # noqa: FBT001 - a default, not a mode
+    found = value_at(values, path)
+    return default if found is MISSING else bool(found)
