@@ -5,9 +5,7 @@ stdout, and its exit code.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -26,6 +24,7 @@ from berth.stacks.load.stack import load
 from berth.stacks.settings.contract import contract_of
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
+from tests.unit.recorded_cluster import RecordedCluster
 
 BAD_INPUT, NOT_ASKED = 2, 1
 
@@ -164,22 +163,6 @@ def test_what_is_no_duration(project: Path, command: str) -> None:
     assert "--timeout: 'soon' is not a duration" in error_of(berth(command, "soon"), BAD_INPUT)
 
 
-class Empty:
-    """A cluster without any RayCluster."""
-
-    def __init__(self, _kubeconfig: str) -> None:
-        pass
-
-    def list(self, _path: str, **_query: str) -> tuple[list[Any], str]:
-        return [], "1"
-
-    def events(self, _path: str, _version: str, _seconds: int, **_query: str) -> Iterator[Any]:
-        return iter(())
-
-    def get(self, _path: str) -> None:
-        return None
-
-
 @pytest.fixture
 def nobody(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The environment is up, and nobody's berth is."""
@@ -190,7 +173,7 @@ def nobody(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     contract = contract_of(settings, "env", resolve_environment(settings))
     for module in (berths, fleet, live_view, fabric_proof):
         monkeypatch.setattr(module, "brought_up", lambda _stack: Environment("env", contract, ""))
-        monkeypatch.setattr(module, "ClusterApi", Empty)
+        monkeypatch.setattr(module, "ClusterApi", lambda _kubeconfig: RecordedCluster())
     return project
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
 from rich.console import Console
 
 from berth.cli.reach.environment import Environment
 from berth.cli.reach.fleet import notes_on, observed, table
-from berth.components.cluster.api import NODES, ClusterApi, ClusterError
+from berth.components.cluster.api import NAMESPACES, NODES, ClusterError
 from berth.components.cluster.resource_api import GROUP as CLAIMS_API
 from berth.components.core.owner import KEEPS_HOME
 from berth.components.gke import PoolSettings
@@ -17,19 +18,18 @@ from berth.components.ray.fleet import Fleet
 from berth.components.ray.nodes import Holder, Node, nodes_of
 from berth.components.ray.settings import BerthShape
 from berth.stacks.settings.contract import EnvironmentContract
+from tests.unit.recorded_cluster import RecordedCluster
 
 
-class Recorded:
-    """A cluster with nodes, and perhaps devices that they publish; nothing else."""
+class Recorded(RecordedCluster):
+    """A cluster with nodes and what else is given, and perhaps devices that the nodes publish."""
 
-    def __init__(self, *nodes: dict[str, Any], **devices: list[dict[str, Any]]) -> None:
-        self._listed = {NODES: list(nodes)} | {f"{CLAIMS_API}/v1/{kind}": items for kind, items in devices.items()}
+    def __init__(self, *nodes: dict[str, Any], namespaces: Sequence[dict[str, Any]] = (), **devices: Any) -> None:
+        published = {f"{CLAIMS_API}/v1/{kind}": items for kind, items in devices.items()}
+        super().__init__({NODES: list(nodes), NAMESPACES: list(namespaces), **published})
         self.refuses = False
 
-    def list(self, what: str, **_selectors: str) -> tuple[list[dict[str, Any]], str]:
-        return self._listed.get(what, []), "1"
-
-    def get(self, path: str) -> dict[str, Any]:
+    def get(self, path: str) -> dict[str, Any] | None:
         if self.refuses:
             raise ClusterError("you lack a right in the cluster")
         kinds = ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")
@@ -40,6 +40,16 @@ class Recorded:
         return dict(answers[path])
 
 
+def observed_with(api: Recorded, outputs: dict[str, str] | None = None, **pools: dict[str, Any]) -> Fleet:
+    """Fleet of environment `env` with these pools."""
+    known = {name: PoolSettings.model_validate(pool) for name, pool in pools.items()}
+    contract = EnvironmentContract(name="env", pools=known, defaults=BerthShape(), demands=[], namespaces={})
+    return observed(api, "env", Environment("env", contract, "", outputs=outputs or {}))
+
+
+CPU = {"machineType": "n2-standard-8", "nodes": 1}
+
+
 def node(name: str, labels: dict[str, str] | None) -> dict[str, Any]:
     ready = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "8"}}
     return {"metadata": {"name": name} | ({"labels": labels} if labels else {}), "spec": {}, "status": ready}
@@ -47,9 +57,7 @@ def node(name: str, labels: dict[str, str] | None) -> dict[str, Any]:
 
 def test_a_node_without_labels_is_in_no_pool() -> None:
     api = Recorded(node("one", {"cloud.google.com/gke-nodepool": "cpu"}), node("stray", None))
-    pools = {"cpu": PoolSettings.model_validate({"machineType": "n2-standard-8", "nodes": 1})}
-    contract = EnvironmentContract(name="env", pools=pools, defaults=BerthShape(), demands=[], namespaces={})
-    (pool,) = observed(cast("ClusterApi", api), "env", Environment("env", contract, "")).pools
+    (pool,) = observed_with(api, cpu=CPU).pools
     assert (pool.nodes, pool.nodes_ready) == (1, 1)
 
 
@@ -66,7 +74,7 @@ def test_shares_are_not_called_gpus() -> None:
     nodes = [node(name, {"cloud.google.com/gke-nodepool": name}) for name in pools]
     for found, count in zip(nodes, ("8", "2"), strict=True):
         found["status"]["allocatable"]["nvidia.com/gpu"] = count
-    fleet = observed(cast("ClusterApi", Recorded(*nodes)), "env", Environment("env", contract, ""))
+    fleet = observed(Recorded(*nodes), "env", Environment("env", contract, ""))
     rows = [" ".join(line.split()) for line in shown(fleet).splitlines()]
     assert "dev g2-standard-24 1 0/8 shares time-slicing × 4, memory not isolated" in rows
     assert "whole g2-standard-24 1 0/2 –" in rows
@@ -78,10 +86,7 @@ def test_shares_are_not_called_gpus() -> None:
 
 
 def test_what_is_declared_and_missing_is_listed() -> None:
-    contract = EnvironmentContract(name="env", pools={}, defaults=BerthShape(), demands=[], namespaces={})
-    outputs = {"berths": "bob, carol", "clusters": "", "jobs": "nightly"}
-    up = Environment("env", contract, "", outputs=outputs)
-    fleet = observed(cast("ClusterApi", Recorded()), "env", up)
+    fleet = observed_with(Recorded(), {"berths": "bob, carol", "clusters": "", "jobs": "nightly"})
     assert not fleet.ready
     assert fleet.as_json()["missing"] == [
         {"kind": "engineer", "name": "bob"},
@@ -89,7 +94,7 @@ def test_what_is_declared_and_missing_is_listed() -> None:
         {"kind": "job", "name": "nightly"},
     ]
     assert "engineer carol is missing" in " ".join(shown(fleet).split())
-    assert observed(cast("ClusterApi", Recorded()), "env", Environment("env", contract, "")).ready
+    assert observed_with(Recorded()).ready
 
 
 def a_pod(name: str, on: str, gpus: int, **labels: str) -> dict[str, Any]:
@@ -121,20 +126,13 @@ def test_nodes_say_who_holds_their_gpus() -> None:
     ]
 
 
-def fabric(api: Recorded) -> Fleet:
-    pools = {
-        "cpu": PoolSettings.model_validate({"machineType": "n2-standard-8", "nodes": 1}),
-        "pairs": PoolSettings.model_validate(
-            {"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "networks", "gpuAllocation": "dra"}
-        ),
-    }
-    contract = EnvironmentContract(name="env", pools=pools, defaults=BerthShape(), demands=[], namespaces={})
-    return observed(cast("ClusterApi", api), "env", Environment("env", contract, ""))
+PAIRS = {"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "networks", "gpuAllocation": "dra"}
 
 
 def a_slice(driver: str, count: int, **attributes: Any) -> dict[str, Any]:
     devices = [{"name": f"device-{number}", "attributes": attributes} for number in range(count)]
-    return {"spec": {"driver": driver, "nodeName": "a", "pool": {"name": "a", "generation": 1}, "devices": devices}}
+    spec = {"driver": driver, "nodeName": "a", "pool": {"name": "a", "generation": 1}, "devices": devices}
+    return {"metadata": {"name": driver}, "spec": spec}
 
 
 def shown(fleet: Fleet) -> str:
@@ -159,7 +157,7 @@ def test_nics_and_claimed_gpus_are_counted_as_published_and_held() -> None:
         a_slice("gpu.nvidia.com", 8, type={"string": "gpu"}),
     ]
     api = Recorded(node("a", {"cloud.google.com/gke-nodepool": "pairs"}), resourceslices=slices, resourceclaims=[claim])
-    fleet = fabric(api)
+    fleet = observed_with(api, cpu=CPU, pairs=PAIRS)
     (pool,) = [item for item in fleet.as_json()["pools"] if item["name"] == "pairs"]
     assert [pool[key] for key in ("gpus", "gpusInUse", "nics", "nicsInUse", "nicsOfMachines")] == [8, 2, 8, 2, 8]
     assert "NICs in use" in shown(fleet)
@@ -168,9 +166,11 @@ def test_nics_and_claimed_gpus_are_counted_as_published_and_held() -> None:
 
 def test_nics_that_no_node_publishes_are_missed_but_not_where_nobody_may_look() -> None:
     api = Recorded(node("a", {"cloud.google.com/gke-nodepool": "pairs"}))
-    assert "pairs has 8 NICs, and its nodes publish 0 of them for claims" in shown(fabric(api))
+    assert "pairs has 8 NICs, and its nodes publish 0 of them for claims" in shown(
+        observed_with(api, cpu=CPU, pairs=PAIRS)
+    )
     api.refuses = True
-    assert "NICs" not in shown(fabric(api))
+    assert "NICs" not in shown(observed_with(api, cpu=CPU, pairs=PAIRS))
 
 
 def test_namespaces_that_the_state_does_not_know_are_named_with_what_removes_them() -> None:
@@ -178,22 +178,10 @@ def test_namespaces_that_the_state_does_not_know_are_named_with_what_removes_the
         labels = {"berth/environment": "env", "berth/stack": stack, "berth/engineer": name}
         return {"metadata": {"name": f"berth-{name}", "labels": labels, "annotations": annotations}}
 
-    class Namespaces(Recorded):
-        def list(self, what: str, **selectors: str) -> tuple[list[dict[str, Any]], str]:
-            there = [
-                namespace("bob"),
-                namespace("eve"),
-                namespace("alice", "alice"),
-                namespace("ann", **{KEEPS_HOME: ""}),
-            ]
-            return (there, "1") if what.endswith("/namespaces") else super().list(what, **selectors)
-
-    pools = {"cpu": PoolSettings.model_validate({"machineType": "n2-standard-8", "nodes": 1})}
-    contract = EnvironmentContract(name="env", pools=pools, defaults=BerthShape(), demands=[], namespaces={})
-    up = Environment("env", contract, "", outputs={"berths": "bob, carol", "clusters": ""})
-    fleet = observed(cast("ClusterApi", Namespaces()), "env", up)
+    there = [namespace("bob"), namespace("eve"), namespace("alice", "alice"), namespace("ann", **{KEEPS_HOME: ""})]
+    api = Recorded(namespaces=there)
+    fleet = observed_with(api, {"berths": "bob, carol", "clusters": ""}, cpu=CPU)
     assert fleet.not_in_state == ["berth-eve"]
     (note,) = [note for note in notes_on(fleet) if "state" in note]
     assert note.endswith("kubectl delete namespace berth-eve")
-    by_own_login = Environment("env", contract, "")
-    assert observed(cast("ClusterApi", Namespaces()), "env", by_own_login).not_in_state == []
+    assert observed_with(api, cpu=CPU).not_in_state == [], "by an own login"

@@ -13,32 +13,20 @@ from berth.cli.reach.environment import Environment
 from berth.cli.reach.operator_log import about
 from berth.cli.reach.pods import choose
 from berth.cli.verbs.status.live_view import Waiting, queue_of
-from berth.components.cluster.api import ClusterApi
+from berth.components.cluster.api import PODS
 from berth.components.core.errors import BadInputError, BerthError
-
-
-class Pods:
-    """A cluster that has some pods."""
-
-    def __init__(self, *pods: dict[str, Any]) -> None:
-        self.pods = pods
-
-    def list(self, path: str, **query: str) -> tuple[list[Any], str]:
-        if not path.endswith("/pods"):
-            return [], "1"
-        kind = query["labelSelector"].rpartition("node-type=")[2]
-        return [pod for pod in self.pods if pod["metadata"]["labels"]["ray.io/node-type"] == kind], "1"
+from tests.unit.recorded_cluster import RecordedCluster
 
 
 def berth(*pods: dict[str, Any], suspend: bool = False) -> Berth:
     groups = [{"groupName": "cpu"}, {"groupName": "gpu"}]
     spec = {"suspend": suspend, "workerGroupSpecs": groups}
     cluster = {"metadata": {"name": "bob", "namespace": "berth-bob"}, "spec": spec}
-    return Berth("bob", cast("Environment", None), cast("ClusterApi", Pods(*pods)), cluster)
+    return Berth("bob", cast("Environment", None), RecordedCluster({PODS: list(pods)}), cluster)
 
 
 def pod(name: str, kind: str, **status: Any) -> dict[str, Any]:
-    labels = {"ray.io/node-type": kind, "berth/engineer": "bob"}
+    labels = {"ray.io/node-type": kind, "ray.io/cluster": "bob", "berth/engineer": "bob"}
     created = "2026-01-01T00:00:00Z"
     return {
         "metadata": {"name": name, "namespace": "berth-bob", "labels": labels, "creationTimestamp": created},

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
-from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, within
+from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS
 from berth.components.cluster.owned import Owner, owner_of_namespace, owners_of, ray_clusters_of
+from tests.unit.recorded_cluster import RecordedCluster
 
 ENV, STACK, ENGINEER = "berth/environment", "berth/stack", "berth/engineer"
 
@@ -19,19 +20,16 @@ NAMESPACE_OF_ALICE = labeled("berth-alice", environment="env", stack="env", engi
 NAMESPACE_OF_BOB = labeled("berth-bob", environment="other", stack="bob", engineer="bob")
 
 
-class Recorded:
-    """A cluster with two berths, whose RayClusters say that they are each other's."""
-
-    def list(self, path: str, **query: str) -> tuple[list[dict[str, Any]], str]:
-        if path == NAMESPACES:
-            assert query == {"labelSelector": ENV}
-            keeper = labeled("berth-keeper", environment="env")
-            return [NAMESPACE_OF_ALICE, NAMESPACE_OF_BOB, keeper], "1"
-        assert path == within("berth-alice", RAY_CLUSTERS)
-        return [labeled("a-job", "berth-alice", engineer="alice"), labeled("alice", "berth-alice", engineer="bob")], "1"
-
-
-API = cast("ClusterApi", Recorded())
+# Two berths, whose RayClusters say that they are each other's.
+API = RecordedCluster(
+    {
+        NAMESPACES: [NAMESPACE_OF_ALICE, NAMESPACE_OF_BOB, labeled("berth-keeper", environment="env")],
+        RAY_CLUSTERS: [
+            labeled("a-job", "berth-alice", engineer="alice"),
+            labeled("alice", "berth-alice", engineer="bob"),
+        ],
+    }
+)
 SPOOFED = [
     labeled("alice", "berth-alice", environment="other", stack="bob", engineer="bob"),
     labeled("bob", "berth-bob", environment="env", stack="env", cluster="train"),

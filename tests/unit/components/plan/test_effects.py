@@ -34,7 +34,9 @@ def steps_of(case: dict[str, Any]) -> list[Event]:
     steps = []
     for operation in (operation for operation in OPERATIONS if operation in case):
         after = None if "delete" in operation else new
-        step = event(operation, resource["type"], name, before, after, resource.get("outputs"))
+        said = {path: {"diffKind": "update", "inputDiff": False} for path in case.get("diff", [])}
+        details: dict[str, Any] = {"detailedDiff": said} if said else {}
+        step = event(operation, resource["type"], name, before, after, resource.get("outputs"), **details)
         step["resourcePreEvent"]["metadata"]["old"]["retainOnDelete"] = case.get("retained", False)
         steps.append(step)
     around = [other for other in case.get("around", ["train", "alice"]) if other != name]

@@ -1,6 +1,4 @@
-"""RayJobs and RayServices: their manifests, what is registered for them, and what is told of
-them.
-"""
+"""RayJobs and RayServices: their manifests, and what is registered for them."""
 
 from __future__ import annotations
 
@@ -9,13 +7,11 @@ from typing import Any
 
 import pulumi
 import pytest
-import yaml
 
 from berth.components.berth import Berth, BerthInputs
 from berth.components.core.types import canonical_quantity
 from berth.components.isolation import harden
 from berth.components.ray.manifest import ray_cluster
-from berth.components.ray.workload_condition import job_condition, service_condition
 from berth.components.ray.workload_settings import RayServiceSettings
 from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, with_fingerprint
 from berth.stacks.load.stack import Environment
@@ -349,84 +345,6 @@ def test_a_pool_without_room_for_a_second_cluster_is_warned_of() -> None:
         " `upgradeStrategy: Recreate`, which interrupts the service"
     )
     assert resolved(services={"chat": CHAT | {"workers": 2}}).warnings == []
-
-
-def job(deployment: str = "", state: str = "", **status: Any) -> dict[str, Any]:
-    return {"status": {"jobDeploymentStatus": deployment, "jobStatus": state, **status}}
-
-
-@pytest.mark.parametrize(
-    ("seen", "state", "held"),
-    [
-        (job(), "", set()),
-        (job("Initializing"), "Initializing", set()),
-        (job("Running", "PENDING"), "PENDING", set()),
-        (job("Running", "RUNNING"), "RUNNING", {"running"}),
-        (job("Complete", "SUCCEEDED"), "SUCCEEDED", {"running", "succeeded"}),
-        (job("Complete", "STOPPED"), "STOPPED", {"failed"}),
-        (job("Failed", "FAILED"), "FAILED", {"failed"}),
-        (job("Failed", "RUNNING", reason="DeadlineExceeded"), "FAILED", {"failed"}),
-        (job("Retrying", "FAILED"), "Retrying", set()),
-        (job("ValidationFailed"), "FAILED", {"failed"}),
-    ],
-)
-def test_the_condition_of_a_job(seen: dict[str, Any], state: str, held: set[str]) -> None:
-    condition = job_condition(seen)
-    assert condition.state == state
-    assert {name for name in ("running", "succeeded", "failed") if getattr(condition, name)} == held
-
-
-def test_a_failed_job_tells_why() -> None:
-    report = job_condition(job("Failed", "FAILED", reason="AppFailed", message="exit code 1")).reason
-    assert report == "AppFailed: exit code 1"
-
-
-def service(*, generation: int = 1, upgrading: str = "False", **applications: str) -> dict[str, Any]:
-    expected = [{"name": name, "import_path": "a:b"} for name in applications]
-    statuses = {
-        name: {
-            "status": status,
-            "message": "Traceback:\n  File x\nModuleNotFoundError: No module named 'a'" if "FAILED" in status else "",
-        }
-        for name, status in applications.items()
-        if status
-    }
-    return {
-        "metadata": {"generation": generation},
-        "spec": {"serveConfigV2": yaml.safe_dump({"applications": expected})},
-        "status": {
-            "observedGeneration": 1,
-            "numServeEndpoints": 2,
-            "conditions": [{"type": "Ready", "status": "True"}, {"type": "UpgradeInProgress", "status": upgrading}],
-            "activeServiceStatus": {"rayClusterName": "chat-abcde", "applicationStatuses": statuses},
-            "pendingServiceStatus": {"rayClusterName": "chat-fghij"} if upgrading == "True" else {},
-        },
-    }
-
-
-@pytest.mark.parametrize(
-    ("seen", "state", "text"),
-    [
-        (service(a="RUNNING", b="RUNNING"), "ready", "2/2 applications run, 2 pods serve"),
-        (service(a="RUNNING", b="DEPLOYING"), "serving", "1/2 applications run, 2 pods serve"),
-        (service(a="RUNNING", b=""), "serving", "1/2 applications run, 2 pods serve"),
-        (service(generation=2, a="RUNNING"), "upgrading", "the operator has not seen it yet"),
-        (
-            service(upgrading="True", a="RUNNING"),
-            "upgrading",
-            "0/1 applications run, 2 pods serve, a second cluster is on its way",
-        ),
-        ({"metadata": {"generation": 1}, "spec": {}}, "starting", "the operator has not seen it yet"),
-    ],
-)
-def test_the_condition_of_a_service(seen: dict[str, Any], state: str, text: str) -> None:
-    condition = service_condition(seen)
-    assert (condition.state, str(condition), condition.ready) == (state, text, state == "ready")
-
-
-def test_an_application_that_fails_tells_why() -> None:
-    condition = service_condition(service(a="DEPLOY_FAILED"))
-    assert condition.reasons == ("application a: DEPLOY_FAILED: ModuleNotFoundError: No module named 'a'",)
 
 
 def test_a_services_settings_are_complete_by_themselves() -> None:
