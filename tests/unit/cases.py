@@ -30,3 +30,14 @@ def over(below: Any, above: Any) -> Any:
 def says(text: str, words: str) -> bool:
     """Whether a text is what a case expects, in which `…` stands for anything."""
     return re.fullmatch(".*".join(map(re.escape, words.split("…"))), text, re.DOTALL) is not None
+
+
+def holds(value: Any, part: Any) -> bool:
+    """Whether a value has the part of it that a case names: keys of mappings (null: none of that
+    name), and all items of lists.
+    """
+    if isinstance(part, dict):
+        return isinstance(value, dict) and all(holds(value.get(key), inner) for key, inner in part.items())
+    if isinstance(part, list):
+        return isinstance(value, list) and len(value) == len(part) and all(map(holds, value, part))
+    return bool(value == part)

@@ -16,11 +16,10 @@ from berth.components.hardware import versions
 from berth.components.ray.image import BERTH_IMAGES
 from berth.lab.home import CLONE
 from berth.lab.realnode.debian import RELEASE
-from berth.stacks.load.stack import load
-from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 from tests.containers.dockerfile import parse
 from tests.unit.components.fabric import BY_NETWORKS, CPU
+from tests.unit.loaded import environment_of
 
 IMAGES = CLONE / "images"
 README = (IMAGES / "README.md").read_text(encoding="utf-8")
@@ -105,8 +104,7 @@ def test_what_the_readme_shows_is_valid_and_puts_the_images_nccl_first() -> None
         "pools": {"cpu": CPU, "train": BY_NETWORKS},
         "clusters": readme_clusters(),
     }
-    settings = load("test", {"environment": values}, None).settings
-    assert isinstance(settings, EnvironmentSettings)
+    settings = environment_of("test", values).settings
     resolved = resolve_environment(settings)
     (cluster,) = resolved.clusters
     assert cluster.nccl.library_path == LINK

@@ -20,10 +20,7 @@ from berth.cli.verbs import lab
 from berth.cli.verbs.status import live_view
 from berth.cli.verbs.verify import fabric_proof
 from berth.components.plan.plan import Event
-from berth.stacks.load.stack import load
-from berth.stacks.settings.contract import contract_of
-from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import resolve_environment
+from tests.unit.loaded import environment_of
 from tests.unit.recorded_cluster import RecordedCluster
 
 BAD_INPUT, NOT_ASKED = 2, 1
@@ -166,11 +163,8 @@ def test_what_is_no_duration(project: Path, command: str) -> None:
 @pytest.fixture
 def nobody(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The environment is up, and nobody's berth is."""
-    settings = load(
-        "env", yaml.safe_load(ENVIRONMENT.replace("berth:environment", "environment"))["config"], None
-    ).settings
-    assert isinstance(settings, EnvironmentSettings)
-    contract = contract_of(settings, "env", resolve_environment(settings))
+    values = yaml.safe_load(ENVIRONMENT)["config"]["berth:environment"]
+    contract = environment_of("env", values).contract()
     for module in (berths, fleet, live_view, fabric_proof):
         monkeypatch.setattr(module, "brought_up", lambda _stack: Environment("env", contract, ""))
         monkeypatch.setattr(module, "ClusterApi", lambda _kubeconfig: RecordedCluster())

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from berth.components.core.types import parse_quantity
-from berth.stacks.load.stack import Environment, load
-from tests.unit.loaded import environment_values
+from berth.stacks.load.stack import Environment
+from tests.unit.loaded import environment_of, environment_values
 
 POOLS = {
     "dev": {"machineType": "g2-standard-24", "nodes": 2},
@@ -23,9 +23,7 @@ DEFAULTS = {"worker": {"pool": "dev", "cpu": 2, "memory": "8Gi", "env": {"LOG": 
 
 
 def environment(kind: str = "engineers", defaults: dict[str, Any] | None = None, **shape: Any) -> Environment:
-    loaded = load("test", {"environment": values(kind, defaults, **shape)}, None)
-    assert isinstance(loaded, Environment)
-    return loaded
+    return environment_of("test", values(kind, defaults, **shape))
 
 
 def values(kind: str = "engineers", defaults: dict[str, Any] | None = None, **shape: Any) -> dict[str, Any]:

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from berth.stacks.load.stack import load
-from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 from berth.stacks.settings.resolved import Resolved
+from tests.unit.loaded import environment_of
 
 TIME_SLICING: dict[str, Any] = {"kind": "time-slicing", "replicas": 4}
 SINGLE_MIG: dict[str, Any] = {"kind": "mig", "strategy": "single", "profile": "1g.23gb"}
@@ -29,8 +28,7 @@ def environment(profile: dict[str, Any], pool: dict[str, Any] | None = None, **m
 
 
 def resolved(values: dict[str, Any]) -> Resolved:
-    settings = load("test", {"environment": values}, None).settings
-    assert isinstance(settings, EnvironmentSettings)
+    settings = environment_of("test", values).settings
     return resolve_environment(settings)
 
 

@@ -11,8 +11,8 @@ import yaml
 
 from berth.cli.verbs.doctor.gpu_nodes import check_nodes
 from berth.components.hardware.names import DEPLOYED_LABEL, OPERANDS_LABEL
-from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
+from tests.unit.loaded import environment_of
 
 SHARED = {"machineType": "g2-standard-24", "nodes": 2, "sharing": "any"}
 WHOLE = {"machineType": "g2-standard-24", "nodes": 2}
@@ -28,9 +28,7 @@ def settings(**pools: dict[str, Any]) -> EnvironmentSettings:
         "sharing": {"any": {"kind": "time-slicing", "replicas": 4}},
         "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}, **pools},
     }
-    loaded = load("test", {"environment": given}, None).settings
-    assert isinstance(loaded, EnvironmentSettings)
-    return loaded
+    return environment_of("test", given).settings
 
 
 def node(name: str, pool: str, labels: dict[str, str] | None = None, *taints: dict[str, str]) -> dict[str, Any]:

@@ -18,10 +18,9 @@ from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
 from berth.components.hardware.names import METADATA_SERVER_LABEL, POOL_LABEL
-from berth.stacks.load.stack import load
 from berth.stacks.settings.contract import contract_of
-from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
+from tests.unit.loaded import environment_of
 
 WAITING = {"list events", "list nodes", "list pods", "watch rayclusters"}
 BY_CHARTS = {
@@ -235,8 +234,7 @@ def test_what_the_program_itself_finds_missing_is_said(project: Path, cluster: C
 
 def test_an_engineers_own_stack_needs_what_is_in_a_berth(project: Path, cluster: Cluster) -> None:
     values = environment(project, FULL)
-    settings = load("shop", {"environment": values}, None).settings
-    assert isinstance(settings, EnvironmentSettings)
+    settings = environment_of("shop", values).settings
     contract = contract_of(settings, "shop", resolve_environment(settings))
     outputs = {
         "environment": contract.model_dump(mode="json", by_alias=True, exclude_none=True),

@@ -6,9 +6,9 @@ from typing import Any
 
 from berth.components.ray.settings import RayClusterSettings
 from berth.components.sharing import Pools
-from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
+from tests.unit.loaded import environment_of
 
 CPU = {"machineType": "n2-standard-16", "nodes": 1}
 A4 = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"}
@@ -30,9 +30,7 @@ def environment(pool: dict[str, Any], kind: str, shape: dict[str, Any], name: st
         "policies": {"waived": WAIVED},
         kind: {name: shape},
     }
-    settings = load("test", {"environment": values}, None).settings
-    assert isinstance(settings, EnvironmentSettings)
-    return settings
+    return environment_of("test", values).settings
 
 
 def complete(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
+from tests.unit import loaded
 
 CPU = {"machineType": "n2-standard-16", "nodes": {"min": 1, "max": 2}}
 
@@ -15,6 +15,4 @@ def environment_of(pools: dict[str, Any] | None = None, **values: Any) -> Enviro
     whole: dict[str, Any] = {"project": "some-project", "pools": {"cpu": CPU, **(pools or {})}} | values
     if "region" not in whole and "existing" not in whole.get("cluster", {}):
         whole.setdefault("zone", "us-central1-b")
-    settings = load("some", {"environment": whole}, None).settings
-    assert isinstance(settings, EnvironmentSettings)
-    return settings
+    return loaded.environment_of("some", whole).settings

@@ -1,5 +1,5 @@
 """The fields of Google's resources that berth sets: those of real registrations, of every case
-of the goldens and every shipped stack.
+of the goldens (arguments.yaml) and every shipped stack.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from berth.stacks.files import stack_file
 from berth.stacks.load.stack import load
 from berth.stacks.program.google import google
 from berth.stacks.settings.environment import EnvironmentSettings
-from tests.unit.components.gke import environment_of, test_cluster, test_node_pool
+from tests.unit.cases import table
+from tests.unit.components.gke import environment_of
 from tests.unit.recording import Registration, run
 
 
@@ -82,9 +83,10 @@ async def _program(name: str, settings: EnvironmentSettings) -> None:
 
 
 def _environments() -> Iterator[tuple[str, EnvironmentSettings]]:
-    for values in test_cluster.CASES.values():
+    cases = table(__file__, "arguments.yaml")
+    for values in cases["clusters"].values():
         yield "some", environment_of(**values)
-    for pool, rest in test_node_pool.CASES.values():
+    for pool, rest in cases["pools"].values():
         yield "some", environment_of({"it": pool}, **rest)
     for stack in stack_file.stack_names():
         file = stack_file.read(stack_file.stack_path(stack))

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from berth.components.gke import needed, parse, too_old
-from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
+from tests.unit.loaded import environment_of
 
 BASE: dict[str, Any] = {"project": "berth-lab", "zone": "us-central1-b"}
 CPU = {"machineType": "n2-standard-16", "nodes": 1}
@@ -17,9 +17,7 @@ FLEX = {"machineType": "g2-standard-8", "nodes": {"min": 0, "max": 4}, "capacity
 
 
 def environment(**pools: Any) -> EnvironmentSettings:
-    settings = load("test", {"environment": BASE | {"pools": {"cpu": CPU} | pools}}, None).settings
-    assert isinstance(settings, EnvironmentSettings)
-    return settings
+    return environment_of("test", BASE | {"pools": {"cpu": CPU} | pools}).settings
 
 
 @pytest.mark.parametrize(

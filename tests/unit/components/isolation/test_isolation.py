@@ -6,11 +6,9 @@ import copy
 import json
 from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_quantity
@@ -28,9 +26,8 @@ from berth.components.isolation import (
 from berth.components.isolation.quota import Room, resource_quota
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.storage import home_claim
-from berth.stacks.load.stack import load
-from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import resolve_environment
+from tests.unit.cases import holds, table
+from tests.unit.loaded import environment_of
 
 POOLS = {
     "cpu": {"machineType": "n2-standard-16", "nodes": 1},
@@ -39,11 +36,8 @@ POOLS = {
 }
 SHARING = {"two": {"kind": "time-slicing", "replicas": 2, "renameByDefault": True}}
 WAIVED = {"ray-auth": "a test", "private-dashboard": "a test"}
-ACCESS = {
-    "users": ["x@example.com"],
-    "groups": ["ml@example.com"],
-    "serviceAccounts": ["ci/runner"],
-}
+TABLE = table(__file__, "berths.yaml")
+ACCESS = TABLE["objects"]["berth-that-autoscales-and-is-used-by-others"][1]["access"]
 
 
 def registered(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[dict[str, Any], Isolation]:
@@ -57,9 +51,8 @@ def registered(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[di
         "defaults": {"head": {"pool": "cpu"}},
     }
     given = {key: value for key, value in (values | environment).items() if value is not None}
-    settings = load("test", {"environment": given | {kind: {"x": shape}}}, None).settings
-    assert isinstance(settings, EnvironmentSettings)
-    resolved = resolve_environment(settings)
+    loaded = environment_of("test", given | {kind: {"x": shape}})
+    settings, resolved = loaded.settings, loaded.resolved
     (cluster,) = [*resolved.berths, *resolved.clusters]
     namespace, labels = namespace_of("x"), {"berth/engineer": "x"}
     ray = ray_cluster(cluster, resolved.pools, namespace, labels)
@@ -74,40 +67,28 @@ def registered(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[di
     return harden(ray, settings.isolation.pod_security, cluster.priority), isolation
 
 
+def isolation_of(kind: str, shape: dict[str, Any], environment: dict[str, Any] | None = None) -> Isolation:
+    return registered(kind, shape, **(environment or {}))[1]
+
+
 def of_kind(apart: Isolation, kind: str) -> list[dict[str, Any]]:
     return [item for item in apart.objects if item["kind"] == kind]
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "shape", "environment"),
-    [
-        ("berth", "engineers", {"worker": {"pool": "dev"}}, {}),
-        (
-            "berth-that-autoscales-and-is-used-by-others",
-            "engineers",
-            {"workers": {"min": 0, "max": 3}, "worker": {"pool": "dev"}, "access": ACCESS},
-            {},
-        ),
-        ("berth-with-a-dashboard-in-the-vpc", "engineers", {"worker": {"pool": "dev"}, "dashboard": "internal"}, {}),
-        ("berth-with-a-public-dashboard", "engineers", {"worker": {"pool": "dev"}, "dashboard": "public"}, {}),
-        ("cluster-with-folders-of-its-nodes", "clusters", {"worker": {"pool": "train"}, "access": ACCESS}, {}),
-        (
-            "berth-of-a-looser-environment",
-            "engineers",
-            {"worker": {"pool": "dev"}},
-            {
-                "isolation": {"podSecurity": "baseline", "reachable": ["10.20.0.0/24"]},
-                "operators": {"kuberay": {"source": "addon"}},
-            },
-        ),
-    ],
-)
-def test_objects(
-    golden: Callable[[str, Any], None], name: str, kind: str, shape: dict[str, Any], environment: dict[str, Any]
-) -> None:
-    _, apart = registered(kind, shape, **environment)
+@pytest.mark.parametrize("name", TABLE["objects"])
+def test_objects(golden: Callable[[str, Any], None], name: str) -> None:
+    apart = isolation_of(*TABLE["objects"][name])
     # Through JSON, so that the file repeats what the objects share.
     golden(f"isolation/{name}", json.loads(json.dumps({"namespace": apart.namespace_labels, "objects": apart.objects})))
+
+
+@pytest.mark.parametrize("name", TABLE["quotas"])
+def test_quotas(name: str) -> None:
+    given, hard, *limits = TABLE["quotas"][name]
+    apart = isolation_of(*given)
+    (quota,) = of_kind(apart, "ResourceQuota")
+    assert holds(quota["spec"]["hard"], hard), quota["spec"]["hard"]
+    assert all(holds(of_kind(apart, "LimitRange")[0]["spec"]["limits"], [limit]) for limit in limits)
 
 
 def test_priority_classes(golden: Callable[[str, Any], None]) -> None:
@@ -208,26 +189,6 @@ def test_named_clusters_go_before_engineers_and_others_by_their_name() -> None:
     assert class_of("engineers", {"priority": "of-the-house"}) == {"of-the-house"}
 
 
-def test_the_quota_is_the_settings_sum_and_a_little_more() -> None:
-    shape = {
-        "workers": {"min": 1, "max": 3},
-        "worker": {"pool": "dev", "gpus": 2, "cpu": "1500m", "memory": "10Gi"},
-        "head": {"cpu": 2, "memory": "8Gi"},
-    }
-    _, apart = registered("engineers", shape)
-    hard = of_kind(apart, "ResourceQuota")[0]["spec"]["hard"]
-    # The head, the autoscaler beside it, three workers, and what submits jobs.
-    assert parse_quantity(hard["requests.cpu"]) == parse_quantity("9")
-    assert parse_quantity(hard["requests.memory"]) == (8 + 30 + 4) * 2**30 + 512 * 2**20
-    assert hard["requests.nvidia.com/gpu.shared"] == "6"
-    assert hard["requests.nvidia.com/gpu"] == "0", "whole GPUs of the other pool are not its own"
-    assert (hard["services.loadbalancers"], hard["services.nodeports"]) == ("0", "0")
-    # The head, three workers, and room; the autoscaler has a container of its own.
-    assert hard["pods"] == str(4 + 20)
-    assert parse_quantity(hard["limits.ephemeral-storage"]) == (2 + 3 + 20) * 500 * 2**30
-    assert parse_quantity(hard["requests.ephemeral-storage"]) == (2 + 3) * 64 * 2**20 + 20 * 2**30
-
-
 @pytest.mark.parametrize(
     ("kind", "counted"),
     [
@@ -246,25 +207,7 @@ def test_a_quota_counts_no_kind_that_the_stack_or_kuberay_creates(kind: str, cou
     }
 
 
-def test_room_on_disks_is_a_setting() -> None:
-    _, apart = registered(
-        "engineers", {"worker": {"pool": "dev"}}, isolation={"storage": "10Ti", "ephemeralStorage": "2Ti"}
-    )
-    assert of_kind(apart, "ResourceQuota")[0]["spec"]["hard"]["requests.storage"] == "10Ti"
-    (limit,) = of_kind(apart, "LimitRange")[0]["spec"]["limits"]
-    assert limit["max"] == {"ephemeral-storage": "2Ti"}
-    assert limit["default"]["ephemeral-storage"] == "2Ti"
-
-
-def test_claims_are_counted() -> None:
-    _, apart = registered("clusters", {"workers": 2, "worker": {"pool": "train"}})
-    (quota,) = of_kind(apart, "ResourceQuota")
-    assert quota["spec"]["hard"]["count/resourceclaims.resource.k8s.io"] == "2"
-
-
-LEVELS: dict[str, list[dict[str, Any]]] = yaml.safe_load(
-    Path(__file__).with_name("levels.yaml").read_text(encoding="utf-8")
-)
+LEVELS: dict[str, list[dict[str, Any]]] = table(__file__, "levels.yaml")
 
 
 @pytest.mark.parametrize(("spec", "level"), [(spec, level) for level in LEVELS for spec in LEVELS[level]])
@@ -316,15 +259,6 @@ def test_users_write_the_secrets_that_pods_name() -> None:
             "resourceNames": ["a", "hf-token", "registry"],
         },
     ]
-
-
-def test_the_quota_has_room_for_the_home_beside_other_claims() -> None:
-    shape = {"worker": {"pool": "dev"}}
-    for more, storage, claims in (({}, "1Ti", "10"), ({"home": "512Gi"}, "1572864Mi", "11")):
-        _, apart = registered("engineers", shape | more)
-        (quota,) = of_kind(apart, "ResourceQuota")
-        hard = quota["spec"]["hard"]
-        assert (hard["requests.storage"], hard["persistentvolumeclaims"]) == (storage, claims)
 
 
 def test_a_head_with_a_home_meets_the_strictest_level_and_may_write_there() -> None:

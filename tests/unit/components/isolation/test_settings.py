@@ -10,15 +10,13 @@ from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_engineer, resolve_environment
 from berth.stacks.settings.resolved import Resolved
-from tests.unit.loaded import environment_values
+from tests.unit.loaded import environment_of, environment_values
 
 BASE: dict[str, Any] = environment_values(dev={"machineType": "g2-standard-8", "nodes": 1})
 
 
 def settings(**values: Any) -> EnvironmentSettings:
-    loaded = load("test", {"environment": BASE | values}, None).settings
-    assert isinstance(loaded, EnvironmentSettings)
-    return loaded
+    return environment_of("test", BASE | values).settings
 
 
 def of_engineers_stack(environment: EnvironmentSettings, **values: Any) -> Resolved:

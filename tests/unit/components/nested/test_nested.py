@@ -10,22 +10,17 @@ import pytest
 from berth.components import nested
 from berth.components.isolation import harden, level_of
 from berth.components.ray.manifest import ray_cluster
-from berth.stacks.load.stack import load
-from berth.stacks.settings.environment import EnvironmentSettings
-from berth.stacks.settings.resolve import resolve_environment
 from berth.stacks.settings.resolved import Resolved
 from tests.unit.components.ray.test_manifest import POOLS
+from tests.unit.loaded import environment_of
 
 OPERATOR_POOLS = {**POOLS, "a4": {**POOLS["a4"], "gpuManagement": "operator"}}
 
 
 def resolved(way: str, pools: dict[str, Any] = POOLS, **shape: Any) -> Resolved:
     values = {"project": "berth-lab", "zone": "us-central1-b", "pools": pools}
-    settings = load(
-        "test", {"environment": {**values, "engineers": {"x": {"nestedContainers": way, **shape}}}}, None
-    ).settings
-    assert isinstance(settings, EnvironmentSettings)
-    return resolve_environment(settings)
+    engineers = {"x": {"nestedContainers": way, **shape}}
+    return environment_of("test", {**values, "engineers": engineers}).resolved
 
 
 def cluster(way: str, pools: dict[str, Any] = POOLS, **shape: Any) -> dict[str, Any]:

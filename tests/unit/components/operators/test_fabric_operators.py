@@ -13,9 +13,9 @@ from berth.components.gke.node_pool_arguments import NodePlace, node_pool_argume
 from berth.components.operators import DraNet, Gib, GpuDra, GpuDraSettings, Site
 from berth.components.operators.gib import installer
 from berth.components.sharing import Pools, node_labels, offered
-from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
+from tests.unit import loaded
 from tests.unit.components.gke import environment_of
 from tests.unit.components.operators.test_gpu_operator import unknown_values
 
@@ -104,8 +104,7 @@ def test_mig_instances_that_others_have_cut_can_be_claimed() -> None:
     pool = {"machineType": "a4-highgpu-8g", "nodes": 1, "gpuAllocation": "dra", "sharing": "cut"}
     cpu = {"machineType": "n2-standard-16", "nodes": 1}
     on = {"cluster": {"existing": {"kubeconfig": "kubeconfig.yaml"}}, "sharing": {"cut": cut}}
-    settings = load("some", {"environment": {"pools": {"cpu": cpu, "dev": pool}, **on}}, None).settings
-    assert isinstance(settings, EnvironmentSettings)
+    settings = loaded.environment_of("some", {"pools": {"cpu": cpu, "dev": pool}, **on}).settings
     pools = offered(settings.pools, settings.sharing)
     assert set(GpuDra.served(pools)) == {"dev"}
     assert not pools["dev"].settings.by_operator

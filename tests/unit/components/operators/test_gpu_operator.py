@@ -16,10 +16,9 @@ from berth.components.operators.driver_installer import driver_installer
 from berth.components.operators.gpu_operator import quota
 from berth.components.ray.manifest import ray_cluster
 from berth.components.sharing import node_labels
-from berth.stacks.load.stack import load
-from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 from berth.stacks.settings.resolved import Resolved
+from tests.unit.loaded import environment_of
 
 UPSTREAM = Path(__file__).resolve().parents[5] / "shared" / "upstream" / "gpu-operator"
 
@@ -34,8 +33,7 @@ def fleet(pool: dict[str, Any], profile: dict[str, Any] = TIME_SLICING, **more: 
         "sharing": {"any": profile},
         "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}, "dev": GPU_POOL | pool},
     } | more
-    settings = load("test", {"environment": environment}, None).settings
-    assert isinstance(settings, EnvironmentSettings)
+    settings = environment_of("test", environment).settings
     resolved = resolve_environment(settings)
     return resolved, GpuOperator(settings.operators.gpu, Site(resolved.pools))
 

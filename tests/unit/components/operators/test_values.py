@@ -11,8 +11,7 @@ from berth.components.operators.operator import Chart
 from berth.components.operators.settings import OPERATORS
 from berth.components.operators.values import has_null, overridden, reaches
 from berth.components.sharing import offered
-from berth.stacks.load.stack import Environment, load
-from tests.unit.loaded import environment_values
+from tests.unit.loaded import environment_of, environment_values
 
 GPUS = {"gpu": {"machineType": "g2-standard-8", "nodes": 1}}
 
@@ -44,8 +43,7 @@ def test_values_of_the_settings_are_the_charts() -> None:
 
 def test_engineers_stacks_read_no_values_of_charts() -> None:
     values = environment_values(**GPUS) | {"operators": {"kuberay": {"values": {"replicas": 2}}}}
-    loaded = load("test", {"environment": values}, None)
-    assert isinstance(loaded, Environment)
+    loaded = environment_of("test", values)
     assert "replicas" not in loaded.contract().model_dump_json(exclude_none=True)
 
 
@@ -61,6 +59,5 @@ def test_what_berth_sets_is_known_of_each_chart() -> None:
 
 
 def load_pools() -> Any:
-    loaded = load("test", {"environment": environment_values(**GPUS)}, None)
-    assert isinstance(loaded, Environment)
+    loaded = environment_of("test", environment_values(**GPUS))
     return loaded.settings.pools

@@ -10,10 +10,11 @@ import pytest
 from berth.components.isolation import level_of
 from berth.components.ray.pod_template import over
 from berth.components.ray.settings import WorkerShape
-from berth.stacks.load.stack import Environment, SettingsError, load
+from berth.stacks.load.stack import Environment, SettingsError
 from tests.lab.bad_pods import BAD_PODS
 from tests.lab.bad_pods import over as over_by_position
 from tests.unit.components.ray.test_manifest import POOLS, manifest
+from tests.unit.loaded import environment_of
 
 LOGS = {"name": "logs", "image": "example.invalid/logs", "resources": {"requests": {"cpu": 3, "memory": "2Gi"}}}
 PROXY = {"name": "proxy", "image": "example.invalid/proxy", "restartPolicy": "Always"}
@@ -44,9 +45,7 @@ EVERYTHING = {
 
 def environment(kind: str, shape: dict[str, Any], **more: Any) -> Environment:
     values = {"project": "berth-lab", "zone": "us-central1-b", "pools": POOLS, kind: {"x": shape}, **more}
-    loaded = load("test", {"environment": values}, None)
-    assert isinstance(loaded, Environment)
-    return loaded
+    return environment_of("test", values)
 
 
 def problems(template: dict[str, Any], **more: Any) -> list[str]:
