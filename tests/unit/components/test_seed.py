@@ -1,11 +1,10 @@
 """The DraNet documentation's RayCluster on A4, out of ten lines of settings: the same, but for
-what is listed here with its reason.
+what seed_differences.yaml lists with its reason.
 """
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from berth.components.berth import Berth, BerthInputs
 from berth.components.fabric import dranet_class
 from berth.components.hardware.names import ResourceApi
 from berth.components.ray import cluster_workload
+from tests.unit.cases import table
 from tests.unit.components.fabric import BY_NETWORKS, complete
 from tests.unit.recording import run
 
@@ -27,73 +27,9 @@ worker:
   memory: 1600Gi
 """
 
-FACTS: dict[str, dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "seed_a4.yaml").read_text(encoding="utf-8"))
-
-_HEAD = "spec.headGroupSpec.template"
-_HEAD_CONTAINER = f"{_HEAD}.spec.containers[ray-head]"
-_WORKERS = "spec.workerGroupSpecs[0]"
-_WORKER = f"{_WORKERS}.template"
-_WORKER_CONTAINER = f"{_WORKER}.spec.containers[ray-worker]"
-
-CHANGED: dict[str, dict[str, str]] = {
-    "DeviceClass": {
-        "apiVersion": "the newest that is served: v1 by default from Kubernetes 1.34 on (v1beta1 is written below)",
-    },
-    "ResourceClaimTemplate": {
-        "apiVersion": "the newest that is served: v1 by default from Kubernetes 1.34 on (v1beta1 is written below)",
-        "metadata.name": (
-            "templates cannot be changed, so that other content needs another name: a hash of it is behind it"
-        ),
-    },
-    "RayCluster": {
-        f"{_WORKER}.spec.resourceClaims[nics].resourceClaimTemplateName": "the template's name",
-        f"{_HEAD_CONTAINER}.image": (
-            "one person's build of Ray 2.44.1, which has no token authentication; images/ray-a4 replaces it"
-        ),
-        f"{_WORKER_CONTAINER}.image": "the same",
-        f"{_WORKERS}.groupName": "every RayCluster of berth has one group of workers, and it is called so",
-    },
-}
-"""Fields of both with other values, and why."""
-
-ADDED: dict[str, dict[str, str]] = {
-    "DeviceClass": {"metadata.labels": "what berth makes is marked as such"},
-    "ResourceClaimTemplate": {
-        "metadata.annotations": "Pulumi's own: in whose name it sets fields",
-        "metadata.labels": "whose it is",
-        "metadata.namespace": "each RayCluster has a namespace of its own",
-    },
-    "RayCluster": {
-        "metadata.annotations": "Pulumi's own: in whose name it sets fields",
-        "metadata.labels": "whose it is",
-        "metadata.namespace": "each RayCluster has a namespace of its own",
-        f"{_HEAD}.metadata": "whose the pods are",
-        f"{_WORKER}.metadata": "the same",
-        "spec.rayVersion": "KubeRay needs it for token authentication and for the autoscaler's version",
-        "spec.authOptions": "without a token, whoever reaches the head runs code",
-        "spec.upgradeStrategy": "an edit is to reach the running pods",
-        "spec.enableInTreeAutoscaling": "without an autoscaler, minReplicas and maxReplicas mean nothing",
-        "spec.autoscalerOptions": "the autoscaler that Ray 2.60 has by default, whatever the operator's default is",
-        f"{_HEAD}.spec.nodeSelector": "the head has its pool: it is not to take the place of a worker on an A4",
-        f"{_HEAD}.spec.tolerations": "an empty list: the head's pool has no taints",
-        f"{_HEAD_CONTAINER}.resources": "a head without requests is the first to be evicted, and all its jobs with it",
-        f"{_HEAD_CONTAINER}.env": "NVIDIA_VISIBLE_DEVICES=void: a head on a node with GPUs would see all of them",
-        f"{_HEAD}.spec.securityContext": "pods meet all of `restricted` but the folders of their node",
-        f"{_HEAD_CONTAINER}.securityContext": "the same",
-        f"{_WORKER}.spec.securityContext": "the same",
-        f"{_WORKER_CONTAINER}.securityContext.allowPrivilegeEscalation": "the same",
-        f"{_WORKER_CONTAINER}.securityContext.capabilities": "the same",
-        f"{_WORKER_CONTAINER}.volumeMounts[library-dir-host].readOnly": "the node's next tenant loads what is in there",
-        f"{_WORKER_CONTAINER}.volumeMounts[gib].readOnly": "the same",
-        f"{_HEAD}.spec.priorityClassName": "production goes before engineers' berths where nodes are short",
-        f"{_WORKER}.spec.priorityClassName": "the same",
-        f"{_WORKER}.spec.automountServiceAccountToken": "workers ask the API server for nothing",
-        f"{_WORKER}.spec.nodeSelector": "the workers have their pool, by name",
-        f"{_WORKER_CONTAINER}.resources.claims": "only containers that name a claim get its devices",
-    },
-}
-"""Fields, or all below them, that only berth's has, and why. Nothing of the document's is left
-out."""
+FACTS: dict[str, dict[str, Any]] = table(__file__, "seed_a4.yaml")
+DIFFERENCES = table(__file__, "seed_differences.yaml")
+_WORKER = "spec.workerGroupSpecs[0].template"
 
 
 def facts(value: Any, path: str = "") -> dict[str, Any]:
@@ -139,7 +75,7 @@ def differences(kind: str, theirs: dict[str, Any], ours: dict[str, Any]) -> list
     """Return differences that are not listed, and those that are listed without
     differing.
     """
-    changed, added = CHANGED[kind], ADDED[kind]
+    changed, added = DIFFERENCES["changed"][kind], DIFFERENCES["added"][kind]
     differing = {path for path in theirs if path in ours and ours[path] != theirs[path]}
     more = {path for path in ours if path not in theirs}
     return [

@@ -8,13 +8,13 @@ from typing import Any
 
 import pulumi
 import pytest
-import yaml
 
 from berth.components.gke.kubeconfig import kubeconfig as gke_kubeconfig
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import Environment, SettingsError, load_stack
 from berth.stacks.program.engineer import engineer
 from berth.stacks.program.environment import environment
+from tests.unit import serving
 from tests.unit.loaded import engineer_of, environment_of
 from tests.unit.recording import run
 
@@ -181,13 +181,7 @@ def test_an_environment_that_was_not_made_is_named_with_the_command_that_makes_i
 @pytest.fixture
 def kubeconfig(tmp_path: Path) -> Path:
     path = tmp_path / "kubeconfig"
-    named = {
-        "clusters": {"cluster": {"server": "https://10.0.0.1:6443"}},
-        "users": {"user": {"token": "some-token"}},
-        "contexts": {"context": {"cluster": "it", "user": "it"}},
-    }
-    lists = {key: [{"name": "it", **value}] for key, value in named.items()}
-    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "it"} | lists))
+    path.write_text(serving.kubeconfig("https://10.0.0.1:6443", {"token": "some-token"}))
     return path
 
 

@@ -9,7 +9,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ from berth.cli.verbs.doctor.google import BASES, Google, GoogleError, refusal
 from berth.lab.google_api import addresses
 from berth.lab.google_api.server import server
 from berth.lab.home import Home
+from tests.unit.cases import table
+from tests.unit.serving import Handler, answer, serving
 
 PROJECT = "your-project"
 
@@ -120,24 +121,12 @@ def test_what_nobody_answers_is_unreachable(port: int, monkeypatch: pytest.Monke
 def answering(statuses: list[int]) -> Iterator[str]:
     """A server that answers with these statuses, one after another, and then with the last."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            status = statuses.pop(0) if len(statuses) > 1 else statuses[0]
-            self.send_response(status)
-            body = json.dumps({"name": "there"} if status == 200 else {"error": {"message": "later"}}).encode()
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def handle(handler: Handler) -> None:
+        status = statuses.pop(0) if len(statuses) > 1 else statuses[0]
+        answer(handler, {"name": "there"} if status == 200 else {"error": {"message": "later"}}, status)
 
-        def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as it:
-        thread = threading.Thread(target=it.serve_forever, daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{it.server_address[1]}/"
-        it.shutdown()
-        thread.join()
+    with serving(handle) as url:
+        yield f"{url}/"
 
 
 def test_an_error_that_passes_is_tried_once_more(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,65 +141,7 @@ def test_an_error_that_passes_is_tried_once_more(port: int, monkeypatch: pytest.
     assert port
 
 
-def info(reason: str, **metadata: str) -> dict[str, Any]:
-    kind = "type.googleapis.com/google.rpc.ErrorInfo"
-    return {"error": {"message": "no", "details": [{"@type": kind, "reason": reason, "metadata": metadata}]}}
-
-
-@pytest.mark.parametrize(
-    ("status", "body", "kind", "text", "remedy"),
-    [
-        (
-            403,
-            info("SERVICE_DISABLED", service="container.googleapis.com"),
-            "disabled",
-            "container.googleapis.com is not enabled",
-            "gcloud services enable container.googleapis.com --project=your-project",
-        ),
-        (
-            403,
-            {
-                "error": {
-                    "message": "Compute Engine API has not been used",
-                    "errors": [{"reason": "accessNotConfigured"}],
-                }
-            },
-            "disabled",
-            "compute.googleapis.com is not enabled",
-            "gcloud services enable compute.googleapis.com --project=your-project",
-        ),
-        (
-            403,
-            info("BILLING_DISABLED"),
-            "forbidden",
-            "project your-project has no billing account",
-            "gcloud billing projects link your-project --billing-account=BILLING_ACCOUNT",
-        ),
-        (
-            403,
-            info("USER_PROJECT_DENIED"),
-            "forbidden",
-            "the credentials count calls for a project that you may not use: no",
-            "gcloud auth application-default set-quota-project your-project",
-        ),
-        (
-            403,
-            {"error": {"message": "Required 'x' permission\nfor y"}},
-            "forbidden",
-            "you may not read this: Required 'x' permission",
-            "",
-        ),
-        (
-            401,
-            {"error": {"message": "expired"}},
-            "credentials",
-            "the Google credentials are not accepted: expired",
-            "gcloud auth application-default login",
-        ),
-        (404, {"error": {"message": "was not found"}}, "absent", "was not found", ""),
-        (500, "<html>", "refused", "compute.googleapis.com answers 500: HTTP status 500", ""),
-    ],
-)
-def test_a_refusal_is_one_line_with_its_remedy(status: int, body: Any, kind: str, text: str, remedy: str) -> None:
-    error = refusal(status, body, PROJECT, "compute.googleapis.com")
-    assert (error.kind, error.problem, error.remedy) == (kind, text, remedy)
+@pytest.mark.parametrize("case", table(__file__, "google_refusals.yaml"), ids=lambda case: case["error"][1])
+def test_a_refusal_is_one_line_with_its_remedy(case: dict[str, Any]) -> None:
+    error = refusal(case["status"], case["body"], PROJECT, "compute.googleapis.com")
+    assert [error.kind, error.problem, error.remedy] == case["error"]

@@ -5,10 +5,8 @@ others: the program itself tells which.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from berth.components.hardware.names import METADATA_SERVER_LABEL, POOL_LABEL
 from berth.stacks.settings.contract import contract_of
 from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.loaded import environment_of
+from tests.unit.serving import Handler, answer, body_of, kubeconfig, serving
 
 WAITING = {"list events", "list nodes", "list pods", "watch rayclusters"}
 BY_CHARTS = {
@@ -99,30 +98,13 @@ class Cluster:
 def cluster() -> Iterator[Cluster]:
     state = Cluster()
 
-    class Handler(BaseHTTPRequestHandler):
-        def _answer(self) -> None:
-            size = int(self.headers.get("Content-Length") or 0)
-            status, answer = state.answer(self.path, json.loads(self.rfile.read(size)) if size else None)
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(json.dumps(answer).encode())
+    def handle(handler: Handler) -> None:
+        status, body = state.answer(handler.path, body_of(handler))
+        answer(handler, body, status)
 
-        do_GET = do_POST = _answer  # noqa: N815 - http.server's names
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        threading.Thread(target=http.serve_forever, daemon=True).start()
-        named: dict[str, dict[str, Any]] = {
-            "clusters": {"cluster": {"server": f"http://127.0.0.1:{http.server_port}"}},
-            "users": {"user": {}},
-            "contexts": {"context": {"cluster": "it", "user": "it"}},
-        }
-        lists = {key: [{"name": "it", **value}] for key, value in named.items()}
-        state.kubeconfig = yaml.safe_dump({"apiVersion": "v1", "kind": "Config", "current-context": "it"} | lists)
+    with serving(handle) as url:
+        state.kubeconfig = kubeconfig(url)
         yield state
-        http.shutdown()
 
 
 @pytest.fixture

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from berth.components.cluster import api
 from berth.components.cluster.api import (
@@ -31,19 +28,7 @@ from berth.components.cluster.api import (
 )
 from berth.components.core.errors import BerthError
 from berth.components.ray import suspension
-
-
-def kubeconfig(port: int, user: dict[str, Any] | None = None) -> str:
-    return yaml.safe_dump(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "x",
-            "clusters": [{"name": "x", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-            "users": [{"name": "x", "user": user or {}}],
-            "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
-        }
-    )
+from tests.unit.serving import Handler, answer, body_of, kubeconfig, serving
 
 
 @dataclass
@@ -67,61 +52,42 @@ class Server:
     answers: list[tuple[int, str]] = field(default_factory=list)
     asked: list[tuple[str, str, Any]] = field(default_factory=list)
     authorization: str | None = None
-    port: int = 0
+    url: str = ""
 
     @property
     def api(self) -> ClusterApi:
-        return ClusterApi(kubeconfig(self.port))
+        return ClusterApi(kubeconfig(self.url))
 
     def refuses(self, status: int, message: str) -> None:
         self.status, self.answer = status, json.dumps({"kind": "Status", "message": message})
+
+    def handle(self, handler: Handler) -> None:
+        """Answer a request."""
+        self.asked.append((handler.command, handler.path, body_of(handler)))
+        self.authorization = handler.headers.get("Authorization")
+        if self.busy:
+            self.busy -= 1
+            answer(handler, b"", 503)
+            return
+        if self.lost:
+            self.lost -= 1
+            handler.close_connection = True
+            return
+        if self.answers:
+            self.status, self.answer = self.answers.pop(0)
+        handler.send_response(self.status)
+        if self.cut or self.size is not None:
+            handler.send_header("Content-Length", str(1000 if self.cut else self.size))
+        handler.end_headers()
+        handler.wfile.write(b"{" if self.cut else self.answer.encode())
+        self.cut = max(0, self.cut - 1)
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
     state = Server()
-
-    class Handler(BaseHTTPRequestHandler):
-        def _answer(self) -> None:
-            size = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(size)) if size else None
-            state.asked.append((self.command, self.path, body))
-            state.authorization = self.headers.get("Authorization")
-            if state.busy:
-                state.busy -= 1
-                self.send_response(503)
-                self.end_headers()
-                return
-            if state.lost:
-                state.lost -= 1
-                self.close_connection = True
-                return
-            if state.answers:
-                state.status, state.answer = state.answers.pop(0)
-            self.send_response(state.status)
-            if state.cut:
-                state.cut -= 1
-                self.send_header("Content-Length", "1000")
-                self.end_headers()
-                self.wfile.write(b"{")
-                return
-            if state.size is not None:
-                self.send_header("Content-Length", str(state.size))
-            self.end_headers()
-            self.wfile.write(state.answer.encode())
-
-        do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 - http.server's names
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        state.port = http.server_address[1]
-        thread = threading.Thread(target=http.serve_forever)
-        thread.start()
+    with serving(state.handle) as state.url:
         yield state
-        http.shutdown()
-        thread.join()
 
 
 def test_create_sends_the_manifest_and_gives_what_the_server_made(server: Server) -> None:
@@ -204,7 +170,7 @@ def test_an_answer_that_is_cut_off_is_an_unreachable_server(server: Server) -> N
         lambda: list(server.api.lines("/log")),
         lambda: list(server.api.watch(NODES, "1", 1)),
     ):
-        with pytest.raises(UnreachableError, match=rf"127\.0\.0\.1:{server.port} does not answer"):
+        with pytest.raises(UnreachableError, match=f"{server.url} does not answer"):
             ask()
 
 
@@ -261,21 +227,21 @@ def test_an_answer_that_is_not_json_is_an_error(server: Server) -> None:
 def test_a_refused_connection_is_an_unreachable_server() -> None:
     # Nothing ever listens on port 1.
     with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1 does not answer: .*Connection refused") as raised:
-        ClusterApi(kubeconfig(1)).list(NODES)
+        ClusterApi(kubeconfig("http://127.0.0.1:1")).list(NODES)
     assert "object at 0x" not in str(raised.value)
 
 
 def test_a_server_that_refuses_is_reachable(server: Server) -> None:
-    assert unreachable(kubeconfig(server.port)) is None
+    assert unreachable(kubeconfig(server.url)) is None
     server.refuses(403, "no")
-    assert unreachable(kubeconfig(server.port)) is None
+    assert unreachable(kubeconfig(server.url)) is None
     assert unreachable("not a kubeconfig") is None
 
 
 def test_a_server_that_takes_connections_and_stays_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "_CONNECT_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        error = unreachable(kubeconfig(silent.getsockname()[1]))
+        error = unreachable(kubeconfig(f"http://127.0.0.1:{silent.getsockname()[1]}"))
     assert error
     assert error.remedy.startswith("start the lab: make lab; if the cluster is gone for good")
 
@@ -290,7 +256,7 @@ def test_the_way_out_of_a_cluster_that_does_not_answer(server: str, *, lab: bool
 def test_a_server_without_tls_is_an_unreachable_server(server: Server) -> None:
     # urllib3 counts such an error as none of connect, read and status: it must not be tried for
     # ever.
-    api = ClusterApi(kubeconfig(server.port).replace("http://", "https://"))
+    api = ClusterApi(kubeconfig(server.url).replace("http://", "https://"))
     with pytest.raises(UnreachableError):
         api.get("/version")
 
@@ -327,7 +293,7 @@ def test_credentials_of_a_plugin_are_sent(server: Server, tmp_path: Path) -> Non
     answer = {"kind": "ExecCredential", "apiVersion": version, "status": {"token": "secret"}}
     (tmp_path / "answer").write_text(json.dumps(answer))
     command = {"apiVersion": version, "command": "cat", "args": [str(tmp_path / "answer")], "interactiveMode": "Never"}
-    ClusterApi(kubeconfig(server.port, {"exec": command})).list(NODES)
+    ClusterApi(kubeconfig(server.url, {"exec": command})).list(NODES)
     assert server.authorization == "Bearer secret"
 
 
@@ -335,7 +301,7 @@ def test_credentials_of_a_plugin_are_sent(server: Server, tmp_path: Path) -> Non
 def test_a_plugin_that_gives_no_credentials_is_named(command: str) -> None:
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": command, "interactiveMode": "Never"}}
     with pytest.raises(ClusterError, match=f"credential plugin {command} gives no credentials"):
-        ClusterApi(kubeconfig(1, user))
+        ClusterApi(kubeconfig("http://127.0.0.1:1", user))
 
 
 @pytest.mark.parametrize("text", ["", "a: [", "[]", "clusters: []"])

@@ -14,7 +14,6 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
-import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -22,6 +21,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from berth.components.cluster.api import ClusterApi
+from tests.unit import serving
 
 LOOPBACK = "127.0.0.1"
 
@@ -60,7 +60,6 @@ class Answer(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def kubeconfig(tmp_path: Path, certificate: tuple[bytes, bytes]) -> Iterator[str]:
     """Kubeconfig of a server that asks for the user's certificate."""
-    public, key = certificate
     files = tmp_path / "public", tmp_path / "key"
     for path, text in zip(files, certificate, strict=True):
         path.write_bytes(text)
@@ -71,22 +70,10 @@ def kubeconfig(tmp_path: Path, certificate: tuple[bytes, bytes]) -> Iterator[str
     with http.server.ThreadingHTTPServer((LOOPBACK, 0), Answer) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        cluster = {
-            "server": f"https://{LOOPBACK}:{server.server_port}",
-            "certificate-authority-data": base64.b64encode(public).decode(),
-        }
-        user = {
-            "client-certificate-data": base64.b64encode(public).decode(),
-            "client-key-data": base64.b64encode(key).decode(),
-        }
-        yield yaml.safe_dump(
-            {
-                "current-context": "x",
-                "clusters": [{"name": "x", "cluster": cluster}],
-                "users": [{"name": "x", "user": user}],
-                "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
-            }
-        )
+        encoded, encoded_key = (base64.b64encode(data).decode() for data in certificate)
+        user = {"client-certificate-data": encoded, "client-key-data": encoded_key}
+        address = f"https://{LOOPBACK}:{server.server_port}"
+        yield serving.kubeconfig(address, user, **{"certificate-authority-data": encoded})
         server.shutdown()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.server
 import json
 import os
 import subprocess
@@ -26,9 +25,9 @@ from berth.components.programs.lifetimes import parse_duration, parse_expiry
 from berth.components.programs.logins import OPEN_UNTIL
 from berth.components.programs.servers import ApiError, Server
 from tests.conftest import GOLDEN
+from tests.unit.serving import Handler, answer, body_of, kubeconfig, serving
 
 Object = dict[str, Any]
-Handler = http.server.BaseHTTPRequestHandler
 
 NOW = datetime(2026, 6, 1, 22, tzinfo=UTC)
 LONG_AGO = "2026-01-01T00:00:00Z"
@@ -62,73 +61,45 @@ class World:
         self.clusters[name] = ray_cluster(name, **(annotations or {"expires": "1d"}))
         self.heads[name] = head or (lambda handler: answer_jobs(handler, []))
 
+    def handle(self, handler: Handler) -> None:
+        """Answer a request."""
+        parts = urllib.parse.urlsplit(handler.path)
+        words = parts.path.split("/")
+        if handler.command == "PATCH":
+            self.patches[words[-1]] = body_of(handler)
+            answer(handler, {})
+        elif words[1] == "heads":
+            self.heads[words[2]](handler)
+        elif words[-1] == "pods":
+            started = {"state": {"running": {"startedAt": LONG_AGO}}}
+            status = {"phase": "Running", "podIP": "127.0.0.1", "containerStatuses": [started]}
+            answer(handler, {"items": [{"metadata": {}, "status": status}]})
+        elif words[-1] == "namespaces":
+            names = self.clusters.keys() - self.elsewhere
+            answer(handler, {"items": [{"metadata": {"name": f"berth-{name}"}} for name in names]})
+        else:
+            self.lists.append(parts.query)
+            query = urllib.parse.parse_qs(parts.query)
+            start, count = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
+            every = list(self.clusters.values())
+            more = str(start + count) if start + count < len(every) else ""
+            answer(handler, {"items": every[start : start + count], "metadata": {"continue": more}})
+
     def look(self) -> dict[str, Object]:
         pass_over = Keeper(Server(self.url), NOW, dashboard=f"{self.url}/heads/{{name}}")
         return {report["rayCluster"].partition("/")[2]: report for report in pass_over.look("berth/environment=e")}
 
 
-def answer(handler: Handler, body: bytes, status: int = 200) -> None:
-    handler.send_response(status)
-    handler.send_header("Content-Length", str(len(body)))
-    handler.end_headers()
-    handler.wfile.write(body)
-
-
 def answer_jobs(handler: Handler, jobs: Any) -> None:
-    answer(handler, json.dumps(jobs if handler.path.endswith("/api/jobs/") else NO_ACTORS).encode())
-
-
-class Crowded(http.server.ThreadingHTTPServer):
-    """A server that takes as many callers at once as an API server does; Python's own takes 5."""
-
-    request_queue_size = 128
+    answer(handler, jobs if handler.path.endswith("/api/jobs/") else NO_ACTORS)
 
 
 @pytest.fixture
 def world() -> Iterator[World]:
     """A world on loopback."""
     found = World()
-
-    class Play(http.server.BaseHTTPRequestHandler):
-        def log_message(self, *_arguments: Any) -> None:
-            """Print nothing."""
-
-        def do_GET(self) -> None:
-            parts = urllib.parse.urlsplit(self.path)
-            words = parts.path.split("/")
-            if words[1] == "heads":
-                found.heads[words[2]](self)
-            elif words[-1] == "pods":
-                started = {"state": {"running": {"startedAt": LONG_AGO}}}
-                status = {"phase": "Running", "podIP": "127.0.0.1", "containerStatuses": [started]}
-                answer(self, json.dumps({"items": [{"metadata": {}, "status": status}]}).encode())
-            elif words[-1] == "namespaces":
-                names = [
-                    {"metadata": {"name": f"berth-{name}"}} for name in found.clusters if name not in found.elsewhere
-                ]
-                answer(self, json.dumps({"items": names}).encode())
-            else:
-                found.lists.append(parts.query)
-                query = urllib.parse.parse_qs(parts.query)
-                start, count = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
-                every = list(found.clusters.values())
-                more = str(start + count) if start + count < len(every) else ""
-                page = {"items": every[start : start + count], "metadata": {"continue": more}}
-                answer(self, json.dumps(page).encode())
-
-        def do_PATCH(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            found.patches[urllib.parse.urlsplit(self.path).path.split("/")[-1]] = body
-            answer(self, b"{}")
-
-    server = Crowded(("127.0.0.1", 0), Play)
-    found.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield found
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(found.handle) as found.url:
+        yield found
 
 
 def test_an_open_login_holds_up_a_suspension(world: World) -> None:
@@ -328,16 +299,7 @@ def test_a_pass_over_a_thousand_berths_fits_into_the_pod(world: World, tmp_path:
         cluster["metadata"]["managedFields"] = [{"manager": "berth", "fieldsV1": {"f:spec": spec}}]
         cluster["status"] = {"text": "x" * len(json.dumps(spec))}
     config = tmp_path / "kubeconfig"
-    config.write_text(
-        json.dumps(
-            {
-                "current-context": "x",
-                "clusters": [{"name": "x", "cluster": {"server": world.url}}],
-                "users": [{"name": "x", "user": {}}],
-                "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
-            }
-        )
-    )
+    config.write_text(json.dumps(yaml.safe_load(kubeconfig(world.url))))
     command = [sys.executable, "-c", _RUN, "--selector=berth/environment=e", f"--dashboard={world.url}/heads/{{name}}"]
     environment = os.environ | {"KUBECONFIG": str(config)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
