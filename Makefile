@@ -71,10 +71,10 @@ dist: $(INSTALLED) ## build the source distribution, and from it the wheel, in d
 	@$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz
 	@ls dist/*
 
-bench: $(INSTALLED) ## measure berths beside kubectl, Helm and plain Pulumi (PART=stacks N="10 100" SHORT=1 JSON=1 RECORD=docs/performance.json)
+bench: $(INSTALLED) ## measure berths beside kubectl, Helm and plain Pulumi (PART=stacks N="10 100" SHORT=1 JUDGE=1 JSON=1 RECORD=docs/performance.json)
 	@$(BIN)/berth lab tools
 	@$(BIN)/python -m bench $(foreach part,$(PART),--part $(part)) $(foreach size,$(N),--size $(size)) $(if $(SHORT),--short) \
-		$(if $(JSON),--json) $(if $(RECORD),--record $(RECORD))
+		$(if $(JUDGE),--judge) $(if $(JSON),--json) $(if $(RECORD),--record $(RECORD))
 
 chaos: $(INSTALLED) ## disturb berth in a lab of its own, for hours (SEED=1 CASES=20 PART=signals CASE=7 MINUTES=10 JOBS=2 RECORD=docs/reliability.json RESUME=1)
 	@$(BIN)/berth lab tools

@@ -26,8 +26,6 @@ for item in json.load(open("objects.json")):
             name, api_version=item["apiVersion"], kind=item["kind"], metadata=metadata, spec=item["spec"]
         )
 """
-PLAIN_NO_OP = "plain pulumi: no-op"
-"""Name of the duration of plain Pulumi's update without changes."""
 _OF_ONE = 8
 """Number of plain resources that stand for a berth in a preview."""
 
@@ -107,7 +105,7 @@ def plain_pulumi(bench: Bench, objects: Sequence[Object]) -> None:
     bench.do("pulumi", "stack", "init", "plain", "--no-select", cwd=folder)
     up = ("pulumi", "up", "-s", "plain", "--yes", "--skip-preview")
     bench.timed("plain pulumi: up", up, _READY, cwd=folder)
-    bench.timed(PLAIN_NO_OP, up, cwd=folder)
+    bench.timed("plain pulumi: no-op", up, cwd=folder)
     destroy = ("pulumi", "destroy", "-s", "plain", "--yes", "--skip-preview")
     bench.timed("plain pulumi: destroy", destroy, cwd=folder)
 

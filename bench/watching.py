@@ -17,11 +17,6 @@ from tests.lab.project import started
 
 _UP = ("pulumi", "up", "--yes", "--skip-preview", "-s", ENV)
 
-# Limits of the keeper's pod and of its Job (components/lifecycle/manifests.py).
-_KEEPER_MEGABYTES = 256
-_KEEPER_SECONDS = 240
-_STATUS_SECONDS = 3.0
-_STATUS_MEGABYTES = 300
 _MEGABYTE = 2**20
 
 
@@ -32,23 +27,15 @@ def status(bench: Bench) -> None:
     bench.do(*_UP)
     (live,) = [item for item in bench.objects() if item["kind"] == "RayCluster"]
     berths = Berths(ClusterApi(bench.lab.kubeconfig.read_text()), ENV, "own", bench.size, live["spec"])
-    _status(bench, "status, all late", 1)
+    look = ("berth", "status", "-s", ENV)
+    bench.note("status, all late", bench.do(*look, codes=(1,)))
     berths.are_suspended()
-    _status(bench, "status, all ready", 0)
+    bench.timed("status, all ready", look)
     _watch(bench, berths)
     selector = f"{ENVIRONMENT_LABEL}={ENV}"
     bench.timed(
         "keeper", (sys.executable, "-m", "berth.components.programs.keeper", "--selector", selector, "--dry-run")
     )
-    bench.run.at_most(f"keeper's pass over {bench.size}", bench.run.seconds["keeper"], _KEEPER_SECONDS, "s")
-    bench.run.at_most(f"keeper's pass over {bench.size}", bench.run.memory["keeper"]["all"], _KEEPER_MEGABYTES, "MB")
-
-
-def _status(bench: Bench, what: str, code: int) -> None:
-    done = bench.do("berth", "status", "-s", ENV, codes=(code,))
-    bench.note(what, done)
-    bench.run.at_most(f"{what}: {bench.size}", done.seconds, _STATUS_SECONDS, "s")
-    bench.run.at_most(f"{what}: {bench.size}", done.memory.get("berth", 0), _STATUS_MEGABYTES, "MB")
 
 
 def _watch(bench: Bench, berths: Berths) -> None:
@@ -67,9 +54,6 @@ def _watch(bench: Bench, berths: Berths) -> None:
         after = used.cpu_times()
         bench.run.memory["watch"] = {"berth": round(used.memory_info().rss / _MEGABYTE, 1)}
         bench.run.facts["watch: CPU seconds of a change"] = after.user + after.system - before.user - before.system
-    for what in ("watch: first picture", "watch: a change"):
-        bench.run.at_most(f"{what}: {bench.size}", bench.run.seconds[what], _STATUS_SECONDS, "s")
-    bench.run.at_most(f"watch: {bench.size}", bench.run.memory["watch"]["berth"], _STATUS_MEGABYTES, "MB")
 
 
 def _line(process: subprocess.Popen[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The benchmark's figures: goals, the file with all runs, the profile, the bucket, the page."""
+"""The benchmark's figures: bars, the file with all runs, the page."""
 
 from __future__ import annotations
 
@@ -8,23 +8,29 @@ from typing import Any
 
 import pytest
 
-from bench import released
-from bench.figures import Run, merge, missed
+from bench.bars import BASE, RELEASED, STATE, measured
+from bench.figures import Run, merge
 from docs import performance
 from docs.pictures import performance as picture
 
 
 def document(**seconds: float) -> dict[str, Any]:
-    cpu = {released.BASE: 10.0, "up": seconds["up"]}
-    run = Run(seconds=seconds | {"floor: up": 10.0}, cpu=cpu, facts={released.STATE: 12.0})
-    run.ratio("up / floor", "up", "floor: up", 3.0)
-    run.ratio("not measured", "helm: up", "floor: up", 3.0)
+    cpu = {BASE: 10.0, "up": seconds["up"]}
+    run = Run(seconds=seconds | {"floor: up": 10.0, "same program: up": 10.0}, cpu=cpu, facts={STATE: 12.0})
     return run.document({"cores": 2, "memory": 23, "load": 0.1})
 
 
-def test_a_goal_is_missed_only_beyond_its_limit() -> None:
-    assert missed([document(up=30.0)]) == []
-    assert missed([document(up=30.1)]) == ["up / floor: 3.01 × (goal: ≤ 3)"]
+def lines(part: str, size: int, up: float) -> list[str]:
+    return [f"{'' if found.good else '✗ '}{found}" for found in measured(part, size, document(up=up))]
+
+
+def test_a_bar_is_missed_only_beyond_its_limit_and_holds_for_its_number_of_engineers() -> None:
+    state = "state kB a berth: 12 kB (bar: ≤ 15)"
+    assert lines("environment", 100, 30.0) == ["up / floor: up: 3 × (bar: ≤ 3)", state]
+    assert lines("environment", 100, 30.1) == ["✗ up / floor: up: 3.01 × (bar: ≤ 3)", state]
+    assert lines("environment", 10, 11.4) == ["up / same program: up: 1.14 × (bar: ≤ 1.15)", state]
+    assert lines("environment", 300, 99.0) == [state]
+    assert lines("unknown", 10, 1.0) == []
 
 
 def test_runs_are_collected_by_part_and_number_of_engineers(tmp_path: Path) -> None:
@@ -40,22 +46,20 @@ def test_runs_are_collected_by_part_and_number_of_engineers(tmp_path: Path) -> N
     assert list(found["environment"]) == ["3", "100"]
 
 
-def test_the_short_benchmark_compares_ratios_with_the_last_release(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(released, "FILE", tmp_path / "released.json")
-    released.FILE.write_text(json.dumps({"up": 2.0, "state kB a berth": 12.0}))
-    assert released.slower([document(up=25.0)]) == []
-    assert released.slower([document(up=27.0)]) == ["up / empty program: 2.7, 2 in the last release"]
+def test_the_short_benchmark_is_compared_with_the_last_release() -> None:
+    limit = 1.3 * json.loads(RELEASED.read_text(encoding="utf-8"))["up"]
+    for more, good in ((0.99, True), (1.01, False)):
+        up, state = measured("short", 3, document(up=10 * limit * more))
+        assert (up.what, up.good, state.good) == (f"CPU of up / {BASE}", good, True)
 
 
-def test_the_page_has_the_goals_and_the_picture_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_has_the_bars_and_the_picture_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(picture, "FIGURES", tmp_path / "performance.json")
     assert "No run is recorded yet" in performance.page()
     for size, seconds in ((1, 5.0), (100, 45.0)):
         merge(picture.FIGURES, "environment", size, document(up=seconds))
     text = performance.page()
-    assert "| `environment` | up / floor | 4.5 × | 3 × | **missed** |" in text
+    assert "| `environment` | 100 | up / floor: up | 4.5 × | 3 × | **missed** |" in text
     assert "| up, s | 5 | 45 |" in text
     drawn = picture.draw()
     assert {"1", "100", "berth", "up, in seconds"} <= {area.what for area in drawn.texts}
