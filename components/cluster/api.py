@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from berth.components.core.errors import BerthError
+from berth.components.core.printable import loads, log_line, printable
 
 Object = dict[str, Any]
 """Kubernetes object as the API server writes it."""
@@ -200,7 +201,7 @@ class ClusterApi:
 
     def _parsed(self, path: str, text: bytes) -> Object:
         try:
-            answer = json.loads(text) if text else {}
+            answer = loads(text) if text else {}
         except ValueError:
             raise ClusterError(f"the API server {self.server} answers {path} with something other than JSON") from None
         return answer if isinstance(answer, dict) else {}
@@ -281,7 +282,7 @@ class ClusterApi:
         query |= {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(seconds)}
         for line in self._lines(path, query, seconds + _READ_SECONDS):
             try:
-                event = json.loads(line)
+                event = loads(line)
             except ValueError:
                 raise ClusterError(f"the API server {self.server} breaks off a watch of {path}") from None
             if event["type"] == "ERROR":
@@ -294,7 +295,7 @@ class ClusterApi:
         Raises:
             ClusterError: the request fails, or there is no log yet.
         """
-        return self._lines(path, query, _DAY_SECONDS)
+        return map(log_line, self._lines(path, query, _DAY_SECONDS))
 
     def _lines(self, path: str, query: dict[str, str], seconds: int) -> Iterator[str]:
         try:
@@ -386,9 +387,9 @@ class ClusterApi:
             text = self._read(response)
             answer: Any = None
             with suppress(ValueError):
-                answer = json.loads(text)
+                answer = loads(text)
             if not isinstance(answer, dict):
-                answer = {"message": text.decode(errors="replace").strip() or response.reason}
+                answer = {"message": printable(text.decode(errors="replace")).strip() or response.reason}
             raise _KINDS.get(response.status, RefusedError)(response.status, answer)
         return response
 

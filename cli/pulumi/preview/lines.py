@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+from berth.components.core.printable import one_line
 from berth.components.plan.effect import GpusAway, Level
 from berth.components.plan.fleet import span
 from berth.components.plan.plan import Property
@@ -25,7 +26,7 @@ _LONGEST_VALUE = 60
 def value_text(value: Any) -> str:
     """Return a value on one line, a long one cut."""
     text = value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
-    text = text.replace("\n", "⏎")
+    text = one_line(text)
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
 
 

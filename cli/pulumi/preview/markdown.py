@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 from berth.cli.pulumi.preview import lines
+from berth.components.core.printable import one_line
 from berth.components.plan.effect import Level
 from berth.stacks.preview.report import Change, Part, Report
 
@@ -123,6 +125,7 @@ def _cut(text: str) -> str:
 
 def _code(text: str) -> str:
     """Return text as code, whatever backticks it has."""
+    text = one_line(text)
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * (longest + 1)
     space = " " if longest else ""
@@ -131,8 +134,8 @@ def _code(text: str) -> str:
 
 def _escaped(text: str) -> str:
     """Escape what means something to markdown; settings can hold any text."""
-    return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", text)
+    return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", one_line(text))
 
 
 def _html(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return html.escape(one_line(text), quote=False)

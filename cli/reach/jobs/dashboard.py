@@ -21,6 +21,7 @@ from berth.cli.reach.head import DASHBOARD, forwarding, local_port, read_token, 
 from berth.cli.reach.kubectl import Kubectl, private_folder
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError
+from berth.components.core.printable import loads
 
 _HEADER = "X-Ray-Authorization"
 _SECONDS = 60.0
@@ -73,7 +74,7 @@ class Dashboard:
         headers = self._headers | ({} if body is None else {"Content-Type": "application/json"})
         text = self._send(method, path, headers, None if body is None else json.dumps(body), _SECONDS)
         try:
-            return json.loads(text) if text else None
+            return loads(text) if text else None
         except ValueError:
             raise DashboardError(
                 f"the dashboard of {self._name} answers {path} with something other than JSON"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from berth.cli.reach.ssh.login import marked_as_used
 from berth.cli.shell.console import err, out, print_json
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError
+from berth.components.core.printable import loads
 from berth.components.programs import notebook as program_of_the_head
 from berth.components.programs.notebook import FIND, SECONDS, START, STOP
 from berth.components.ray.storage import HOME
@@ -101,7 +101,7 @@ class Head:
             SECONDS + _MARGIN_SECONDS,
         )
         try:
-            found = json.loads(answer)
+            found = loads(answer)
         except ValueError:
             found = None
         if not isinstance(found, dict):
