@@ -21,6 +21,7 @@ from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.scalarbool import ScalarBoolean
 
 from berth.components.core.errors import BadInputError
+from berth.components.core.printable import printable, unprintable
 
 DEEPEST = 50
 _MOST_VALUES = 100_000
@@ -64,11 +65,20 @@ def read(text: str) -> Any:
     Raises:
         DocumentError: the text is not one document of the YAML that settings need.
     """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    # A comment ends at such a character for one reader and goes on for the other, or for the eye.
+    if found := unprintable(text):
+        line = text.count("\n", 0, found.start()) + 1
+        raise DocumentError(
+            f"has the character {printable(found[0])}, which a reader of YAML or an editor may take for the end of a"
+            " line, or hide; take it out",
+            line,
+        )
     yaml = YAML(typ="rt", pure=True)
     yaml.Constructor = _Constructor
     yaml.max_depth = DEEPEST
     try:
-        return yaml.load(text.removeprefix("\ufeff"))
+        return yaml.load(text)
     except MaxDepthExceededError as error:
         raise DocumentError(f"is nested more than {DEEPEST} levels deep", error.problem_mark.line + 1) from None
     except MarkedYAMLError as error:

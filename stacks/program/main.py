@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
+import re
 import signal
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import pulumi
 from pulumi.runtime import get_config_env
 
 from berth.components.core.errors import BerthError
+from berth.components.core.problems import Path, Problem
 from berth.stacks.files import passphrase, stack_file
 from berth.stacks.files.stack_file import NAMESPACE, StackFile
-from berth.stacks.load.stack import EngineerStack, Environment, load
+from berth.stacks.load.stack import EngineerStack, Environment, SettingsError, load
 from berth.stacks.program import NO_WAIT
 from berth.stacks.program.waiting import NotReadyError
 
@@ -41,7 +45,10 @@ async def _load_and_build() -> None:
     stack = pulumi.get_stack()
     file = _file_of(stack)
     passphrase.refuse_public(stack, file.path.read_text(encoding="utf-8") if file else "", os.environ)
-    await build(load(stack, _values(), file), wait=not os.environ.get(NO_WAIT))
+    values = _values()
+    if file:
+        _refuse_differences(file, values)
+    await build(load(stack, values, file), wait=not os.environ.get(NO_WAIT))
 
 
 async def build(loaded: Environment | EngineerStack, *, wait: bool = True) -> None:
@@ -66,6 +73,57 @@ async def build(loaded: Environment | EngineerStack, *, wait: bool = True) -> No
         await engineer(loaded, wait=wait)
 
 
+def _refuse_differences(file: StackFile, values: dict[str, Any]) -> None:
+    """Refuse settings that Pulumi passes and the stack's file, which checks judge, does not have.
+
+    Whatever makes two readers of one YAML text disagree, what is applied is what was judged.
+
+    Raises:
+        SettingsError: a setting differs.
+    """
+    found = list(differences(file.settings, values))
+    if found:
+        message = (
+            "is another value for Pulumi than in this file, which `berth check` and previews judge; write it in plain"
+            " YAML, and take out `--config-file` and `secure:`"
+        )
+        raise SettingsError(pulumi.get_stack(), [Problem(path, message) for path in found], file)
+
+
+def differences(judged: Any, given: Any, path: Path = ()) -> Iterator[Path]:
+    """Yield the paths at which two values differ; an instant equals its text."""
+    if isinstance(judged, dict) and isinstance(given, dict):
+        for key in dict.fromkeys([*judged, *given]):
+            if key not in judged or key not in given:
+                yield (*path, key)
+            else:
+                yield from differences(judged[key], given[key], (*path, key))
+    elif isinstance(judged, list) and isinstance(given, list) and len(judged) == len(given):
+        for position, pair in enumerate(zip(judged, given, strict=True)):
+            yield from differences(*pair, (*path, position))
+    elif isinstance(judged, dt.date):
+        if _instant(judged) != _instant(given):
+            yield path
+    elif isinstance(judged, bool) is not isinstance(given, bool) or judged != given:
+        yield path
+
+
+_OF_GO = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?) ([+-]\d{4}) ")
+"""Time as Pulumi passes it: `2026-12-31 00:00:00 +0000 UTC`."""
+
+
+def _instant(value: Any) -> dt.datetime | None:
+    """Return a date, a time, or Pulumi's text of one as an instant; without a zone it is UTC."""
+    if isinstance(value, str):
+        found = _OF_GO.match(value)
+        return dt.datetime.fromisoformat(f"{found[1]}T{found[2]}{found[3]}") if found else None
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        value = dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
+    if not isinstance(value, dt.datetime):
+        return None
+    return value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+
+
 def _file_of(stack: str) -> StackFile | None:
     """Return the stack's config file; with `--config-file` errors have no lines."""
     path = stack_file.stack_path(stack)
@@ -75,11 +133,11 @@ def _file_of(stack: str) -> StackFile | None:
 def _values() -> dict[str, Any]:
     """Return the settings by key in berth's namespace, decrypted, with `--config` applied."""
     prefix = f"{NAMESPACE}:"
-    return {key[len(prefix) :]: _parse(value) for key, value in get_config_env().items() if key.startswith(prefix)}
+    return {key[len(prefix) :]: parsed(value) for key, value in get_config_env().items() if key.startswith(prefix)}
 
 
-def _parse(value: str) -> Any:
-    """Parse a value: Pulumi passes structured values as JSON."""
+def parsed(value: str) -> Any:
+    """Return a value of Pulumi's configuration: structured ones are passed as JSON."""
     try:
         return json.loads(value)
     except json.JSONDecodeError:

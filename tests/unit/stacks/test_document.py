@@ -48,7 +48,11 @@ CASES = {
     "deep": (f"env: {DEEP}", "is nested more than 50 levels deep"),
     "lists": (f"env: {'[' * 5000}", "is nested more than 50 levels deep"),
     "twice": ("workers: 1, workers: 2", 'found duplicate key "workers"'),
-    "control": ("env: {A: \x01}", "is not YAML: it has the character '\\x01'"),
+    "control": ("env: {A: \x01}", "has the character \\x01, which a reader of YAML or an editor may take"),
+    "line separator": ("workers: 1} # fine\u2028      bob: {", "has the character \\u2028, which a reader of YAML"),
+    "next line": ("workers: 1} # fine\x85      bob: {", "has the character \\x85, which a reader of YAML"),
+    "carriage return": ("workers: 1} # fine\r      bob: {", "has the character \\r, which a reader of YAML"),
+    "hidden order": ("workers: 1} # fine\u202e", "has the character \\u202e, which a reader of YAML"),
 }
 
 
