@@ -3,12 +3,13 @@
 from berth.components.fabric.claims import Claim, claim_of, claim_template, dranet_class
 from berth.components.fabric.nccl import HOST_LIBRARIES, NODE_FOLDERS, Parts, parts_of
 from berth.components.fabric.rules import alignment_warning, nccl_problems, nic_problem, resource_problem
-from berth.components.fabric.settings import Nccl, NcclShape, nccl_of, nics_of
+from berth.components.fabric.settings import EnvironmentName, Nccl, NcclShape, nccl_of, nics_of
 
 __all__ = [
     "HOST_LIBRARIES",
     "NODE_FOLDERS",
     "Claim",
+    "EnvironmentName",
     "Nccl",
     "NcclShape",
     "Parts",

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 from berth.components.core.settings import DefaultedSettings
 from berth.components.core.types import Memory, NonEmpty, VariableName, parse_quantity
 from berth.components.hardware.machines import NCCL_PROFILES
+from berth.components.hardware.names import VISIBLE_DEVICES
 from berth.components.sharing import Pool
 
 _MIB, _GIB = 2**20, 2**30
@@ -18,6 +19,18 @@ _SHARED_MEMORY = Decimal(250 * _GIB)
 """Size of /dev/shm in bytes: Google's manifests for NCCL on A4 have 250Gi
 (https://github.com/GoogleCloudPlatform/container-engine-accelerators,
 gpudirect-rdma/nccl-test-a4.yaml)."""
+
+
+def _check_variable(name: str) -> str:
+    if name == VISIBLE_DEVICES:
+        raise ValueError(
+            f"{VISIBLE_DEVICES} asks NVIDIA's runtime for GPUs of other pods; take it out, and write `worker.gpus`"
+        )
+    return name
+
+
+EnvironmentName = Annotated[VariableName, AfterValidator(_check_variable)]
+"""Name of a variable that settings may give to Ray's containers."""
 
 _PROFILES = ("auto", *NCCL_PROFILES)
 
@@ -36,7 +49,7 @@ class NcclShape(DefaultedSettings):
     tuned for that machine type. `single-node`: settings that keep NCCL from failing where it finds
     gIB but has no NICs. `auto`: chosen by the worker's pool and NICs. docs/fabric.md
     lists every value with its source."""
-    env: Annotated[dict[VariableName, str], Field(examples=[{"NCCL_DEBUG": "INFO"}])] = {}
+    env: Annotated[dict[EnvironmentName, str], Field(examples=[{"NCCL_DEBUG": "INFO"}])] = {}
     """Variables that override the profile's; "" is a value."""
     library_path: Annotated[NonEmpty | None, Field(examples=["/opt/nccl/lib"])] = None
     """Folder in the image that is searched for libraries before the node's own, so that the node's

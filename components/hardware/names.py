@@ -8,9 +8,14 @@ GPU_RESOURCE = "nvidia.com/gpu"
 """Resource under which whole GPUs are advertised, and shared ones that are not renamed; GKE taints
 nodes with it."""
 
+VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+"""Variable that NVIDIA's container runtime reads as a request for GPUs of the node."""
+
 POOL_LABEL = "cloud.google.com/gke-nodepool"
-METADATA_SERVER_LABEL = "iam.gke.io/gke-metadata-server-enabled"
 """GKE's label of every node: the name of its pool."""
+
+METADATA_SERVER_LABEL = "iam.gke.io/gke-metadata-server-enabled"
+"""GKE's label of nodes that run its metadata server."""
 
 QUEUED = "cloud.google.com/gke-queued"
 """Taint that GKE sets on nodes of queued provisioning. Node selectors need a label of the same

@@ -5,7 +5,13 @@ pods. Belongs here: objects of a berth's namespace, and fields of its pods, that
 berths. Does not belong here: Ray.
 """
 
-from berth.components.isolation.admission import NETWORK_ANNOTATIONS, admission_policy, pod_policy
+from berth.components.isolation.admission import (
+    DEVICE_ANNOTATIONS,
+    NETWORK_ANNOTATIONS,
+    admission_policy,
+    pod_policy,
+    pod_update_policy,
+)
 from berth.components.isolation.isolation import Isolation, IsolationInputs, harden, isolate
 from berth.components.isolation.pod_security import (
     ENFORCE,
@@ -20,7 +26,7 @@ from berth.components.isolation.pod_security import (
 from berth.components.isolation.pod_templates import cluster_spec, pull_secrets, secret_variables
 from berth.components.isolation.priority import priority_classes
 from berth.components.isolation.quota import BUCKETS, DEFAULT_LIMIT
-from berth.components.isolation.ray_admission import ray_policy
+from berth.components.isolation.ray_admission import LONGEST_GRACE, ray_policy, ray_version_policy
 from berth.components.isolation.rbac import OWNER, USER, binding, owner_role, role_binding
 from berth.components.isolation.settings import (
     DEVELOPMENT,
@@ -44,7 +50,9 @@ __all__ = [
     "DASHBOARD",
     "DEFAULT_LIMIT",
     "DEVELOPMENT",
+    "DEVICE_ANNOTATIONS",
     "ENFORCE",
+    "LONGEST_GRACE",
     "NETWORK_ANNOTATIONS",
     "OWNER",
     "PRODUCTION",
@@ -71,9 +79,11 @@ __all__ = [
     "owner_role",
     "peer",
     "pod_policy",
+    "pod_update_policy",
     "priority_classes",
     "pull_secrets",
     "ray_policy",
+    "ray_version_policy",
     "restricted",
     "role_binding",
     "secret_variables",

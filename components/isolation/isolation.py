@@ -10,9 +10,16 @@ from typing import Any
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation import pod_security, quota, rbac, traffic
-from berth.components.isolation.admission import POOLS, PRIORITY
-from berth.components.isolation.pod_templates import autoscales, cluster_spec, pod_templates, pools_of, secrets_of
-from berth.components.isolation.ray_admission import RAY_AUTH
+from berth.components.isolation.admission import POOLS, PRIORITY, RUNTIME_CLASS
+from berth.components.isolation.pod_templates import (
+    autoscales,
+    cluster_spec,
+    pod_templates,
+    pools_of,
+    runtime_classes_of,
+    secrets_of,
+)
+from berth.components.isolation.ray_admission import AUTOSCALER, RAY_AUTH
 from berth.components.isolation.settings import Access, IsolationSettings, PodSecurity
 from berth.components.operators import KubeRaySettings
 
@@ -100,6 +107,10 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
     annotations = {POOLS: ",".join(pools_of(contents)), RAY_AUTH: auth}
     if settings.quotas and priority:
         annotations[PRIORITY] = priority
+    if any(autoscales(manifest) for manifest in contents):
+        annotations[AUTOSCALER] = "true"
+    if runtime_class := next(runtime_classes_of(contents), None):
+        annotations[RUNTIME_CLASS] = runtime_class
     return Isolation(level, {pod_security.ENFORCE: level}, annotations, objects)
 
 

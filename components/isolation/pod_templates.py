@@ -44,6 +44,14 @@ def pools_of(manifests: Iterable[Object]) -> list[str]:
     return sorted({pool for pool in selected if pool})
 
 
+def runtime_classes_of(manifests: Iterable[Object]) -> Iterator[str]:
+    """Yield the RuntimeClass of every pod template that has one."""
+    for manifest in manifests:
+        for _, template, _ in pod_templates(manifest):
+            if name := template["spec"].get("runtimeClassName"):
+                yield name
+
+
 def secrets_of(manifests: Iterable[Object]) -> list[str]:
     """Return the Secrets that the pods of manifests name, sorted."""
     manifests = list(manifests)

@@ -19,12 +19,27 @@ from collections.abc import Iterable
 
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.core.owner import STACK_LABEL
-from berth.components.hardware.names import POOL_LABEL
-from berth.components.isolation.admission import IN_BERTHS, POOLS, admission_policy
+from berth.components.hardware.names import POOL_LABEL, VISIBLE_DEVICES
+from berth.components.isolation.admission import (
+    DEVICE_ANNOTATIONS,
+    IN_BERTHS,
+    POOLS,
+    RUNTIME_CLASS,
+    admission_policy,
+)
 from berth.components.isolation.pod_security import RESTRICTED_VOLUMES
 
 RAY = "berth-ray"
 """Name of the admission policy on Ray's kinds."""
+
+RAY_VERSIONS = "berth-ray-versions"
+"""Name of the admission policy on versions of Ray's API."""
+
+AUTOSCALER = "berth/autoscaler"
+"""Annotation of a berth's namespace, `true`: Ray's autoscaler runs beside the berth's head."""
+
+LONGEST_GRACE = 600
+"""Seconds that a pod of a berth may take to end: beyond them it would outlive the berth's hours."""
 
 RAY_AUTH = "berth/ray-auth"
 """Annotation of a berth's namespace: mode of authentication of the RayClusters."""
@@ -65,6 +80,10 @@ def _variables(prefix: str, thing: str) -> dict[str, str]:
         f"{prefix}Notes": f"{cluster}.?headServiceAnnotations.orValue({{}})",
         f"{prefix}Ways": f"[dyn({head}.?enableIngress.orValue(false)),"
         f" dyn({spec}.?upgradeStrategy.?clusterUpgradeOptions.orValue({{}}))]",
+        f"{prefix}Managers": f"[{spec}.?managedBy.orValue(''), {cluster}.?managedBy.orValue('')]",
+        f"{prefix}Scaled": f"dyn({cluster}.?enableInTreeAutoscaling.orValue(false))",
+        f"{prefix}Holds": f"{thing} == null ? [dyn([]), dyn([])] : [dyn({thing}.metadata.?finalizers.orValue([])),"
+        f" dyn({thing}.metadata.?ownerReferences.orValue([]))]",
         f"{prefix}Auth": f"{cluster}.?authOptions.orValue({{}})",
         f"{prefix}Labels": f"{thing} == null ? {{}} : {thing}.metadata.?labels.orValue({{}})",
         f"{prefix}Annotations": f"{thing} == null ? {{}} : {thing}.metadata.?annotations.orValue({{}})",
@@ -84,6 +103,7 @@ _CHANGED = {
     "all": "variables.templates + variables.submitters",
     "containers": "variables.all.map(template, template.?spec.?containers.orValue([])"
     " + template.?spec.?initContainers.orValue([]))",
+    "notes": "variables.all.map(template, template.?metadata.?annotations.orValue({}))",
 }
 
 
@@ -102,6 +122,7 @@ def _marks(kind: str) -> str:
     )
 
 
+_DEVICES = " || ".join(f"key == '{prefix}' || key.startsWith('{prefix}/')" for prefix in DEVICE_ANNOTATIONS)
 _POOL = f"template.?spec.?nodeSelector[?'{POOL_LABEL}']"
 _VOLUMES = json.dumps(["name", *sorted(RESTRICTED_VOLUMES)])
 _RULES = {
@@ -125,6 +146,25 @@ _RULES = {
     " || (variables.newWays[0] == false && variables.newWays[1].size() == 0)",
     "mount folders of nodes, or file servers": "variables.all.all(template,"
     f" template.?spec.?volumes.orValue([]).all(volume, volume.all(key, key in {_VOLUMES})))",
+    "take GPUs past the quota, by a RuntimeClass, a variable or an annotation": "variables.all.all(template,"
+    " template.?spec.?runtimeClassName.orValue('') in"
+    f" ['', variables.annotations[?'{RUNTIME_CLASS}'].orValue('')])"
+    " && variables.containers.all(some, some.all(container, container.?env.orValue([]).all(variable,"
+    f" variable.name != '{VISIBLE_DEVICES}' || variable.?value.orValue('') == 'void')))"
+    f" && variables.notes.all(some, some.all(key, !({_DEVICES})))",
+    "hand Ray's objects to another controller": _unchanged("Managers")
+    + " || (request.operation == 'CREATE' && variables.newManagers.all(manager, manager in"
+    " ['', 'ray.io/kuberay-operator']))",
+    # KubeRay makes a service account for the autoscaler that may patch pods.
+    "turn Ray's autoscaler on": f"{_unchanged('Scaled')} && request.operation == 'UPDATE'"
+    f" || variables.newScaled == false || variables.annotations[?'{AUTOSCALER}'].orValue('') == 'true'",
+    "choose the service account of pods": "variables.all.all(template,"
+    " template.?spec.?serviceAccountName.orValue(template.?spec.?serviceAccount.orValue('')) in ['', 'default'])",
+    "keep pods from ending, by finalizers or a long grace": "variables.all.all(template,"
+    f" template.?spec.?terminationGracePeriodSeconds.orValue(0) <= {LONGEST_GRACE}"
+    " && template.?metadata.?finalizers.orValue([]).size() == 0)",
+    "change finalizers and owner references": f"{_unchanged('Holds')} && request.operation == 'UPDATE'"
+    " || request.operation == 'CREATE' && variables.newHolds[0].size() == 0",
     "give pods labels of another owner": "variables.all.all(template, template.?metadata.?labels.orValue({}).all(key,"
     f" !key.startsWith('berth/') || key == '{STACK_LABEL}' || (key in variables.labels"
     " && variables.labels[key] == template.metadata.labels[key])))"
@@ -161,3 +201,24 @@ def ray_policy(trusted: Iterable[str] = ()) -> list[Manifest]:
         ],
     }
     return admission_policy(RAY, MANAGED_BY, spec)
+
+
+def ray_version_policy() -> list[Manifest]:
+    """Return the admission policy that refuses Ray's older API version, with its binding.
+
+    KubeRay serves `v1alpha1` too, and the API server drops there what that version lacks:
+    `authOptions` and eleven more fields of a RayCluster (CRDs of kuberay v1.6.2). The policy holds
+    for everybody.
+    """
+    resources = {"apiGroups": ["ray.io"], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"]}
+    spec = {
+        "matchConstraints": {**IN_BERTHS, "resourceRules": [{**resources, "resources": list(KINDS)}]},
+        "validations": [
+            {
+                # `object` is converted to the version of the rule, `requestKind` is as it was sent.
+                "expression": "request.requestKind.version == 'v1'",
+                "message": "write ray.io/v1: ray.io/v1alpha1 would drop fields such as authOptions",
+            }
+        ],
+    }
+    return admission_policy(RAY_VERSIONS, MANAGED_BY, spec)

@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, Field
 
 from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.core.problems import Path, Problem
 from berth.components.core.types import Name
 from berth.components.gke import PoolSettings, tolerations
 from berth.components.hardware import versions
@@ -107,6 +108,17 @@ _IMAGES = (
 """Images of the chart in version v26.7.0 (deployments/gpu-operator/values.yaml). The vGPU manager
 has none: its image is one that users build."""
 
+# A container without privileges gets no GPUs by naming them in NVIDIA_VISIBLE_DEVICES. Pods that
+# request GPUs keep theirs: with CDI on, containerd injects what the device plugin allocates
+# (nvidia-container-toolkit v1.20.0, internal/config/image/cuda_image.go). NVIDIA's other two values
+# against the variable are for the stack before CDI, and break pods (gpu-operator issue 1876).
+_GUARD = "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED"
+_GUARDED = {
+    "toolkit": (_GUARD, "ACCEPT_NVIDIA_VISIBLE_DEVICES_AS_VOLUME_MOUNTS", "NVIDIA_RUNTIME_SET_AS_DEFAULT"),
+    "devicePlugin": ("DEVICE_LIST_STRATEGY",),
+}
+"""Variables of the operator's daemons that decide who gets GPUs, by the daemon's values."""
+
 _CONFIG = "values.devicePlugin.config"
 
 
@@ -191,8 +203,31 @@ class GpuOperator(Operator[GpuOperatorSettings]):
         # old one ("Upgrading the NVIDIA GPU Operator",
         # https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/upgrade.html).
         yield self.settings.chart_with(
-            self.values(), self.repositories, timeout=900, validated=False, warn=self._warnings
+            self.values(),
+            self.repositories,
+            by_name=("env",),
+            timeout=900,
+            validated=False,
+            warn=self._warnings,
         )
+
+    @classmethod
+    def problems(cls, settings: GpuOperatorSettings, path: Path, *, existing: bool) -> Iterator[Problem]:
+        """Yield Helm values with which a pod would get GPUs that it does not request."""
+        del existing
+        values = settings.values or {}
+        where = (*path, "values")
+        if not isinstance(cdi := values.get("cdi", {}), Mapping) or not cdi.get("enabled", True):
+            message = (
+                "without CDI the device plugin names GPUs by NVIDIA_VISIBLE_DEVICES, by which any pod could take those"
+                " of others; take it out"
+            )
+            yield Problem((*where, "cdi"), message)
+        elif cdi.get("nriPluginEnabled"):
+            message = "lets a pod of any namespace take GPUs by an annotation, past quotas; take it out"
+            yield Problem((*where, "cdi", "nriPluginEnabled"), message)
+        for daemon, variables in _GUARDED.items():
+            yield from _of_environment(values, daemon, variables, where)
 
     def _warnings(self, old: Values, new: Values) -> list[str]:
         return of_configs(_plugin_config(old), _plugin_config(new), self.site.pools, self.site.occupants)
@@ -211,7 +246,9 @@ class GpuOperator(Operator[GpuOperatorSettings]):
             "mig": {"strategy": strategy},
             "devicePlugin": {"config": config_map(self.site.pools)},
             # GKE 1.33 and newer configure containerd from files, not from its running state.
-            "toolkit": {"env": [{"name": "RUNTIME_CONFIG_SOURCE", "value": "file"}]},
+            "toolkit": {
+                "env": [{"name": "RUNTIME_CONFIG_SOURCE", "value": "file"}, {"name": _GUARD, "value": "false"}]
+            },
         }
         if on_cos:
             # The root file system is read-only: driver and toolkit live where Google's installer
@@ -251,6 +288,22 @@ class GpuOperator(Operator[GpuOperatorSettings]):
             text = f"{what}: its daemons restart on every node that it serves; {KEEPS}"
             effects.append(Effect(Level.DISTURBS, text, sitting))
         return effects
+
+
+def _of_environment(values: Values, daemon: str, variables: Sequence[str], where: Path) -> Iterator[Problem]:
+    """Yield what is wrong with variables of a daemon in the Helm values of a user."""
+    of_daemon = values.get(daemon, {})
+    if not isinstance(of_daemon, Mapping):
+        yield Problem((*where, daemon), f"is not a mapping; write {daemon}: {{env: [{{name: NAME, value: TEXT}}]}}")
+        return
+    entries = of_daemon.get("env", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) and "name" in entry for entry in entries):
+        yield Problem((*where, daemon, "env"), "is not a list of variables; write [{name: NAME, value: TEXT}]")
+        return
+    for position, entry in enumerate(entries):
+        if entry["name"] in variables:
+            message = f"{entry['name']} decides which pods get GPUs of a node, and berth sets it; take it out"
+            yield Problem((*where, daemon, "env", position), message)
 
 
 def _values(state: State | None) -> Values:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
 
@@ -311,13 +311,16 @@ class ChartSettings(Settings):
     namespace: str
     values: ChartValues = None
 
-    def chart_with(self, values: dict[str, Any], images: Values, **more: Any) -> Chart:
+    def chart_with(
+        self, values: dict[str, Any], images: Values, *, by_name: Collection[str] = (), **more: Any
+    ) -> Chart:
         """Return the chart with berth's Helm values, and those of the settings over them.
 
         Args:
             values: berth's own.
             images: values under all others that lead to the copies of the chart's images.
+            by_name: keys of lists whose entries merge by `name`; other lists are replaced.
             more: further attributes of the chart.
         """
-        every = merged(merged(images, values), self.values or {})
+        every = merged(merged(images, values), self.values or {}, by_name=by_name)
         return Chart(self.chart, self.repository, self.version, self.namespace, every, ours=values, **more)

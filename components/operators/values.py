@@ -17,6 +17,10 @@ def overridden(ours: Any, theirs: Any, path: Path = ()) -> Iterator[tuple[Path, 
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
         for key in (key for key in theirs if key in ours):
             yield from overridden(ours[key], theirs[key], (*path, key))
+    elif path[-1:] == ("env",) and isinstance(ours, list) and isinstance(theirs, list):
+        before = {entry["name"]: entry for entry in ours}
+        changed = [entry for entry in theirs if isinstance(entry, Mapping) and entry.get("name") in before]
+        yield from ((path, before[entry["name"]], entry) for entry in changed if entry != before[entry["name"]])
     elif ours != theirs:
         yield path, ours, theirs
 

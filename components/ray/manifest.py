@@ -10,7 +10,7 @@ from berth.components.core.bounds import WorkerBounds
 from berth.components.core.manifest import Manifest, unawaited
 from berth.components.fabric import Claim, Parts, claim_of, parts_of
 from berth.components.gke import tolerations
-from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL
+from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL, VISIBLE_DEVICES
 from berth.components.nested import add_parts
 from berth.components.nested import parts_of as nested_parts
 from berth.components.ray.pod_template import patched
@@ -267,5 +267,5 @@ def _environment(settings: RayClusterSettings, container: _Container, *, gpus: i
     if not gpus:
         # NVIDIA's runtime reads a missing value as "all", and a pod without GPUs would see those of
         # its node.
-        variables["NVIDIA_VISIBLE_DEVICES"] = "void"
+        variables[VISIBLE_DEVICES] = "void"
     return entries_of(variables)

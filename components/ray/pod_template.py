@@ -17,12 +17,12 @@ from pydantic_core import InitErrorDetails, ValidationError
 from berth.components.core.merge import REMOVES, merged
 from berth.components.core.problems import Path
 from berth.components.core.types import parse_quantity
+from berth.components.hardware.names import VISIBLE_DEVICES
 from berth.components.isolation import DEFAULT_LIMIT
 from berth.components.ray.pod_fields import MERGED, key_of, problems
 
 Object = dict[str, Any]
 
-_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _CONTAINERS = ("initContainers", "containers")
 
 
@@ -68,7 +68,7 @@ def patched(template: Object, patch: Object) -> Object:
             if container["name"] not in before:
                 _limit(container)
                 # NVIDIA's runtime reads a missing value as "all".
-                container["env"] = [*(container.get("env") or []), {"name": _VISIBLE, "value": "void"}]
+                container["env"] = [*(container.get("env") or []), {"name": VISIBLE_DEVICES, "value": "void"}]
     own = template["spec"].get("tolerations") or []
     if added := (patch.get("spec") or {}).get("tolerations"):
         result["spec"]["tolerations"] = [*own, *(entry for entry in added if entry not in own)]

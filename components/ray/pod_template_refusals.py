@@ -9,7 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from berth.components.core.problems import Path
-from berth.components.isolation import NETWORK_ANNOTATIONS, RESTRICTED_VOLUMES
+from berth.components.hardware.names import VISIBLE_DEVICES
+from berth.components.isolation import (
+    DEVICE_ANNOTATIONS,
+    LONGEST_GRACE,
+    NETWORK_ANNOTATIONS,
+    RESTRICTED_VOLUMES,
+)
 
 _NODE = "berths on one node are isolated from one another, and the API server would refuse the pods; take it out"
 _PROFILE = (
@@ -71,11 +77,12 @@ _ANNOTATIONS = {
     "ray.io/": "KubeRay reads it, and berth's settings are about the same; take it out",
     "gke-gcsfuse/": "write `volumes: {data: {bucket: NAME, at: /data}}`, which sets it",
     "container.apparmor.security.beta.kubernetes.io/": "write `securityContext.appArmorProfile` of the container",
+    **dict.fromkeys(DEVICE_ANNOTATIONS, "it asks for devices that no quota counts; write `worker.gpus`"),
     **dict.fromkeys(NETWORK_ANNOTATIONS, "no NetworkPolicy holds in a network that it adds; take it out"),
 }
 
 _VARIABLES = {
-    "NVIDIA_VISIBLE_DEVICES": "a container would see GPUs of other pods; write `worker.gpus`",
+    VISIBLE_DEVICES: "a container would see GPUs of other pods; write `worker.gpus`",
     "RAY_AUTH_MODE": "write `auth` of the berth",
 }
 _CONTAINERS = {
@@ -119,6 +126,8 @@ def _of_value(name: str, value: Any) -> str:
         return f"{value!r} {_PROFILE}"
     if name.endswith(("httpGet.host", "tcpSocket.host")) and value:
         return "Pod Security refuses a probe of another host; take it out"
+    if name == "spec.terminationGracePeriodSeconds" and isinstance(value, int) and value > LONGEST_GRACE:
+        return f"is at most {LONGEST_GRACE}: a pod that takes longer to end outlives the hours of its berth"
     if name == "container.env.name" and value in _VARIABLES:
         return f"{value} is not for a patch: {_VARIABLES[value]}"
     if (name, value) == ("spec.volumes.name", "code"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from berth.components.core.manifest import Manifest
+from berth.components.hardware.names import VISIBLE_DEVICES
 from berth.components.isolation import RESTRICTED_CONTAINER
 
 SUBMITTER = "ray-job-submitter"
@@ -32,7 +33,7 @@ def submitter_pod(head: dict[str, Any], labels: dict[str, str]) -> Manifest:
                 "image": container["image"],
                 **({"imagePullPolicy": container["imagePullPolicy"]} if "imagePullPolicy" in container else {}),
                 # NVIDIA's runtime reads a missing value as "all".
-                "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
+                "env": [{"name": VISIBLE_DEVICES, "value": "void"}],
                 "resources": {
                     "limits": {"cpu": "1", "memory": "1Gi"},
                     "requests": {"cpu": "100m", "memory": "256Mi"},

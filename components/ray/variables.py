@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from berth.components.cluster.pods import SYNCED
 from berth.components.core.settings import DefaultedSettings, Settings
 from berth.components.core.types import VariableName
+from berth.components.fabric import EnvironmentName
 
 _OBJECT = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 _KEY = re.compile(r"[-._A-Za-z0-9]{1,253}")
@@ -116,7 +117,7 @@ Value = Annotated[
 ]
 """Value of a variable: text, or `{secret, key}`, `{configMap, key}` or `{field}`."""
 
-Variables = dict[VariableName, Value]
+Variables = dict[EnvironmentName, Value]
 
 
 VALUE = "value"

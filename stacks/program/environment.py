@@ -10,8 +10,15 @@ import pulumi
 
 from berth.components.berth import Berth
 from berth.components.cluster.objects import KubernetesObject
+from berth.components.core.manifest import Manifest
 from berth.components.gke import storage_classes
-from berth.components.isolation import pod_policy, priority_classes, ray_policy
+from berth.components.isolation import (
+    pod_policy,
+    pod_update_policy,
+    priority_classes,
+    ray_policy,
+    ray_version_policy,
+)
 from berth.components.lifecycle import KEEPER_USER, Keeper, KeeperInputs, KeeperSettings
 from berth.components.operators import Site
 from berth.stacks.load.stack import Environment
@@ -58,7 +65,8 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
     )
     operators = install(settings.operators, site, on_nodes)
     classes = storage_classes(settings, settings.cluster.name or stack)
-    *first, last = [*priority_classes(), *classes, *pod_policy(), *ray_policy([KEEPER_USER])]
+    policies: list[Manifest] = [*pod_policy(), *pod_update_policy(), *ray_version_policy(), *ray_policy([KEEPER_USER])]
+    *first, last = [*priority_classes(), *classes, *policies]
     # Other environments on a cluster that this stack has not made use the same objects: they stay.
     shared = settings.cluster.existing is not None
     of_cluster = pulumi.ResourceOptions(

@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 from berth.components.fabric import NODE_FOLDERS
-from berth.components.isolation import binding, pod_policy, ray_policy
+from berth.components.isolation import DEVICE_ANNOTATIONS, binding, pod_policy, ray_policy
 from berth.components.isolation.pod_security import ENFORCE, needed_by, restricted
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
 from berth.lab.progress import Progress
@@ -42,6 +42,8 @@ pytestmark = pytest.mark.lab
 STACK = "apart"
 PRIVILEGED_CONTEXT = {"securityContext": {"privileged": True}}
 OWNERS = [f"eng-{number}" for number in range(10)]
+PLAIN = "plain"
+"""Engineer whose berth has no autoscaler."""
 FEWEST_BAD_PODS = 20
 Object = dict[str, Any]
 
@@ -54,7 +56,10 @@ def environment(lab: Lab) -> Settings:
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 1},
         },
         defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}, "workers": {"min": 0, "max": 1}},
-        engineers={name: {"access": {"users": [user(name)]}} for name in OWNERS},
+        engineers={
+            **{name: {"access": {"users": [user(name)]}} for name in OWNERS},
+            PLAIN: {"access": {"users": [user(PLAIN)]}, "workers": 0},
+        },
     )
 
 
@@ -98,7 +103,7 @@ def test_kuberays_pods_keep_to_the_strictest_level(fleet: Project) -> None:
     levels = {berth["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] for berth in berths}
     assert (len(berths), levels) == (10, {"restricted"})
     clusters = fleet.get("rayclusters", "-A")
-    assert [cluster["status"]["state"] for cluster in clusters] == ["ready"] * 10
+    assert [cluster["status"]["state"] for cluster in clusters] == ["ready"] * 11
     scale(fleet, OWNERS[0], 1)
     eventually(lambda: len(running(fleet.workers(OWNERS[0]))) == 1, "a worker of the first berth runs")
     (worker,) = fleet.workers(OWNERS[0])
@@ -241,6 +246,16 @@ def test_the_derived_level_is_the_strictest_that_the_api_server_admits(fleet: Pr
 
 
 PRIVILEGED = f"{ENFORCE}=privileged"
+NVIDIA_RUNTIME = {
+    "apiVersion": "node.k8s.io/v1",
+    "kind": "RuntimeClass",
+    "metadata": {"name": "nvidia"},
+    "handler": "nvidia",
+}
+INJECTED = [
+    dict(over(good_pod(f"injected-{number}", DEVELOPMENT), {"metadata": {"annotations": {key: "x"}}}))
+    for number, key in enumerate(itertools.chain(*((prefix, f"{prefix}/pod") for prefix in DEVICE_ANNOTATIONS)))
+]
 NETWORKED = {"metadata": {"annotations": {"networking.gke.io/interfaces": "[]"}}}
 # What `privileged` admits, and the policy on pods must refuse, in the policy's words.
 FORBIDDEN_PODS: dict[str, tuple[str, Object]] = {
@@ -263,6 +278,15 @@ FORBIDDEN_PODS: dict[str, tuple[str, Object]] = {
     "rank of named clusters": ("PriorityClass of the berth", {"priorityClassName": PRODUCTION}),
     "no rank": ("PriorityClass of the berth", {"priorityClassName": None}),
     "node by its name": ("pools of the berth", {"nodeName": "gke-gold-1"}),
+    "NVIDIA's runtime": ("RuntimeClass of the berth", {"runtimeClassName": "nvidia"}),
+    "all GPUs": (
+        "may not set NVIDIA_VISIBLE_DEVICES",
+        {"containers": [{"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}]},
+    ),
+    "GPUs of an init container": (
+        "may not set NVIDIA_VISIBLE_DEVICES",
+        {"initContainers": [{"name": "i", "image": "i", "env": [{"name": "NVIDIA_VISIBLE_DEVICES"}]}]},
+    ),
 }
 
 
@@ -275,9 +299,12 @@ def test_no_level_lets_a_pod_have_its_node(fleet: Project) -> None:
     ]
     readers = dict(over(good_pod("good", DEVELOPMENT), {"spec": folder(NODE_FOLDERS[0], read_only=True)}))
     networked = dict(over(good_pod("networked", DEVELOPMENT), NETWORKED))
-    refused = refusals(fleet, where, readers, networked, *bad)
+    created(fleet, [NVIDIA_RUNTIME])
+    refused = refusals(fleet, where, readers, networked, *INJECTED, *bad)
+    fleet.run("kubectl", "delete", "runtimeclass", "nvidia")
     assert "good" not in refused
     assert "join networks" in refused["networked"]
+    assert all("devices by annotations" in refused[pod["metadata"]["name"]] for pod in INJECTED)
     answers = {what: refused.get(f"bad-{number}", "") for number, what in enumerate(FORBIDDEN_PODS)}
     assert {what: words for what, (words, _) in FORBIDDEN_PODS.items() if words not in answers[what]} == {}
     fleet.run("kubectl", "label", "--overwrite", "namespace", where, f"{ENFORCE}=restricted")
@@ -305,6 +332,64 @@ def test_the_autoscalers_token_gets_no_node(fleet: Project) -> None:
     assert fleet.workers(owner) == []
     fleet.run("kubectl", "label", "--overwrite", "namespace", where, f"{ENFORCE}=restricted")
     fleet.up(STACK, "--refresh")
+
+
+UPDATES: dict[str, list[Object]] = {
+    "labels": [
+        {"metadata": {"labels": {"ray.io/cluster": None}}},
+        {"metadata": {"labels": {"berth/engineer": "another"}}},
+    ],
+    "annotations": [
+        {"metadata": {"annotations": {"k8s.v1.cni.cncf.io/networks": "other"}}},
+        {"metadata": {"annotations": {"nvidia.cdi.k8s.io/pod": "k8s.device-plugin.nvidia.com/gpu=GPU-1"}}},
+    ],
+    "ownerReferences": [{"metadata": {"ownerReferences": None}}],
+    "finalizers": [{"metadata": {"finalizers": ["example.com/never"]}}],
+    "spec": [
+        {"spec": {"activeDeadlineSeconds": 31536000}},
+        {"spec": {"containers": [{"name": "ray-head", "image": "example.invalid/another"}]}},
+    ],
+}
+
+
+def test_a_pod_stays_as_it_was_admitted(fleet: Project) -> None:
+    """With the autoscaler's token a pod could leave its RayCluster, and outlive it."""
+    owner = OWNERS[7]
+    where = namespace(owner)
+    (head,) = fleet.get("pods", "-n", where, "-l", "ray.io/node-type=head")
+
+    def answer(patch: Object, by: str) -> str:
+        command = ["kubectl", f"--as={by}", "patch", "pod", head["metadata"]["name"], "-n", where, "--dry-run=server"]
+        done = fleet.run(*command, "-p", json.dumps(patch), check=False)
+        return done.stderr
+
+    autoscaler = f"system:serviceaccount:{where}:{owner}"
+    answers = {what: [answer(patch, autoscaler) for patch in patches] for what, patches in UPDATES.items()}
+    expected = {what: f"{what} of a berth's pod stays as it was admitted" for what in UPDATES}
+    assert {
+        what: found for what, found in answers.items() if not all(expected[what] in refusal for refusal in found)
+    } == {}
+    # KubeRay and the stack's own identity finish and clean up pods.
+    fleet.run("kubectl", "label", "pod", head["metadata"]["name"], "-n", where, "note=admin")
+
+
+def test_rays_older_api_is_refused(fleet: Project) -> None:
+    """It drops fields of a RayCluster, such as the one that turns tokens on."""
+    owner = OWNERS[7]
+    where = ["-n", namespace(owner), "--type=merge", "--dry-run=server", "-p", '{"metadata":{"annotations":{"a":"b"}}}']
+    for by in ([f"--as={user(owner)}"], []):
+        done = fleet.run("kubectl", *by, "patch", "rayclusters.v1alpha1.ray.io", owner, *where, check=False)
+        assert "would drop fields such as authOptions" in done.stderr
+
+
+def test_only_the_stack_turns_the_autoscaler_on(fleet: Project, cluster: Object) -> None:
+    """KubeRay gives the autoscaler's service account rights on pods."""
+    owner = PLAIN
+    jobs = ray_objects(cluster, "scaled", {})
+    answers = refusals(fleet, namespace(owner), jobs["RayJob"], by=user(owner))
+    assert "turn Ray's autoscaler on" in answers["scaled-rayjob"]
+    on = {"spec": {"enableInTreeAutoscaling": True}}
+    assert "turn Ray's autoscaler on" in patched(fleet, owner, on, user(owner))
 
 
 @pytest.fixture(scope="module")
@@ -382,7 +467,7 @@ def assert_every_rule_counts(fleet: Project, policy: list[Object], objects: Sequ
     """Assert that a policy refuses all objects, and without one rule admits those that break it."""
     name = policy[0]["metadata"]["name"]
     messages = [rule["message"] for rule in policy[0]["spec"]["validations"]]
-    facts = fleet.lab.get("namespace", namespace(OWNERS[6]))["metadata"]["annotations"]
+    facts = fleet.lab.get("namespace", namespace(PLAIN))["metadata"]["annotations"]
     given: list[Object] = []
     for number in range(len(messages)):
         metadata = {"name": f"{name}-{number}", "annotations": facts}
@@ -416,12 +501,16 @@ def assert_every_rule_counts(fleet: Project, policy: list[Object], objects: Sequ
 def test_every_rule_on_rays_kinds_is_missed_when_it_is_lost(fleet: Project, cluster: Object, spoiler: str) -> None:
     # The policies of berth hold where namespaces have labels of a berth; these have none.
     plain = copy.deepcopy(cluster)
+    del plain["spec"]["enableInTreeAutoscaling"]
     for group in (plain["spec"]["headGroupSpec"], *plain["spec"]["workerGroupSpecs"]):
         group["template"]["metadata"].pop("labels")
     jobs = [
         ray_objects(plain, f"bad-{number}", change)["RayJob"]
         for number, (_, change) in enumerate(BAD_CLUSTERS.values())
     ]
+    jobs.append(ray_objects(plain, "scaled", {"enableInTreeAutoscaling": True})["RayJob"])
+    held = ray_objects(plain, "held", {})["RayJob"]
+    jobs.append(over(held, {"metadata": {"finalizers": ["example.com/never"]}}))
     for part in ("labels", "annotations"):
         marked = ray_objects(plain, part, {})["RayJob"]
         jobs.append(over(marked, {"metadata": {part: {"berth/idle": "9h"}}}))
@@ -437,7 +526,10 @@ def test_every_rule_on_pods_is_missed_when_it_is_lost(fleet: Project, spoiler: s
     pods.append(over(good_pod("kernel", DEVELOPMENT), {"spec": BAD_PODS["kernel setting"]}))
     pods.append(over(good_pod("proc", DEVELOPMENT), {"spec": BAD_PODS["unmasked /proc"]}))
     pods.append(over(good_pod("networked", DEVELOPMENT), NETWORKED))
+    pods += INJECTED
+    created(fleet, [NVIDIA_RUNTIME])
     assert_every_rule_counts(fleet, pod_policy(), pods, spoiler)
+    fleet.run("kubectl", "delete", "runtimeclass", "nvidia")
 
 
 def patched(fleet: Project, owner: str, patch: Object, by: str) -> str:
@@ -458,6 +550,7 @@ def test_an_engineer_changes_a_raycluster_only_within_the_berth(fleet: Project, 
     for part in ("annotations", "labels"):
         bad[f"new {part}"] = ("change berth's", {"metadata": {part: {"berth/idle": "9h"}}})
     bad["another owner"] = ("change berth's", {"metadata": {"labels": {"berth/engineer": "another"}}})
+    bad["a finalizer"] = ("change finalizers", {"metadata": {"finalizers": ["example.com/never"]}})
     bad["no owner"] = ("change berth's", {"metadata": {"labels": {"berth/engineer": None}}})
     answers = {what: patched(fleet, owner, patch, user(owner)) for what, (_, patch) in bad.items()}
     assert {what: answers[what] for what, (words, _) in bad.items() if words not in answers[what]} == {}
@@ -632,7 +725,7 @@ def files_with(folder: Path, words: tuple[bytes, ...]) -> set[Path]:
 
 def test_a_token_is_in_no_state_log_plan_argument_bundle_or_kubeconfig(fleet: Project) -> None:
     tokens = [item for item in fleet.get("secrets", "-A") if "auth_token" in item.get("data", {})]
-    assert len(tokens) == len(OWNERS)
+    assert len(tokens) == len([*OWNERS, PLAIN])
     value = f"hf_{secrets.token_hex(16)}"
     texts = [token["data"]["auth_token"].encode() for token in tokens] + [base64.b64encode(value.encode())]
     words = (*map(base64.b64decode, texts), *texts)
