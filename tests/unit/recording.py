@@ -79,3 +79,17 @@ def run(
 
     body()
     return recorder
+
+
+def options_of(create: Callable[[pulumi.ResourceOptions], object], stack: str) -> dict[str, pulumi.ResourceOptions]:
+    """Options of each resource that `create` registers with the options it is given, by type."""
+    seen: dict[str, pulumi.ResourceOptions] = {}
+
+    def look(args: pulumi.ResourceTransformationArgs) -> None:
+        seen[args.type_] = args.opts
+
+    async def program() -> None:
+        create(pulumi.ResourceOptions(transformations=[look]))
+
+    run(program, stack)
+    return seen

@@ -7,11 +7,11 @@ from typing import Any, get_args
 import pulumi
 import pytest
 
-from berth.components.berth import Berth, BerthInputs
+from berth.components.berth import Berth, BerthInputs, berth_manifests
 from berth.components.hardware.names import ResourceApi
 from berth.components.ray import cluster_workload
 from tests.unit.components.fabric import A4, BY_NETWORKS, PAIRED, complete
-from tests.unit.recording import Recorder, run
+from tests.unit.recording import Recorder, options_of, run
 
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
 
@@ -58,18 +58,14 @@ def test_the_template_is_the_same_resource_in_every_version_of_the_api(api: Reso
     is both.
     """
     cluster, pools = complete(BY_NETWORKS, "clusters", {})
-    known: set[str] = set()
-
-    def look(args: pulumi.ResourceTransformationArgs) -> None:
-        if args.type_.endswith(":ResourceClaimTemplate"):
-            aliases = [opt for opt in args.opts.aliases or [] if isinstance(opt, pulumi.Alias)]
-            known.update([args.type_, *(str(alias.type_) for alias in aliases)])
-
-    async def program() -> None:
-        inputs = BerthInputs(cluster_workload(cluster, "cluster"), pools, "lab", "lab", api)
-        Berth("x", inputs, pulumi.ResourceOptions(transformations=[look]))
-
-    run(program, "lab")
+    inputs = BerthInputs(cluster_workload(cluster, "cluster"), pools, "lab", "lab", api)
+    options = options_of(lambda given: Berth("x", inputs, given), "lab")
+    known = {
+        str(kind)
+        for type_, given in options.items()
+        if type_.endswith(":ResourceClaimTemplate")
+        for kind in (type_, *(alias.type_ for alias in given.aliases or [] if isinstance(alias, pulumi.Alias)))
+    }
     assert known == {f"kubernetes:resource.k8s.io/{item}:ResourceClaimTemplate" for item in get_args(ResourceApi)}
 
 
@@ -125,25 +121,13 @@ def test_only_what_rays_autoscaler_writes_to_is_applied_over_it(
 @pytest.mark.parametrize(("home", "stays"), [("50Gi", True), ({"size": "50Gi", "retain": False}, False)])
 def test_the_claim_of_a_home_stays_and_the_namespace_with_it(home: Any, stays: bool) -> None:  # noqa: FBT001
     cluster, pools = complete(BY_NETWORKS, "engineers", {"home": home})
-    retained: dict[str, bool] = {}
-    deleted_with: set[bool] = set()
-
-    def look(args: pulumi.ResourceTransformationArgs) -> None:
-        retained[args.type_.rpartition(":")[2]] = bool(args.opts.retain_on_delete)
-        deleted_with.add(args.opts.deleted_with is not None)
-
-    async def program() -> None:
-        inputs = BerthInputs(cluster_workload(cluster), pools, "lab", "lab")
-        Berth("x", inputs, pulumi.ResourceOptions(transformations=[look]))
-
-    (namespace,) = run(program, "lab").of_type("kubernetes:core/v1:Namespace")
-    assert {kind for kind, retains in retained.items() if retains} == {
-        "PersistentVolumeClaim",
-        *(["Namespace"] if stays else []),
-    }
+    inputs = BerthInputs(cluster_workload(cluster), pools, "lab", "lab")
+    options = options_of(lambda given: Berth("x", inputs, given), "lab")
+    retained = {kind.rpartition(":")[2] for kind, given in options.items() if given.retain_on_delete}
+    assert retained == {"PersistentVolumeClaim", *(["Namespace"] if stays else [])}
     # What is deleted with its namespace would stay with it.
-    assert (True in deleted_with) != stays
-    assert ("berth/keeps-home" in namespace.inputs["metadata"]["annotations"]) == stays
+    assert any(given.deleted_with is not None for given in options.values()) != stays
+    assert ("berth/keeps-home" in berth_manifests(inputs).namespace["metadata"]["annotations"]) == stays
 
 
 def test_a_component_with_another_name_than_its_berth_is_refused_without_an_alias() -> None:

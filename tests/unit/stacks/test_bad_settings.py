@@ -67,3 +67,13 @@ def test_an_engineers_stack_is_held_to_its_environment_as_far_as_it_is_valid(
         "engineer.worker.memory",
         "engineer.worker.pool",
     ]
+
+
+def test_a_stacks_name_is_the_berths_where_the_settings_give_none() -> None:
+    for stack, name in (("alice", {}), ("Alice", {"name": "alice"})):
+        assert load(stack, {"engineer": {"environment": "dev"} | name}, None)
+    with pytest.raises(SettingsError) as caught:
+        load("Alice.B", {"engineer": {"environment": "dev"}}, None)
+    (line,) = caught.value.lines
+    assert line.startswith("engineer.name: 'Alice.B' is a name that Kubernetes would refuse")
+    assert line.endswith("it is the stack's name: give another one here")

@@ -16,7 +16,7 @@ from berth.stacks.program.google import google
 from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.cases import table
 from tests.unit.components.gke import environment_of
-from tests.unit.recording import Registration, run
+from tests.unit.recording import Recorder, Registration, run
 
 
 @cache
@@ -25,7 +25,7 @@ def registrations() -> tuple[Registration, ...]:
     return tuple(
         registration
         for name, settings in _environments()
-        for registration in run(lambda name=name, settings=settings: _program(name, settings), name).registrations  # type: ignore[misc]
+        for registration in recorded(name, settings).registrations
         if registration.type in resources()
     )
 
@@ -76,6 +76,11 @@ def _paths(path: str, value: Any, facts: ResourceFields) -> Iterator[str]:
                 here = f"{path}.{key}" if path else key
                 yield here
                 yield from _paths(here, inner, facts)
+
+
+def recorded(name: str, settings: EnvironmentSettings) -> Recorder:
+    """Registrations of an environment's part on Google Cloud."""
+    return run(lambda: _program(name, settings), name)
 
 
 async def _program(name: str, settings: EnvironmentSettings) -> None:

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from berth.components.sharing import offered
-from berth.stacks.program.google import google
 from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.components.gke import environment_of
-from tests.unit.recording import Recorder, run
+from tests.unit.components.gke.registered import recorded
+from tests.unit.recording import Recorder
 
 NETWORK, SUBNETWORK, FIREWALL, ROUTER, NAT = (
     "gcp:compute/network:Network",
@@ -23,13 +23,6 @@ COMPUTE = {NETWORK, SUBNETWORK, FIREWALL, ROUTER, NAT}
 RESERVED = {"machineType": "a4-highgpu-8g", "nodes": 1, "capacity": {"kind": "reservation", "reservation": "a4"}}
 
 
-def recorded(settings: EnvironmentSettings, name: str = "some") -> Recorder:
-    async def program() -> None:
-        await google(name, settings, offered(settings.pools, settings.sharing), {})
-
-    return run(program, "some")
-
-
 def inputs(recorder: Recorder, kind: str) -> dict[str, dict[str, Any]]:
     return {item.name: item.inputs for item in recorder.of_type(kind)}
 
@@ -39,65 +32,22 @@ def further(recorder: Recorder, pool: str) -> list[tuple[str, str]]:
     return [(item["network"], item["subnetwork"]) for item in config.get("additionalNodeNetworkConfigs", [])]
 
 
-def test_a_cluster_has_a_network_with_ranges_a_firewall_and_a_way_out() -> None:
-    recorder = recorded(environment_of())
-    assert inputs(recorder, NETWORK) == {
-        "some": {"name": "some", "autoCreateSubnetworks": False, "mtu": 8896},
-    }
-    assert inputs(recorder, SUBNETWORK) == {
-        "some": {
-            "name": "some",
-            "network": "self/some",
-            "region": "us-central1",
-            "ipCidrRange": "10.0.0.0/20",
-            "privateIpGoogleAccess": True,
-            "secondaryIpRanges": [
-                {"rangeName": "pods", "ipCidrRange": "10.4.0.0/14"},
-                {"rangeName": "services", "ipCidrRange": "10.0.32.0/20"},
-            ],
-        }
-    }
-    assert inputs(recorder, FIREWALL) == {
-        "some-internal": {
-            "name": "some-internal",
-            "network": "self/some",
-            "sourceRanges": ["10.0.0.0/20", "10.4.0.0/14"],
-            "allows": [
-                {"protocol": "tcp", "ports": ["0-65535"]},
-                {"protocol": "udp", "ports": ["0-65535"]},
-                {"protocol": "icmp"},
-            ],
-        }
-    }
-    assert inputs(recorder, ROUTER) == {
-        "some-router": {"name": "some-router", "network": "self/some", "region": "us-central1"}
-    }
-    assert inputs(recorder, NAT)["some-nat"] == {
-        "name": "some-nat",
-        "router": "some-router",
-        "region": "us-central1",
-        "natIpAllocateOption": "AUTO_ONLY",
-        "sourceSubnetworkIpRangesToNat": "ALL_SUBNETWORKS_ALL_IP_RANGES",
-        "enableDynamicPortAllocation": True,
-        "enableEndpointIndependentMapping": False,
-        "logConfig": {"enable": True, "filter": "ERRORS_ONLY"},
-    }
-    cluster = inputs(recorder, CLUSTER)["some"]
-    assert (cluster["network"], cluster["subnetwork"]) == ("self/some", "self/some")
-    assert cluster["ipAllocationPolicy"] == {
-        "clusterSecondaryRangeName": "pods",
-        "servicesSecondaryRangeName": "services",
-    }
+def test_a_cluster_has_a_network_with_ranges_a_firewall_and_a_way_out(golden: Callable[[str, Any], None]) -> None:
+    recorder = recorded("some", environment_of())
+    found = {kind: inputs(recorder, kind) for kind in sorted(COMPUTE)}
+    parts = ("network", "subnetwork", "ipAllocationPolicy")
+    found[CLUSTER] = {"some": {part: inputs(recorder, CLUSTER)["some"][part] for part in parts}}
+    golden("gke/network", found)
 
 
 @pytest.mark.parametrize("values", [{"network": {"nat": False}}, {"cluster": {"privateNodes": False}}])
 def test_cloud_nat_is_for_private_nodes_that_want_it(values: dict[str, Any]) -> None:
-    recorder = recorded(environment_of(**values))
+    recorder = recorded("some", environment_of(**values))
     assert recorder.of_type(ROUTER) == recorder.of_type(NAT) == []
 
 
 def test_nodes_with_rdma_nics_get_nine_further_networks_in_order() -> None:
-    recorder = recorded(environment_of({"train": RESERVED | {"rdma": "networks"}}, network={"mtu": 1460}))
+    recorder = recorded("some", environment_of({"train": RESERVED | {"rdma": "networks"}}, network={"mtu": 1460}))
     networks = inputs(recorder, NETWORK)
     assert networks.keys() == {"some", "some-gvnic", "some-rdma-us-central1-b"}
     assert networks["some-gvnic"]["mtu"] == 1460
@@ -130,7 +80,7 @@ def test_pools_in_two_zones_have_an_rdma_network_each_and_share_the_second_one()
     settings = EnvironmentSettings.model_validate(
         {"project": "some-project", "region": "us-central1", "zones": ["us-central1-b"], "pools": pools}
     )
-    recorder = recorded(settings)
+    recorder = recorded("some", settings)
     assert inputs(recorder, NETWORK).keys() == {
         "some",
         "some-gvnic",
@@ -145,20 +95,14 @@ def test_names_stay_within_what_google_cloud_allows() -> None:
     name = "a-cluster-with-a-name-of-forty-character"
     zone = "northamerica-northeast1-a"
     settings = environment_of({"train": RESERVED | {"rdma": "networks"}}, zone=zone)
-    recorder = recorded(settings, name)
-    names = [registration.name for registration in recorder.registrations if registration.type in COMPUTE]
-    assert len(names) == len(
-        {
-            (registration.type, registration.name)
-            for registration in recorder.registrations
-            if registration.type in COMPUTE
-        }
-    )
-    assert all(len(item) <= 63 for item in names)
+    recorder = recorded(name, settings)
+    names = [(item.type, item.name) for item in recorder.registrations if item.type in COMPUTE]
+    assert len(names) == len(set(names))
+    assert all(len(name) <= 63 for _, name in names)
 
 
 def test_managed_dranet_makes_no_further_network() -> None:
-    recorder = recorded(environment_of({"train": RESERVED | {"rdma": "managed"}}))
+    recorder = recorded("some", environment_of({"train": RESERVED | {"rdma": "managed"}}))
     assert inputs(recorder, NETWORK).keys() == {"some"}
     assert inputs(recorder, NODE_POOL)["train"]["networkConfig"] == {
         "acceleratorNetworkProfile": "auto",
@@ -195,7 +139,7 @@ def test_existing_networks_are_used_and_nothing_is_made(
     more: dict[str, str], host: str, second: tuple[str, str]
 ) -> None:
     settings = environment_of({"train": RESERVED | {"rdma": "networks"}}, network={"existing": EXISTING | more})
-    recorder = recorded(settings)
+    recorder = recorded("some", settings)
     assert [registration.type for registration in recorder.registrations if registration.type in COMPUTE] == []
     cluster = inputs(recorder, CLUSTER)["some"]
     assert cluster["network"] == f"projects/{host}/global/networks/shared"

@@ -6,21 +6,15 @@ import pytest
 
 from berth.components.gke.node_account_name import ROLES, account_id
 from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL
-from berth.components.sharing import offered
-from berth.stacks.program.google import google
 from tests.unit.components.gke import environment_of
-from tests.unit.recording import Recorder, run
+from tests.unit.components.gke.registered import recorded
+from tests.unit.recording import Recorder
 
 ACCOUNT, MEMBER = "gcp:serviceaccount/account:Account", "gcp:projects/iAMMember:IAMMember"
 
 
 def registered(account: str | None) -> Recorder:
-    settings = environment_of(cluster={"nodeServiceAccount": account})
-
-    async def program() -> None:
-        await google("fleet", settings, offered(settings.pools, settings.sharing), {})
-
-    return run(program, "fleet")
+    return recorded("fleet", environment_of(cluster={"nodeServiceAccount": account}))
 
 
 def test_nodes_run_as_an_account_with_the_roles_that_nodes_need() -> None:

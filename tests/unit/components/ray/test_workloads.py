@@ -19,7 +19,7 @@ from berth.stacks.program.awaited import awaited_of
 from berth.stacks.program.environment import environment
 from berth.stacks.settings.resolved import Resolved
 from tests.unit.loaded import environment_of
-from tests.unit.recording import Recorder, Registration, run
+from tests.unit.recording import Recorder, Registration, options_of, run
 
 RAY_JOB = "kubernetes:ray.io/v1:RayJob"
 RAY_SERVICE = "kubernetes:ray.io/v1:RayService"
@@ -293,16 +293,7 @@ def test_each_is_waited_for_as_its_settings_say() -> None:
 def options(found: Resolved) -> dict[str, pulumi.ResourceOptions]:
     """Options of each registered resource by type."""
     created = inputs(found)
-    seen: dict[str, pulumi.ResourceOptions] = {}
-
-    def look(args: pulumi.ResourceTransformationArgs) -> None:
-        seen[args.type_] = args.opts
-
-    async def program() -> None:
-        Berth(created.settings.name, created, pulumi.ResourceOptions(transformations=[look]))
-
-    run(program, "test")
-    return seen
+    return options_of(lambda given: Berth(created.settings.name, created, given), "test")
 
 
 def test_the_next_job_is_made_when_the_last_one_is_gone() -> None:
