@@ -16,7 +16,6 @@ from berth.cli.repository import check
 from berth.cli.shell.console import ProblemsError
 from berth.cli.shell.signals import leave_to_the_system, raise_on_signals
 from berth.components.core.errors import BadInputError, BerthError
-from berth.lab.home import CLONE
 
 
 def raising(error: BaseException) -> Callable[[], str]:
@@ -129,21 +128,3 @@ def test_an_unknown_verb_is_named() -> None:
     done = CliRunner().invoke(app, ["chek"])
     assert done.exit_code == 2
     assert "chek" in done.stderr
-
-
-def test_check_does_without_pulumi() -> None:
-    script = "import sys; from berth.cli.main import app; app(['check', 'dev'], standalone_mode=False)"
-    report = (
-        "import atexit, sys; atexit.register(lambda: print(sorted({'pulumi', 'kubernetes', 'grpc'} & {*sys.modules})));"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", report + script], cwd=CLONE, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.stdout.splitlines()[-1], done.stderr) == ("[]", "")
-
-
-def test_status_does_without_pulumis_automation_api() -> None:
-    """Reading a stack takes one command, and the import of the API longer than it."""
-    script = "import sys; import berth.cli.reach.fleet; print({'pulumi', 'grpc'} & {*sys.modules})"
-    done = subprocess.run([sys.executable, "-c", script], cwd=CLONE, capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"

@@ -122,20 +122,6 @@ def test_settings_that_only_the_program_can_refuse(project: Project) -> None:
     assert done.stderr == "✗ alice\n  engineer: too much\n"
 
 
-def test_an_unknown_stack(project: Project) -> None:
-    done = preview(stack="fleett")
-    assert (done.exit_code, done.stdout, project.commands) == (2, "", [])
-    assert "there is no stack 'fleett'" in done.stderr
-    assert "did you mean 'fleet'?" in done.stderr
-
-
-def test_a_stack_that_the_backend_does_not_have(project: Project) -> None:
-    project.says(stderr="error: no stack named 'fleet' found\n", code=6)
-    done = preview()
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.strip() == "error: stack fleet is not in Pulumi's backend yet; run: pulumi stack init fleet"
-
-
 def test_an_engine_that_fails(project: Project) -> None:
     project.says(*errors("Preview failed: googleapi: Error 403: no", "preview failed"), code=1)
     done = preview()
@@ -162,13 +148,6 @@ def test_an_engine_that_only_complains(project: Project) -> None:
     done = preview()
     assert done.exit_code == 1
     assert done.stderr.strip() == "error: getting stack configuration: passphrase must be set"
-
-
-def test_without_pulumi(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", str(project.folder))
-    done = preview()
-    assert done.exit_code == 1
-    assert "pulumi is not on PATH" in done.stderr
 
 
 def test_a_cluster_that_cannot_be_asked_is_told_once(project: Project) -> None:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -88,15 +86,6 @@ def test_an_environment_registers_all_its_parts() -> None:
     (provider,) = recorder.of_type("pulumi:providers:kubernetes")
     assert "gke-gcloud-auth-plugin" in provider.inputs["kubeconfig"]["value"], "and it is a secret"
     assert provider.inputs["clusterIdentifier"] == "lab-id"
-
-
-def test_a_gpu_pool_asks_for_the_machines_gpus_and_gkes_driver() -> None:
-    recorder = run(lambda: environment(shipped("lab")), "lab")
-    config = {resource.name: resource.inputs["nodeConfig"] for resource in recorder.of_type(NODE_POOL)}
-    assert config["train"]["guestAccelerators"] == [
-        {"type": "nvidia-b200", "count": 8, "gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"}}
-    ]
-    assert "guestAccelerators" not in config["cpu"]
 
 
 def test_an_engineers_stack_registers_one_berth_and_nothing_of_the_cloud() -> None:
@@ -221,20 +210,6 @@ def test_an_operator_that_others_bring_is_not_installed(source: str) -> None:
     assert {resource.name for resource in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
 
 
-def test_an_environment_on_an_existing_cluster_imports_nothing_slow() -> None:
-    operators = "berth.components.operators.installation"
-    assert imported_by(f"import berth.stacks.program.main, berth.stacks.program.environment, {operators}") == "[]"
-
-
-@pytest.mark.parametrize("stack", ["dev", "prod"])
-def test_the_shipped_environments_register_their_pools(stack: str) -> None:
-    loaded = shipped(stack)
-    recorder = run(lambda: environment(loaded), stack)
-    assert {resource.name for resource in recorder.of_type(NODE_POOL)} == set(loaded.settings.pools)
-    (cluster,) = recorder.of_type("gcp:container/cluster:Cluster")
-    assert cluster.inputs["resourceLabels"] == loaded.settings.labels
-
-
 def test_a_version_that_the_channel_gave_and_that_is_too_old_is_refused_before_any_pool() -> None:
     loaded = lab_with_managed_rdma()
     recorded: list[str] = []
@@ -251,37 +226,6 @@ def test_a_version_that_the_channel_gave_and_that_is_too_old_is_refused_before_a
         "the cluster was created, its pools were not: GKE 1.33.4-gke.1000000 is too old: managed"
     )
     assert recorder.of_type(NODE_POOL) == []
-
-
-def test_an_engineers_program_imports_nothing_slow() -> None:
-    assert imported_by("import berth.stacks.program.main, berth.stacks.program.engineer") == "[]"
-
-
-def imported_by(statement: str) -> str:
-    """The modules of pulumi_gcp, the kubernetes client and the lab that a fresh interpreter has
-    after a statement.
-    """
-    slow = ("pulumi_gcp", "kubernetes", "berth.lab")
-
-    async def imported() -> str:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-c",
-            f"{statement}; import sys; print([m for m in sys.modules if m.startswith({slow})])",
-            stdout=asyncio.subprocess.PIPE,
-            cwd=stack_file.project(),
-        )
-        output, _ = await process.communicate()
-        return output.decode().strip()
-
-    return asyncio.run(imported())
-
-
-def test_a_pool_with_managed_rdma_has_gke_make_its_networks() -> None:
-    recorder = run(lambda: environment(lab_with_managed_rdma()), "lab")
-    pool = next(resource.inputs for resource in recorder.of_type(NODE_POOL) if resource.name == "bench")
-    assert pool["networkConfig"] == {"acceleratorNetworkProfile": "auto", "enablePrivateNodes": True}
-    assert pool["nodeConfig"]["labels"]["cloud.google.com/gke-networking-dra-driver"] == "true"
 
 
 @pytest.mark.parametrize(

@@ -163,16 +163,3 @@ def test_what_ray_refuses_berth_refuses_before(case: str) -> None:
     given["services"]["chat"]["serveConfig"] = RECORDED[case]["config"]
     with pytest.raises(SettingsError):
         load("test", {"environment": given}, None)
-
-
-def test_the_gallerys_application_is_the_code_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(CLONE)
-    text = (CLONE / "stacks/gallery/Pulumi.serve.yaml").read_text(encoding="utf-8")
-    service = yaml.safe_load(text)["config"]["berth:environment"]["services"]["stable-diffusion"]
-    assert {"imagine.py", "diffusion.py", "noise.py"} == set(read(CLONE / service["code"]))
-    (application,) = service["serveConfig"]["applications"]
-    assert len(application["args"]["revision"]) == 40, "a commit of the model's repository, not a branch"
-    (painter,) = application["deployments"]
-    assert painter["autoscaling_config"]["min_replicas"] == 0
-    assert all("==" in package for package in painter["ray_actor_options"]["runtime_env"]["pip"])
-    assert "stable-diffusion-2" not in text, "withdrawn: https://github.com/huggingface/diffusers/issues/12874"

@@ -98,13 +98,6 @@ def test_an_engineer_is_checked_against_the_environments_file(project: Path) -> 
     assert "engineer.environment: there is no environment 'evn'; did you mean 'env'?" in done.stderr
 
 
-def test_a_stack_that_does_not_exist(project: Path) -> None:
-    write(project, "env", environment=ENVIRONMENT)
-    done = check("evn")
-    assert done.exit_code == 2
-    assert "there is no stack 'evn': stacks/Pulumi.evn.yaml does not exist; did you mean 'env'?" in done.stderr
-
-
 def test_json(project: Path) -> None:
     write(project, "env", environment=ENVIRONMENT | {"zone": 5})
     done = check("--json")

@@ -31,10 +31,6 @@ def words(text: str | None) -> list[str]:
     return (text or "").split()
 
 
-def test_there_are_commands_of_all_depths() -> None:
-    assert {(), ("check",), ("engineer", "add"), ("lab", "real", "up")} <= set(COMMANDS)
-
-
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_help_has_every_word(width: int, option: str, monkeypatch: pytest.MonkeyPatch) -> None:

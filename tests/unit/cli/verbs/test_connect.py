@@ -14,9 +14,7 @@ from typing import Any, cast
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from berth.cli.main import app
 from berth.cli.reach import head as head_of
 from berth.cli.reach.berths import Berth, Named, which
 from berth.cli.reach.environment import Environment
@@ -91,21 +89,6 @@ def test_it_cannot_be_told_which_berth_is_meant(name: str | None, stack: str | N
     with pytest.raises(BadInputError) as caught:
         which(name, stack)
     assert message in str(caught.value)
-
-
-@pytest.mark.usefixtures("project")
-@pytest.mark.parametrize("verb", ["connect", "logs", "suspend", "wake", "diagnose"])
-def test_a_wrong_name_is_bad_input(verb: str) -> None:
-    done = CliRunner().invoke(app, [verb, "nobody"])
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert "no stack of stacks/ has a berth 'nobody'" in done.stderr
-
-
-@pytest.mark.usefixtures("project")
-@pytest.mark.parametrize("verb", ["suspend", "wake"])
-def test_a_timeout_that_is_none_is_bad_input(verb: str) -> None:
-    done = CliRunner().invoke(app, [verb, "carol", "--timeout", "soon"])
-    assert (done.exit_code, "--timeout: 'soon' is not a duration" in done.stderr) == (2, True)
 
 
 def test_the_line_that_submits_a_job() -> None:

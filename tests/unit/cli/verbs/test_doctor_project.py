@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from berth.cli.verbs.doctor import backend, permissions, project
+from berth.cli.verbs.doctor import permissions, project
 from tests.unit.cli.verbs.recorded_google import PROJECT, Recorded, environment, only_missing, states
 
 ZONE, REGION = "us-central1-b", "us-central1"
@@ -108,12 +108,3 @@ def test_an_account_that_berth_creates_needs_the_right_to_grant_two_roles() -> N
     assert roles[:2] == ["roles/iam.serviceAccountAdmin", "roles/iam.serviceAccountUser"]
     assert roles[2].startswith('roles/resourcemanager.projectIamAdmin --condition="^:^title=berth-nodes:expression=')
     assert limit in roles[2], "without this condition, whoever runs Pulumi could grant everything"
-
-
-SALT = "v1:wgibqRan4mA=:v1:AEk8CW7gN4fFs9Fg:Ghu4Y5x/dyXJghxghycLq6wiQHvebA=="
-
-
-def test_a_passphrase_is_held_to_the_stacks_salt() -> None:
-    assert backend.fits("lab", SALT)
-    assert not backend.fits("other", SALT)
-    assert backend.fits("anything", "v2:unknown")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from berth.components.cluster.api import ClusterApi
-from berth.components.cluster.resource_api import GROUP, VERSIONS, served
+from berth.components.cluster.resource_api import GROUP, served
 
 KINDS = ("deviceclasses", "resourceclaims", "resourceclaims/status", "resourceclaimtemplates", "resourceslices")
 
@@ -43,7 +43,3 @@ class Discovery(ClusterApi):
 )
 def test_the_newest_with_all_kinds_that_claims_need(versions: dict[str, tuple[str, ...]], found: str | None) -> None:
     assert served(Discovery(**versions)) == found
-
-
-def test_the_newest_comes_first() -> None:
-    assert VERSIONS == ("v1", "v1beta2", "v1beta1")

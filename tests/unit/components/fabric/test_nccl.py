@@ -47,15 +47,6 @@ def test_every_machine_with_rdma_has_a_profile_of_its_own() -> None:
     assert {*GIB_PROFILES, "single-node", "none"} == PROFILES.keys()
 
 
-def test_machines_differ_in_the_tuners_configuration_alone() -> None:
-    one, other = PROFILES["a4"], PROFILES["a3-ultra"]
-    assert {key for key in one | other if one.get(key) != other.get(key)} == {TUNER}
-    assert (one[TUNER], other[TUNER]) == (
-        "/usr/local/gib/configs/tuner_config_a4.txtpb",
-        "/usr/local/gib/configs/tuner_config_a3u.txtpb",
-    )
-
-
 def test_what_nccl_is_told_where_gib_is_on_the_node_and_the_pod_has_no_nics() -> None:
     found = parts(BY_NETWORKS, worker={"nics": 0})
     assert found == Parts(env={"NCCL_TUNER_PLUGIN": "none", "NCCL_NET_PLUGIN": ""})
