@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,6 +21,13 @@ from berth.components.core.owner import OwnerKind
 from berth.components.core.words import plural
 from berth.components.ray.fleet import WHOLE, Fleet, Job, Missing, Pool, Ray, Service, observe
 from berth.components.sharing import offered
+
+NOTHING = "–"
+"""Cell of a table without a value."""
+
+_SELDOM = {"NICs in use", "NICs", "expires"}
+"""Columns that a terminal shows only where a row has a value."""
+_COLORS = {"good": "green", "warn": "yellow"}
 
 
 def fleet_of(stack: str) -> Fleet:
@@ -80,16 +87,37 @@ def _missing(fleet: Fleet, outputs: Mapping[str, Any]) -> list[Missing]:
     ]
 
 
+@dataclass(frozen=True)
+class Grid:
+    """Table of a fleet, for a terminal or a page.
+
+    Attributes:
+        title: what the rows are.
+        heads: headings of the columns.
+        rows: cells, as text or as a text with the class `good` or `warn`.
+    """
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str | tuple[str, str]]]
+
+    def on_terminal(self) -> Table:
+        """Return the table for a terminal."""
+        shown = [
+            number
+            for number, head in enumerate(self.heads)
+            if head not in _SELDOM or any(row[number] != NOTHING for row in self.rows)
+        ]
+        table = Table(*(self.heads[number] for number in shown), title=self.title)
+        for row in self.rows:
+            cells = [row[number] for number in shown]
+            table.add_row(*(cell if isinstance(cell, str) else Text(cell[0], _COLORS[cell[1]]) for cell in cells))
+        return table
+
+
 def table(fleet: Fleet) -> Group:
     """Return the fleet for people."""
-    parts: list[Table | Text] = [_pools(fleet.pools)]
-    for title, first, rays in (("berths", "engineer", fleet.berths), ("clusters", "cluster", fleet.clusters)):
-        if rays:
-            parts.append(_rays(fleet, title, first, rays))
-    if fleet.jobs:
-        parts.append(_jobs(fleet.jobs))
-    if fleet.services:
-        parts.append(_services(fleet))
+    parts: list[Table | Text] = [grid.on_terminal() for grid in grids(fleet, datetime.now(tz=UTC))]
     parts += [Text(note, style="yellow") for note in notes_on(fleet)]
     lives = [(ray.name, ray.life) for ray in (*fleet.berths, *fleet.clusters)]
     parts += [Text(sentence, style="cyan") for name, life in lives for sentence in sentences(name, life)]
@@ -101,8 +129,20 @@ def table(fleet: Fleet) -> Group:
     return Group(*parts)
 
 
-def _color(workload: Ray | Job | Service) -> Text:
-    return Text(workload.state, style="green" if workload.ready else "yellow")
+def grids(fleet: Fleet, now: datetime) -> list[Grid]:
+    """Return the tables of a fleet at a moment: pools, and each kind of workload that there is."""
+    found = [
+        _pools(fleet.pools),
+        _rays(fleet, "berths", "engineer", fleet.berths, now),
+        _rays(fleet, "clusters", "cluster", fleet.clusters, now),
+        _jobs(fleet.jobs, now),
+        _services(fleet, now),
+    ]
+    return [grid for grid in found if grid.rows or grid.title == "pools"]
+
+
+def _state(workload: Ray | Job | Service) -> tuple[str, str]:
+    return workload.state, "good" if workload.ready else "warn"
 
 
 def reason_of(workload: Ray | Job | Service) -> str:
@@ -136,21 +176,25 @@ def notes_on(fleet: Fleet) -> Iterable[str]:
             )
 
 
-def _pools(pools: Iterable[Pool]) -> Table:
-    with_nics = any(pool.nics_of_machines for pool in pools)
-    nics_column = ["NICs in use"] if with_nics else []
-    grid = Table("pool", "machine type", "nodes", "GPUs in use", *nics_column, "shared by", title="pools")
-    for pool in pools:
-        desired = max(pool.nodes, pool.nodes_at_least)
-        grid.add_row(
+def _pools(pools: Iterable[Pool]) -> Grid:
+    heads = ("pool", "machine type", "nodes", "GPUs in use", "NICs in use", "shared by")
+    rows = [
+        (
             pool.name,
             pool.machine_type,
-            str(pool.nodes) if pool.nodes_ready == desired else f"{pool.nodes_ready}/{desired} ready",
-            _in_use(pool) if pool.gpus else "–",
-            *([f"{pool.nics_in_use}/{pool.nics}" if pool.nics_of_machines else "–"] if with_nics else []),
-            pool.sharing or "–",
+            _nodes(pool),
+            _in_use(pool) if pool.gpus else NOTHING,
+            f"{pool.nics_in_use}/{pool.nics}" if pool.nics_of_machines else NOTHING,
+            pool.sharing or NOTHING,
         )
-    return grid
+        for pool in pools
+    ]
+    return Grid("pools", heads, rows)
+
+
+def _nodes(pool: Pool) -> str | tuple[str, str]:
+    desired = max(pool.nodes, pool.nodes_at_least)
+    return str(pool.nodes) if pool.nodes_ready == desired else (f"{pool.nodes_ready}/{desired} ready", "warn")
 
 
 def _in_use(pool: Pool) -> str:
@@ -159,24 +203,24 @@ def _in_use(pool: Pool) -> str:
     return count if pool.unit == WHOLE else f"{count} {plural(pool.unit)}"
 
 
-def _rays(fleet: Fleet, title: str, first: str, rays: Iterable[Ray]) -> Table:
-    with_nics, expiring = any(ray.nics for ray in rays), any(ray.life.expires for ray in rays)
-    columns = [first, "namespace", "RayCluster", "workers ready", "GPUs", *(["NICs"] if with_nics else [])]
-    grid = Table(*columns, "pool", "stack", "age", *(["expires"] if expiring else []), title=title)
-    for ray in rays:
-        grid.add_row(
+def _rays(fleet: Fleet, title: str, first: str, rays: Iterable[Ray], now: datetime) -> Grid:
+    heads = ("namespace", "RayCluster", "workers ready", "GPUs", "NICs", "pool", "stack", "age", "expires")
+    rows = [
+        (
             ray.name,
             ray.namespace,
-            _color(ray),
+            _state(ray),
             _workers(ray),
             fleet.requested(ray),
-            *([str(ray.nics)] if with_nics else []),
+            str(ray.nics) if ray.nics else NOTHING,
             ray.pool,
             ray.stack,
-            age(ray.life.created, datetime.now(tz=UTC)),
-            *([moment(ray.life.expires, ray.life.zone) if ray.life.expires else "–"] if expiring else []),
+            age(ray.life.created, now),
+            moment(ray.life.expires, ray.life.zone) if ray.life.expires else NOTHING,
         )
-    return grid
+        for ray in rays
+    ]
+    return Grid(title, (first, *heads), rows)
 
 
 def _workers(ray: Ray) -> str:
@@ -186,32 +230,41 @@ def _workers(ray: Ray) -> str:
     return ", ".join(f"{group.name} {group.workers_ready}/{group.workers_desired}" for group in ray.groups)
 
 
-def _jobs(jobs: Iterable[Job]) -> Table:
-    now = datetime.now(tz=UTC)
-    grid = Table("job", "namespace", "RayJob", "state", "on RayCluster", "stack", "age", "ended", title="jobs")
-    for job in jobs:
-        ended = f"{age(job.ended, now)} ago" if job.ended else "–"
-        row = (job.name, job.namespace, job.ray_job, _color(job), job.ray_cluster or "–", job.stack)
-        grid.add_row(*row, age(job.created, now), ended)
-    return grid
+def _jobs(jobs: Iterable[Job], now: datetime) -> Grid:
+    heads = ("job", "namespace", "RayJob", "state", "on RayCluster", "stack", "age", "ended")
+    rows = [
+        (
+            job.name,
+            job.namespace,
+            job.ray_job,
+            _state(job),
+            job.ray_cluster or NOTHING,
+            job.stack,
+            age(job.created, now),
+            f"{age(job.ended, now)} ago" if job.ended else NOTHING,
+        )
+        for job in jobs
+    ]
+    return Grid("jobs", heads, rows)
 
 
-def _services(fleet: Fleet) -> Table:
-    columns = ("service", "state", "applications", "workers ready", "GPUs", "pool", "stack", "age", "address")
-    grid = Table(*columns, title="services")
-    for service in fleet.services:
-        grid.add_row(
+def _services(fleet: Fleet, now: datetime) -> Grid:
+    heads = ("service", "state", "applications", "workers ready", "GPUs", "pool", "stack", "age", "address")
+    rows = [
+        (
             service.name,
-            _color(service),
+            _state(service),
             f"{service.applications_running}/{service.applications}",
             f"{service.workers_ready}/{service.workers_desired}",
             fleet.counted(service.gpus, service.pool),
             service.pool,
             service.stack,
-            age(service.created, datetime.now(tz=UTC)),
+            age(service.created, now),
             service.address,
         )
-    return grid
+        for service in fleet.services
+    ]
+    return Grid("services", heads, rows)
 
 
 def print_fleet(stack: str) -> None:

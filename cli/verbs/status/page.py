@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from html import escape
 from urllib.parse import quote
 
 from berth.cli.reach.fabric_reports import FabricReport
-from berth.cli.reach.fleet import notes_on, reason_of
-from berth.cli.reach.lifecycle import age, moment, sentences
-from berth.components.core.page import cell, document, problems, table
+from berth.cli.reach.fleet import Grid, grids, notes_on, reason_of
+from berth.cli.reach.lifecycle import sentences
+from berth.components.core.page import document, problems, table
 from berth.components.core.words import counted
-from berth.components.ray.fleet import Fleet, Job, Pool, Ray
+from berth.components.ray.fleet import Fleet
 from berth.components.ray.nodes import Node
 
 # Colors of the holders of GPUs: hues that differ in light and in dark.
@@ -43,17 +43,14 @@ def page(fleet: Fleet, now: datetime, proofs: Sequence[FabricReport] = ()) -> st
         state = f'<span class="warn">{counted(len(waiting) + len(notes), "remark")}</span>'
     stack = "" if fleet.stack == fleet.environment else f" · stack {escape(fleet.stack)}"
     rays = [*fleet.berths, *fleet.clusters]
+    pools, *workloads = grids(fleet, now)
     parts = [
         f"<p>{state}{stack}</p>",
         f'<p class="muted">Snapshot of {now:%Y-%m-%d %H:%M} UTC by berth status; later changes are not in it.</p>',
         problems([*notes, *(f"{workload.name} {reason_of(workload)}" for workload in waiting)]),
-        "<h2>Node pools</h2>",
-        _pools(fleet.pools),
+        _section(pools),
         *_nodes(fleet),
-        *_section("Berths", "engineer", fleet, fleet.berths, now),
-        *_section("Named clusters", "cluster", fleet, fleet.clusters, now),
-        *_jobs(fleet.jobs, now),
-        *_services(fleet, now),
+        *map(_section, workloads),
         *_proofs(proofs),
     ]
     remarks = [sentence for ray in rays for sentence in sentences(ray.name, ray.life)]
@@ -62,26 +59,8 @@ def page(fleet: Fleet, now: datetime, proofs: Sequence[FabricReport] = ()) -> st
     return document(f"Fleet of {fleet.environment}", filter(None, parts), _STYLE)
 
 
-def _pools(pools: Iterable[Pool]) -> str:
-    rows = [
-        (
-            pool.name,
-            pool.machine_type,
-            cell(*_ready(pool)),
-            f"{pool.gpus_in_use} of {counted(pool.gpus, pool.unit)}" if pool.gpus else "–",
-            f"{pool.nics_in_use} of {pool.nics}" if pool.nics_of_machines else "–",
-            pool.sharing or "–",
-        )
-        for pool in pools
-    ]
-    return table(("pool", "machine type", "nodes", "GPUs in use", "NICs in use", "shared by"), rows)
-
-
-def _ready(pool: Pool) -> tuple[str, str]:
-    desired = max(pool.nodes, pool.nodes_at_least)
-    if pool.nodes_ready == desired:
-        return str(pool.nodes), "good" if pool.nodes else "muted"
-    return f"{pool.nodes_ready} of {desired} ready", "warn"
+def _section(grid: Grid) -> str:
+    return f"<h2>{escape(grid.title.capitalize())}</h2>{table(grid.heads, grid.rows)}"
 
 
 def _nodes(fleet: Fleet) -> list[str]:
@@ -113,73 +92,6 @@ def _card(node: Node, colors: dict[str, str], unit: str) -> str:
         f'<div class="muted">pool {escape(node.pool)}, {free} of {counted(node.gpus, unit)} free</div>'
         f'<div class="slots">{slots}</div><div class="names">{held}</div></div>'
     )
-
-
-def _section(title: str, first: str, fleet: Fleet, rays: Sequence[Ray], now: datetime) -> list[str]:
-    if not rays:
-        return []
-    rows = [
-        (
-            ray.name,
-            cell(ray.state, "good" if ray.ready else "warn"),
-            _workers(ray),
-            fleet.requested(ray),
-            str(ray.nics) if ray.nics else "–",
-            ray.pool,
-            ray.namespace,
-            ray.stack,
-            age(ray.life.created, now),
-            moment(ray.life.expires, ray.life.zone) if ray.life.expires else "–",
-        )
-        for ray in rays
-    ]
-    columns = ("state", "workers ready", "GPUs", "NICs", "pool", "namespace", "stack", "age", "expires")
-    return [f"<h2>{title}</h2>", table((first, *columns), rows)]
-
-
-def _workers(ray: Ray) -> str:
-    if len(ray.groups) == 1:
-        return f"{ray.workers_ready} of {ray.workers_desired}"
-    return ", ".join(f"{group.name} {group.workers_ready} of {group.workers_desired}" for group in ray.groups)
-
-
-def _jobs(jobs: Sequence[Job], now: datetime) -> list[str]:
-    if not jobs:
-        return []
-    rows = [
-        (
-            job.name,
-            cell(job.state, "good" if job.ready else "warn"),
-            job.ray_cluster or "–",
-            job.namespace,
-            job.stack,
-            age(job.created, now),
-            f"{age(job.ended, now)} ago" if job.ended else "–",
-        )
-        for job in jobs
-    ]
-    return ["<h2>Jobs</h2>", table(("job", "state", "on RayCluster", "namespace", "stack", "age", "ended"), rows)]
-
-
-def _services(fleet: Fleet, now: datetime) -> list[str]:
-    if not fleet.services:
-        return []
-    rows = [
-        (
-            service.name,
-            cell(service.state, "good" if service.ready else "warn"),
-            f"{service.applications_running} of {service.applications}",
-            f"{service.workers_ready} of {service.workers_desired}",
-            fleet.counted(service.gpus, service.pool),
-            service.pool,
-            service.stack,
-            age(service.created, now),
-            service.address,
-        )
-        for service in fleet.services
-    ]
-    columns = ("service", "state", "applications", "workers ready", "GPUs", "pool", "stack", "age", "address")
-    return ["<h2>Services</h2>", table(columns, rows)]
 
 
 def _proofs(proofs: Sequence[FabricReport]) -> list[str]:

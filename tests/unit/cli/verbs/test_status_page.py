@@ -115,7 +115,7 @@ class Tags(HTMLParser):
 
 def test_the_page_has_everything_of_the_fleet() -> None:
     text = page(a_fleet(), NOW)
-    for word in ("Fleet of lab", "2026-01-31 12:00 UTC", "a4-highgpu-8g", "5 of 32 shares", "gke-lab-dev-0", "eval"):
+    for word in ("Fleet of lab", "2026-01-31 12:00 UTC", "a4-highgpu-8g", "5/32 shares", "gke-lab-dev-0", "eval"):
         assert word in text
     assert "bob is not ready: worker pod cannot be scheduled" in text
     assert "eval failed: it ended with 1" in text
