@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
@@ -132,6 +132,21 @@ def settings_of(stack: str) -> dict[str, Any]:
         BadInputError: there is no such stack, or its file is not YAML.
     """
     return stack_file.find(stack).settings
+
+
+def own_stacks(environment: str, *, without: Literal["cluster", "isolation"]) -> dict[str, str]:
+    """Return engineers' own stacks on an environment, by the engineer's id.
+
+    Args:
+        environment: the environment's stack.
+        without: part of a berth; stacks that create this part alone are left out.
+    """
+    engineers = {stack: settings.get("engineer") for stack, settings in stack_file.all_settings().items()}
+    return {
+        str(engineer.get("name") or stack): stack
+        for stack, engineer in engineers.items()
+        if isinstance(engineer, dict) and engineer.get("environment") == environment and engineer.get("part") != without
+    }
 
 
 def _outputs(stack: str, engineers_stack: str) -> dict[str, Any]:

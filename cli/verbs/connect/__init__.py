@@ -45,4 +45,4 @@ def run(
     from berth.cli.verbs.connect import connect
 
     connecting = connect.print_commands if print_only else connect.connect
-    return connecting(connect.Request(name, stack, dashboard, client, as_json=as_json))
+    return connecting(name, stack, dashboard, client, as_json=as_json)

@@ -27,25 +27,6 @@ from berth.components.ray.condition import condition_of
 
 
 @dataclass(frozen=True)
-class Request:
-    """A connection to make.
-
-    Attributes:
-        name: the engineer's id or the cluster's name.
-        stack: a stack that leads to its environment.
-        dashboard: local port of the dashboard; None for Ray's own or a free one.
-        client: local port of Ray Client; None for Ray's own or a free one.
-        as_json: print the addresses for a program.
-    """
-
-    name: str | None
-    stack: str | None
-    dashboard: int | None
-    client: int | None
-    as_json: bool = False
-
-
-@dataclass(frozen=True)
 class Addresses:
     """Addresses of a berth on this machine.
 
@@ -76,16 +57,24 @@ class Addresses:
         }
 
 
-def connect(request: Request) -> int:
-    """Forward ports until Ctrl-C; return the exit code."""
-    berth = find(request.name, request.stack)
+def connect(name: str | None, stack: str | None, dashboard: int | None, client: int | None, *, as_json: bool) -> int:
+    """Forward ports until Ctrl-C; return the exit code.
+
+    Args:
+        name: the engineer's id or the cluster's name.
+        stack: a stack that leads to its environment.
+        dashboard: local port of the dashboard; None for Ray's own or a free one.
+        client: local port of Ray Client; None for Ray's own or a free one.
+        as_json: print the addresses for a program.
+    """
+    berth = find(name, stack)
     head = ready_head(berth)
-    ports = {DASHBOARD: local_port(request.dashboard, DASHBOARD), CLIENT: local_port(request.client, CLIENT)}
+    ports = {DASHBOARD: local_port(dashboard, DASHBOARD), CLIENT: local_port(client, CLIENT)}
     with private_folder() as folder:
         addresses = Addresses(ports[DASHBOARD], ports[CLIENT], _token_file(berth, folder))
         program = Kubectl(berth.environment.kubeconfig, folder)
         with contextlib.suppress(KeyboardInterrupt):
-            _forward(berth, head, program, addresses, as_json=request.as_json)
+            _forward(berth, head, program, addresses, as_json=as_json)
     err.print(f"disconnected from {berth.name}", markup=False)
     return 0
 
@@ -138,11 +127,13 @@ def _kubeconfig_command(environment: Environment) -> str:
     return f"kubectl config view --raw --minify --flatten --kubeconfig {file}{context}"
 
 
-def print_commands(request: Request) -> int:
+def print_commands(
+    name: str | None, stack: str | None, dashboard: int | None, client: int | None, *, as_json: bool
+) -> int:
     """Print the commands that do the same without berth; return the exit code."""
-    berth = find(request.name, request.stack)
+    berth = find(name, stack)
     secret = token_secret(berth.cluster)
-    addresses = Addresses(request.dashboard or DASHBOARD, request.client or CLIENT, Path("token") if secret else None)
+    addresses = Addresses(dashboard or DASHBOARD, client or CLIENT, Path("token") if secret else None)
     lines = ["umask 077", f"{_kubeconfig_command(berth.environment)} > kubeconfig", "export KUBECONFIG=kubeconfig"]
     if secret:
         template = shlex.quote("{{.data." + TOKEN_KEY + " | base64decode}}")
@@ -152,7 +143,7 @@ def print_commands(request: Request) -> int:
     ports = f"{addresses.dashboard}:{DASHBOARD} {addresses.client}:{CLIENT}"
     lines.append(f"kubectl port-forward --namespace {berth.namespace} service/{berth.key[1]}-head-svc {ports} &")
     lines.append(addresses.submit)
-    if request.as_json:
+    if as_json:
         print_json({"name": berth.name, "namespace": berth.namespace, "commands": lines})
     else:
         out.print("\n".join(lines), markup=False)

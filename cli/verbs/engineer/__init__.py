@@ -55,8 +55,9 @@ def add(  # noqa: PLR0913 - each is an option
     """
     from berth.cli.verbs.engineer import edits
 
-    shape = edits.Shape(workers, gpus, pool, image, cpu, memory, head_cpu, head_memory)
-    return edits.add(stack, name, shape, edits.Options(dry_run=dry_run, as_json=as_json))
+    worker = {"pool": pool, "gpus": gpus, "cpu": cpu, "memory": memory}
+    entry = edits.entry_of(workers, image, worker, {"cpu": head_cpu, "memory": head_memory})
+    return edits.add(stack, name, entry, dry_run=dry_run, as_json=as_json)
 
 
 @app.command()
@@ -80,8 +81,7 @@ def remove(
     """
     from berth.cli.verbs.engineer import edits
 
-    options = edits.Options(dry_run=dry_run, as_json=as_json)
-    return edits.remove(stack, name, options, forget_home=forget_home)
+    return edits.remove(stack, name, forget_home=forget_home, dry_run=dry_run, as_json=as_json)
 
 
 @app.command("list")
@@ -127,5 +127,6 @@ def init(  # noqa: PLR0913 - each is an option
     """
     from berth.cli.verbs.engineer import edits
 
-    shape = edits.Shape(workers, gpus, pool, image, cpu, memory, head_cpu, head_memory)
-    return edits.init(environment, name, shape, edits.Options(dry_run=dry_run, as_json=as_json))
+    worker = {"pool": pool, "gpus": gpus, "cpu": cpu, "memory": memory}
+    entry = edits.entry_of(workers, image, worker, {"cpu": head_cpu, "memory": head_memory})
+    return edits.init(environment, name, entry, dry_run=dry_run, as_json=as_json)

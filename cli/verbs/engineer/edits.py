@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rich.markup import escape
 
 from berth.cli.reach.berths import Berth, find
+from berth.cli.reach.environment import own_stacks
 from berth.cli.reach.homes import HomeDisk, disks_of, forget, listed
 from berth.cli.repository.check import Checked, Checker, check
 from berth.cli.shell.console import Table, err, out, print_json, print_warnings
@@ -34,85 +34,78 @@ _KEY = ("secretsprovider:", "encryptedkey:")
 _RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
 
 
-@dataclass(frozen=True)
-class Options:
-    """Options of an edit."""
+def entry_of(
+    workers: str | None, image: str | None, worker: Mapping[str, str | int | None], head: Mapping[str, str | None]
+) -> dict[str, Any]:
+    """Return the settings of a berth that the command's options give, as a file has them.
 
-    dry_run: bool = False
-    as_json: bool = False
+    Args:
+        workers: number of workers, or a range such as `0..4`.
+        image: image of the containers.
+        worker: settings of a worker.
+        head: settings of the head.
 
-
-@dataclass(frozen=True)
-class Shape:
-    """Settings of a berth that differ from the defaults, as the command's options give them."""
-
-    workers: str | None = None
-    gpus: int | None = None
-    pool: str | None = None
-    image: str | None = None
-    cpu: str | None = None
-    memory: str | None = None
-    head_cpu: str | None = None
-    head_memory: str | None = None
-
-    def entry(self) -> dict[str, Any]:
-        """Return the settings as a file has them.
-
-        Raises:
-            BadInputError: `workers` is neither a number nor a range.
-        """
-        worker = _given(pool=self.pool, gpus=self.gpus, cpu=_quantity(self.cpu), memory=_quantity(self.memory))
-        head = _given(cpu=_quantity(self.head_cpu), memory=_quantity(self.head_memory))
-        return _given(workers=self._workers(), worker=worker or None, head=head or None, image=self.image)
-
-    def _workers(self) -> int | dict[str, int] | None:
-        if self.workers is None:
-            return None
-        found = _RANGE.match(self.workers)
-        if not found:
-            raise BadInputError(f"--workers: {self.workers!r} is neither a number nor a range such as 0..4")
-        return int(found[1]) if found[2] is None else {"min": int(found[1]), "max": int(found[2])}
+    Raises:
+        BadInputError: `workers` is neither a number nor a range.
+    """
+    found = {"workers": _workers(workers), "worker": _given(worker), "head": _given(head), "image": image}
+    return {key: value for key, value in found.items() if value not in (None, {})}
 
 
-def _given(**settings: Any) -> dict[str, Any]:
-    return {key: value for key, value in settings.items() if value is not None}
+def _workers(text: str | None) -> int | dict[str, int] | None:
+    if text is None:
+        return None
+    found = _RANGE.match(text)
+    if not found:
+        raise BadInputError(f"--workers: {text!r} is neither a number nor a range such as 0..4")
+    return int(found[1]) if found[2] is None else {"min": int(found[1]), "max": int(found[2])}
 
 
-def _quantity(text: str | None) -> int | str | None:
-    """Return a quantity as people write it, `cpu: 8`; the check of all settings refuses others."""
-    return int(text) if text and text.isascii() and text.isdecimal() else text
+def _given(settings: Mapping[str, str | int | None]) -> dict[str, str | int]:
+    """Return the settings that are given, numbers as people write them: `cpu: 8`."""
+    return {
+        key: int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else value
+        for key, value in settings.items()
+        if value is not None
+    }
 
 
-def add(stack: str, name: str, shape: Shape, options: Options) -> int:
+def add(stack: str, name: str, entry: dict[str, Any], *, dry_run: bool, as_json: bool) -> int:
     """Write a berth into an environment's file; return the exit code.
 
     Raises:
         BadInputError: the file can't be edited, or has another berth of that name.
     """
     file, text = _environment(stack)
-    entry, present = shape.entry(), _engineers(file.settings["environment"])
+    present = _engineers(file.settings["environment"])
     if name in present:
         if present[name] == entry or not entry:
-            return _report(options, stack, name, None, f"{name} has a berth on {stack} already; nothing is changed")
+            if as_json:
+                print_json({"stack": stack, "name": name, "changed": False, "diff": ""})
+            else:
+                out.print(f"{name} has a berth on {stack} already; nothing is changed", markup=False)
+            return 0
         raise BadInputError(
             f"{name} has a berth with other settings already; edit it there, or remove it first",
             place=f"{file.shown_path}:{file.line(('environment', 'engineers', name))}",
         )
-    if other := _own_stacks(stack).get(name):
+    if other := own_stacks(stack, without="isolation").get(name):
         raise BadInputError(f"{name} has a berth on {stack} by a stack of their own, {other}; a berth has one stack")
     change = Change(file.path, text, with_entry(text, _ENGINEERS, name, entry))
     _check_result(change, {**present, name: entry})
-    return _write(options, stack, name, change, f"{name} gets a berth on {stack} by: berth up -s {stack}")
+    done = f"{name} gets a berth on {stack} by: berth up -s {stack}"
+    return _write(stack, name, change, done, dry_run=dry_run, as_json=as_json)
 
 
-def remove(stack: str, name: str, options: Options, *, forget_home: bool = False) -> int:
+def remove(stack: str, name: str, *, forget_home: bool, dry_run: bool, as_json: bool) -> int:
     """Take a berth out of an environment's file; return the exit code.
 
     Args:
         stack: the environment's stack.
         name: the engineer's id.
-        options: options of the edit.
         forget_home: delete home and shares as soon as the berth's pods are gone.
+        dry_run: show the difference, and write nothing.
+        as_json: print the change for programs.
 
     Raises:
         BadInputError: there is no such berth, or the file can't be edited.
@@ -121,13 +114,13 @@ def remove(stack: str, name: str, options: Options, *, forget_home: bool = False
     file, text = _environment(stack)
     present = _engineers(file.settings["environment"])
     if name not in present:
-        if other := _own_stacks(stack).get(name):
+        if other := own_stacks(stack, without="isolation").get(name):
             raise BadInputError(f"{name}'s berth is of a stack of their own; remove it with: berth destroy -s {other}")
         raise BadInputError(f"environment {stack} has no engineer {name!r}{did_you_mean(name, present)}")
     change = Change(file.path, text, without_entry(text, _ENGINEERS, name))
     _check_result(change, {key: value for key, value in present.items() if key != name})
     if not forget_home:
-        return _write(options, stack, name, change, _loss(stack, name))
+        return _write(stack, name, change, _loss(stack, name), dry_run=dry_run, as_json=as_json)
     berth = find(name, stack)
     disks = disks_of(berth.api, name)
     if not disks:
@@ -137,13 +130,13 @@ def remove(stack: str, name: str, options: Options, *, forget_home: bool = False
         f" which nothing undoes: {_standing(berth, len(berth.pods()))}; the empty namespace stays, until berth home"
         f" remove {name} -s {stack}"
     )
-    code = _write(options, stack, name, change, text)
-    if code == 0 and not options.dry_run:
+    code = _write(stack, name, change, text, dry_run=dry_run, as_json=as_json)
+    if code == 0 and not dry_run:
         forget(berth.api, name)
     return code
 
 
-def init(environment: str, name: str, shape: Shape, options: Options) -> int:
+def init(environment: str, name: str, entry: dict[str, Any], *, dry_run: bool, as_json: bool) -> int:
     """Write the file of an engineer's own stack; return the exit code.
 
     Raises:
@@ -165,14 +158,14 @@ def init(environment: str, name: str, shape: Shape, options: Options) -> int:
         f"  {stack_file.NAMESPACE}:engineer:\n"
         f"    environment: {environment}\n"
     )
-    for key, value in shape.entry().items():
+    for key, value in entry.items():
         text = with_entry(text, _ENGINEER, key, value)
     shown = stack_file.shown(path)
     done = (
         f"next: open a pull request with {shown}; after the merge, CI creates the berth, and you need no right in the"
         f" cluster but the berth's own. Who applies it without CI runs: pulumi stack init {name} && berth up -s {name}"
     )
-    return _write(options, name, name, Change(path, "", text + of_secrets), done)
+    return _write(name, name, Change(path, "", text + of_secrets), done, dry_run=dry_run, as_json=as_json)
 
 
 def show(stack: str, *, as_json: bool) -> int:
@@ -186,7 +179,7 @@ def show(stack: str, *, as_json: bool) -> int:
         raise BadInputError(f"stack {stack} is not an environment")
     rows = [row for berth in loaded.resolved.berths for row in _rows(berth, stack, loaded)]
     checker = Checker()
-    for name, other in _own_stacks(stack).items():
+    for name, other in own_stacks(stack, without="isolation").items():
         rows += _own_rows(name, checker.check(other))
     if as_json:
         print_json(rows)
@@ -268,33 +261,27 @@ def _check_result(change: Change, engineers: Mapping[str, Any]) -> None:
         raise BadInputError(f"{name} is written in a way that this can't edit (anchors?); edit it by hand")
 
 
-def _write(options: Options, stack: str, name: str, change: Change, done: str) -> int:
+def _write(stack: str, name: str, change: Change, done: str, *, dry_run: bool, as_json: bool) -> int:
     """Write and report a change that `berth check` accepts; return the exit code."""
     checked = check(stack, change.after)
     if checked.lines:
-        if options.as_json:
+        if as_json:
             print_json({"stack": stack, "changed": False, "problems": checked.lines})
         err.print(f"[bold red]✗[/] {escape(stack)} would be wrong with that; nothing is written")
         for line in checked.lines:
             err.print(f"  {line}", markup=False)
         return BAD_INPUT
     print_warnings(checked.warnings)
-    if not options.dry_run:
+    if not dry_run:
         change.write()
-    return _report(options, stack, name, change, done)
-
-
-def _report(options: Options, stack: str, name: str, change: Change | None, text: str) -> int:
-    if options.as_json:
-        written = change is not None and not options.dry_run
-        print_json({"stack": stack, "name": name, "changed": written, "diff": change.diff if change else ""})
-        return 0
-    if change and options.dry_run:
+    if as_json:
+        print_json({"stack": stack, "name": name, "changed": not dry_run, "diff": change.diff})
+    elif dry_run:
         out.print(change.diff, markup=False, end="")
-        err.print("nothing is written", markup=False)
-    elif change:
-        out.print(f"{stack_file.shown(change.path)} is {'changed' if change.before else 'written'}", markup=False)
-    (err if change and options.dry_run else out).print(text, markup=False)
+        err.print(f"nothing is written\n{done}", markup=False)
+    else:
+        state = "changed" if change.before else "written"
+        out.print(f"{stack_file.shown(change.path)} is {state}\n{done}", markup=False)
     return 0
 
 
@@ -336,15 +323,3 @@ def _gpus(berth: Berth) -> str:
         units[pools[name].unit if name in pools else WHOLE] += gpus
     given = {unit: gpus for unit, gpus in units.items() if gpus} or {next(iter(units)): 0}
     return " and ".join(counted(gpus, unit) for unit, gpus in given.items())
-
-
-def _own_stacks(environment: str) -> dict[str, str]:
-    """Return engineers' own stacks on an environment, by the engineer's id."""
-    engineers = {stack: settings.get("engineer") for stack, settings in stack_file.all_settings().items()}
-    return {
-        str(engineer.get("name") or stack): stack
-        for stack, engineer in engineers.items()
-        if isinstance(engineer, dict)
-        and engineer.get("environment") == environment
-        and engineer.get("part") != "isolation"
-    }

@@ -41,4 +41,5 @@ def run(
         raise BadInputError("--log, --follow and --stop are for one job; name it: berth jobs NAME JOB")
     from berth.cli.verbs.jobs import show
 
-    return show.jobs(name, stack, job, show.Action(log=log, follow=follow, stop=stop), as_json=as_json)
+    action = "log" if log else "follow" if follow else "stop" if stop else None
+    return show.jobs(name, stack, job, action, as_json=as_json)

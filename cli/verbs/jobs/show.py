@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from rich.text import Text
@@ -20,46 +19,39 @@ _LONGEST_ENTRYPOINT = 60
 _COLORS = {"SUCCEEDED": "green", "FAILED": "red", "RUNNING": "cyan", "PENDING": "yellow"}
 
 
-@dataclass(frozen=True)
-class Action:
-    """Action on one job.
+def jobs(name: str | None, stack: str | None, job: str | None, action: str | None, *, as_json: bool) -> int:
+    """Print the jobs of a berth, one of them, or its log, or stop it; return the exit code.
 
-    Attributes:
-        log: print its log.
-        follow: write its log until it ends.
-        stop: end it.
+    Args:
+        name: the engineer's id or the cluster's name.
+        stack: a stack that leads to its environment.
+        job: id of one job; None for all.
+        action: what to do with the job: `log`, `follow` or `stop`; None to show it.
+        as_json: print for a program.
     """
-
-    log: bool = False
-    follow: bool = False
-    stop: bool = False
-
-
-def jobs(name: str | None, stack: str | None, job: str | None, action: Action, *, as_json: bool) -> int:
-    """Print the jobs of a berth, or do something with one; return the exit code."""
     with Connection(find(name, stack)) as connection:
         ray = RayJobs(connection.berth.name, connection.dashboard)
         if job is None:
             return _all(ray, as_json=as_json)
         found = ray.get(job)
-        if action != Action() and not found.submitted:
+        if action and not found.submitted:
             raise BadInputError(
                 f"{job} is a program that connected to Ray, not a job: Ray has no log of it and cannot end it",
                 "end the program where it runs",
             )
-        if action.stop:
+        if action == "stop":
             found = stop(ray, job)
             if not found.has_ended:
                 err.print(
                     f"Ray is to stop {job}, and ends a job that waits for resources when it gets them", markup=False
                 )
-        elif action.follow:
+        elif action == "follow":
             return finish(connection, job, as_json=as_json)
-        elif action.log:
+        elif action == "log":
             sys.stdout.write(ray.log(job))
             return 0
         _one(found, ray.berth, as_json=as_json)
-        return FAILED if action.stop and not found.has_ended else 0
+        return FAILED if action == "stop" and not found.has_ended else 0
 
 
 def _all(ray: RayJobs, *, as_json: bool) -> int:

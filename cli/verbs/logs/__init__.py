@@ -35,4 +35,7 @@ def run(
         raise BadInputError("--head, --worker and --operator are three logs; choose one")
     from berth.cli.verbs.logs import log
 
-    log.logs(name, stack, log.Selection(worker, tail, operator=operator, previous=previous, follow=follow))
+    if operator:
+        log.operator_log(name, stack, tail, previous=previous, follow=follow)
+    else:
+        log.logs(name, stack, worker, tail, previous=previous, follow=follow)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
-from berth.cli.reach.berths import Berth, find
+from berth.cli.reach.berths import find
 from berth.cli.reach.operator_log import operator_lines
 from berth.cli.reach.pods import HEAD_CONTAINER, WORKER_CONTAINER, choose
 from berth.cli.shell.console import err
@@ -16,49 +15,40 @@ from berth.components.cluster.pods import why_not_ready
 from berth.components.core.errors import BerthError
 
 
-@dataclass(frozen=True)
-class Selection:
-    """A log, and a part of it.
+def logs(name: str | None, stack: str | None, worker: str | None, tail: int | None, **flags: bool) -> None:
+    """Print the log of one of a berth's pods.
 
-    Attributes:
+    Args:
+        name: the engineer's id or the cluster's name.
+        stack: a stack that leads to its environment.
         worker: the worker, counted from 1 by name, `2` or `gpu/2`; None for the head.
         tail: number of last lines; None for all.
-        operator: the operator's lines instead of a pod's log.
-        previous: the container before the last restart.
-        follow: go on as lines come.
+        flags: `follow` and `previous`, as the API server has them.
     """
+    berth = find(name, stack)
+    pod = choose(berth, worker)
+    pod_name = pod["metadata"]["name"]
+    if berth.is_simulated(pod):
+        raise BerthError(f"pod {pod_name} is on a simulated node: its containers never run and have no log")
+    if reason := why_not_ready(pod):
+        err.print(f"note: {pod_name}: {reason}", markup=False)
+    query = {"container": HEAD_CONTAINER if worker is None else WORKER_CONTAINER, **_query(flags)}
+    if tail is not None:
+        query["tailLines"] = str(tail)
+    _write(berth.api.lines(f"{within(berth.namespace, PODS)}/{pod_name}/log", **query))
 
-    worker: str | None = None
-    tail: int | None = None
-    operator: bool = False
-    previous: bool = False
-    follow: bool = False
 
-    @property
-    def query(self) -> dict[str, str]:
-        """Query of the request to the API server."""
-        flags = {"follow": self.follow, "previous": self.previous}
-        return {key: "true" for key, value in flags.items() if value}
+def operator_log(name: str | None, stack: str | None, tail: int | None, **flags: bool) -> None:
+    """Print the operator's lines about a berth, with the arguments of `logs`."""
+    lines = operator_lines(find(name, stack), _query(flags))
+    _write(lines if tail is None or flags["follow"] else deque(lines, maxlen=tail))
 
 
-def logs(name: str | None, stack: str | None, selection: Selection) -> None:
-    """Print a log."""
-    for line in _lines(find(name, stack), selection):
+def _query(flags: Mapping[str, bool]) -> dict[str, str]:
+    return {flag: "true" for flag, value in flags.items() if value}
+
+
+def _write(lines: Iterable[str]) -> None:
+    for line in lines:
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
-
-
-def _lines(berth: Berth, selection: Selection) -> Iterable[str]:
-    if selection.operator:
-        lines = operator_lines(berth, selection.query)
-        return lines if selection.tail is None or selection.follow else deque(lines, maxlen=selection.tail)
-    pod = choose(berth, selection.worker)
-    name = pod["metadata"]["name"]
-    if berth.is_simulated(pod):
-        raise BerthError(f"pod {name} is on a simulated node: its containers never run and have no log")
-    if reason := why_not_ready(pod):
-        err.print(f"note: {name}: {reason}", markup=False)
-    query = {"container": HEAD_CONTAINER if selection.worker is None else WORKER_CONTAINER, **selection.query}
-    if selection.tail is not None:
-        query["tailLines"] = str(selection.tail)
-    return berth.api.lines(f"{within(berth.namespace, PODS)}/{name}/log", **query)

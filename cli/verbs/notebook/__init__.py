@@ -46,5 +46,6 @@ def run(
         raise BadInputError("--stop and --port exclude each other; choose one")
     from berth.cli.verbs.notebook import server
 
-    request = server.Request(name, stack, port, python, as_json=as_json)
-    return server.stop(request) if stop else server.notebook(request)
+    if stop:
+        return server.stop(name, stack, python, as_json=as_json)
+    return server.notebook(name, stack, port, python, as_json=as_json)

@@ -28,25 +28,6 @@ _MARGIN_SECONDS = 30
 
 
 @dataclass(frozen=True)
-class Request:
-    """A notebook to open.
-
-    Attributes:
-        name: the engineer's id or the cluster's name.
-        stack: a stack that leads to its environment.
-        port: port of this machine; None for Jupyter's own or a free one.
-        python: Python of the head that has Jupyter.
-        as_json: print the address for a program.
-    """
-
-    name: str | None
-    stack: str | None
-    port: int | None
-    python: str
-    as_json: bool = False
-
-
-@dataclass(frozen=True)
 class Server:
     """Jupyter server in a head.
 
@@ -130,19 +111,26 @@ class Head:
         return BerthError(problem, "name a Python of the head: --python PATH")
 
 
-def notebook(request: Request) -> int:
-    """Open the notebook until Ctrl-C; return the exit code."""
-    berth = find(request.name, request.stack)
+def notebook(name: str | None, stack: str | None, port: int | None, python: str, *, as_json: bool) -> int:
+    """Open the notebook until Ctrl-C; return the exit code.
+
+    Args:
+        name: the engineer's id or the cluster's name.
+        stack: a stack that leads to its environment.
+        port: port of this machine; None for Jupyter's own or a free one.
+        python: Python of the head that has Jupyter.
+        as_json: print the address for a program.
+    """
+    berth = find(name, stack)
     pod = ready_head(berth)
-    local = local_port(request.port, PORT)
+    local = local_port(port, PORT)
     with marked_as_used(berth), kubectl(berth.environment.kubeconfig) as program:
-        forward = _Forward(Head(berth, pod, program, request.python), local, as_json=request.as_json)
+        forward = _Forward(Head(berth, pod, program, python), local, as_json=as_json)
         with contextlib.suppress(KeyboardInterrupt):
             keep_forwarding(berth, pod, program, forward.ports, forward.connected)
-    name = berth.name
     err.print(
-        f"disconnected from {name}; its notebooks run on: berth notebook {name} opens them again,"
-        f" berth notebook {name} --stop ends them",
+        f"disconnected from {berth.name}; its notebooks run on: berth notebook {berth.name} opens them again,"
+        f" berth notebook {berth.name} --stop ends them",
         markup=False,
     )
     return 0
@@ -192,12 +180,12 @@ class _Forward:
         err.print(f"connected to {berth.name}; Ctrl-C ends the connection, and the notebooks run on", markup=False)
 
 
-def stop(request: Request) -> int:
+def stop(name: str | None, stack: str | None, python: str, *, as_json: bool) -> int:
     """Stop Jupyter and its kernels; return the exit code."""
-    berth = find(request.name, request.stack)
+    berth = find(name, stack)
     with kubectl(berth.environment.kubeconfig) as program:
-        stopped = Head(berth, ready_head(berth), program, request.python).stop()
-    if request.as_json:
+        stopped = Head(berth, ready_head(berth), program, python).stop()
+    if as_json:
         print_json({"name": berth.name, "namespace": berth.namespace, "stopped": stopped})
     else:
         err.print(f"stopped the notebook of {berth.name}" if stopped else f"{berth.name} has no notebook", markup=False)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from berth.cli.reach import completion
-from berth.cli.reach.arguments import Json, OnStack, Timeout
+from berth.cli.reach.arguments import Json, OnStack, Timeout, seconds_of
 from berth.cli.shell.help import Section
 
 SECTION = Section.USE
@@ -80,8 +80,8 @@ def run(  # noqa: PLR0913 - each is an option
 
     Example: `berth submit alice --env HF_TOKEN -- python train.py --epochs 3`
     """
-    from berth.cli.verbs.submit import submission
-    from berth.cli.verbs.submit.request import Options
+    from berth.cli.verbs.submit.request import Options, request_of
+    from berth.cli.verbs.submit.submission import submit
 
     options = Options(
         command=tuple(command),
@@ -95,5 +95,6 @@ def run(  # noqa: PLR0913 - each is an option
         gpus=gpus,
         memory=memory,
     )
-    manner = submission.Manner(follow=not no_follow, wake=wake, timeout=timeout, as_json=as_json)
-    return submission.submit(name, stack, options, manner)
+    seconds = seconds_of(timeout)
+    wake_in = seconds if wake else None
+    return submit(name, stack, request_of(options), wake_in, follow=not no_follow, as_json=as_json)

@@ -6,12 +6,10 @@ import contextlib
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 
 import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from berth.cli.reach.arguments import seconds_of
 from berth.cli.reach.berths import Berth, find
 from berth.cli.reach.jobs.client import RayJob, RayJobs, UnknownJobError
 from berth.cli.reach.jobs.dashboard import Connection, DashboardRefusedError
@@ -20,7 +18,7 @@ from berth.cli.reach.jobs.package import pack
 from berth.cli.reach.suspension import wake_up
 from berth.cli.shell.console import err, out, print_json
 from berth.cli.shell.signals import INTERRUPTED, Terminated
-from berth.cli.verbs.submit.request import JobRequest, Options, request_of
+from berth.cli.verbs.submit.request import JobRequest
 from berth.components.core.errors import BerthError
 
 _NO_AGENT = "No available agent"
@@ -28,32 +26,24 @@ _ATTEMPTS = 10
 _PAUSE_SECONDS = 2.0
 
 
-@dataclass(frozen=True)
-class Manner:
-    """Manner of a submission.
+def submit(
+    name: str, stack: str | None, request: JobRequest, wake_in: float | None, *, follow: bool, as_json: bool
+) -> int:
+    """Run a command on a berth; return the exit code: that of the command, if it is waited for.
 
-    Attributes:
+    Args:
+        name: the engineer's id or the cluster's name.
+        stack: a stack that leads to its environment.
+        request: the job.
+        wake_in: seconds that a suspended berth has to wake first; None to leave it suspended.
         follow: write the log until the job ends.
-        wake: wake a suspended berth first.
-        timeout: longest time until it is awake.
         as_json: print the job for programs, and the log to stderr.
     """
-
-    follow: bool = True
-    wake: bool = False
-    timeout: str = "10m"
-    as_json: bool = False
-
-
-def submit(name: str, stack: str | None, options: Options, manner: Manner) -> int:
-    """Run a command on a berth; return the exit code: that of the command, if it is waited for."""
-    seconds = seconds_of(manner.timeout)
-    request = request_of(options)
     berth = find(name, stack)
     if note := berth.suspension_note():
-        if not manner.wake:
+        if wake_in is None:
             raise BerthError(note, "add --wake to do that first")
-        wake_up(berth, seconds)
+        wake_up(berth, wake_in)
         berth = find(name, stack)
     with Connection(berth) as connection:
         jobs = RayJobs(berth.name, connection.dashboard)
@@ -61,9 +51,9 @@ def submit(name: str, stack: str | None, options: Options, manner: Manner) -> in
         try:
             _submit(jobs, body)
             err.print(f"job {request.id} is submitted to {berth.name}", markup=False)
-            if not manner.follow:
-                return _submitted(berth, jobs.get(request.id), as_json=manner.as_json)
-            return finish(connection, request.id, as_json=manner.as_json)
+            if not follow:
+                return _submitted(berth, jobs.get(request.id), as_json=as_json)
+            return finish(connection, request.id, as_json=as_json)
         except KeyboardInterrupt:
             _ask_to_stop(RayJobs(berth.name, connection.dashboard), request.id)
             return INTERRUPTED

@@ -18,7 +18,7 @@ from berth.cli.pulumi.preview.show import print_tree
 from berth.cli.pulumi.program import Interrupts, run
 from berth.cli.pulumi.update.progress import progress_bar
 from berth.cli.pulumi.update.question import Options, refusal
-from berth.cli.reach.environment import settings_of
+from berth.cli.reach.environment import own_stacks, settings_of
 from berth.cli.repository.check import check_all
 from berth.cli.shell.console import err, out, print_json, print_problems, print_warnings
 from berth.cli.verbs.up.one_stack import up
@@ -26,7 +26,6 @@ from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, Berth
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import plan_of
-from berth.stacks.files import stack_file
 from berth.stacks.preview.report import Known, Report, report_of
 
 AT_ONCE = max(2, min(16, 2 * (os.cpu_count() or 1)))
@@ -91,21 +90,6 @@ class OwnStack:
         return f"✗ {self.stack}: {errors[0]}"
 
 
-def own_stacks(environment: str) -> list[str]:
-    """Return engineers' own stacks on an environment that this project applies.
-
-    A stack with `part: cluster` belongs to the engineer's project.
-    """
-    found = {name: settings.get("engineer") for name, settings in stack_file.all_settings().items()}
-    return [
-        name
-        for name, engineer in found.items()
-        if isinstance(engineer, dict)
-        and engineer.get("environment") == environment
-        and engineer.get("part") != "cluster"
-    ]
-
-
 def up_all(stack: str, options: Options) -> int:
     """Bring an environment up, and then the own stacks on it; return the exit code.
 
@@ -115,7 +99,8 @@ def up_all(stack: str, options: Options) -> int:
     """
     if "environment" not in settings_of(stack):
         raise BadInputError(f"stack {stack} is not an environment's, so no other stack is on it", "leave --all out")
-    checked = check_all([stack, *own_stacks(stack)])
+    # A stack with `part: cluster` belongs to the engineer's project.
+    checked = check_all([stack, *own_stacks(stack, without="cluster").values()])
     if wrong := [item for item in checked if item.lines]:
         for item in wrong:
             print_problems(item.stack, item.lines)
