@@ -1,7 +1,7 @@
 """Removal of secrets from a diagnosis. Pure.
 
-Structures lose literal values of environment variables, except those of `variables.SHOWN`, and the
-values of secret names. The whole text then loses these values wherever else they stand, known
+Structures lose literal values of environment variables, except the known ones of `variables`, and
+the values of secret names. The whole text then loses these values wherever else they stand, known
 secrets, assignments of variables, and whatever has the shape of a well-known credential. Secrets
 and the kubeconfig itself are never gathered.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from berth.cli.verbs.diagnose.variables import SHOWN
+from berth.cli.verbs.diagnose.variables import is_shown
 
 REMOVED = "[removed]"
 
@@ -103,7 +103,7 @@ def _variable(name: str, value: Any, lost: set[str]) -> Any:
     """Return the value of an environment variable, if it may be shown."""
     if value is None or isinstance(value, Mapping | list):
         return _cleaned(value, lost)
-    if name in SHOWN or not str(value):
+    if is_shown(name) or not str(value):
         return value
     lost.add(str(value))
     return REMOVED
@@ -113,7 +113,7 @@ def _at(path: str, value: Any, lost: set[str]) -> Any:
     """Return the old or new value of a property that a plan changes: `spec.….env[0].value`."""
     steps = [step.strip("[]\"'") for step in _STEP.findall(path)]
     after = next((steps[index + 1 :] for index, step in enumerate(steps) if step in _ENVIRONMENT), None)
-    if after and not (after[-1] in ("name", *SHOWN) or "valueFrom" in after):
+    if after and not (after[-1] == "name" or is_shown(after[-1]) or "valueFrom" in after):
         return _variable(after[-1], value, lost)
     return _entry(steps[-1], value, lost) if steps else _cleaned(value, lost)
 
@@ -150,7 +150,7 @@ def scrubbed(text: str, known: Iterable[str] = ()) -> str:
 
 
 def _set(found: re.Match[str]) -> str:
-    return found[0] if found["name"] in SHOWN or found["value"] == REMOVED else f"{found['name']}={REMOVED}"
+    return found[0] if is_shown(found["name"]) or found["value"] == REMOVED else f"{found['name']}={REMOVED}"
 
 
 def _assigned(found: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ import pytest
 
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.update.question import Options
+from berth.cli.reach import environment
 from berth.cli.verbs.up import own_stacks
 from berth.cli.verbs.up.own_stacks import up_all
 from berth.components.core.errors import BAD_INPUT, BadInputError
@@ -44,7 +45,7 @@ def test_own_stacks_of_the_environment_that_this_project_applies(pulumi: FakePul
     write(pulumi, "bob", "{environment: other}")
     write(pulumi, "carol-isolation", "{environment: env, name: carol, part: isolation}")
     write(pulumi, "carol", "{environment: env, part: cluster}")
-    assert own_stacks.own_stacks("env", without="cluster") == {"alice": "alice", "carol": "carol-isolation"}
+    assert environment.own_stacks("env", without="cluster") == {"alice": "alice", "carol": "carol-isolation"}
 
 
 def test_wrong_settings_of_any_stack_change_nothing(pulumi: FakePulumi, capsys: pytest.CaptureFixture[str]) -> None:
