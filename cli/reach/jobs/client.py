@@ -7,7 +7,7 @@ Ray are recorded in tests/unit/cli/ray_jobs.json.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import IO, Any
@@ -154,14 +154,8 @@ class RayJobs:
             raise BerthError(f"Ray refuses the job: {error.last_line}", "correct what it names") from None
         return job
 
-    def upload(self, package: Package, file: IO[bytes], report: Callable[[int], object]) -> bool:
-        """Give Ray a package; return whether it was missing.
-
-        Args:
-            package: the package.
-            file: its content.
-            report: called with numbers of bytes that were sent.
-        """
+    def upload(self, package: Package, file: IO[bytes]) -> bool:
+        """Give Ray the file of a package; return whether it was missing."""
         path = f"/api/packages/gcs/{package.name}"
         try:
             self.dashboard.ask("GET", path)
@@ -171,7 +165,7 @@ class RayJobs:
         else:
             return False
         try:
-            self.dashboard.put(path, file, package.size, report)
+            self.dashboard.put(path, file, package.size)
         except DashboardRefusedError as error:
             if error.status == _TOO_LARGE:
                 raise BadInputError(

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import IO, Any, Self
+from typing import IO, Any
 
 import urllib3
 import websocket
 
 from berth.cli.reach.berths import Berth
-from berth.cli.reach.head import DASHBOARD, forwarding, local_port, read_token, ready_head
-from berth.cli.reach.kubectl import Kubectl, private_folder
+from berth.cli.reach.head import DASHBOARD, LOOPBACK, forwarding, local_port, read_token, ready_head
+from berth.cli.reach.kubectl import Kubectl, kubectl
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError
 from berth.components.core.printable import loads
@@ -80,15 +80,15 @@ class Dashboard:
                 f"the dashboard of {self._name} answers {path} with something other than JSON"
             ) from None
 
-    def put(self, path: str, file: IO[bytes], size: int, report: Callable[[int], object]) -> None:
-        """Send a file; report the number of bytes of each part.
+    def put(self, path: str, file: IO[bytes], size: int) -> None:
+        """Send a file.
 
         Raises:
             DashboardError: the dashboard does not answer.
             DashboardRefusedError: it refuses.
         """
         headers = self._headers | {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
-        self._send("PUT", path, headers, _Reported(file, report), _UPLOAD_SECONDS)
+        self._send("PUT", path, headers, file, _UPLOAD_SECONDS)
 
     def messages(self, path: str) -> Iterator[str]:
         """Yield the texts of a WebSocket until its end, and "" in each silent moment.
@@ -101,7 +101,7 @@ class Dashboard:
         url = f"ws{self._url.removeprefix('http')}{path}"
         try:
             connection = websocket.create_connection(
-                url, _SILENT_SECONDS, header=headers, suppress_origin=True, http_no_proxy=["127.0.0.1"]
+                url, _SILENT_SECONDS, header=headers, suppress_origin=True, http_no_proxy=[LOOPBACK]
             )
         except websocket.WebSocketBadStatusException as error:
             text = (error.resp_body or b"").decode(errors="replace")
@@ -143,21 +143,8 @@ class Dashboard:
         return DashboardError(f"the dashboard of {self._name} does not answer: {str(reason).rpartition(': ')[2]}")
 
 
-class _Reported:
-    """File that reports each part that is read."""
-
-    def __init__(self, file: IO[bytes], report: Callable[[int], object]) -> None:
-        self._file, self._report = file, report
-
-    def read(self, size: int = -1) -> bytes:
-        """Return the next part."""
-        part = self._file.read(size)
-        self._report(len(part))
-        return part
-
-
 class Connection:
-    """Way to the dashboard of a berth while a `with` block runs.
+    """Way to the dashboard of a berth's head, which can break and be renewed.
 
     Attributes:
         berth: the berth.
@@ -165,47 +152,41 @@ class Connection:
         dashboard: the dashboard.
     """
 
-    def __init__(self, berth: Berth) -> None:
-        self.berth = berth
-        self.head: Object
-        self.dashboard: Dashboard
-        self._all, self._way = ExitStack(), ExitStack()
-        self._program: Kubectl
-        self._token: str | None = None
+    dashboard: Dashboard
 
-    def __enter__(self) -> Self:
-        """Connect to the head.
-
-        Raises:
-            BerthError: the berth has no head that is ready and runs, or nothing leads there.
-        """
-        self.head = ready_head(self.berth)
-        self._token = read_token(self.berth)
-        with ExitStack() as entered:
-            self._program = Kubectl(self.berth.environment.kubeconfig, entered.enter_context(private_folder()))
-            self.renew()
-            self._all = entered.pop_all()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """Disconnect."""
-        with self._all:
-            self._way.close()
+    def __init__(self, berth: Berth, head: Object, program: Kubectl) -> None:
+        self.berth, self.head = berth, head
+        self._program, self._token, self._way = program, read_token(berth), ExitStack()
 
     def renew(self) -> None:
-        """Connect to the same head again.
+        """Connect to the head, or again to the same head.
 
         Raises:
             DashboardError: nothing leads to the head.
         """
-        self._way.close()
-        self._way = ExitStack()
-        self.dashboard = Dashboard(self.berth.name, self._way.enter_context(self._forwarded()), self._token)
-
-    @contextlib.contextmanager
-    def _forwarded(self) -> Iterator[str]:
+        self.close()
         port = local_port(None, 0)
-        with forwarding(self._program, self.berth.namespace, self.head, {DASHBOARD: port}) as process:
-            if process is None:
-                raise DashboardError(f"kubectl cannot forward the dashboard of {self.berth.name}")
-            yield f"http://127.0.0.1:{port}"
+        ways = forwarding(self._program, self.berth.namespace, self.head, {DASHBOARD: port})
+        if self._way.enter_context(ways) is None:
+            raise DashboardError(f"kubectl cannot forward the dashboard of {self.berth.name}")
+        self.dashboard = Dashboard(self.berth.name, f"http://{LOOPBACK}:{port}", self._token)
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._way.close()
+
+
+@contextlib.contextmanager
+def connected(berth: Berth) -> Iterator[Connection]:
+    """Yield a connection to the head of a berth.
+
+    Raises:
+        BerthError: the berth has no head that is ready and runs, or nothing leads there.
+    """
+    head = ready_head(berth)
+    with (
+        kubectl(berth.environment.kubeconfig) as program,
+        contextlib.closing(Connection(berth, head, program)) as connection,
+    ):
+        connection.renew()
+        yield connection

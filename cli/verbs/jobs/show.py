@@ -9,7 +9,7 @@ from rich.text import Text
 
 from berth.cli.reach.berths import find
 from berth.cli.reach.jobs.client import RayJob, RayJobs
-from berth.cli.reach.jobs.dashboard import Connection
+from berth.cli.reach.jobs.dashboard import connected
 from berth.cli.reach.jobs.follow import finish, stop
 from berth.cli.reach.lifecycle import age
 from berth.cli.shell.console import Table, err, out, print_json
@@ -29,7 +29,7 @@ def jobs(name: str | None, stack: str | None, job: str | None, action: str | Non
         action: what to do with the job: `log`, `follow` or `stop`; None to show it.
         as_json: print for a program.
     """
-    with Connection(find(name, stack)) as connection:
+    with connected(find(name, stack)) as connection:
         ray = RayJobs(connection.berth.name, connection.dashboard)
         if job is None:
             return _all(ray, as_json=as_json)

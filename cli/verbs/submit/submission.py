@@ -12,7 +12,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from berth.cli.reach.berths import Berth, find
 from berth.cli.reach.jobs.client import RayJob, RayJobs, UnknownJobError
-from berth.cli.reach.jobs.dashboard import Connection, DashboardRefusedError
+from berth.cli.reach.jobs.dashboard import DashboardRefusedError, connected
 from berth.cli.reach.jobs.follow import finish, stop
 from berth.cli.reach.jobs.package import pack
 from berth.cli.reach.suspension import wake_up
@@ -45,7 +45,7 @@ def submit(
             raise BerthError(note, "add --wake to do that first")
         wake_up(berth, wake_in)
         berth = find(name, stack)
-    with Connection(berth) as connection:
+    with connected(berth) as connection:
         jobs = RayJobs(berth.name, connection.dashboard)
         body = _with_folder(jobs, request)
         try:
@@ -71,8 +71,8 @@ def _with_folder(jobs: RayJobs, request: JobRequest) -> dict[str, object]:
         where = f"{request.folder.resolve()} ({package})"
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
         with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-            task = progress.add_task(f"uploading {where}", total=package.size)
-            new = jobs.upload(package, file, lambda sent: progress.advance(task, sent))
+            seen = progress.wrap_file(file, total=package.size, description=f"uploading {where}")
+            new = jobs.upload(package, seen)
         err.print(f"{'uploaded' if new else 'Ray has the files of'} {where}", markup=False)
     return request.in_package(package.uri)
 

@@ -10,9 +10,10 @@ import signal
 import stat
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -110,12 +111,6 @@ class Way:
         self.berth, self.head = berth, {"metadata": {"uid": "1"}}
         self.dashboard = Dashboard(berth.name, self.url, "token")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        pass
-
     def renew(self) -> None:
         pass
 
@@ -126,7 +121,7 @@ def berth(url: str, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(Way, "url", url)
     for module in (submission, show):
         monkeypatch.setattr(module, "find", lambda *_: found)
-        monkeypatch.setattr(module, "Connection", Way)
+        monkeypatch.setattr(module, "connected", lambda berth: nullcontext(Way(berth)))
     return found
 
 
