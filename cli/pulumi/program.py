@@ -25,14 +25,6 @@ from berth.stacks.files import stack_file
 _STREAMS_EVENTS = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true", "PULUMI_SKIP_UPDATE_CHECK": "true"}
 
 
-class FailedCommandError(Exception):
-    """Failure of a command, with what it wrote to stderr."""
-
-    def __init__(self, stderr: str) -> None:
-        super().__init__(stderr)
-        self.stderr = stderr
-
-
 @dataclass
 class Outcome:
     """Outcome of a run of the engine.
@@ -115,21 +107,17 @@ def _in_foreground() -> bool:
         os.close(terminal)
 
 
-def ask(*arguments: str) -> str:
-    """Return what a command prints that needs neither the engine nor a program.
+def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that needs neither the engine nor a program, whatever its exit code.
 
     Raises:
-        FailedCommandError: it failed.
         BerthError: Pulumi is not installed, or does not run.
     """
     command, options = _call(arguments)
     try:
-        done = subprocess.run(command, capture_output=True, check=False, **options)
+        return subprocess.run(command, capture_output=True, check=False, **options)
     except OSError as error:
         raise BerthError(f"pulumi cannot be run: {error}") from None
-    if done.returncode:
-        raise FailedCommandError(done.stderr)
-    return str(done.stdout)
 
 
 def run(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from berth.cli.pulumi.program import FailedCommandError, Outcome, ask
+from berth.cli.pulumi.program import Outcome, ask
 from berth.cli.shell.console import ProblemsError
 from berth.components.cluster.conflicts import conflict_advice
 from berth.components.core.errors import BadInputError, BerthError
@@ -47,10 +47,8 @@ def selected() -> str:
     Raises:
         BerthError: Pulumi is not installed.
     """
-    try:
-        return ask("stack", "--show-name").strip()
-    except FailedCommandError:
-        return ""
+    done = ask("stack", "--show-name")
+    return "" if done.returncode else done.stdout.strip()
 
 
 def stacks() -> dict[str, int]:
@@ -75,10 +73,10 @@ def init(stack: str) -> None:
 
 
 def _asked(stack: str, *arguments: str) -> str:
-    try:
-        return ask(*arguments)
-    except FailedCommandError as error:
-        raise failure(stack, Outcome(stderr=error.stderr)) from None
+    done = ask(*arguments)
+    if done.returncode:
+        raise failure(stack, Outcome(stderr=done.stderr))
+    return done.stdout
 
 
 def is_logged_out(stderr: str) -> bool:

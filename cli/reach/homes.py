@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
-import typer
-
 from berth.cli.reach.environment import Environment, brought_up
+from berth.cli.shell.agreement import LOST, agreed
 from berth.cli.shell.console import Table, err, out, print_json
 from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, Object, within
 from berth.components.cluster.owned import owners_of
@@ -21,9 +19,6 @@ from berth.components.ray.shares import PREFIX
 from berth.components.ray.storage import CLAIM
 
 CLAIMS = "/api/v1/persistentvolumeclaims"
-
-LOST = 3
-"""Exit code if files would be lost and nobody agreed to it; nothing was changed."""
 
 _GONE_SECONDS, _LOOK_SECONDS = 300.0, 0.5
 
@@ -100,8 +95,10 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
             f"berth {name} is still there, and uses its home",
             f"remove the berth first: berth engineer remove {name} -s {home.stack}; then berth up -s {home.stack}",
         )
-    if not yes and not _agreed(disks):
-        return LOST
+    if not yes:
+        err.print(f"deletes, of {name}, with all files: {listed(disks)}", markup=False)
+        if not agreed("Delete it?", f"berth home remove {name} --yes"):
+            return LOST
     path = f"{NAMESPACES}/{namespace_of(name)}"
     if namespace := api.get(path):
         api.delete(path, namespace["metadata"]["uid"])
@@ -191,13 +188,3 @@ def _home(claim: Object, name: str, stack: str, *, in_use: bool) -> HomeDisk:
         in_use=in_use,
         claim=claim["metadata"]["name"],
     )
-
-
-def _agreed(disks: Sequence[HomeDisk]) -> bool:
-    """Return whether someone at the terminal agrees to lose the files."""
-    name = disks[0].name
-    err.print(f"deletes, of {name}, with all files: {listed(disks)}", markup=False)
-    if not sys.stdin.isatty():
-        err.print(f"nothing was done; to do it: berth home remove {name} --yes", markup=False)
-        return False
-    return typer.confirm("Delete it?", err=True)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from typing import Any
-
-import typer
 
 from berth.cli.reach.arguments import seconds_of
 from berth.cli.reach.berths import Berth, find
 from berth.cli.reach.current_work import Running, running_on
 from berth.cli.reach.kubectl import kubectl
 from berth.cli.reach.lifecycle import EXTEND, moment
+from berth.cli.shell.agreement import LOST, agreed
 from berth.cli.shell.console import err, out, print_json
 from berth.components.core.errors import FAILED, BadInputError, BerthError
 from berth.components.lifecycle import life_of
 from berth.components.ray import suspension
 from berth.components.ray.condition import condition_of
-
-LOST = 3
-"""Exit code if work would be lost and nobody agreed to it; nothing was changed."""
 
 _WORDS = {True: ("suspending", "suspended"), False: ("waking", "ready")}
 """Words for the way to a state and for the state, by whether it is suspension."""
@@ -85,10 +80,7 @@ def _agreed(berth: Berth, running: Running) -> bool:
         err.print(f"cannot tell whether anything runs on {berth.name}: {running.unknown}", markup=False)
     for work in running.work:
         err.print(f"runs on {berth.name}, and would be lost: {work}", markup=False)
-    if not sys.stdin.isatty():
-        err.print(f"nothing was done; to do it: berth suspend {berth.name} --yes", markup=False)
-        return False
-    return typer.confirm(f"Suspend {berth.name} anyway?", err=True)
+    return agreed(f"Suspend {berth.name} anyway?", f"berth suspend {berth.name} --yes")
 
 
 def _wait(berth: Berth, *, suspended: bool, seconds: float, as_json: bool, lost: Running | None = None) -> int:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from berth.cli.reach.arguments import Json, Stack
+from berth.cli.shell.agreement import LOST
+from berth.cli.shell.console import err, out, print_json, print_warnings
 from berth.cli.shell.help import Section
-from berth.components.core.errors import BadInputError
+from berth.components.core.errors import BAD_INPUT, BadInputError
+
+if TYPE_CHECKING:
+    from berth.stacks.preview.report import Report
 
 SECTION = Section.DEPLOY
+
+CHANGES = 4
+"""Exit code if --expect-no-changes meets a change."""
 
 
 def run(
@@ -38,8 +47,33 @@ def run(
     if markdown and as_json:
         raise BadInputError("--markdown and --json are two renderings; choose one")
     from berth.cli.pulumi.preview.plan import planned
-    from berth.cli.pulumi.preview.show import refusal, show
 
-    report = planned(stack, refresh=refresh).report
-    show(report, "markdown" if markdown else "json" if as_json else "tree")
+    report = planned(stack, refresh=refresh)
+    print_warnings(report.warnings)
+    if as_json:
+        from berth.cli.pulumi.preview.document import document
+
+        print_json(document(report))
+    elif markdown:
+        from berth.cli.pulumi.preview.markdown import markdown as rendered
+
+        sys.stdout.write(rendered(report))
+    else:
+        from berth.cli.pulumi.preview.tree import print_tree
+
+        print_tree(report, out)
     return refusal(report, allow_destroy=allow_destroy, expect_no_changes=expect_no_changes)
+
+
+def refusal(report: Report, *, allow_destroy: bool, expect_no_changes: bool) -> int:
+    """Print why a plan is refused; return the exit code for CI."""
+    if report.against_policies:
+        err.print("this plan is against a policy", markup=False)
+        return BAD_INPUT
+    if expect_no_changes and report.verdict != "nothing":
+        err.print("the plan has changes, and --expect-no-changes allows none", markup=False)
+        return CHANGES
+    if report.verdict == "destroys" and not allow_destroy:
+        err.print("this plan destroys; to accept that: --allow-destroy", markup=False)
+        return LOST
+    return 0

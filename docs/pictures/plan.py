@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from berth.cli.pulumi.preview.lines import SIGNS, VERBS
-from berth.cli.pulumi.preview.show import DESTRUCTIVE
+from berth.cli.shell.agreement import LOST
 from berth.components.plan.effect import Level
 from docs.pictures.svg import LINE, SMALL, WIDTH, Area, Picture, Style
 
@@ -51,7 +51,7 @@ def notes() -> list[Note]:
         Note(r"GPUs that go away", "Capacity", "may not come back: a reservation or zone can be full", "red"),
         Note(r"Work that is lost", "Work", "ask these people first; berth up asks you once more", "red"),
         Note(r"Cost a day", "Cost", "after the change, beside now; money where pools have an hourlyRate", "green"),
-        Note(r"Risk: ", "Risk", f"the worst effect; the command exits with {DESTRUCTIVE} if it destroys", "red"),
+        Note(r"Risk: ", "Risk", f"the worst effect; the command exits with {LOST} if it destroys", "red"),
     ]
 
 

@@ -6,11 +6,9 @@ import re
 
 import pytest
 
-from berth.cli.pulumi.preview import show as preview
-from berth.cli.reach import suspension
 from berth.cli.reach.ssh import session
-from berth.cli.shell import signals
-from berth.cli.verbs import lab
+from berth.cli.shell import agreement, signals
+from berth.cli.verbs import lab, preview
 from berth.components.core.errors import BAD_INPUT, FAILED
 from berth.lab.home import CLONE
 from docs.commands import Command, commands
@@ -19,9 +17,8 @@ OF_THE_CODE = {
     0,
     FAILED,
     BAD_INPUT,
-    preview.DESTRUCTIVE,
     preview.CHANGES,
-    suspension.LOST,
+    agreement.LOST,
     lab.NOT_RUNNING,
     lab.INTERRUPTED,
     signals.INTERRUPTED,

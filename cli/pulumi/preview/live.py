@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from berth.cli.pulumi import stack as pulumi_stack
@@ -18,46 +17,43 @@ SECONDS = 10
 """Time that a cluster has to answer once the engine has its plan."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """Outputs of a stack, and its cluster's RayClusters; None with the reason in `not_asked`."""
+class Question(threading.Thread):
+    """Thread that asks Pulumi for a stack's outputs, and then the cluster that they name.
 
-    outputs: Mapping[str, Any] = field(default_factory=dict)
-    live: Sequence[Mapping[str, Any]] | None = None
-    not_asked: str = ""
-
-
-class Question:
-    """Thread that asks Pulumi for a stack's outputs, and then the cluster that they name."""
+    Attributes:
+        outputs: outputs of the stack, secret ones in clear text.
+        live: RayClusters of its cluster; None if the cluster was not asked.
+        not_asked: why it was not asked; "" where there was nothing to ask.
+    """
 
     def __init__(self, stack: str) -> None:
         """Start to ask."""
-        self._outputs: Mapping[str, Any] = {}
-        self._answer: Answer | None = None
-        self._thread = threading.Thread(target=self._ask, args=(stack,), daemon=True)
-        self._thread.start()
+        super().__init__(daemon=True)
+        self._stack = stack
+        self.outputs: Mapping[str, Any] = {}
+        self.live: Sequence[Mapping[str, Any]] | None = None
+        self.not_asked = f"no answer within {SECONDS} s"
+        self.start()
 
-    def _ask(self, stack: str) -> None:
+    def run(self) -> None:
+        """Ask."""
         try:
-            self._outputs = pulumi_stack.outputs(stack)
-            self._answer = Answer(self._outputs, live=self._live())
+            self.outputs = pulumi_stack.outputs(self._stack)
+            self.live = self._live()
         except UnreachableError as error:
-            self._answer = Answer(self._outputs, not_asked=str(error.of_stack(stack)))
+            self.not_asked = str(error.of_stack(self._stack))
         except BerthError as error:
-            self._answer = Answer(self._outputs, not_asked=str(error))
+            self.not_asked = str(error)
+        else:
+            self.not_asked = ""
 
     def _live(self) -> Sequence[Mapping[str, Any]] | None:
         """Return the cluster's RayClusters, with the labels of their owners."""
-        kubeconfig = self._outputs.get("kubeconfig")
+        kubeconfig = self.outputs.get("kubeconfig")
         if not kubeconfig:
             return None
-        contract = self._outputs.get("environment")
+        contract = self.outputs.get("environment")
         named = contract.get("login") if isinstance(contract, Mapping) else None
         login = own_login(str(kubeconfig), ExistingCluster.model_validate(named) if named else None)
         api = ClusterApi(logged_in(str(kubeconfig), login))
         return owners_of(api).labeled(api.list(RAY_CLUSTERS)[0])
-
-    def answer(self, seconds: float = SECONDS) -> Answer:
-        """Return the answer, after at most so many seconds."""
-        self._thread.join(seconds)
-        return self._answer or Answer(self._outputs, not_asked=f"no answer within {seconds:.0f} s")

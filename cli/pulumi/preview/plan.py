@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from berth.cli.pulumi.preview.live import Answer, Question
+from berth.cli.pulumi.preview.live import SECONDS, Question
 from berth.cli.pulumi.program import Interrupts, run
 from berth.cli.pulumi.stack import errors_of, failure
 from berth.cli.repository.check import check
@@ -29,20 +29,7 @@ Loaded = Environment | EngineerBerth | EngineerStack
 _PROTECTED = ("as it is currently marked for protection", "because it is protected")
 
 
-@dataclass(frozen=True)
-class Planned:
-    """Plan of a stack.
-
-    Attributes:
-        report: what the plan means.
-        outputs: outputs of an environment's stack before, secret ones in clear text.
-    """
-
-    report: Report
-    outputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-
-def planned(stack: str, *, refresh: bool = False) -> Planned:
+def planned(stack: str, *, refresh: bool = False) -> Report:
     """Return what `pulumi up` would do to a stack, and what that means.
 
     Args:
@@ -63,16 +50,17 @@ def planned(stack: str, *, refresh: bool = False) -> Planned:
     arguments = ["preview", *(["--refresh"] if refresh else [])]
     with Interrupts() as interrupts, _progress(stack) as see:
         events = preview(stack, arguments, interrupts, see)
-        answer = question.answer() if question else Answer()
+        if question:
+            question.join(SECONDS)
     interrupts.stop()
-    known = Known(stack, loaded.kind, answer.live, answer.not_asked, refreshed=refresh, policies=policies_of(loaded))
-    if isinstance(loaded, Environment):
-        known = _with_settings(known, loaded, answer)
-    return Planned(report_of(plan_of(events), known), answer.outputs)
+    known = Known(stack, loaded.kind, refreshed=refresh, policies=policies_of(loaded))
+    if question and isinstance(loaded, Environment):
+        known = _of_environment(known, loaded, question)
+    return report_of(plan_of(events), known)
 
 
-def planned_destruction(stack: str) -> Planned:
-    """Return what `pulumi destroy` would do, which reads no settings.
+def planned_destruction(stack: str) -> tuple[Report, Mapping[str, Any]]:
+    """Return what `pulumi destroy` would do, which reads no settings, and the stack's outputs.
 
     Raises:
         UnknownStackError: the backend has no such stack.
@@ -81,13 +69,13 @@ def planned_destruction(stack: str) -> Planned:
     question = Question(stack)
     with Interrupts() as interrupts, _progress(stack) as see:
         events = preview(stack, ["destroy", "--preview-only"], interrupts, see)
-        answer = question.answer()
+        question.join(SECONDS)
     interrupts.stop()
-    if answer.not_asked and not answer.outputs:
-        raise BerthError(answer.not_asked)  # whose berths would be lost is not known
-    kind = "environment" if "environment" in answer.outputs else "engineer"
-    known = Known(stack, kind, answer.live, answer.not_asked)
-    return Planned(report_of(plan_of(events), known), answer.outputs)
+    if question.not_asked and not question.outputs:
+        raise BerthError(question.not_asked)  # whose berths would be lost is not known
+    kind = "environment" if "environment" in question.outputs else "engineer"
+    known = Known(stack, kind, question.live, question.not_asked)
+    return report_of(plan_of(events), known), question.outputs
 
 
 def preview(
@@ -111,15 +99,17 @@ def policies_of(loaded: Loaded) -> PolicyContext | None:
     return None if isinstance(loaded, EngineerStack) else loaded.judgment.context
 
 
-def _with_settings(known: Known, environment: Environment, answer: Answer) -> Known:
-    """Return what is known, completed by the environment's settings as they are and were."""
-    contract = _contract(answer.outputs)
+def _of_environment(known: Known, environment: Environment, question: Question) -> Known:
+    """Return what is known, completed by the cluster and the settings as they are and were."""
+    contract = _contract(question.outputs)
     rates = {name: pool.hourly_rate for name, pool in environment.settings.pools.items()}
     if contract:
         # A pool that is taken out of the settings costs what they said at the last update.
         rates = {name: pool.hourly_rate for name, pool in contract.pools.items()} | rates
     return replace(
         known,
+        live=question.live,
+        not_asked=question.not_asked,
         rates={name: rate for name, rate in rates.items() if rate is not None},
         currency=environment.settings.currency,
         changed_outputs=_changed(contract, environment.contract()) if contract else (),

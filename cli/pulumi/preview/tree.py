@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
@@ -15,6 +15,16 @@ _LEVELS = {Level.HARMLESS: ("·", "dim"), Level.DISTURBS: ("!", "yellow"), Level
 _VERDICTS = {"nothing": "green", "harmless": "green", "disturbs": "yellow", "destroys": "bold red"}
 
 _MOST_PROPERTIES = 12
+_NO_LIMIT = 10_000
+
+
+def print_tree(report: Report, console: Console) -> None:
+    """Print a report, without the warnings.
+
+    A tree is wrapped at its console's width; a log or a file has none.
+    """
+    width = None if console.is_terminal else _NO_LIMIT
+    Console(stderr=console.stderr, highlight=False, width=width).print(tree(report))
 
 
 def tree(report: Report) -> RenderableType:

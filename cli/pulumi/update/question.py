@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import typer
 
-from berth.cli.pulumi.preview.show import DESTRUCTIVE
+from berth.cli.shell.agreement import LOST
 from berth.cli.shell.console import err, print_json
 from berth.components.core.errors import BAD_INPUT, FAILED
 
@@ -37,10 +37,10 @@ def refusal(command: str, options: Options, *, loses: bool) -> int | None:
         return None
     if sys.stdin.isatty() and not (options.yes and not loses):
         agreed = typer.confirm("Do it, and lose that?" if loses else "Do it?", err=True)
-        return None if agreed else DESTRUCTIVE if loses else FAILED
+        return None if agreed else LOST if loses else FAILED
     if loses:
         err.print(f"nothing was done; to do it and lose that: {command} --yes --allow-destroy", markup=False)
-        return DESTRUCTIVE
+        return LOST
     err.print(f"nothing was done, since there is no terminal to confirm at; to do it: {command} --yes", markup=False)
     return BAD_INPUT
 

@@ -17,12 +17,11 @@ from berth.stacks.preview.report import Report
 
 def destroy(stack: str, options: Options) -> int:
     """Destroy a stack's resources; return the exit code."""
-    plan = planned_destruction(stack)
-    report = plan.report
+    report, outputs = planned_destruction(stack)
     if report.verdict == "nothing":
         err.print(f"stack {stack} has nothing to destroy", markup=False)
         return print_success(Result(stack, "destroy", Tracker(report, time.monotonic), 0, options, {}, "nothing"))
-    losses = losses_of(stack, plan.outputs, of_environment=report.known.kind == "environment")
+    losses = losses_of(stack, outputs, of_environment=report.known.kind == "environment")
     _print_losses(stack, report, losses)
     lost = [loss.as_json() for loss in losses.berths]
     code = refusal(f"berth destroy -s {stack}", options, loses=losses.felt)

@@ -129,7 +129,7 @@ def settings_of(stack: str) -> Any:
 
 def plan_of(stack: str) -> Any:
     """Return the plan of `pulumi up`."""
-    return document(planned(stack).report)
+    return document(planned(stack))
 
 
 def of_berth(berth: Berth, *, plan: bool) -> list[Part]:

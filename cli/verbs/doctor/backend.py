@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from ruamel.yaml import YAML
 
-from berth.cli.pulumi.stack import LOG_IN, LOGGED_OUT, is_logged_out
+from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.shell.programs import output_of
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError
@@ -73,19 +73,19 @@ def check(stack: str) -> Backend:
 
 
 def _not_logged_in(text: str) -> Finding:
-    if is_logged_out(text):
-        return TOPIC.missing(LOGGED_OUT, LOG_IN)
+    if pulumi_stack.is_logged_out(text):
+        return TOPIC.missing(pulumi_stack.LOGGED_OUT, pulumi_stack.LOG_IN)
     login = "pulumi login gs://YOUR-STATE-BUCKET   # docs/gke.md, State"
     return TOPIC.missing(f"Pulumi's state backend cannot be used: {_first(text)}", login)
 
 
 def _stack(stack: str) -> Finding:
     try:
-        stacks = json.loads(output_of("pulumi", "stack", "ls", "--json", "--non-interactive", seconds=_SECONDS))
+        stacks = pulumi_stack.stacks()
     except BerthError as error:
         problem = f"the stacks in the state backend cannot be listed: {_first(error.problem)}"
         return TOPIC.missing(problem, "pulumi stack ls")
-    if stack in {str(known["name"]).rsplit("/", 1)[-1] for known in stacks}:
+    if stack in stacks:
         return TOPIC.fine(f"stack {stack} exists")
     return TOPIC.missing(f"stack {stack} is not in the state backend", f"pulumi stack init {stack}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from berth.cli.pulumi.preview.plan import planned
-from berth.cli.pulumi.preview.show import print_tree
+from berth.cli.pulumi.preview.tree import print_tree
 from berth.cli.pulumi.update.question import Options, refusal, refused
 from berth.cli.pulumi.update.update import update
 from berth.cli.shell.console import err, print_warnings
@@ -13,7 +13,7 @@ from berth.components.plan.effect import Level
 
 def up(stack: str, options: Options) -> int:
     """Bring a stack up; return the exit code."""
-    report = planned(stack).report
+    report = planned(stack)
     print_warnings(report.warnings)
     if report.verdict != "nothing":
         print_tree(report, err)

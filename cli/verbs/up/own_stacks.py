@@ -14,7 +14,7 @@ from typing import Any, Literal
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.preview.lines import counts_line
 from berth.cli.pulumi.preview.plan import Loaded, policies_of, preview
-from berth.cli.pulumi.preview.show import print_tree
+from berth.cli.pulumi.preview.tree import print_tree
 from berth.cli.pulumi.program import Interrupts, run
 from berth.cli.pulumi.update.progress import progress_bar
 from berth.cli.pulumi.update.question import Options, refusal

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from berth.cli.pulumi.preview.document import document
 from berth.cli.pulumi.preview.markdown import markdown
-from berth.cli.pulumi.preview.show import refusal
 from berth.cli.pulumi.preview.tree import tree
+from berth.cli.verbs.preview import refusal
 from berth.components.core.errors import BAD_INPUT
 from berth.components.plan.plan import Plan, State, Step
 from berth.stacks.policies.policy import PolicyContext
