@@ -44,7 +44,6 @@ _DAY_SECONDS = 24 * 60 * 60
 _PAGE = 500
 _STACK = "STACK"
 """Stands for the name of a stack that the connection does not know."""
-_MORE_ATTEMPTS = 2
 
 
 class ClusterError(BerthError):
@@ -79,10 +78,6 @@ def _way_out(server: str) -> str:
     )
 
 
-class _BrokenOffError(UnreachableError):
-    """Answer whose body breaks off; urllib3 retries only until the headers."""
-
-
 class RefusedError(ClusterError):
     """Answer that is not a success, with the server's message, reason and details."""
 
@@ -99,11 +94,6 @@ class RefusedError(ClusterError):
         else:
             number = "" if status == HTTPStatus.CONFLICT else f"{status} "
             super().__init__(f"the API server refused: {number}{self.message}")
-
-    @property
-    def already_exists(self) -> bool:
-        """Whether an object with this name exists."""
-        return self.reason == "AlreadyExists"
 
 
 class NotFoundError(RefusedError):
@@ -123,7 +113,7 @@ def unreachable(kubeconfig: str) -> UnreachableError | None:
     A refusal is an answer, and a kubeconfig that cannot be used is another error than this one.
     """
     try:
-        ClusterApi(kubeconfig).probe()
+        ClusterApi(kubeconfig).text("/version", _CONNECT_SECONDS)
     except UnreachableError as error:
         return error
     except ClusterError:
@@ -161,7 +151,7 @@ class ClusterApi:
         # once.
         from berth.components.cluster import connection  # noqa: PLC0415
 
-        self._no_answer = connection.NO_ANSWER
+        self._no_answer, self._timeout = connection.NO_ANSWER, connection.timeout
         try:
             self._api, commands = connection.client_of(kubeconfig)
         except connection.UNUSABLE as error:
@@ -178,14 +168,6 @@ class ClusterApi:
         """Address of the API server."""
         return str(self._api.configuration.host)
 
-    def probe(self) -> None:
-        """Ask for the server's version, and wait for the answer no longer than for a connection.
-
-        Raises:
-            ClusterError: the server does not answer, or refuses.
-        """
-        self._read(self._send("GET", "/version", {}, seconds=_CONNECT_SECONDS))
-
     def request(
         self, method: str, path: str, body: Any = None, query: dict[str, str] | None = None, content_type: str = JSON
     ) -> Object:
@@ -195,9 +177,7 @@ class ClusterApi:
             RefusedError: the server refuses.
             UnreachableError: the server does not answer, or its answer breaks off.
         """
-        if content_type == APPLY and not isinstance(body, str):
-            body = json.dumps(body)
-        return self._parsed(path, self._answer(method, path, query or {}, body, content_type=content_type))
+        return self._parsed(path, self._send(method, path, query or {}, body, content_type=content_type).data)
 
     def _parsed(self, path: str, text: bytes) -> Object:
         try:
@@ -239,7 +219,7 @@ class ClusterApi:
             ClusterError: the request fails.
         """
         with suppress(NotFoundError):
-            answer = self._parsed(path, self._answer("GET", path, query, accept=METADATA))
+            answer = self._parsed(path, self._send("GET", path, query, accept=METADATA).data)
             return builtins.list(answer.get("items") or [])
         return []
 
@@ -253,14 +233,14 @@ class ClusterApi:
             return self.request("GET", path)
         return None
 
-    def text(self, path: str, **query: str) -> str:
+    def text(self, path: str, seconds: float = _READ_SECONDS, /, **query: str) -> str:
         """Return the text at a path, such as a pod's log; "" where the path has nothing.
 
         Raises:
             ClusterError: the request fails, or there is no log yet.
         """
         with suppress(NotFoundError):
-            return self._answer("GET", path, query).decode(errors="replace")
+            return str(self._send("GET", path, query, seconds=seconds).data.decode(errors="replace"))
         return ""
 
     def watch(self, path: str, version: str, seconds: int, **query: str) -> Iterator[Object]:
@@ -299,7 +279,7 @@ class ClusterApi:
 
     def _lines(self, path: str, query: dict[str, str], seconds: int) -> Iterator[str]:
         try:
-            stream = self._send("GET", path, query, seconds=seconds).response
+            stream = self._send("GET", path, query, seconds=seconds, stream=True)
         except NotFoundError:
             return
         rest = b""
@@ -349,16 +329,6 @@ class ClusterApi:
         with suppress(NotFoundError, ConflictError):
             self.request("DELETE", path, options)
 
-    def _answer(self, method: str, path: str, query: dict[str, str], body: Any = None, **options: Any) -> bytes:
-        """Return the whole answer of a successful request, asked again if it breaks off.
-
-        A second POST could create a second object, so it is not sent.
-        """
-        for _ in range(_MORE_ATTEMPTS if method != "POST" else 0):
-            with suppress(_BrokenOffError):
-                return self._read(self._send(method, path, query, body, **options))
-        return self._read(self._send(method, path, query, body, **options))
-
     def _send(
         self,
         method: str,
@@ -369,10 +339,15 @@ class ClusterApi:
         content_type: str = JSON,
         accept: str = JSON,
         seconds: float = _READ_SECONDS,
+        stream: bool = False,
     ) -> Any:
-        """Return the open response of a successful request."""
+        """Return urllib3's response of a successful request, whose body a stream leaves unread.
+
+        A request is sent again if its answer breaks off, except a POST, which could create a second
+        object.
+        """
         try:
-            request = self._api.param_serialize(
+            method, url, headers, body, _ = self._api.param_serialize(
                 method,
                 path,
                 query_params=list(query.items()),
@@ -380,21 +355,22 @@ class ClusterApi:
                 body=body,
                 auth_settings=["BearerToken"],
             )
-            response = self._api.call_api(*request, _request_timeout=(_CONNECT_SECONDS, seconds))
+            response = self._api.rest_client.pool_manager.request(
+                method,
+                url,
+                body=body if body is None or isinstance(body, str) else json.dumps(body),
+                headers=headers,
+                timeout=self._timeout(_CONNECT_SECONDS, seconds),
+                preload_content=not stream,
+            )
+            if response.status < HTTPStatus.BAD_REQUEST:
+                return response
+            text = response.data
         except self._no_answer as error:
             raise UnreachableError(self.server, error) from None
-        if response.status >= HTTPStatus.BAD_REQUEST:
-            text = self._read(response)
-            answer: Any = None
-            with suppress(ValueError):
-                answer = loads(text)
-            if not isinstance(answer, dict):
-                answer = {"message": printable(text.decode(errors="replace")).strip() or response.reason}
-            raise _KINDS.get(response.status, RefusedError)(response.status, answer)
-        return response
-
-    def _read(self, response: Any) -> bytes:
-        try:
-            return bytes(response.read())
-        except self._no_answer as error:
-            raise _BrokenOffError(self.server, error) from None
+        answer: Any = None
+        with suppress(ValueError):
+            answer = loads(text)
+        if not isinstance(answer, dict):
+            answer = {"message": printable(text.decode(errors="replace")).strip() or response.reason}
+        raise _KINDS.get(response.status, RefusedError)(response.status, answer)

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 import yaml
 from kubernetes import client, config
 from urllib3.exceptions import HTTPError
-from urllib3.util import Retry
+from urllib3.util import Retry, Timeout
 from urllib3.util.ssl_ import create_urllib3_context
 
 from berth.components.core.fast_yaml import LOADER
@@ -64,6 +64,11 @@ def client_of(kubeconfig: str) -> tuple[client.ApiClient, list[str]]:
         pool["ssl_context"] = context
     users = [entry.get("user") or {} for entry in document["users"]]
     return connected, [str(user["exec"].get("command")) for user in users if user.get("exec")]
+
+
+def timeout(connect: float, read: float) -> Timeout:
+    """Return the longest times in seconds to connect, and between two parts of an answer."""
+    return Timeout(connect=connect, read=read)
 
 
 class _Retries(Retry):

@@ -79,7 +79,7 @@ def test_a_wheel_has_the_data_that_modules_read(wheel: Path) -> None:
         f"berth/{file.relative_to(CLONE)}"
         for top in ("components", "lab")
         for file in (CLONE / top).rglob("*")
-        if file.suffix in {".json", ".yaml", ".mod", ".sum", ".go", ".tpl", ".txt"}
+        if file.suffix in {".conf", ".json", ".yaml", ".mod", ".sh", ".sum", ".go", ".tpl", ".txt"}
     }
     assert data - packed == set()
 

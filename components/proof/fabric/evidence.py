@@ -6,8 +6,9 @@ import base64
 import binascii
 import json
 import zlib
-from dataclasses import dataclass
 from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from berth.components.programs.all_reduce import MARKER
 
@@ -16,11 +17,15 @@ class NoEvidenceError(Exception):
     """Error: the log has no evidence, or not all of it."""
 
 
-@dataclass(frozen=True)
-class Moved:
+class _Part(BaseModel):
+    """Part of the evidence; keys that only people read are left out."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Moved(_Part):
     """Bytes that an interface moved, or an RDMA device with its network interface."""
 
-    name: str
     sent: int
     received: int
     interface: str = ""
@@ -31,47 +36,48 @@ class Moved:
         return self.sent + self.received
 
 
-@dataclass(frozen=True)
-class Traffic:
+_NOTHING = Moved(sent=0, received=0)
+
+
+class Traffic(_Part):
     """Traffic of one pod while tensors were summed.
 
     Attributes:
         main: name of the interface on the pods' network.
         claimed: names of the interfaces that a claim brought.
-        rdma: RDMA devices; no interface counts their traffic.
+        interfaces: traffic by interface.
+        rdma: traffic by RDMA device; no interface counts it.
     """
 
     pod: str
     main: str
     claimed: tuple[str, ...]
-    interfaces: tuple[Moved, ...]
-    rdma: tuple[Moved, ...]
+    interfaces: dict[str, Moved]
+    rdma: dict[str, Moved]
 
     @property
     def over_main(self) -> int:
         """Bytes over the pods' network."""
-        return sum(moved.total for moved in self.interfaces if moved.name == self.main)
+        return self.interfaces.get(self.main, _NOTHING).total
 
     @property
-    def nics(self) -> tuple[Moved, ...]:
+    def nics(self) -> dict[str, Moved]:
         """Traffic of each claimed NIC, with its RDMA device's; other pods' devices do not count."""
-        by_rdma = {moved.interface: moved for moved in self.rdma if moved.interface}
-        none = Moved("", 0, 0)
-        return tuple(
-            Moved(moved.name, moved.sent + rdma.sent, moved.received + rdma.received)
-            for moved in self.interfaces
-            if moved.name in self.claimed
-            for rdma in [by_rdma.get(moved.name, none)]
-        )
+        by_rdma = {moved.interface: moved for moved in self.rdma.values() if moved.interface}
+        return {
+            name: Moved(sent=moved.sent + rdma.sent, received=moved.received + rdma.received)
+            for name, moved in self.interfaces.items()
+            if name in self.claimed
+            for rdma in [by_rdma.get(name, _NOTHING)]
+        }
 
     @property
     def over_nics(self) -> int:
         """Bytes over claimed NICs."""
-        return sum(moved.total for moved in self.nics)
+        return sum(moved.total for moved in self.nics.values())
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(_Part):
     """Measurement of one size of the sweep.
 
     Attributes:
@@ -83,7 +89,7 @@ class Point:
         wrong: ranks with a wrong element.
     """
 
-    size: int
+    size: int = Field(alias="bytes")
     seconds: float
     algorithm: float
     bus: float
@@ -92,33 +98,38 @@ class Point:
     wrong: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Rank:
+class Rank(_Part):
     """Process of the collective; a text is "" where the process has no such thing.
 
     Attributes:
         device: product name of the GPU.
+        torch: version of torch; None where it cannot be imported.
         cuda: version of CUDA that torch was built for.
         nccl_file: file of the loaded NCCL; "" where it is part of torch.
         log: NCCL's log.
         lockable: bytes that the process may lock, -1 without a limit; None if not reported.
     """
 
-    rank: int
     pod: str
-    device: str
-    torch: str
-    cuda: str
+    device: str = ""
+    torch: str | None
+    cuda: str = ""
     driver: str
-    nccl_built: str
-    nccl_loaded: str
-    nccl_file: str
-    log: str
+    nccl_built: str = ""
+    nccl_loaded: str = ""
+    nccl_file: str = ""
+    log: str = ""
     lockable: int | None = None
 
 
-@dataclass(frozen=True)
-class Problem:
+class Seed(_Part):
+    """First sum: the expected value of each element, and the elements of each process."""
+
+    want: float
+    got: tuple[tuple[float, ...], ...]
+
+
+class Problem(_Part):
     """Reason why the program did not finish; causes.yaml has the kinds."""
 
     stage: str
@@ -126,15 +137,12 @@ class Problem:
     text: str
 
 
-@dataclass(frozen=True)
-class Evidence:
+class Evidence(_Part):
     """Evidence of one run of the program.
 
     Attributes:
         backend: `nccl` or `gloo`; "" before it was known.
         world: number of processes; 0 before they were placed.
-        seed_want: expected elements of the first sum; None without a sum.
-        seed_got: elements of each process.
         stopped: where the sweep ended early; "" where it did not.
     """
 
@@ -142,12 +150,26 @@ class Evidence:
     world: int
     ray: str
     ranks: tuple[Rank, ...]
-    seed_want: float | None
-    seed_got: tuple[tuple[float, ...], ...]
+    seed: Seed | None
     sweep: tuple[Point, ...]
     stopped: str
     traffic: tuple[Traffic, ...]
     problem: Problem | None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _joined(cls, raw: dict[str, Any]) -> dict[str, Any]:
+        """Join what the program sends apart: logs of ranks, interfaces of pods, operations."""
+        logs = {log["rank"]: log for log in raw["logs"]}
+        pods = {rank["pod"]: rank for rank in raw["ranks"]}
+        return raw | {
+            "ranks": [rank | logs.get(rank["rank"], {}) for rank in raw["ranks"]],
+            "sweep": [point | {"operations": raw["operations"][str(point["bytes"])]} for point in raw["sweep"]],
+            "traffic": [
+                {"pod": pod, "main": pods[pod]["main"], "claimed": pods[pod]["interfaces"], **moved}
+                for pod, moved in raw["traffic"].items()
+            ],
+        }
 
     @property
     def best(self) -> Point | None:
@@ -184,42 +206,3 @@ def progress_in(log: str) -> str:
     """Return the program's last line for people; "" before the first."""
     lines = [line for line in log.splitlines() if line.strip() and MARKER not in line]
     return lines[-1].strip() if lines else ""
-
-
-def evidence_of(raw: dict[str, Any]) -> Evidence:
-    """Return the typed evidence of what the program sent."""
-    logs = {log["rank"]: log for log in raw["logs"]}
-    pods = {rank["pod"]: rank for rank in raw["ranks"]}
-    seed = raw["seed"] or {"want": None, "got": []}
-    return Evidence(
-        backend=raw["backend"],
-        world=raw["world"],
-        ray=raw["ray"],
-        ranks=tuple(_rank(rank, logs.get(rank["rank"], {})) for rank in raw["ranks"]),
-        seed_want=seed["want"],
-        seed_got=tuple(tuple(values) for values in seed["got"]),
-        sweep=tuple(_point(point, raw["operations"]) for point in raw["sweep"]),
-        stopped=raw["stopped"],
-        traffic=tuple(
-            Traffic(
-                pod=pod,
-                main=pods[pod]["main"],
-                claimed=tuple(pods[pod]["interfaces"]),
-                interfaces=tuple(Moved(name, **counts) for name, counts in moved["interfaces"].items()),
-                rdma=tuple(Moved(name, **counts) for name, counts in moved["rdma"].items()),
-            )
-            for pod, moved in raw["traffic"].items()
-        ),
-        problem=Problem(**raw["problem"]) if raw["problem"] else None,
-    )
-
-
-def _rank(about: dict[str, Any], log: dict[str, Any]) -> Rank:
-    texts = {key: str(about.get(key) or "") for key in ("pod", "device", "torch", "cuda", "driver")}
-    nccl = {key: str(log.get(key) or "") for key in ("nccl_built", "nccl_loaded", "nccl_file", "log")}
-    return Rank(rank=about["rank"], **texts, **nccl, lockable=about.get("lockable"))
-
-
-def _point(raw: dict[str, Any], operations: dict[str, int]) -> Point:
-    values = {key: raw[key] for key in ("seconds", "algorithm", "bus", "iterations")}
-    return Point(size=raw["bytes"], operations=operations[str(raw["bytes"])], wrong=tuple(raw["wrong"]), **values)

@@ -51,9 +51,10 @@ def _traffic(evidence: Evidence) -> str:
         return "<p>none was counted</p>"
     rows = []
     for pod in evidence.traffic:
-        for moved in (*pod.nics, *(moved for moved in pod.interfaces if moved.name == pod.main)):
-            kind = "the pods' own network" if moved.name == pod.main else "claimed NIC"
-            rows.append((pod.pod, moved.name, kind, readable(moved.sent), readable(moved.received)))
+        main = {name: moved for name, moved in pod.interfaces.items() if name == pod.main}
+        for name, moved in (pod.nics | main).items():
+            kind = "the pods' own network" if name in main else "claimed NIC"
+            rows.append((pod.pod, name, kind, readable(moved.sent), readable(moved.received)))
     return table(("pod", "interface", "what it is", "sent", "received"), rows)
 
 
@@ -64,7 +65,7 @@ def _versions(found: Found) -> str:
     rows = {("Ray", evidence.ray)}
     for rank in evidence.ranks:
         rows |= {
-            ("torch", rank.torch),
+            ("torch", rank.torch or ""),
             ("GPU", rank.device),
             ("NVIDIA's driver", rank.driver),
             ("CUDA that torch was built for", rank.cuda),

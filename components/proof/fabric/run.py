@@ -23,7 +23,7 @@ from berth.components.hardware.names import ResourceApi
 from berth.components.proof.checks import RUN_LABEL, Check, Progress, follow, uid, until_gone
 from berth.components.proof.fabric.causes import Cause, causes_of
 from berth.components.proof.fabric.claims import Expected, Worker, judge_claims, judge_scheduling
-from berth.components.proof.fabric.evidence import Evidence, NoEvidenceError, evidence_of, progress_in, raw_from_log
+from berth.components.proof.fabric.evidence import Evidence, NoEvidenceError, progress_in, raw_from_log
 from berth.components.proof.fabric.job import Work, job_manifest, job_name
 from berth.components.proof.fabric.verdicts import Findings, Threshold, failed, judge, not_run
 from berth.components.ray import SUBMITTER, condition_of
@@ -129,7 +129,7 @@ class FabricRun:
             raw = raw_from_log(self._log(seen))
         except NoEvidenceError as error:
             return self._found([*before, *failed(self._why_none(seen, str(error)))])
-        evidence = evidence_of(raw)
+        evidence = Evidence.model_validate(raw)
         findings = judge(evidence, expected, self.threshold)
         return replace(self._found([*before, *findings.checks], evidence, findings), raw=raw)
 

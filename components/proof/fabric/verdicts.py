@@ -149,20 +149,18 @@ def _locked_memory(evidence: Evidence, expected: Expected) -> Check:
 
 
 def _sums(evidence: Evidence) -> Check:
-    if evidence.seed_want is None:
+    if evidence.seed is None:
         return Check("sums", "skipped", "nothing was summed")
-    wrong = [
-        number for number, got in enumerate(evidence.seed_got) if any(value != evidence.seed_want for value in got)
-    ]
-    if wrong:
-        got = evidence.seed_got[wrong[0]]
-        return Check("sums", "fail", f"rank {wrong[0]} has {list(got)}; every element should be {evidence.seed_want}")
+    want = evidence.seed.want
+    for rank, got in enumerate(evidence.seed.got):
+        if set(got) != {want}:
+            return Check("sums", "fail", f"rank {rank} has {list(got)}; every element should be {want}")
     for point in evidence.sweep:
         if point.wrong:
             ranks = ", ".join(map(str, point.wrong))
             return Check("sums", "fail", f"elements of {readable(point.size)} are wrong in ranks {ranks}")
     sizes = f"; so is every element of {len(evidence.sweep)} larger tensors" if evidence.sweep else ""
-    return Check("sums", "pass", f"every element is {evidence.seed_want}, as computed{sizes}")
+    return Check("sums", "pass", f"every element is {want}, as computed{sizes}")
 
 
 def _by_nccl(transport: Transport, logs: Sequence[ProcessLog]) -> Check:
@@ -239,7 +237,7 @@ def _busy(traffic: Traffic) -> tuple[str, ...]:
     """Return the NICs with a fair part of the traffic."""
     nics = traffic.nics
     even = traffic.over_nics / len(nics) if nics else 0
-    return tuple(moved.name for moved in nics if moved.total and moved.total >= even * _SHARE_OF_EVEN)
+    return tuple(name for name, moved in nics.items() if moved.total and moved.total >= even * _SHARE_OF_EVEN)
 
 
 def _traffic(evidence: Evidence) -> Check:

@@ -151,7 +151,6 @@ def test_a_refusal_has_its_parts_as_fields(server: Server) -> None:
         server.api.request("POST", NAMESPACES, {})
     error = raised.value
     assert (error.status, error.message, error.details) == (409, "it is there", {"kind": "jobs"})
-    assert error.already_exists
 
 
 @pytest.mark.parametrize("answer", ["", "Internal Server Error", "[]", '{"kind": "Status", "message": "etcd is gone"}'])

@@ -14,7 +14,7 @@ import yaml
 
 from berth.components.hardware.machines import MACHINES
 from berth.components.programs import all_reduce, all_reduce_rank
-from berth.components.proof.fabric.evidence import NoEvidenceError, evidence_of, progress_in, raw_from_log
+from berth.components.proof.fabric.evidence import Evidence, NoEvidenceError, progress_in, raw_from_log
 from berth.components.proof.fabric.job import Work, job_manifest, program_text
 from berth.components.proof.fabric.report import page
 from berth.components.proof.fabric.run import Found
@@ -157,7 +157,7 @@ class _Texts(HTMLParser):
 
 
 def test_the_report_shows_verdicts_the_plot_traffic_and_versions() -> None:
-    evidence = evidence_of(raw("gdr-off"))
+    evidence = Evidence.model_validate(raw("gdr-off"))
     threshold = threshold_of(MACHINES["a4-highgpu-8g"], 2, None)
     findings = judge(evidence, EXPECTED, threshold)
     text = page("Fabric proof of <train>", "abc123", Found(findings.checks, [], evidence, findings=findings), threshold)

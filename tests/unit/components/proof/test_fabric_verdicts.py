@@ -9,7 +9,7 @@ import yaml
 from berth.components.hardware.machines import MACHINES
 from berth.components.proof.fabric import causes
 from berth.components.proof.fabric.causes import causes_of
-from berth.components.proof.fabric.evidence import evidence_of
+from berth.components.proof.fabric.evidence import Evidence
 from berth.components.proof.fabric.verdicts import (
     AFTER_PROGRAM,
     Findings,
@@ -28,7 +28,7 @@ GOOD = dict.fromkeys(AFTER_PROGRAM, "pass")
 
 
 def judged(case: str | None = "good", threshold: Threshold = THRESHOLD, **changes: Any) -> Findings:
-    return judge(evidence_of(raw(case, **changes)), EXPECTED, threshold)
+    return judge(Evidence.model_validate(raw(case, **changes)), EXPECTED, threshold)
 
 
 def verdicts(found: Findings) -> dict[str, str]:
@@ -41,7 +41,7 @@ def evidence_of_check(found: Findings, name: str) -> str:
 
 def looks(case: str | None = "good", **changes: Any) -> list[str]:
     """The causes of a case, in order."""
-    evidence = evidence_of(raw(case, **changes))
+    evidence = Evidence.model_validate(raw(case, **changes))
     found = judge(evidence, EXPECTED, THRESHOLD)
     return [cause.text for cause in causes_of(found.checks, EXPECTED, "berth-train", evidence, found)]
 
@@ -101,7 +101,7 @@ def test_an_older_nccl_of_the_node_before_the_images() -> None:
     case = raw("old-nccl")
     for log in case["logs"]:
         log["nccl_loaded"] = "2.25.1"
-    found = judge(evidence_of(case), EXPECTED, THRESHOLD)
+    found = judge(Evidence.model_validate(case), EXPECTED, THRESHOLD)
     assert [check.name for check in found.checks if check.verdict == "fail"] == ["NCCL versions"]
     assert evidence_of_check(found, "NCCL versions").endswith(
         "torch was built with 2.28.3: an older one stands before the one that torch needs"
@@ -111,7 +111,7 @@ def test_an_older_nccl_of_the_node_before_the_images() -> None:
 def test_processes_with_different_nccl_libraries() -> None:
     case = raw()
     case["logs"][3]["nccl_loaded"] = "2.27.7"
-    found = judge(evidence_of(case), EXPECTED, THRESHOLD)
+    found = judge(Evidence.model_validate(case), EXPECTED, THRESHOLD)
     assert evidence_of_check(found, "NCCL versions") == "processes have loaded different ones: 2.27.7, 2.28.3"
 
 
@@ -147,7 +147,7 @@ def test_traffic_that_takes_another_way(moved: dict[str, int], wrong: set[str]) 
 
 
 def test_the_least_traffic_is_what_two_pods_must_exchange() -> None:
-    evidence = evidence_of(raw(None))
+    evidence = Evidence.model_validate(raw(None))
     assert least_traffic(evidence) == 2 * 10 * (2**20 + 2**28 + 2**30)
 
 

@@ -15,7 +15,7 @@ from berth.components.hardware.machines import MACHINES
 from berth.components.programs import all_reduce_rank
 from berth.components.proof.checks import Check
 from berth.components.proof.fabric.causes import causes_of
-from berth.components.proof.fabric.evidence import evidence_of
+from berth.components.proof.fabric.evidence import Evidence
 from berth.components.proof.fabric.verdicts import judge, threshold_of
 from tests.unit.components.proof.fabric_evidence import EXPECTED, PODS, raw
 
@@ -28,7 +28,7 @@ JOINING = {"stage": "joining", "kind": "error", "text": "ncclSystemError: System
 
 def locked_memory(case: dict[str, Any], nics: int = 2) -> Check:
     expected = replace(EXPECTED, nics=nics)
-    found = judge(evidence_of(case), expected, THRESHOLD)
+    found = judge(Evidence.model_validate(case), expected, THRESHOLD)
     return next(check for check in found.checks if check.name == "locked memory")
 
 
@@ -56,7 +56,7 @@ def test_a_limit_that_did_not_suffice_fails_and_is_the_likeliest_cause() -> None
     case = with_limits(*[2**23] * 4, problem=JOINING, sweep=[])
     case["logs"][2]["log"] += REFUSED
     assert locked_memory(case).verdict == "fail"
-    evidence = evidence_of(case)
+    evidence = Evidence.model_validate(case)
     found = judge(evidence, EXPECTED, THRESHOLD)
     first = causes_of(found.checks, EXPECTED, "berth-train", evidence, found)[0]
     assert first.text.startswith("containers inherit their limit of locked memory from their node's containerd")
