@@ -56,7 +56,7 @@ class Claim:
     """ResourceClaim.
 
     Attributes:
-        held: the allocated devices.
+        held: classes of the allocated devices, by device.
         pods: the pods that the claim is reserved for.
         constrained: whether devices of several requests must have an attribute in common.
     """
@@ -65,7 +65,7 @@ class Claim:
     name: str
     requests: tuple[Request, ...]
     allocated: bool
-    held: tuple[Key, ...]
+    held: Mapping[Key, str]
     pods: tuple[str, ...]
     constrained: bool
 
@@ -118,21 +118,21 @@ def inventory(
 ) -> Inventory:
     """Return the inventory that the API server's objects describe."""
     return Inventory(
-        devices=[Device(*key, node, attributes) for key, (node, attributes) in published(slices).items()],
+        devices=_published(slices),
         claims=[_claim(claim) for claim in claims],
         classes={entry["metadata"]["name"]: _expressions(entry["spec"]) for entry in classes},
         templates=frozenset((entry["metadata"]["namespace"], entry["metadata"]["name"]) for entry in templates),
     )
 
 
-def published(slices: Iterable[Object]) -> dict[Key, tuple[str, dict[str, Any]]]:
-    """Return the node and the attributes of each device in the newest generation of its pool."""
+def _published(slices: Iterable[Object]) -> list[Device]:
+    """Return the devices in the newest generation of each pool."""
     specs = [entry["spec"] for entry in slices]
     newest: dict[tuple[str, str], int] = {}
     for spec in specs:
         key = (spec["driver"], spec["pool"]["name"])
         newest[key] = max(newest.get(key, 0), _generation(spec))
-    found = {}
+    found = []
     for spec in specs:
         driver, pool = spec["driver"], spec["pool"]["name"]
         if _generation(spec) < newest[driver, pool]:
@@ -146,7 +146,7 @@ def published(slices: Iterable[Object]) -> dict[Key, tuple[str, dict[str, Any]]]
                 for name, value in (content.get("attributes") or {}).items()
             }
             node = spec.get("nodeName") or content.get("nodeName") or ""
-            found[driver, pool, device["name"]] = (node, attributes)
+            found.append(Device(driver, pool, device["name"], node, attributes))
     return found
 
 
@@ -158,14 +158,21 @@ def _claim(claim: Object) -> Claim:
     metadata, devices, status = claim["metadata"], claim["spec"].get("devices") or {}, claim.get("status") or {}
     allocation = status.get("allocation")
     results = ((allocation or {}).get("devices") or {}).get("results") or []
+    requests = {request["name"]: _request(request) for request in devices.get("requests") or []}
+    unknown = Request("", None, ())
     return Claim(
         namespace=metadata["namespace"],
         name=metadata["name"],
-        requests=tuple(_request(request) for request in devices.get("requests") or []),
+        requests=tuple(requests.values()),
         allocated=allocation is not None,
-        held=tuple(
-            (result["driver"], result["pool"], result["device"]) for result in results if not result.get("adminAccess")
-        ),
+        held={
+            # A request with alternatives is answered as `request/alternative`.
+            (result["driver"], result["pool"], result["device"]): requests.get(
+                str(result.get("request")).partition("/")[0], unknown
+            ).device_class
+            for result in results
+            if not result.get("adminAccess")
+        },
         pods=tuple(user["name"] for user in status.get("reservedFor") or [] if user.get("resource") == "pods"),
         constrained=bool(devices.get("constraints")),
     )

@@ -4,7 +4,7 @@ Belongs here: the run, its evidence, verdicts and likely causes. Does not belong
     RayCluster to prove (cli/).
 """
 
-from berth.components.proof.checks import RUN_LABEL, Check, Verdict
+from berth.components.proof.checks import RUN_LABEL, Check, Run, Verdict
 from berth.components.proof.cuda_vector_add import NAMESPACE
 from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.report import page
@@ -21,6 +21,7 @@ __all__ = [
     "Found",
     "GpuRun",
     "PoolProof",
+    "Run",
     "Threshold",
     "Verdict",
     "page",

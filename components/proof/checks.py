@@ -1,8 +1,10 @@
-"""Checks of a proof, and what its runs have in common: labels, waiting, counting."""
+"""Checks of a proof, and the run that both proofs are: labels, waiting, counting, cleaning up."""
 
 from __future__ import annotations
 
+import secrets
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -34,42 +36,67 @@ class Check:
     evidence: str
 
 
-@dataclass
-class Progress:
-    """Lines about jobs, without repetitions; `report` gets a job's name and a line."""
+@dataclass(kw_only=True)
+class Run(ABC):
+    """Run of a proof on a cluster; its objects stay until `clean_up`.
 
+    Attributes:
+        timeout: how long to wait for the jobs, for people: `10m`.
+        seconds: the same in seconds.
+        report: called with a name and the state of its job, whenever that changes.
+        run: a unique id.
+    """
+
+    api: ClusterApi
+    timeout: str
+    seconds: int
     report: Callable[[str, str], None]
-    _shown: dict[str, str] = field(default_factory=dict)
+    run: str = field(default_factory=lambda: secrets.token_hex(3))
+    _shown: dict[str, str] = field(default_factory=dict, init=False)
+
+    @abstractmethod
+    def clean_up(self) -> str | None:
+        """Remove the objects of this run, and no others; return a sentence about objects that stay.
+
+        Raises:
+            ClusterError: the API server cannot be asked.
+        """
+
+    def objects(self, path: str) -> tuple[list[Object], str]:
+        """Return this run's objects in a collection, and the version to watch from."""
+        return self.api.list(path, labelSelector=f"{RUN_LABEL}={self.run}")
+
+    def remove(self, path: str) -> None:
+        """Delete this run's objects in a collection."""
+        for item in self.objects(path)[0]:
+            self.api.delete(f"{path}/{item['metadata']['name']}", uid(item))
 
     def show(self, name: str, text: str) -> None:
-        """Report a line that differs from the job's last one."""
+        """Report a state that differs from the job's last one."""
         if text and self._shown.get(name) != text:
             self._shown[name] = text
             self.report(name, text)
 
+    def follow(self, jobs: str, pods: str, deadline: float, look: Callable[[list[Object], list[Object]], bool]) -> None:
+        """Look at the jobs and pods until `look` returns True, or the deadline has passed.
 
-def follow(
-    api: ClusterApi, jobs: str, pods: str, run: str, deadline: float, look: Callable[[list[Object], list[Object]], bool]
-) -> None:
-    """Look at a run's jobs and pods until `look` returns True, or the deadline has passed.
+        Events of a job wake the wait; a pod's changes are only seen by looking again.
 
-    Events of a job wake the wait; a pod's changes are only seen by looking again.
-
-    Raises:
-        ClusterError: the API server cannot be asked when the deadline has passed.
-    """
-    selector = f"{RUN_LABEL}={run}"
-    while True:
-        rest = deadline - time.monotonic()
-        try:
-            found, version = api.list(jobs, labelSelector=selector)
-            if look(found, api.list(pods, labelSelector=selector)[0]) or rest <= 0:
-                return
-            next(api.watch(jobs, version, max(1, min(_LOOK_SECONDS, int(rest))), labelSelector=selector), None)
-        except ClusterError:
-            if rest <= 0:
-                raise
-            time.sleep(_RETRY_SECONDS)
+        Raises:
+            ClusterError: the API server cannot be asked when the deadline has passed.
+        """
+        while True:
+            rest = deadline - time.monotonic()
+            try:
+                found, version = self.objects(jobs)
+                if look(found, self.objects(pods)[0]) or rest <= 0:
+                    return
+                limit = max(1, min(_LOOK_SECONDS, int(rest)))
+                next(self.api.watch(jobs, version, limit, labelSelector=f"{RUN_LABEL}={self.run}"), None)
+            except ClusterError:
+                if rest <= 0:
+                    raise
+                time.sleep(_RETRY_SECONDS)
 
 
 def until_gone(there: Callable[[], bool], what: str) -> str | None:

@@ -22,7 +22,7 @@ _RAN = "cuda-vector-add"
 
 
 @dataclass(frozen=True)
-class Run:
+class Ran:
     """Job as last seen, with its pod, node, the end of its log or why there is none, and warnings.
 
     Attributes:
@@ -72,7 +72,7 @@ def _without_operator(pool: Pool, nodes: Sequence[Object]) -> Check:
     return Check("feature labels", "skipped", "GKE's own device plugin serves this pool and sets none")
 
 
-def judge_run(run: Run, resource: str) -> list[Check]:
+def judge_run(run: Ran, resource: str) -> list[Check]:
     """Check whether a Job that requested a resource was scheduled, and whether it added."""
     if run.pod is None or run.node is None:
         return [Check("scheduling", "fail", _why_not_scheduled(run)), Check(_RAN, "skipped", "it was not scheduled")]
@@ -106,7 +106,7 @@ def why_no_job(pool: Pool, nodes: Sequence[Object], pods: Iterable[Object]) -> s
     return f"all {holders.total()} {offer.resource} are in use ({by}) and the pool has no more nodes to add"
 
 
-def progress(run: Run) -> str:
+def progress(run: Ran) -> str:
     """Return a Job's state, for people who wait for it."""
     if run.job is not None and (ended := ending(run.job)):
         return "Complete" if ended[0] == "Complete" else f"Failed: {ended[1]}"
@@ -132,7 +132,7 @@ def offer_of(pool: Pool) -> Offer:
     return pool.offer
 
 
-def _ran(run: Run, pod: Object, node: Object) -> Check:
+def _ran(run: Ran, pod: Object, node: Object) -> Check:
     ended = ending(run.job) if run.job is not None else ("Failed", "the Job is gone")
     if ended is None:
         return Check(_RAN, "fail", f"not ended after {run.waited}: {why_not_ready(pod) or 'its container runs'}")
@@ -149,7 +149,7 @@ def _ran(run: Run, pod: Object, node: Object) -> Check:
     return Check(_RAN, "fail", f"the Job is Complete, but its log doesn't say {SUCCESS!r}: {found}")
 
 
-def _why_not_scheduled(run: Run) -> str:
+def _why_not_scheduled(run: Ran) -> str:
     if run.pod is not None:
         return f"not after {run.waited}: {why_not_ready(run.pod)}"
     if run.job is None:

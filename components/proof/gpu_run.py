@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -13,7 +13,6 @@ from berth.components.cluster.api import (
     NAMESPACES,
     NODES,
     PODS,
-    ClusterApi,
     ClusterError,
     ConflictError,
     Object,
@@ -21,10 +20,10 @@ from berth.components.cluster.api import (
 )
 from berth.components.cluster.pods import is_simulated
 from berth.components.hardware.names import POOL_LABEL
-from berth.components.proof.checks import RUN_LABEL, Check, Progress, follow, uid, until_gone
+from berth.components.proof.checks import RUN_LABEL, Check, Run, uid, until_gone
 from berth.components.proof.cuda_vector_add import CONTAINER, NAMESPACE, job_manifest, job_name, namespace_manifest
 from berth.components.proof.gpu_evidence import (
-    Run,
+    Ran,
     ending,
     judge_nodes,
     judge_run,
@@ -52,31 +51,22 @@ class PoolProof:
     checks: list[Check]
 
 
-@dataclass
-class GpuRun:
+@dataclass(kw_only=True)
+class GpuRun(Run):
     """Run for some pools of one cluster.
 
     Attributes:
         pools: pools with GPUs.
         image: image with NVIDIA's sample vectorAdd.
-        run: a unique id.
-        timeout: how long to wait for the Jobs, for people: `5m`.
-        seconds: the same in seconds.
         keep: whether the objects of the run stay.
-        report: called with a pool's name and its Job's state, whenever that changes.
     """
 
-    api: ClusterApi
     pools: Sequence[Pool]
     image: str
-    run: str
-    timeout: str
-    seconds: int
     keep: bool
-    report: Callable[[str, str], None]
 
     def prove(self) -> list[PoolProof]:
-        """Run and judge everything; the objects of the run stay until `clean_up`.
+        """Run and judge everything.
 
         Raises:
             ClusterError: the API server cannot be asked, or refuses to create the Jobs.
@@ -85,7 +75,7 @@ class GpuRun:
         pods, _ = self.api.list(PODS)
         reasons = {pool.name: why_no_job(pool, before[pool.name], pods) for pool in self.pools}
         deadline = time.monotonic() + self.seconds
-        runs: dict[str, Run] = {}
+        runs: dict[str, Ran] = {}
         with_job = [pool for pool in self.pools if reasons[pool.name] is None]
         if with_job:
             self._make_namespace()
@@ -108,19 +98,12 @@ class GpuRun:
         return proofs
 
     def clean_up(self) -> str | None:
-        """Remove the objects of this run, and no others; return a sentence about objects that stay.
-
-        Raises:
-            ClusterError: the API server cannot be asked.
-        """
-        jobs, _ = self.api.list(_JOBS)
-        mine = [job for job in jobs if _is_of(job, self.run)]
-        for job in mine:
-            self.api.delete(f"{_JOBS}/{job['metadata']['name']}", uid(job))
+        """Remove the Jobs of this run, and their namespace if no other run has Jobs in it."""
+        self.remove(_JOBS)
         namespace = self._namespace()
-        if namespace is None or not _is_of(namespace, self.run):
+        if namespace is None or (namespace["metadata"].get("labels") or {}).get(RUN_LABEL) != self.run:
             return None
-        if len(jobs) > len(mine):
+        if self.api.list(_JOBS, labelSelector=f"{RUN_LABEL}!={self.run}")[0]:
             return f"namespace {NAMESPACE} stays, since Jobs of another run are in it"
         self.api.delete(f"{NAMESPACES}/{NAMESPACE}", uid(namespace))
         return self._gone(uid(namespace))
@@ -146,20 +129,20 @@ class GpuRun:
 
         return until_gone(there, f"namespace {NAMESPACE}")
 
-    def _wait(self, pools: Sequence[Pool], deadline: float) -> dict[str, Run]:
+    def _wait(self, pools: Sequence[Pool], deadline: float) -> dict[str, Ran]:
         """Return the Jobs once all have ended, or time is up."""
-        shown, runs = Progress(self.report), dict[str, Run]()
+        runs = dict[str, Ran]()
 
         def look(jobs: list[Object], pods: list[Object]) -> bool:
             for pool in pools:
                 runs[pool.name] = _seen(job_name(pool.name, self.run), jobs, pods)
-                shown.show(pool.name, progress(runs[pool.name]))
+                self.show(pool.name, progress(runs[pool.name]))
             return all(run.job is None or ending(run.job) for run in runs.values())
 
-        follow(self.api, _JOBS, _PODS, self.run, deadline, look)
+        self.follow(_JOBS, _PODS, deadline, look)
         return {name: replace(run, waited=self.timeout) for name, run in runs.items()}
 
-    def _complete(self, run: Run, nodes: Mapping[str, Object]) -> Run:
+    def _complete(self, run: Ran, nodes: Mapping[str, Object]) -> Ran:
         """Return the run with its node, log and events."""
         node_name = run.pod and run.pod["spec"].get("nodeName")
         if run.job is None or run.pod is None or not node_name:
@@ -196,14 +179,10 @@ class GpuRun:
         }
 
 
-def _seen(name: str, jobs: Sequence[Object], pods: Sequence[Object]) -> Run:
+def _seen(name: str, jobs: Sequence[Object], pods: Sequence[Object]) -> Ran:
     job = next((job for job in jobs if job["metadata"]["name"] == name), None)
     identity = job and uid(job)
     owned = (
         pod for pod in pods if any(owner["uid"] == identity for owner in pod["metadata"].get("ownerReferences") or [])
     )
-    return Run(job, next(owned, None))
-
-
-def _is_of(thing: Object, run: str) -> bool:
-    return (thing["metadata"].get("labels") or {}).get(RUN_LABEL) == run
+    return Ran(job, next(owned, None))

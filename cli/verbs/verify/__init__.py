@@ -9,12 +9,12 @@ import typer
 
 from berth.cli.reach import completion
 from berth.cli.reach.arguments import Json, Stack
-from berth.cli.shell.console import err, out, print_json
+from berth.cli.shell.console import out, print_json
 from berth.cli.shell.help import Section, verb_group
 from berth.components.core.errors import FAILED
 
 if TYPE_CHECKING:
-    from berth.cli.verbs.verify import fabric_proof, gpu_proof
+    from berth.cli.verbs.verify.clean_up import Proof
 
 SECTION = Section.DEBUG
 
@@ -55,7 +55,7 @@ def gpu(
     """
     from berth.cli.verbs.verify import gpu_proof
 
-    return _show(gpu_proof, gpu_proof.verify_gpus(stack, pool or [], timeout, keep=keep), as_json=as_json)
+    return _show(gpu_proof.verify_gpus(stack, pool or [], timeout, keep=keep), as_json=as_json)
 
 
 @app.command()
@@ -102,12 +102,10 @@ def fabric(
     """
     from berth.cli.verbs.verify import fabric_proof
 
-    proof = fabric_proof.verify_fabric(fabric_proof.Request(stack, cluster, group, timeout, max_size, keep=keep))
-    for path in fabric_proof.save(proof, output):
-        err.print(f"written: {path}", markup=False)
-    return _show(fabric_proof, proof, as_json=as_json)
+    proof = fabric_proof.verify_fabric(stack, cluster, group, timeout, max_size, output, keep=keep)
+    return _show(proof, as_json=as_json)
 
 
-def _show(module: object, proof: gpu_proof.Proof | fabric_proof.Proof, *, as_json: bool) -> int:
-    print_json(proof.as_json()) if as_json else out.print(module.table(proof))  # type: ignore[attr-defined]
+def _show(proof: Proof, *, as_json: bool) -> int:
+    print_json(proof.as_json()) if as_json else out.print(proof.table())
     return FAILED if proof.counts["fail"] else 0

@@ -1,30 +1,52 @@
-"""Parts that the GPU proof and the fabric proof share: clean-up, counts of verdicts, tables."""
+"""Parts that the GPU proof and the fabric proof share: clean-up, and the result as shown."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol, get_args
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
 
+from rich.console import Group
 from rich.text import Text
 
-from berth.cli.shell.console import err
+from berth.cli.shell.console import Table, err
 from berth.cli.shell.signals import put_off
 from berth.components.cluster.api import ClusterError
-from berth.components.proof import RUN_LABEL, Verdict
+from berth.components.proof import RUN_LABEL, Check, Run, Verdict
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 _STYLES: dict[Verdict, str] = {"pass": "green", "fail": "bold red", "simulated": "cyan", "skipped": "dim"}
 
 
-class Run(Protocol):
-    """A proof's run, which creates objects in the cluster."""
+@dataclass(frozen=True)
+class Proof:
+    """Result of a run.
 
-    run: str
+    Attributes:
+        content: the proof for programs; no key has more than one word.
+        shown: the proof for people.
+        checks: all its checks.
+    """
 
-    def clean_up(self) -> str | None:
-        """Delete the objects; return what is left and why."""
+    content: dict[str, Any]
+    shown: list[Table | Text]
+    checks: list[Check]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of checks by verdict."""
+        counted = Counter(check.verdict for check in self.checks)
+        return {verdict: counted[verdict] for verdict in VERDICTS}
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the proof for programs, with the counts."""
+        return {**self.content, "counts": self.counts}
+
+    def table(self) -> Group:
+        """Return the proof for people, with the counts in the last line."""
+        return Group(*self.shown, Text(", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())))
 
 
 @contextlib.contextmanager
@@ -64,17 +86,6 @@ def _clean_up(run: Run, remove: str) -> None:
         err.print(left, markup=False)
 
 
-def counts_of(verdicts: Iterable[Verdict]) -> dict[str, int]:
-    """Return the number of checks by verdict."""
-    counted = Counter(verdicts)
-    return {verdict: counted[verdict] for verdict in VERDICTS}
-
-
 def verdict_text(verdict: Verdict) -> Text:
     """Return a verdict for people."""
     return Text(verdict, style=_STYLES[verdict])
-
-
-def counts_text(counts: Mapping[str, int]) -> Text:
-    """Return the last line of a proof's table."""
-    return Text(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))

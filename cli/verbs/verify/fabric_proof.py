@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from rich.console import Group
 from rich.text import Text
 
 from berth.cli.reach.arguments import seconds_of
 from berth.cli.reach.environment import Environment, NotUpError, brought_up
 from berth.cli.reach.fabric_reports import FOLDER
 from berth.cli.shell.console import Table, err
-from berth.cli.verbs.verify.clean_up import cleaned_up, counts_of, counts_text, verdict_text
+from berth.cli.verbs.verify.clean_up import Proof, cleaned_up, verdict_text
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, within
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
@@ -23,7 +20,7 @@ from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_quantity
 from berth.components.fabric import claim_of
 from berth.components.hardware.names import DRANET, MANAGED_RDMA
-from berth.components.proof import Expected, FabricRun, Found, Threshold, page, threshold_of
+from berth.components.proof import Expected, FabricRun, Found, page, threshold_of
 from berth.components.ray.settings import RayClusterSettings, WorkerGroup
 from berth.components.sharing import Pool
 from berth.stacks.load.stack import EngineerStack, load_stack
@@ -32,108 +29,72 @@ from berth.stacks.settings.resolved import Resolved
 _SMALLEST = 1024
 
 
-@dataclass(frozen=True)
-class Proof:
-    """Result of one run.
+def verify_fabric(
+    stack: str,
+    cluster: str | None,
+    group_name: str | None,
+    timeout: str,
+    max_size: str | None,
+    output: Path | None,
+    *,
+    keep: bool,
+) -> Proof:
+    """Verify the fabric of a RayCluster, and write evidence and report.
 
-    Attributes:
-        stack: the stack that was asked for.
-        environment: the environment behind it.
-        cluster: the RayCluster.
-        namespace: its namespace.
-        run: the run's id, in the label berth/verify-run of its objects.
-        left_behind: the objects of the proof were not removed.
-        threshold: the expected bandwidth.
-        found: evidence and checks.
-    """
-
-    stack: str
-    environment: str
-    cluster: str
-    namespace: str
-    run: str
-    left_behind: bool
-    threshold: Threshold
-    found: Found
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Number of checks by verdict."""
-        return counts_of(check.verdict for check in self.found.checks)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the proof for programs, with all evidence."""
-        transport = self.found.findings.transport if self.found.findings else None
-        return {
-            "stack": self.stack,
-            "environment": self.environment,
-            "cluster": self.cluster,
-            "namespace": self.namespace,
-            "run": self.run,
-            "kept": self.left_behind,
-            "counts": self.counts,
-            "checks": [asdict(check) for check in self.found.checks],
-            "causes": [asdict(cause) for cause in self.found.causes],
-            "threshold": asdict(self.threshold),
-            "transport": asdict(transport) if transport else None,
-            "evidence": self.found.raw,
-        }
-
-
-@dataclass(frozen=True)
-class Request:
-    """A fabric proof to run.
-
-    Attributes:
+    Args:
         stack: an environment's stack or an engineer's.
         cluster: name of a RayCluster; None for the stack's only one.
-        group: a group of its workers; None for the only one with NICs, or with GPUs.
+        group_name: a group of its workers; None for the only one with NICs, or with GPUs.
         timeout: how long to wait for the job: `10m`.
         max_size: size of the largest tensor: `1Gi`; None for the program's own choice.
+        output: folder of evidence and report; None for build/fabric-proof/CLUSTER-RUN.
         keep: leave the RayJob.
     """
-
-    stack: str
-    cluster: str | None
-    group: str | None
-    timeout: str
-    max_size: str | None
-    keep: bool
-
-
-def verify_fabric(request: Request) -> Proof:
-    """Verify the fabric of a RayCluster."""
-    seconds, max_bytes = seconds_of(request.timeout), _bytes(request.max_size)
-    environment = brought_up(request.stack)
-    resolved = _resolved(request.stack, environment)
-    settings = _choose(request, environment, resolved)
-    group = _group_of(settings, request.group)
+    seconds, max_bytes = seconds_of(timeout), _bytes(max_size)
+    environment = brought_up(stack)
+    resolved = _resolved(stack, environment)
+    settings = _choose(stack, cluster, environment, resolved)
+    group = _group_of(settings, group_name)
     pool = resolved.pools[group.pool]
     expected = expected_of(settings.name, group, pool)
     given, machine = group.nccl.min_bus_bandwidth, pool.settings.machine
     api = ClusterApi(environment.kubeconfig)
     clusters, _ = api.list(within(namespace_of(settings.name), RAY_CLUSTERS))
     if not clusters:
-        own = request.stack if environment.stack != request.stack else environment.stack
-        raise NotUpError.of_berth(settings.name, own, environment.stack)
+        raise NotUpError.of_berth(settings.name, stack, environment.stack)
     run = FabricRun(
         api=api,
         namespace=namespace_of(settings.name),
         expected=expected,
         threshold=threshold_of(machine, expected.nics, None if given is None else float(given)),
         resource_api=environment.contract.resource_api,
-        run=secrets.token_hex(3),
-        timeout=request.timeout,
+        timeout=timeout,
         seconds=seconds,
         max_bytes=max_bytes,
         report=lambda name, text: err.print(f"{name}: {text}", markup=False),
     )
     removal = f"kubectl delete rayjobs -n {run.namespace}"
-    with cleaned_up(run, run.namespace, "rayjobs", removal, keep=request.keep):
+    with cleaned_up(run, run.namespace, "rayjobs", removal, keep=keep):
         found = run.prove()
-    return Proof(
-        request.stack, environment.stack, settings.name, run.namespace, run.run, request.keep, run.threshold, found
-    )
+    transport = found.findings.transport if found.findings else None
+    content = {
+        "stack": stack,
+        "environment": environment.stack,
+        "cluster": settings.name,
+        "namespace": run.namespace,
+        "run": run.run,
+        "kept": keep,
+        "checks": [asdict(check) for check in found.checks],
+        "causes": [asdict(cause) for cause in found.causes],
+        "threshold": asdict(run.threshold),
+        "transport": asdict(transport) if transport else None,
+        "evidence": found.raw,
+    }
+    proof = Proof(content, _shown(found, f"{settings.name} ({run.namespace})"), found.checks)
+    title = f"Fabric proof of {settings.name} ({environment.stack})"
+    report = page(title, run.run, found, run.threshold)
+    _save(proof, report, output or FOLDER / f"{settings.name}-{run.run}")
+    return proof
 
 
 def expected_of(cluster: str, group: WorkerGroup, pool: Pool) -> Expected:
@@ -181,31 +142,25 @@ def _group_of(settings: RayClusterSettings, name: str | None) -> WorkerGroup:
     return candidates[0]
 
 
-def table(proof: Proof) -> Group:
-    """Return a proof for people."""
-    grid = Table("check", "verdict", "evidence", title=f"{proof.cluster} ({proof.namespace})")
-    for check in proof.found.checks:
+def _shown(found: Found, title: str) -> list[Table | Text]:
+    """Return the checks and their likely causes for people."""
+    grid = Table("check", "verdict", "evidence", title=title)
+    for check in found.checks:
         grid.add_row(check.name, verdict_text(check.verdict), check.evidence)
-    parts: list[Table | Text] = [grid]
-    if proof.found.causes:
-        parts.append(Text("likely causes, the likeliest first", style="bold"))
-    for number, cause in enumerate(proof.found.causes, start=1):
-        parts.append(Text(f"{number}. {cause.text}\n   look: {cause.look}"))
-    return Group(*parts, counts_text(proof.counts))
+    heading = [Text("likely causes, the likeliest first", style="bold")] if found.causes else []
+    causes = [Text(f"{number}. {cause.text}\n   look: {cause.look}") for number, cause in enumerate(found.causes, 1)]
+    return [grid, *heading, *causes]
 
 
-def save(proof: Proof, folder: Path | None) -> list[Path]:
-    """Write evidence and report (default: build/fabric-proof/CLUSTER-RUN); return the paths."""
-    where = folder or FOLDER / f"{proof.cluster}-{proof.run}"
-    evidence, report = where / "evidence.json", where / "report.html"
+def _save(proof: Proof, report: str, folder: Path) -> None:
+    """Write evidence and report, and name the files."""
     try:
-        where.mkdir(parents=True, exist_ok=True)
-        evidence.write_text(json.dumps(proof.as_json(), indent=2) + "\n", encoding="utf-8")
-        title = f"Fabric proof of {proof.cluster} ({proof.environment})"
-        report.write_text(page(title, proof.run, proof.found, proof.threshold), encoding="utf-8")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in (("evidence.json", json.dumps(proof.as_json(), indent=2) + "\n"), ("report.html", report)):
+            (folder / name).write_text(text, encoding="utf-8")
+            err.print(f"written: {folder / name}", markup=False)
     except OSError as error:
         raise BadInputError(f"--output: {error}") from None
-    return [evidence, report]
 
 
 def _bytes(max_size: str | None) -> int:
@@ -225,20 +180,20 @@ def _resolved(stack: str, environment: Environment) -> Resolved:
     return (loaded.on(environment.contract) if isinstance(loaded, EngineerStack) else loaded).resolved
 
 
-def _choose(request: Request, environment: Environment, resolved: Resolved) -> RayClusterSettings:
+def _choose(stack: str, name: str | None, environment: Environment, resolved: Resolved) -> RayClusterSettings:
     by_name = {cluster.name: cluster for cluster in (*resolved.clusters, *resolved.berths)}
     names = ", ".join(sorted(by_name))
-    own = environment.stack != request.stack
-    if request.cluster is not None:
-        if request.cluster in by_name:
-            return by_name[request.cluster]
+    own = environment.stack != stack
+    if name is not None:
+        if name in by_name:
+            return by_name[name]
         if own:
             raise BadInputError(
-                f"stack {request.stack} is an engineer's and has only {names}; for another RayCluster of environment"
-                f" {environment.stack}: berth verify fabric -s {environment.stack} --cluster {request.cluster}"
+                f"stack {stack} is an engineer's and has only {names}; for another RayCluster of environment"
+                f" {environment.stack}: berth verify fabric -s {environment.stack} --cluster {name}"
             )
-        guess = did_you_mean(request.cluster, by_name) or f"; there are {names}"
-        raise BadInputError(f"environment {environment.stack} has no RayCluster {request.cluster!r}{guess}")
+        guess = did_you_mean(name, by_name) or f"; there are {names}"
+        raise BadInputError(f"environment {environment.stack} has no RayCluster {name!r}{guess}")
     choice = resolved.berths if own else resolved.clusters or resolved.berths
     if len(choice) == 1:
         return choice[0]

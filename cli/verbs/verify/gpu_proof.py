@@ -2,54 +2,22 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
-
-from rich.console import Group
 
 from berth.cli.reach.arguments import seconds_of
 from berth.cli.reach.environment import Environment, brought_up
 from berth.cli.shell.console import Table, err
-from berth.cli.verbs.verify.clean_up import cleaned_up, counts_of, counts_text, verdict_text
+from berth.cli.verbs.verify.clean_up import Proof, cleaned_up, verdict_text
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BadInputError
 from berth.components.core.image import mirrored
 from berth.components.core.nearest import did_you_mean
 from berth.components.hardware.versions import CUDA_SAMPLE_IMAGE
-from berth.components.proof import NAMESPACE, GpuRun, PoolProof
+from berth.components.proof import NAMESPACE, GpuRun
 from berth.components.sharing import Pool, offered
 from berth.stacks.load.stack import EngineerStack, load_stack
-
-
-@dataclass(frozen=True)
-class Proof:
-    """Result of one run.
-
-    Attributes:
-        stack: the stack that was asked for.
-        environment: the environment behind it.
-        run: the run's id, in the label berth/verify-run of its objects.
-        left_behind: the objects of the proof were not removed.
-        pools: results by pool.
-    """
-
-    stack: str
-    environment: str
-    run: str
-    left_behind: bool
-    pools: list[PoolProof]
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """Number of checks by verdict."""
-        return counts_of(check.verdict for pool in self.pools for check in pool.checks)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the proof for programs; no key has more than one word."""
-        fields = {"kept" if name == "left_behind" else name: value for name, value in asdict(self).items()}
-        return {**fields, "counts": self.counts}
 
 
 def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool) -> Proof:
@@ -67,7 +35,6 @@ def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool) -
         api=ClusterApi(environment.kubeconfig),
         pools=_choose(stack, environment, pools),
         image=mirrored(CUDA_SAMPLE_IMAGE, environment.contract.image_mirror or ""),
-        run=secrets.token_hex(3),
         timeout=timeout,
         seconds=seconds,
         keep=keep,
@@ -76,17 +43,14 @@ def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool) -
     removals = (f"kubectl delete jobs -n {NAMESPACE}", "kubectl delete namespace")
     with cleaned_up(run, NAMESPACE, "jobs", *removals, keep=keep):
         proofs = run.prove()
-    return Proof(stack, environment.stack, run.run, keep, proofs)
-
-
-def table(proof: Proof) -> Group:
-    """Return a proof for people."""
     grid = Table("pool", "check", "verdict", "evidence")
-    for pool in proof.pools:
+    for pool in proofs:
         for number, check in enumerate(pool.checks):
             grid.add_row("" if number else pool.pool, check.name, verdict_text(check.verdict), check.evidence)
         grid.add_section()
-    return Group(grid, counts_text(proof.counts))
+    content: dict[str, Any] = {"stack": stack, "environment": environment.stack, "run": run.run, "kept": keep}
+    content["pools"] = [asdict(pool) for pool in proofs]
+    return Proof(content, [grid], [check for pool in proofs for check in pool.checks])
 
 
 def _choose(stack: str, environment: Environment, names: Sequence[str]) -> list[Pool]:

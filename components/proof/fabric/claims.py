@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from berth.components.cluster.inventory import published
+from berth.components.cluster.inventory import Claim, Device, Key
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.words import counted
 from berth.components.hardware.names import DRANET_DRIVER, GPU, PCIE_ROOT
@@ -43,47 +43,29 @@ class Worker:
 
     pod: Object
     node: Object | None
-    claims: tuple[Object, ...]
+    claims: tuple[Claim, ...]
 
     @property
     def name(self) -> str:
         """The pod's name."""
         return str(self.pod["metadata"]["name"])
 
-
-@dataclass(frozen=True)
-class Device:
-    """Device that a claim got, the class of its request, and its PCIe root ("" if unknown)."""
-
-    driver: str
-    device_class: str
-    root: str
+    @property
+    def held(self) -> dict[Key, str]:
+        """Classes of the devices that the claims got, by device."""
+        return {key: name for claim in self.claims for key, name in claim.held.items()}
 
 
-def devices_of(worker: Worker, slices: Iterable[Object]) -> list[Device]:
-    """Return the devices of a worker's claims, with attributes from the ResourceSlices."""
-    attributes = published(slices)
-    found = []
-    for claim in worker.claims:
-        requests = {request["name"]: request for request in claim["spec"]["devices"].get("requests") or []}
-        for result in ((_allocation(claim) or {}).get("devices") or {}).get("results") or []:
-            # A request with alternatives is answered as `request/alternative`.
-            request = requests.get(result["request"].split("/")[0], {})
-            _, known = attributes.get((result["driver"], result["pool"], result["device"]), ("", {}))
-            found.append(
-                Device(
-                    driver=result["driver"],
-                    device_class=str((request.get("exactly") or request).get("deviceClassName") or ""),
-                    root=str(known.get(PCIE_ROOT) or ""),
-                )
-            )
-    return found
+def judge_claims(workers: Sequence[Worker], devices: Iterable[Device], expected: Expected) -> list[Check]:
+    """Check that each worker has its NICs, and each claimed GPU the NIC of its PCIe root.
 
-
-def judge_claims(workers: Sequence[Worker], slices: Sequence[Object], expected: Expected) -> list[Check]:
-    """Check that each worker has its NICs, and each claimed GPU the NIC of its PCIe root."""
-    devices = {worker.name: devices_of(worker, slices) for worker in workers}
-    return [_claims(workers, devices, expected), _pairs(devices, expected)]
+    Args:
+        workers: the workers.
+        devices: all devices that nodes publish.
+        expected: the RayCluster.
+    """
+    roots = {device.key: str(device.attributes.get(PCIE_ROOT) or "") for device in devices}
+    return [_claims(workers, expected), _pairs(workers, roots, expected)]
 
 
 def judge_scheduling(workers: Sequence[Worker], expected: Expected) -> Check:
@@ -102,22 +84,22 @@ def judge_scheduling(workers: Sequence[Worker], expected: Expected) -> Check:
     return Check("scheduling", "pass", f"{counted(len(workers), 'worker')} on {counted(len(on), 'node')}: {places}")
 
 
-def _claims(workers: Sequence[Worker], devices: dict[str, list[Device]], expected: Expected) -> Check:
+def _claims(workers: Sequence[Worker], expected: Expected) -> Check:
     if not expected.nics:
         return Check("claims", "fail", f"not using the fabric: its workers claim no NICs, since {expected.why_no_nics}")
-    wrong = [f"{worker.name} {text}" for worker in workers if (text := _wrong(worker, devices[worker.name], expected))]
+    wrong = [f"{worker.name} {text}" for worker in workers if (text := _wrong(worker, expected))]
     if wrong or not workers:
         return Check("claims", "fail", listed(wrong) or "there are no worker pods")
     where = "the worker" if len(workers) == 1 else f"each of {len(workers)} workers"
     return Check("claims", "pass", f"{counted(expected.nics, 'NIC')} of class {expected.device_class} in {where}")
 
 
-def _wrong(worker: Worker, devices: Sequence[Device], expected: Expected) -> str:
+def _wrong(worker: Worker, expected: Expected) -> str:
     if not worker.claims:
         return f"has no claim; {counted(expected.nics, 'NIC')} expected"
-    if waiting := [claim["metadata"]["name"] for claim in worker.claims if not _allocation(claim)]:
+    if waiting := [claim.name for claim in worker.claims if not claim.allocated]:
         return f"waits: nothing is allocated to its claim {waiting[0]}"
-    classes = [device.device_class for device in devices if device.driver == DRANET_DRIVER]
+    classes = [name for (driver, _, _), name in worker.held.items() if driver == DRANET_DRIVER]
     if len(classes) != expected.nics:
         return f"has {counted(len(classes), 'NIC')}; {expected.nics} were expected"
     if others := sorted(set(classes) - {expected.device_class}):
@@ -125,13 +107,15 @@ def _wrong(worker: Worker, devices: Sequence[Device], expected: Expected) -> str
     return ""
 
 
-def _pairs(devices: dict[str, list[Device]], expected: Expected) -> Check:
+def _pairs(workers: Sequence[Worker], roots: Mapping[Key, str], expected: Expected) -> Check:
     if not expected.claimed_gpus or not expected.nics:
         return Check("pairs", "skipped", "its GPUs are not claimed" if expected.nics else "there are no claimed NICs")
     wrong, count = [], 0
-    for name, found in devices.items():
-        gpus = Counter(device.root for device in found if device.driver == GPU)
-        nics = Counter(device.root for device in found if device.driver == DRANET_DRIVER)
+    for worker in workers:
+        name = worker.name
+        gpus, nics = (
+            Counter(roots.get(key, "") for key in worker.held if key[0] == driver) for driver in (GPU, DRANET_DRIVER)
+        )
         count += gpus.total()
         if "" in gpus or "" in nics:
             wrong.append(f"{name}: a device's PCIe root is not published")
@@ -139,10 +123,6 @@ def _pairs(devices: dict[str, list[Device]], expected: Expected) -> Check:
             wrong.append(f"{name}: {counted(alone.total(), 'GPU')} without a NIC on {', '.join(sorted(alone))}")
         elif not gpus:
             wrong.append(f"{name}: no GPU is allocated to it")
-    if wrong or not devices:
+    if wrong or not workers:
         return Check("pairs", "fail", listed(wrong) or "there are no worker pods")
     return Check("pairs", "pass", f"each of {count} GPUs has the NIC of its PCIe root")
-
-
-def _allocation(claim: Object) -> Object | None:
-    return (claim.get("status") or {}).get("allocation")

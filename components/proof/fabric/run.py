@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from berth.components.cluster.api import (
@@ -12,15 +11,15 @@ from berth.components.cluster.api import (
     PODS,
     RAY_CLUSTERS,
     RAY_JOBS,
-    ClusterApi,
     ClusterError,
     Object,
     within,
 )
+from berth.components.cluster.inventory import Inventory, inventory
 from berth.components.cluster.pods import is_simulated, why_not_ready
 from berth.components.cluster.worker_groups import replicas_of
 from berth.components.hardware.names import ResourceApi
-from berth.components.proof.checks import RUN_LABEL, Check, Progress, follow, uid, until_gone
+from berth.components.proof.checks import Check, Run, until_gone
 from berth.components.proof.fabric.causes import Cause, causes_of
 from berth.components.proof.fabric.claims import Expected, Worker, judge_claims, judge_scheduling
 from berth.components.proof.fabric.evidence import Evidence, NoEvidenceError, progress_in, raw_from_log
@@ -68,32 +67,23 @@ class _Seen:
         return self.status.get("jobDeploymentStatus") in ("Complete", "Failed", "ValidationFailed")
 
 
-@dataclass
-class FabricRun:
+@dataclass(kw_only=True)
+class FabricRun(Run):
     """Run on one RayCluster.
 
     Attributes:
         resource_api: version of resource.k8s.io of the RayCluster's claims.
-        run: a unique id.
-        timeout: how long to wait for the job, for people: `10m`.
-        seconds: the same in seconds.
         max_bytes: size of the largest tensor; 0 for the program's own choice.
-        report: called with the RayCluster's name and the job's state, whenever that changes.
     """
 
-    api: ClusterApi
     namespace: str
     expected: Expected
     threshold: Threshold
     resource_api: ResourceApi
-    run: str
-    timeout: str
-    seconds: int
     max_bytes: int
-    report: Callable[[str, str], None]
 
     def prove(self) -> Found:
-        """Look, run the job and judge it; the objects of the run stay until `clean_up`.
+        """Look, run the job and judge it.
 
         Raises:
             ClusterError: the API server cannot be asked, or refuses to create the job.
@@ -102,21 +92,21 @@ class FabricRun:
         if cluster is None:
             reason = f"there is no RayCluster {self.expected.cluster} in namespace {self.namespace}"
             return self._found([Check("scheduling", "fail", reason), *not_run(reason)])
-        workers = self._workers()
+        seen = self._devices()
+        workers = self._workers(seen)
         condition, groups = condition_of(cluster), cluster["spec"]["workerGroupSpecs"]
         several = bool(self.expected.group) and len(groups) > 1
         desired = condition.workers_desired
         if several:
             desired = sum(replicas_of(group) for group in groups if group["groupName"] == self.expected.group)
         expected = replace(self.expected, workers=max(desired, len(workers)))
-        slices, _ = self.api.list(f"/apis/resource.k8s.io/{self.resource_api}/resourceslices")
         scheduling = judge_scheduling(workers, expected)
         if condition.state == "suspended":
             scheduling = Check("scheduling", "fail", "the RayCluster is suspended")
         elif not workers:
             of_group = f" of group {self.expected.group}" if several else ""
             scheduling = Check("scheduling", "fail", f"the RayCluster has no workers{of_group} now")
-        before = [*judge_claims(workers, slices, expected), scheduling]
+        before = [*judge_claims(workers, seen.devices, expected), scheduling]
         if scheduling.verdict == "fail":
             return self._found([*before, *not_run("not all workers are ready")])
         if any(worker.node is not None and is_simulated(worker.node) for worker in workers):
@@ -124,26 +114,23 @@ class FabricRun:
         pods = tuple(worker.name for worker in workers) if several else ()
         work = Work(len(workers), self.expected.gpus, self.max_bytes, self.seconds, pods)
         self.api.create(within(self.namespace, RAY_JOBS), job_manifest(cluster, work, self.run))
-        seen = self._wait()
+        last = self._wait()
         try:
-            raw = raw_from_log(self._log(seen))
+            raw = raw_from_log(self._log(last))
         except NoEvidenceError as error:
-            return self._found([*before, *failed(self._why_none(seen, str(error)))])
+            return self._found([*before, *failed(self._why_none(last, str(error)))])
         evidence = Evidence.model_validate(raw)
         findings = judge(evidence, expected, self.threshold)
         return replace(self._found([*before, *findings.checks], evidence, findings), raw=raw)
 
     def clean_up(self) -> str | None:
-        """Remove the objects of this run, and no others; return a sentence about objects that stay.
+        """Remove the RayJob of this run.
 
-        The RayJob's own finalizer stops the job in Ray; its submitter goes with it.
-
-        Raises:
-            ClusterError: the API server cannot be asked.
+        Its own finalizer stops the job in Ray; its submitter goes with it.
         """
-        for job in self._jobs():
-            self.api.delete(f"{within(self.namespace, RAY_JOBS)}/{job['metadata']['name']}", uid(job))
-        return until_gone(lambda: bool(self._jobs()), f"RayJob {job_name(self.run)}")
+        jobs = within(self.namespace, RAY_JOBS)
+        self.remove(jobs)
+        return until_gone(lambda: bool(self.objects(jobs)[0]), f"RayJob {job_name(self.run)}")
 
     def _found(self, checks: list[Check], evidence: Evidence | None = None, findings: Findings | None = None) -> Found:
         causes = causes_of(checks, self.expected, self.namespace, evidence, findings)
@@ -154,38 +141,40 @@ class FabricRun:
         found, _ = self.api.list(path, fieldSelector=f"metadata.name={self.expected.cluster}")
         return found[0] if found else None
 
-    def _workers(self) -> list[Worker]:
+    def _devices(self) -> Inventory:
+        """Return the cluster's devices, and the claims of the namespace."""
+        group = f"/apis/resource.k8s.io/{self.resource_api}"
+        slices, _ = self.api.list(f"{group}/resourceslices")
+        claims, _ = self.api.list(within(self.namespace, f"{group}/resourceclaims"))
+        return inventory(slices, claims, (), ())
+
+    def _workers(self, seen: Inventory) -> list[Worker]:
         selector = f"ray.io/cluster={self.expected.cluster},ray.io/node-type=worker"
         if self.expected.group:
             selector += f",ray.io/group={self.expected.group}"
         pods, _ = self.api.list(within(self.namespace, PODS), labelSelector=selector)
-        found, _ = self.api.list(within(self.namespace, f"/apis/resource.k8s.io/{self.resource_api}/resourceclaims"))
-        claims = {claim["metadata"]["name"]: claim for claim in found}
         nodes = {node["metadata"]["name"]: node for node in self.api.list(NODES)[0]}
         workers = []
         for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
             if "deletionTimestamp" in pod["metadata"]:
                 continue
             names = [entry.get("resourceClaimName") for entry in pod["status"].get("resourceClaimStatuses") or []]
-            mine = tuple(claims[name] for name in names if name in claims)
-            workers.append(Worker(pod, nodes.get(pod["spec"].get("nodeName", "")), mine))
+            mine = (seen.claim(self.namespace, name) for name in names if name)
+            workers.append(Worker(pod, nodes.get(pod["spec"].get("nodeName", "")), tuple(filter(None, mine))))
         return workers
-
-    def _jobs(self) -> list[Object]:
-        return self.api.list(within(self.namespace, RAY_JOBS), labelSelector=f"{RUN_LABEL}={self.run}")[0]
 
     def _wait(self) -> _Seen:
         """Return the job once its submitter has ended, or time is up."""
-        shown, last = Progress(self.report), _Seen(None, None)
+        last = _Seen(None, None)
 
         def look(jobs: list[Object], pods: list[Object]) -> bool:
             nonlocal last
             last = _Seen(jobs[0] if jobs else None, pods[-1] if pods else None)
-            shown.show(self.expected.cluster, self._progress(last))
+            self.show(self.expected.cluster, self._progress(last))
             return last.job is None or last.ended
 
         jobs, pods = within(self.namespace, RAY_JOBS), within(self.namespace, PODS)
-        follow(self.api, jobs, pods, self.run, time.monotonic() + self.seconds, look)
+        self.follow(jobs, pods, time.monotonic() + self.seconds, look)
         return last
 
     def _progress(self, seen: _Seen) -> str:

@@ -143,7 +143,8 @@ def test_all_devices_of_a_node_are_wanted_where_no_count_is_given() -> None:
 def test_pairs_are_counted_by_kind_and_free_ones_blamed_on_their_roots() -> None:
     both = claim("waits", 1)
     gpu = claim("gpu", 1, device_class="gpu.nvidia.com")
-    requests = [*both["spec"]["devices"]["requests"], *gpu["spec"]["devices"]["requests"]] * 2
+    kinds = [*both["spec"]["devices"]["requests"], *gpu["spec"]["devices"]["requests"]] * 2
+    requests = [{**kind, "name": f"request-{number}"} for number, kind in enumerate(kinds)]
     both["spec"]["devices"] = {
         "requests": requests,
         "constraints": [{"matchAttribute": "resource.kubernetes.io/pcieRoot"}],

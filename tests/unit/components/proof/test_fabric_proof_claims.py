@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from berth.components.cluster.inventory import inventory
 from berth.components.proof.checks import Check
-from berth.components.proof.fabric.claims import Expected, Worker, devices_of, judge_claims, judge_scheduling
+from berth.components.proof.fabric.claims import Expected, Worker, judge_claims, judge_scheduling
 
 Object = dict[str, Any]
 
@@ -45,7 +46,7 @@ def claim(node: str, given: dict[str, str], *, v1beta1: bool = False, nic_class:
         for name, device in given.items()
     ]
     return {
-        "metadata": {"name": f"claim-{node}"},
+        "metadata": {"name": f"claim-{node}", "namespace": "berth-train"},
         "spec": {"devices": {"requests": requests}},
         "status": {"allocation": {"devices": {"results": results}}} if given else {},
     }
@@ -57,7 +58,7 @@ PAIRS = {"gpu-0": "gpu-0", "nic-0": "nic-0", "gpu-1": "gpu-1", "nic-1": "nic-1"}
 def worker(name: str, *claims: Object, ready: bool = True) -> Worker:
     conditions = [{"type": "Ready", "status": "True"}] if ready else []
     pod = {"metadata": {"name": name}, "spec": {}, "status": {"phase": "Running", "conditions": conditions}}
-    return Worker(pod, {"metadata": {"name": f"node-of-{name}"}}, claims)
+    return Worker(pod, {"metadata": {"name": f"node-of-{name}"}}, tuple(inventory((), claims, (), ()).claims))
 
 
 SLICES = [*published("n1"), *published("n2")]
@@ -65,7 +66,8 @@ GOOD = [worker("a", claim("n1", PAIRS)), worker("b", claim("n2", PAIRS))]
 
 
 def judged(workers: list[Worker], slices: list[Object] | None = None, **expected: Any) -> dict[str, tuple[str, str]]:
-    checks = judge_claims(workers, SLICES if slices is None else slices, dataclasses.replace(EXPECTED, **expected))
+    devices = inventory(SLICES if slices is None else slices, (), (), ()).devices
+    checks = judge_claims(workers, devices, dataclasses.replace(EXPECTED, **expected))
     return {check.name: (check.verdict, check.evidence) for check in checks}
 
 
@@ -80,7 +82,6 @@ def test_objects_of_an_older_api_are_read_too() -> None:
     workers = [worker("a", claim("n1", PAIRS, v1beta1=True))]
     slices = published("n1", v1beta1=True)
     assert {verdict for verdict, _ in judged(workers, slices).values()} == {"pass"}
-    assert devices_of(workers[0], slices)[1].root == "pci0000:00"
 
 
 def test_a_slice_that_was_replaced_counts_no_more() -> None:

@@ -12,7 +12,7 @@ import yaml
 
 from berth.components.hardware.versions import CUDA_SAMPLE_IMAGE
 from berth.components.proof.cuda_vector_add import job_manifest, job_name, namespace_manifest
-from berth.components.proof.gpu_evidence import Run, judge_nodes, judge_run, progress, why_no_job
+from berth.components.proof.gpu_evidence import Ran, judge_nodes, judge_run, progress, why_no_job
 from berth.components.sharing import Pool, offered
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -78,11 +78,11 @@ def pod(status: Object, gpus: int = 1, owner: str = "berth-bob") -> Object:
     }
 
 
-def run_of(case: Object) -> Run:
+def run_of(case: Object) -> Ran:
     where = node("a")
     if case.get("simulated"):
         where["metadata"]["annotations"] = {"kwok.x-k8s.io/node": "fake"}
-    return Run(
+    return Ran(
         JOBS[case.get("job", "waiting")],
         pod(case["pod"]) if "pod" in case else None,
         where if "pod" in case and case.get("placed", True) else None,
