@@ -32,6 +32,7 @@ _NETWORK = re.compile(r"Using network (.+?)\s*$")
 _GIB_VERSION = re.compile(r"Initializing gIB (v\S+)")
 _CHANNEL = re.compile(r"Channel \d+(?:/\d+)? : \d+\[[^\]]*\] -> \d+\[[^\]]*\] (?:\[(?:send|receive)\] )?via (.+?)\s*$")
 _NET = re.compile(r"NET/([^/]+)/(\d+)(?:\(\d+\))?(.*)")
+_WITHIN: dict[str, str | tuple[str, ...]] = {"p2p": "P2P", "shm": ("SHM", "direct shared memory")}
 _HCA = re.compile(r"GPU Direct RDMA (?:Enabled|Disabled) for HCA (\d+) '([^']*)'")
 _CHOICE = re.compile(r"AllReduce: (\d+) Bytes -> Algo (\S+) proto (\S+)")
 _NO_PLUGIN = re.compile(
@@ -55,22 +56,6 @@ _PROTOCOLS = ("LL", "LL128", "SIMPLE")
 
 
 @dataclass(frozen=True)
-class Channel:
-    """Connection between two ranks, over the network or within a pod.
-
-    Attributes:
-        network: NCCL's name of the network; "" within the pod.
-        device: NCCL's number of the NIC; None within the pod.
-        direct: whether NIC and GPU exchange data without the node's memory (GPUDirect RDMA).
-    """
-
-    kind: Literal["net", "p2p", "shm"]
-    network: str = ""
-    device: int | None = None
-    direct: bool = False
-
-
-@dataclass(frozen=True)
 class ProcessLog:
     """Parsed log of one process; a text is "" where the log does not have it.
 
@@ -78,6 +63,9 @@ class ProcessLog:
         version: version of NCCL, such as `2.28.3+cuda12.8`.
         gib: gIB's version.
         nics: names of NICs by number.
+        between: connections to other pods: the network, `gIB/GDRDMA` where NIC and GPU exchange
+            data without the node's memory (GPUDirect RDMA), and the number of the NIC.
+        within: kinds of connections within the pod.
         choices: algorithm and protocol of all-reduces by their size in bytes.
         no_plugin: lines about plugins that were not found.
         tuner_problems: lines about failures of the tuner's configuration.
@@ -89,7 +77,8 @@ class ProcessLog:
     network: str = ""
     gib: str = ""
     nics: Mapping[int, str] = field(default_factory=dict)
-    channels: tuple[Channel, ...] = ()
+    between: tuple[tuple[str, int], ...] = ()
+    within: tuple[str, ...] = ()
     choices: Mapping[int, tuple[str, str]] = field(default_factory=dict)
     no_plugin: tuple[str, ...] = ()
     tuner_problems: tuple[str, ...] = ()
@@ -118,13 +107,18 @@ def parse(log: str) -> ProcessLog:
     """Parse a process's log, written with NCCL_DEBUG=INFO for at least INIT, NET and ENV."""
     texts = [_PREFIX.sub("", line).strip() for line in log.splitlines()]
     hcas = [match for text in texts if (match := _HCA.search(text))]
-    channels = [_channel(match[1]) for text in texts if (match := _CHANNEL.search(text))]
+    vias = [match[1] for text in texts if (match := _CHANNEL.search(text))]
     return ProcessLog(
         version=_last(_VERSION, texts),
         network=_last(_NETWORK, texts),
         gib=_last(_GIB_VERSION, texts),
         nics={int(match[1]): match[2] for match in hcas},
-        channels=tuple(channel for channel in channels if channel),
+        between=tuple(
+            (f"{net[1]}/GDRDMA" if "GDRDMA" in net[3] else net[1], int(net[2]))
+            for via in vias
+            if (net := _NET.match(via))
+        ),
+        within=tuple(kind for via in vias for kind, starts in _WITHIN.items() if via.startswith(starts)),
         choices={
             int(match[1]): (_name(match[2], _ALGORITHMS), _name(match[3], _PROTOCOLS))
             for text in texts
@@ -141,28 +135,19 @@ def parse(log: str) -> ProcessLog:
 
 def transport_of(logs: Mapping[str, Sequence[ProcessLog]]) -> Transport:
     """Return the transport between pods, from the logs of all processes by pod."""
-    networks: Counter[str] = Counter()
-    within: Counter[str] = Counter()
-    nics: dict[str, tuple[str, ...]] = {}
-    for pod, found in logs.items():
-        used: set[str] = set()
-        for log in found:
-            for channel in log.channels:
-                if channel.device is None:
-                    within[channel.kind] += 1
-                    continue
-                networks[f"{channel.network}/GDRDMA" if channel.direct else channel.network] += 1
-                # NCCL joins the ports of one NIC, or several NICs, under one number as
-                # `mlx5_0+mlx5_1`.
-                used.update(log.nics.get(channel.device, str(channel.device)).split("+"))
-        nics[pod] = tuple(sorted(used))
-    return Transport(_way(logs, networks, nics), dict(networks), dict(within), nics)
-
-
-def _way(
-    logs: Mapping[str, Sequence[ProcessLog]], networks: Mapping[str, int], nics: Mapping[str, tuple[str, ...]]
-) -> Way:
     every = [log for found in logs.values() for log in found]
+    networks = Counter(network for log in every for network, _ in log.between)
+    # NCCL joins the ports of one NIC, or several NICs, under one number as `mlx5_0+mlx5_1`.
+    nics = {
+        pod: {nic for log in found for _, number in log.between for nic in log.nics.get(number, str(number)).split("+")}
+        for pod, found in logs.items()
+    }
+    within = Counter(kind for log in every for kind in log.within)
+    used = {pod: tuple(sorted(found)) for pod, found in nics.items()}
+    return Transport(_way(every, networks, used), dict(networks), dict(within), used)
+
+
+def _way(every: Sequence[ProcessLog], networks: Mapping[str, int], nics: Mapping[str, tuple[str, ...]]) -> Way:
     if SOCKET in networks or any(log.network == SOCKET for log in every):
         return "tcp"
     if any(name.split("/")[0] != GIB for name in networks):
@@ -171,17 +156,9 @@ def _way(
         return "staged"
     if not every or not all(log.complete for log in every):
         return "unknown"
-    if len(logs) == 1:
+    if len(nics) == 1:
         return "none"
     return "fabric" if all(nics.values()) else "unknown"
-
-
-def _channel(via: str) -> Channel | None:
-    if net := _NET.match(via):
-        return Channel("net", net[1], int(net[2]), "GDRDMA" in net[3])
-    if via.startswith("P2P"):
-        return Channel("p2p")
-    return Channel("shm") if via.startswith(("SHM", "direct shared memory")) else None
 
 
 def _name(written: str, names: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from berth.components.core.words import counted
 from berth.components.fabric import HOST_LIBRARIES
@@ -42,6 +43,9 @@ the highest bandwidth yet.
 
 LARGE_ENOUGH = 2**28
 """Bytes of a tensor that keeps NICs busy throughout."""
+
+_Judged = tuple[Verdict, str]
+"""Verdict and evidence of a check."""
 
 _ONE_WORKER = "there is one worker: nothing goes over the fabric"
 
@@ -102,107 +106,101 @@ def judge(evidence: Evidence, expected: Expected, threshold: Threshold) -> Findi
     every = tuple(log for found in logs.values() for log in found)
     nccl = evidence.backend == "nccl"
     transport = transport_of(logs) if nccl else None
-    checks = [
+    judged: list[_Judged] = [
         _ran(evidence),
         _locked_memory(evidence, expected),
         _sums(evidence),
         _by_nccl(transport, every) if transport else _by_gloo(evidence, expected),
         _nics(evidence, expected, transport),
         _traffic(evidence),
-        _algorithm(every) if nccl else Check("algorithm", "skipped", "gloo does not say"),
+        _algorithm(every) if nccl else ("skipped", "gloo does not say"),
         _bandwidth(evidence, threshold),
-        _versions(evidence, every) if nccl else Check("NCCL versions", "skipped", "NCCL is not used without GPUs"),
+        _versions(evidence, every) if nccl else ("skipped", "NCCL is not used without GPUs"),
     ]
+    checks = [Check(name, *found) for name, found in zip(AFTER_PROGRAM, judged, strict=True)]
     return Findings(checks, transport, every)
 
 
-def _ran(evidence: Evidence) -> Check:
+def _ran(evidence: Evidence) -> _Judged:
     if evidence.problem:
-        return Check("all-reduce", "fail", evidence.problem.text)
+        return "fail", evidence.problem.text
     pods = len({rank.pod for rank in evidence.ranks})
     device = next((rank.device for rank in evidence.ranks if rank.device), "") or "CPUs: torch sees no GPU"
     sizes = f", tensors up to {readable(evidence.sweep[-1].size)}" if evidence.sweep else ""
     stopped = f"; the sweep ended {evidence.stopped}" if evidence.stopped else ""
     processes = f"{counted(evidence.world, 'process')} in {counted(pods, 'pod')}"
     text = f"{processes}, {evidence.backend} on {device}{sizes}{stopped}"
-    return Check("all-reduce", "pass" if evidence.sweep else "fail", text)
+    return "pass" if evidence.sweep else "fail", text
 
 
-def _locked_memory(evidence: Evidence, expected: Expected) -> Check:
+def _locked_memory(evidence: Evidence, expected: Expected) -> _Judged:
     """Check that RDMA may register enough memory; a limit alone is not a failure."""
-    name = "locked memory"
     if not expected.nics:
-        return Check(name, "skipped", "no NICs are claimed")
+        return "skipped", "no NICs are claimed"
     known = [rank for rank in evidence.ranks if rank.lockable is not None]
     if not known:
-        return Check(name, "skipped", "the processes did not say how much memory they may lock")
+        return "skipped", "the processes did not say how much memory they may lock"
     limited = [rank for rank in known if rank.lockable != -1]
     if not limited:
-        return Check(name, "pass", "no limit in any process")
+        return "pass", "no limit in any process"
     least = min(limited, key=lambda rank: rank.lockable or 0)
     text = f"a process in pod {least.pod} may lock {readable(least.lockable or 0)}"
     if NO_MEMORY in (evidence.problem.text if evidence.problem else "") or any(NO_MEMORY in rank.log for rank in known):
-        return Check(name, "fail", f"{text}, and an allocation failed ({NO_MEMORY}): RDMA registers no more than that")
+        return "fail", f"{text}, and an allocation failed ({NO_MEMORY}): RDMA registers no more than that"
     if evidence.problem:
-        return Check(name, "skipped", f"{text}; whether that suffices was not seen")
-    return Check(name, "pass", f"{text}; no allocation failed")
+        return "skipped", f"{text}; whether that suffices was not seen"
+    return "pass", f"{text}; no allocation failed"
 
 
-def _sums(evidence: Evidence) -> Check:
+def _sums(evidence: Evidence) -> _Judged:
     if evidence.seed is None:
-        return Check("sums", "skipped", "nothing was summed")
+        return "skipped", "nothing was summed"
     want = evidence.seed.want
     for rank, got in enumerate(evidence.seed.got):
         if set(got) != {want}:
-            return Check("sums", "fail", f"rank {rank} has {list(got)}; every element should be {want}")
+            return "fail", f"rank {rank} has {list(got)}; every element should be {want}"
     for point in evidence.sweep:
         if point.wrong:
             ranks = ", ".join(map(str, point.wrong))
-            return Check("sums", "fail", f"elements of {readable(point.size)} are wrong in ranks {ranks}")
+            return "fail", f"elements of {readable(point.size)} are wrong in ranks {ranks}"
     sizes = f"; so is every element of {len(evidence.sweep)} larger tensors" if evidence.sweep else ""
-    return Check("sums", "pass", f"every element is {want}, as computed{sizes}")
+    return "pass", f"every element is {want}, as computed{sizes}"
 
 
-def _by_nccl(transport: Transport, logs: Sequence[ProcessLog]) -> Check:
-    name = "transport"
+def _by_nccl(transport: Transport, logs: Sequence[ProcessLog]) -> _Judged:
     gib = next((log.gib for log in logs if log.gib), "")
     counts = ", ".join(f"{count} × NET/{network}" for network, count in sorted(transport.networks.items()))
     missing = next((f"; {text}" for log in logs for text in log.no_plugin), "")
     match transport.way:
         case "fabric":
-            return Check(name, "pass", f"{GIB}{f' {gib}' if gib else ''} with GPUDirect RDMA: {counts}")
+            return "pass", f"{GIB}{f' {gib}' if gib else ''} with GPUDirect RDMA: {counts}"
         case "staged":
-            return Check(name, "fail", f"{GIB} without GPUDirect RDMA, through the nodes' memory: {counts}")
+            return "fail", f"{GIB} without GPUDirect RDMA, through the nodes' memory: {counts}"
         case "tcp":
-            return Check(name, "fail", f"TCP instead of the fabric: {counts or 'NET/Socket'}{missing}")
+            return "fail", f"TCP instead of the fabric: {counts or 'NET/Socket'}{missing}"
         case "other plugin":
-            return Check(name, "fail", f"not {GIB}, but another network plugin: {counts}{missing}")
+            return "fail", f"not {GIB}, but another network plugin: {counts}{missing}"
         case "none":
-            return Check(name, "skipped", _ONE_WORKER)
+            return "skipped", _ONE_WORKER
         case _:
             text = "unknown: NCCL's log ends too early, or says nothing of connections"
-            return Check(name, "fail", f"{text}{missing}")
+            return "fail", f"{text}{missing}"
 
 
-def _by_gloo(evidence: Evidence, expected: Expected) -> Check:
-    name = "transport"
+def _by_gloo(evidence: Evidence, expected: Expected) -> _Judged:
     if not evidence.traffic:
-        return Check(name, "skipped", "no traffic was counted")
+        return "skipped", "no traffic was counted"
     if len(evidence.traffic) == 1:
-        return Check(name, "skipped", _ONE_WORKER)
+        return "skipped", _ONE_WORKER
     if without := [traffic.pod for traffic in evidence.traffic if not traffic.nics]:
         bare = f"pod {without[0]} has no interface but {evidence.traffic[0].main}"
         claims = "" if expected.nics else ", since it claims none"
-        return Check(name, "fail", f"not using the fabric: {bare}{claims}")
+        return "fail", f"not using the fabric: {bare}{claims}"
     worst = min(evidence.traffic, key=_share)
-    share = f"{_percent(_share(worst))} of the traffic of pod {worst.pod}"
+    # Rounded down, so that only all of it is 100 %.
+    share = f"{math.floor(_share(worst) * 1000) / 10}% of the traffic of pod {worst.pod}"
     text = f"gloo, no GPUs: {share} went over claimed NICs, the rest over {worst.main}"
-    return Check(name, "pass" if _share(worst) >= _SHARE_OVER_NICS else "fail", text)
-
-
-def _percent(share: float) -> str:
-    """Return a percentage, rounded down so that only all of it is 100 %."""
-    return f"{math.floor(share * 1000) / 10}%"
+    return "pass" if _share(worst) >= _SHARE_OVER_NICS else "fail", text
 
 
 def _share(traffic: Traffic) -> float:
@@ -210,27 +208,26 @@ def _share(traffic: Traffic) -> float:
     return traffic.over_nics / total if total else 0.0
 
 
-def _nics(evidence: Evidence, expected: Expected, transport: Transport | None) -> Check:
-    name = "NICs used"
+def _nics(evidence: Evidence, expected: Expected, transport: Transport | None) -> _Judged:
     if not expected.nics:
-        return Check(name, "skipped", "no NICs are claimed")
+        return "skipped", "no NICs are claimed"
     if len({rank.pod for rank in evidence.ranks}) < 2:  # noqa: PLR2004 - a way needs two ends
-        return Check(name, "skipped", _ONE_WORKER)
+        return "skipped", _ONE_WORKER
     if transport is not None:
         if transport.way in ("tcp", "unknown"):
-            return Check(name, "skipped", "NCCL's log names none")
+            return "skipped", "NCCL's log names none"
         used = transport.nics
     else:
         used = {traffic.pod: _busy(traffic) for traffic in evidence.traffic}
     if not used:
-        return Check(name, "skipped", "no traffic was counted")
+        return "skipped", "no traffic was counted"
     few = {pod: nics for pod, nics in used.items() if len(nics) < expected.nics}
     if few:
         pod, nics = min(few.items(), key=lambda item: len(item[1]))
         named = f" ({', '.join(nics)})" if nics else ""
-        return Check(name, "fail", f"{len(nics)} of {expected.nics} in pod {pod}{named}")
+        return "fail", f"{len(nics)} of {expected.nics} in pod {pod}{named}"
     first = next(iter(used.values()))
-    return Check(name, "pass", f"all {expected.nics} in each pod: {', '.join(first)}")
+    return "pass", f"all {expected.nics} in each pod: {', '.join(first)}"
 
 
 def _busy(traffic: Traffic) -> tuple[str, ...]:
@@ -240,21 +237,20 @@ def _busy(traffic: Traffic) -> tuple[str, ...]:
     return tuple(name for name, moved in nics.items() if moved.total and moved.total >= even * _SHARE_OF_EVEN)
 
 
-def _traffic(evidence: Evidence) -> Check:
-    name = "traffic"
+def _traffic(evidence: Evidence) -> _Judged:
     pods = len(evidence.traffic)
     if not pods:
-        return Check(name, "skipped", "no traffic was counted")
+        return "skipped", "no traffic was counted"
     if pods == 1:
-        return Check(name, "skipped", _ONE_WORKER)
+        return "skipped", _ONE_WORKER
     if evidence.backend == "nccl" and not any(traffic.rdma for traffic in evidence.traffic):
-        return Check(name, "skipped", "these pods cannot read the counters of RDMA devices")
+        return "skipped", "these pods cannot read the counters of RDMA devices"
     least = least_traffic(evidence)
     worst = min(evidence.traffic, key=lambda traffic: traffic.over_nics)
     over_main = f"{readable(worst.over_main)} over {worst.main}"
     moved = f"{readable(worst.over_nics)} over claimed NICs of pod {worst.pod}, {over_main}"
     text = f"{moved}; tensors alone are {readable(least)} at least"
-    return Check(name, "pass" if worst.over_nics >= least * _SHARE_OF_EXPECTED else "fail", text)
+    return "pass" if worst.over_nics >= least * _SHARE_OF_EXPECTED else "fail", text
 
 
 def least_traffic(evidence: Evidence) -> int:
@@ -269,80 +265,67 @@ def least_traffic(evidence: Evidence) -> int:
     return int(2 * summed * 2 * (pods - 1) / pods)
 
 
-def _algorithm(logs: Sequence[ProcessLog]) -> Check:
+def _algorithm(logs: Sequence[ProcessLog]) -> _Judged:
     choices = {size: choice for log in logs for size, choice in log.choices.items()}
     if not choices:
-        return Check("algorithm", "skipped", "NCCL's log does not say")
-    changes: list[str] = []
-    last = None
-    for size in sorted(choices):
-        if choices[size] != last:
-            changes.append(f"{choices[size][0]}/{choices[size][1]} from {readable(size)}")
-        last = choices[size]
-    return Check("algorithm", "pass", ", ".join(changes))
+        return "skipped", "NCCL's log does not say"
+    groups = groupby(sorted(choices), key=lambda size: "/".join(choices[size]))
+    return "pass", ", ".join(f"{choice} from {readable(next(sizes))}" for choice, sizes in groups)
 
 
-def _bandwidth(evidence: Evidence, threshold: Threshold) -> Check:
-    name = "bandwidth"
+def _bandwidth(evidence: Evidence, threshold: Threshold) -> _Judged:
     best = evidence.best
     if best is None:
-        return Check(name, "skipped", "nothing was measured")
+        return "skipped", "nothing was measured"
     found = f"{best.bus:.3g} GB/s bus bandwidth at {readable(best.size)}"
     if len({rank.pod for rank in evidence.ranks}) == 1 and not threshold.always:
-        return Check(name, "skipped", f"{found}, within one pod")
+        return "skipped", f"{found}, within one pod"
     if threshold.bus is None:
-        return Check(name, "skipped", f"{found}; {threshold.source}")
+        return "skipped", f"{found}; {threshold.source}"
     if evidence.backend != "nccl" and not threshold.always:
-        return Check(name, "skipped", f"{found}, by CPUs; nccl.minBusBandwidth sets a threshold for them")
+        return "skipped", f"{found}, by CPUs; nccl.minBusBandwidth sets a threshold for them"
     expected = f"at least {threshold.bus:.3g} expected: {threshold.source}"
     if best.bus >= threshold.bus:
-        return Check(name, "pass", f"{found}; {expected}")
+        return "pass", f"{found}; {expected}"
     largest = evidence.sweep[-1].size
     if largest < LARGE_ENOUGH and not threshold.always:
-        size = readable(LARGE_ENOUGH, unit="Mi")
-        return Check(name, "skipped", f"{found}; too small for NICs to be busy, take --max-size {size}")
-    return Check(name, "fail", f"{found}; {expected}")
+        return "skipped", f"{found}; too small for NICs to be busy, take --max-size {LARGE_ENOUGH // 2**20}Mi"
+    return "fail", f"{found}; {expected}"
 
 
-def _versions(evidence: Evidence, logs: Sequence[ProcessLog]) -> Check:
-    name = "NCCL versions"
+def _versions(evidence: Evidence, logs: Sequence[ProcessLog]) -> _Judged:
     if mismatch := next((text for log in logs for text in log.mismatches), ""):
-        return Check(name, "fail", mismatch)
-    loaded = sorted(
-        {rank.nccl_loaded or version_in(log.version) for rank, log in zip(evidence.ranks, logs, strict=True)} - {""}
-    )
+        return "fail", mismatch
+    # NCCL's log has the build too, such as 2.28.3+cuda12.8.
+    known = {rank.nccl_loaded or log.version.partition("+")[0] for rank, log in zip(evidence.ranks, logs, strict=True)}
+    loaded = sorted(known - {""})
     built = next((rank.nccl_built for rank in evidence.ranks if rank.nccl_built), "")
     file = next((rank.nccl_file for rank in evidence.ranks if rank.nccl_file), "")
     if not loaded:
-        return Check(name, "skipped", "neither NCCL's log nor torch says which is loaded")
+        return "skipped", "neither NCCL's log nor torch says which is loaded"
     if len(loaded) > 1:
-        return Check(name, "fail", f"processes have loaded different ones: {', '.join(loaded)}")
+        return "fail", f"processes have loaded different ones: {', '.join(loaded)}"
     owner = "the node's" if file.startswith(HOST_LIBRARIES) else "the image's"
     text = f"{loaded[0]}, {owner}{f' ({file})' if file else ''}; torch was built with {built or 'an unknown one'}"
-    if built and number(loaded[0]) < number(built):
-        return Check(name, "fail", f"{text}: an older one stands before the one that torch needs")
+    if built and _number(loaded[0]) < _number(built):
+        return "fail", f"{text}: an older one stands before the one that torch needs"
     if owner == "the node's":
         text += "; an older installer of gIB left it on the node, where it shadows the image's (docs/fabric.md)"
-    return Check(name, "pass", text)
+    return "pass", text
 
 
-def version_in(text: str) -> str:
-    """Return a version without its build: `2.28.3+cuda12.8` is 2.28.3."""
-    return text.partition("+")[0]
-
-
-def number(version: str) -> tuple[int, ...]:
+def _number(version: str) -> tuple[int, ...]:
     """Return a version as numbers, to compare by."""
     return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
-def readable(count: int, unit: str = "") -> str:
-    """Return bytes for people: 1024 are 1Ki. The default unit is the largest that fits."""
-    units = ["", "Ki", "Mi", "Gi", "Ti"]
-    value, index = float(count), 0
-    while (units[index] != unit if unit else value >= 1024) and index < len(units) - 1:  # noqa: PLR2004 - a kibibyte
-        value, index = value / 1024, index + 1
-    return f"{value:.4g}{units[index]}B" if not unit else f"{value:.4g}{units[index]}"
+def readable(count: int) -> str:
+    """Return bytes for people: 1024 are 1KiB."""
+    value, units = float(count), ["Ti", "Gi", "Mi", "Ki", ""]
+    while value >= 1024 and len(units) > 1:  # noqa: PLR2004 - a kibibyte
+        value /= 1024
+        units.pop()
+    return f"{value:.4g}{units[-1]}B"
 
 
 def _without_evidence(verdict: Verdict, evidence: str, reason: str) -> list[Check]:

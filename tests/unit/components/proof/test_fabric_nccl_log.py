@@ -112,8 +112,7 @@ def test_a_pod_that_no_connection_leaves_is_not_good() -> None:
     ],
 )
 def test_forms_of_a_connection(line: str, network: str, device: int, *, direct: bool) -> None:
-    (channel,) = parse(f"pod:1:2 [0] NCCL INFO {line}").channels
-    assert (channel.network, channel.device, channel.direct) == (network, device, direct)
+    assert parse(f"pod:1:2 [0] NCCL INFO {line}").between == ((f"{network}/GDRDMA" if direct else network, device),)
 
 
 def test_algorithms_as_numbers_of_older_versions() -> None:
