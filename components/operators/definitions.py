@@ -34,14 +34,22 @@ class DefinitionsError(BerthError):
     """Failure to apply the definitions of a chart, with the reason and the remedy."""
 
 
-def definitions_hook(name: str, chart: Chart, parent: pulumi.Resource) -> pulumi.ResourceHook:
+def definitions_hook(
+    name: str, chart: Chart, kubeconfig: pulumi.Input[str], parent: pulumi.Resource
+) -> pulumi.ResourceHook:
     """Return a hook of a release that brings every definition of its chart up to date.
 
     Before a first installation it does nothing, unless the cluster has `chart.definition` already.
+
+    Args:
+        name: name of the release.
+        chart: its chart.
+        kubeconfig: access to the cluster, as text.
+        parent: the operator's component.
     """
 
     async def apply(change: pulumi.ResourceHookArgs) -> None:
-        text = await pulumi.Output.from_input(chart.kubeconfig).future()
+        text = await pulumi.Output.from_input(kubeconfig).future()
         try:
             cluster = await asyncio.to_thread(ClusterApi, str(text))
             known = f"{_PATH}/{chart.definition}"

@@ -14,7 +14,6 @@ from berth.components.hardware.versions import CHART_MIRROR
 from berth.components.operators.definitions import definitions_hook
 from berth.components.operators.operator import Chart, Object, Operator
 from berth.components.operators.repair import Repair
-from berth.components.operators.values import has_null
 
 
 class Installation(pulumi.ComponentResource):
@@ -34,7 +33,7 @@ class Installation(pulumi.ComponentResource):
         for part in operator.parts(name):
             if isinstance(part, Chart):
                 repair = Repair(name, part.namespace, operator.site.kubeconfig, self)
-                last = [_release(name, part.mirrored(mirror), repair, self, last)]
+                last = [_release(name, part.mirrored(mirror), repair, last)]
             else:
                 last = [_object(part, self, last)]
         self.register_outputs({})
@@ -49,11 +48,11 @@ def _object(part: Object, parent: pulumi.Resource, last: list[pulumi.Resource]) 
     return KubernetesObject(part.name, part.manifest, options)
 
 
-def _release(
-    name: str, chart: Chart, repair: Repair, parent: pulumi.Resource, needs: list[pulumi.Resource]
-) -> pulumi.Resource:
+def _release(name: str, chart: Chart, repair: Repair, needs: list[pulumi.Resource]) -> pulumi.Resource:
     """Register a real Helm release, whose hooks run and whose objects are ready when it is done."""
-    before = [repair.hook(), *([definitions_hook(name, chart, parent)] if chart.definition else [])]
+    parent, before = repair.resource, [repair.hook()]
+    if chart.definition:
+        before.append(definitions_hook(name, chart, repair.kubeconfig, parent))
     warn = [_warnings_hook(name, chart)] if chart.warn else []
     hooks = pulumi.ResourceHookBinding(before_create=[*before], before_update=[*warn, *before])
     installed: pulumi.Resource = helm.Release(
@@ -84,3 +83,11 @@ def _warnings_hook(name: str, chart: Chart) -> pulumi.ResourceHook:
 
 def _values(inputs: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return dict((inputs or {}).get("values") or {})
+
+
+def has_null(values: Any) -> bool:
+    """Return whether Helm values remove a default of the chart.
+
+    Helm does so by a null (https://helm.sh/docs/chart_template_guide/values_files/).
+    """
+    return values is None or (isinstance(values, Mapping) and any(map(has_null, values.values())))

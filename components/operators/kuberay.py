@@ -68,9 +68,7 @@ class KubeRay(Operator[KubeRaySettings]):
         """Yield the namespace and the chart."""
         yield namespace_of(name, self.settings.namespace)
         values = {"image": {"tag": f"v{self.settings.version}"}}
-        yield self.settings.chart_with(
-            values, self.repositories, definition=RAY_CLUSTERS, kubeconfig=self.site.kubeconfig
-        )
+        yield self.settings.chart_with(values, self.repositories, definition=RAY_CLUSTERS)
 
     @classmethod
     def problems(cls, settings: KubeRaySettings, path: Path, *, existing: bool) -> Iterable[Problem]:

@@ -70,7 +70,6 @@ class Chart:
         validated: whether Helm checks the objects against the cluster's OpenAPI schema first.
         definition: name of a CRD that the chart has in its folder `crds/`, for charts that do not
             upgrade them.
-        kubeconfig: access to the cluster, as text, for `definition`.
         warn: lines to print in a preview, from the Helm values before and after a change.
     """
 
@@ -83,7 +82,6 @@ class Chart:
     timeout: int = 300
     validated: bool = True
     definition: str = ""
-    kubeconfig: pulumi.Input[str] = ""
     warn: Callable[[Values, Values], Iterable[str]] | None = None
 
     def mirrored(self, mirror: str) -> Chart:

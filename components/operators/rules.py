@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -13,11 +13,13 @@ from berth.components.core.problems import Path, Problem
 from berth.components.core.written import written
 from berth.components.operators.operator import Chart, Operator, Site
 from berth.components.operators.settings import OPERATORS, OperatedSettings
-from berth.components.operators.values import overridden, reaches
 from berth.components.sharing import offered
 
 _OPERATORS: Path = ("environment", "operators")
 _POOLS: Path = ("environment", "pools")
+
+_Place = tuple[str, ...]
+"""Path of a Helm value."""
 
 _OTHERWISE = {
     "present": "it is there already",
@@ -101,3 +103,27 @@ def _of_source(operator: type[Operator[Any]], given: BaseModel, path: Path) -> I
                 " this line out, or change `source`",
                 rests_on=((*path, "source"),),
             )
+
+
+def overridden(ours: Any, theirs: Any, path: _Place = ()) -> Iterator[tuple[_Place, Any, Any]]:
+    """Yield where values of a user change berth's: path, berth's value, the user's value."""
+    if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+        for key in (key for key in theirs if key in ours):
+            yield from overridden(ours[key], theirs[key], (*path, key))
+    elif path[-1:] == ("env",) and isinstance(ours, list) and isinstance(theirs, list):
+        before = {entry["name"]: entry for entry in ours}
+        changed = [entry for entry in theirs if isinstance(entry, Mapping) and entry.get("name") in before]
+        yield from ((path, before[entry["name"]], entry) for entry in changed if entry != before[entry["name"]])
+    elif ours != theirs:
+        yield path, ours, theirs
+
+
+def reaches(values: Any, path: _Place) -> _Place | None:
+    """Return the part of a path at which values decide about it; None where they leave it alone."""
+    for depth, key in enumerate(path):
+        if not isinstance(values, Mapping):
+            return path[:depth]
+        if key not in values:
+            return None
+        values = values[key]
+    return path

@@ -43,7 +43,7 @@ DEFINITION: dict[str, Any] = yaml.safe_load(TEXT)
 def chart(tmp_path: Path) -> Chart:
     (tmp_path / "crds").mkdir()
     (tmp_path / "crds" / "a.yaml").write_text(TEXT)
-    return Chart(str(tmp_path), None, "1.0.0", "n", definition=RAY, kubeconfig="kubeconfig")
+    return Chart(str(tmp_path), None, "1.0.0", "n", definition=RAY)
 
 
 def test_the_definitions_of_a_folder(chart: Chart) -> None:
@@ -108,7 +108,7 @@ def run(chart: Chart, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, old: di
     monkeypatch.setattr(pulumi, "ResourceHook", registered)
 
     async def hooked() -> None:
-        definitions_hook("kuberay", chart, pulumi.ComponentResource.__new__(pulumi.ComponentResource))
+        definitions_hook("kuberay", chart, "kubeconfig", pulumi.ComponentResource.__new__(pulumi.ComponentResource))
         await hooks[0](pulumi.ResourceHookArgs("urn", "id", "name", "type", old_inputs=old))
 
     monkeypatch.setattr(pulumi.log, "info", lambda *_: None)
@@ -142,7 +142,7 @@ def test_numbers_of_a_rendered_chart_are_integers_again(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(pulumi.runtime, "invoke_async", rendered)
     monkeypatch.setattr(pulumi, "InvokeOptions", lambda **_: None)
-    published = Chart("kuberay-operator", "https://charts", "1.0.0", "n", definition=RAY, kubeconfig="kubeconfig")
+    published = Chart("kuberay-operator", "https://charts", "1.0.0", "n", definition=RAY)
     cluster = Cluster()
     assert run(published, cluster, monkeypatch, {}) == [RAY]
     assert ".0" not in cluster.manifests[0]

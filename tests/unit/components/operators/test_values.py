@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from berth.components.operators import GpuOperator, GpuOperatorSettings, KubeRay, KubeRaySettings, Site
+from berth.components.operators.installation import has_null
 from berth.components.operators.operator import Chart
+from berth.components.operators.rules import overridden, reaches
 from berth.components.operators.settings import OPERATORS
-from berth.components.operators.values import has_null, overridden, reaches
 from berth.components.sharing import offered
 from tests.unit.loaded import environment_of, environment_values
 
