@@ -143,7 +143,8 @@ class ClusterApi:
     """Connection to the cluster of a kubeconfig, given as text. Safe to use from many threads.
 
     Raises:
-        ClusterError: the kubeconfig cannot be used, or its credential plugin fails.
+        ClusterError: the kubeconfig cannot be used, or its credential plugin fails; for every
+            method, the server refuses (`RefusedError`) or does not answer (`UnreachableError`).
     """
 
     def __init__(self, kubeconfig: str) -> None:
@@ -171,12 +172,7 @@ class ClusterApi:
     def request(
         self, method: str, path: str, body: Any = None, query: dict[str, str] | None = None, content_type: str = JSON
     ) -> Object:
-        """Send a request and return its JSON answer; the body of an `APPLY` may be YAML text.
-
-        Raises:
-            RefusedError: the server refuses.
-            UnreachableError: the server does not answer, or its answer breaks off.
-        """
+        """Send a request and return its JSON answer; the body of an `APPLY` may be YAML text."""
         return self._parsed(path, self._send(method, path, query or {}, body, content_type=content_type).data)
 
     def _parsed(self, path: str, text: bytes) -> Object:
@@ -190,9 +186,6 @@ class ClusterApi:
         """Return a collection's objects, none of an unknown one, and the version to watch from.
 
         The objects come in pages, so that a large collection is never in memory as one text.
-
-        Raises:
-            ClusterError: the request fails.
         """
         page, found = {**query, "limit": str(_PAGE)}, list[Object]()
         with suppress(NotFoundError):
@@ -213,32 +206,20 @@ class ClusterApi:
         return [], ""
 
     def metadata(self, path: str, **query: str) -> builtins.list[Object]:
-        """Return the metadata of a collection's objects, without what is large in them.
-
-        Raises:
-            ClusterError: the request fails.
-        """
+        """Return the metadata of a collection's objects, without what is large in them."""
         with suppress(NotFoundError):
             answer = self._parsed(path, self._send("GET", path, query, accept=METADATA).data)
             return builtins.list(answer.get("items") or [])
         return []
 
     def get(self, path: str) -> Object | None:
-        """Return one object, or other JSON such as `/version`; None where the path has nothing.
-
-        Raises:
-            ClusterError: the request fails.
-        """
+        """Return one object, or other JSON such as `/version`; None where the path has nothing."""
         with suppress(NotFoundError):
             return self.request("GET", path)
         return None
 
     def text(self, path: str, seconds: float = _READ_SECONDS, /, **query: str) -> str:
-        """Return the text at a path, such as a pod's log; "" where the path has nothing.
-
-        Raises:
-            ClusterError: the request fails, or there is no log yet.
-        """
+        """Return the text at a path, such as a pod's log; "" where the path has nothing."""
         with suppress(NotFoundError):
             return str(self._send("GET", path, query, seconds=seconds).data.decode(errors="replace"))
         return ""
@@ -247,7 +228,7 @@ class ClusterApi:
         """Yield the objects of a collection that appear or change, until `seconds` have passed.
 
         Raises:
-            ClusterError: the request fails, or the server has forgotten the version.
+            RefusedError: the server has forgotten the version.
         """
         for event in self.events(path, version, seconds, **query):
             if event["type"] in ("ADDED", "MODIFIED"):
@@ -257,7 +238,7 @@ class ClusterApi:
         """Yield all events of a watch, such as deletions, until `seconds` have passed.
 
         Raises:
-            ClusterError: the request fails, or the server has forgotten the version.
+            RefusedError: the server has forgotten the version.
         """
         query |= {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(seconds)}
         for line in self._lines(path, query, seconds + _READ_SECONDS):
@@ -270,11 +251,7 @@ class ClusterApi:
             yield event
 
     def lines(self, path: str, **query: str) -> Iterator[str]:
-        """Yield the lines at a path as they come; a log that is followed has no end.
-
-        Raises:
-            ClusterError: the request fails, or there is no log yet.
-        """
+        """Yield the lines at a path as they come; a log that is followed has no end."""
         return map(log_line, self._lines(path, query, _DAY_SECONDS))
 
     def _lines(self, path: str, query: dict[str, str], seconds: int) -> Iterator[str]:
@@ -299,32 +276,19 @@ class ClusterApi:
 
         Raises:
             ConflictError: an object with this name exists.
-            ClusterError: the request fails.
         """
         return self.request("POST", path, manifest)
 
     def patch(self, path: str, change: Object, manager: str) -> Object:
-        """Change fields of an object by a merge patch, and own them as the manager.
-
-        Raises:
-            ClusterError: the request fails, or the object is gone.
-        """
+        """Change fields of an object by a merge patch, and own them as the manager."""
         return self.request("PATCH", path, change, {"fieldManager": manager}, MERGE_PATCH)
 
     def apply(self, path: str, manifest: str, manager: str) -> None:
-        """Create or change an object by server-side apply, over the fields of other managers.
-
-        Raises:
-            ClusterError: the request fails.
-        """
+        """Create or change an object by server-side apply, over the fields of other managers."""
         self.request("PATCH", path, manifest, {"fieldManager": manager, "force": "true"}, APPLY)
 
     def delete(self, path: str, uid: str) -> None:
-        """Delete an object and its dependents; an object that is gone, or has another uid, is left.
-
-        Raises:
-            ClusterError: the request fails.
-        """
+        """Delete an object and its dependents; one that is gone, or has another uid, is left."""
         options = {"propagationPolicy": "Background", "preconditions": {"uid": uid}}
         with suppress(NotFoundError, ConflictError):
             self.request("DELETE", path, options)

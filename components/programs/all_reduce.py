@@ -59,11 +59,7 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
 
 def sizes(largest: int) -> list[int]:
     """Return the bytes of the tensors of the sweep: powers of two."""
-    found = []
-    size = SMALLEST
-    while size <= largest:
-        found.append(size)
-        size *= 2
+    found = [2**power for power in range(largest.bit_length()) if 2**power >= SMALLEST]
     return found or [largest // 4 * 4]
 
 
@@ -176,7 +172,7 @@ class Collective:
 
     def join(self) -> None:
         """Join all processes into one group."""
-        address, port = self._get(self.actors[0].meeting_point.remote())
+        ((address, port),) = self._ask("meeting_point", of=[0])
         self._ask("join", self.evidence["backend"], address, port, max(1, int(self._rest())))
         say(f"{self.evidence['world']} processes joined by {self.evidence['backend']}")
 
@@ -273,16 +269,12 @@ class Collective:
             rank = pending.pop(ready[0])
             try:
                 answers[rank] = self.ray.get(ready[0])
-            except self.ray.exceptions.RayActorError as error:
-                pod = self.evidence["ranks"][rank]["pod"]
-                raise Stopped("died", f"the process of rank {rank} in pod {pod} died: {shortened(error)}") from None
-            except self.ray.exceptions.RayTaskError as error:
-                pod = self.evidence["ranks"][rank]["pod"]
-                raise Stopped("error", f"{method} of rank {rank} in pod {pod}: {shortened(error)}") from None
+            except (self.ray.exceptions.RayActorError, self.ray.exceptions.RayTaskError) as error:
+                process = f"rank {rank} in pod {self.evidence['ranks'][rank]['pod']}"
+                if isinstance(error, self.ray.exceptions.RayActorError):
+                    raise Stopped("died", f"the process of {process} died: {shortened(error)}") from None
+                raise Stopped("error", f"{method} of {process}: {shortened(error)}") from None
         return [answers[rank] for rank in ranks]
-
-    def _get(self, reference: Any) -> Any:
-        return self.ray.get(reference, timeout=max(1.0, self._rest()))
 
     def _rest(self) -> float:
         return float(self.deadline - time.monotonic())
