@@ -21,53 +21,32 @@ _HASH_LENGTH = 8
 
 
 @dataclass(frozen=True)
-class Request:
-    """Some devices of one kind.
-
-    Attributes:
-        name: name of the request in its claim.
-        device_class: class of the devices.
-        count: number of devices.
-        expression: CEL expression that selects the devices, "" for any of the class.
-    """
-
-    name: str
-    device_class: str
-    count: int
-    expression: str = ""
-
-    def written(self, api: ResourceApi) -> dict[str, Any]:
-        """Return the request as in a claim.
-
-        v1beta1 has no `exactly` (https://pkg.go.dev/k8s.io/api/resource/v1beta1#DeviceRequest).
-        """
-        devices: dict[str, Any] = {"deviceClassName": self.device_class, "count": self.count}
-        if self.expression:
-            devices["selectors"] = [{"cel": {"expression": self.expression}}]
-        return {"name": self.name, **(devices if api == "v1beta1" else {"exactly": devices})}
-
-
-@dataclass(frozen=True)
 class Claim:
     """Claim of one worker pod.
 
     Attributes:
         name: name of the claim in the pod.
         kind: prefix of the template's name: `8-gpu-nic`.
-        requests: requests for devices.
+        requests: requests for devices, as v1 has them.
         pairs: names of requests whose devices must be on one PCIe root.
         gpus: number of GPUs, or MIG instances, among the devices.
     """
 
     name: str
     kind: str
-    requests: tuple[Request, ...]
+    requests: list[dict[str, Any]]
     pairs: tuple[tuple[str, str], ...] = ()
     gpus: int = 0
 
     def spec(self, api: ResourceApi) -> dict[str, Any]:
-        """Return the claim's spec in a version of resource.k8s.io."""
-        devices: dict[str, Any] = {"requests": [request.written(api) for request in self.requests]}
+        """Return the claim's spec in a version of resource.k8s.io.
+
+        v1beta1 has no `exactly` (https://pkg.go.dev/k8s.io/api/resource/v1beta1#DeviceRequest).
+        """
+        requests = self.requests
+        if api == "v1beta1":
+            requests = [{"name": request["name"], **request["exactly"]} for request in requests]
+        devices: dict[str, Any] = {"requests": requests}
         if self.pairs:
             devices["constraints"] = [{"requests": list(pair), "matchAttribute": PCIE_ROOT} for pair in self.pairs]
         return {"devices": devices}
@@ -86,10 +65,10 @@ def claim_of(worker: Worker, pool: Pool) -> Claim | None:
         return _pairs(gpus, pool)
     if gpus:
         name, device_class, selector = pool.profile.facts.device
-        request = Request(name, device_class, gpus, selector)
-        return Claim("gpus", f"{_amount(gpus, pool.per_node)}-{name}", (request,), gpus=gpus)
+        request = _request(name, device_class, gpus, selector)
+        return Claim("gpus", f"{_amount(gpus, pool.per_node)}-{name}", [request], gpus=gpus)
     if worker.nics:
-        return Claim("nics", f"{_amount(worker.nics, pool.settings.nics)}-nic", (_nic("nic", worker.nics, pool),))
+        return Claim("nics", f"{_amount(worker.nics, pool.settings.nics)}-nic", [_nic("nic", worker.nics, pool)])
     return None
 
 
@@ -120,16 +99,24 @@ def dranet_class(api: ResourceApi) -> Manifest:
 def _pairs(count: int, pool: Pool) -> Claim:
     """Return a claim with a constraint a pair: one over all would force all on one PCIe root."""
     names = [(f"gpu-{number}", f"nic-{number}") for number in range(count)]
-    requests = [request for gpu, nic in names for request in (Request(gpu, GPU, 1), _nic(nic, 1, pool))]
+    requests = [request for gpu, nic in names for request in (_request(gpu, GPU, 1), _nic(nic, 1, pool))]
     kind = f"{_amount(count, pool.per_node)}-gpu-nic"
-    return Claim("gpus-and-nics", kind, tuple(requests), tuple(names), gpus=count)
+    return Claim("gpus-and-nics", kind, requests, tuple(names), gpus=count)
 
 
-def _nic(name: str, count: int, pool: Pool) -> Request:
+def _nic(name: str, count: int, pool: Pool) -> dict[str, Any]:
     if pool.settings.rdma == "managed":
-        return Request(name, MANAGED_RDMA, count)
+        return _request(name, MANAGED_RDMA, count)
     # DraNet's class has all interfaces that it finds, the gVNICs too.
-    return Request(name, DRANET, count, f'device.attributes["{DRANET_DRIVER}"].rdma == true')
+    return _request(name, DRANET, count, f'device.attributes["{DRANET_DRIVER}"].rdma == true')
+
+
+def _request(name: str, device_class: str, count: int, expression: str = "") -> dict[str, Any]:
+    """Return a request for devices of a class, of those that a CEL expression selects."""
+    devices: dict[str, Any] = {"deviceClassName": device_class, "count": count}
+    if expression:
+        devices["selectors"] = [{"cel": {"expression": expression}}]
+    return {"name": name, "exactly": devices}
 
 
 def _amount(count: int, whole: int) -> str:

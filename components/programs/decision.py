@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from berth.components.programs.lifetimes import WEEK, Hours, Lifetime, moment
@@ -206,33 +207,27 @@ KEEPER = "berth-keeper"
 """Field manager of the keeper: owner of its notes, and of `spec.suspend` that it has set."""
 
 
-def known_of(cluster: Mapping[str, object]) -> Known:
+def known_of(cluster: Mapping[str, Any]) -> Known:
     """Return the state of a berth from its RayCluster."""
-    metadata, spec = _mapping(cluster["metadata"]), _mapping(cluster["spec"])
-    annotations = _mapping(metadata.get("annotations"))
+    metadata, suspended = cluster["metadata"], bool(cluster["spec"].get("suspend"))
+    annotations = metadata.get("annotations") or {}
     manager, changed = _owner(metadata)
-    suspended = bool(spec.get("suspend"))
     noted = annotations.get(IDLE_SINCE)
     return Known(
-        created=datetime.fromisoformat(str(metadata["creationTimestamp"])),
+        created=datetime.fromisoformat(metadata["creationTimestamp"]),
         suspended=suspended,
-        suspended_by=str(annotations.get(SUSPENDED_BY, "")) if suspended and manager == KEEPER else "",
+        suspended_by=annotations.get(SUSPENDED_BY, "") if suspended and manager == KEEPER else "",
         woken=changed if not suspended and manager != KEEPER else None,
-        idle_since=datetime.fromisoformat(str(noted)) if noted else None,
+        idle_since=datetime.fromisoformat(noted) if noted else None,
     )
 
 
-def _owner(metadata: Mapping[str, object]) -> tuple[str, datetime | None]:
+def _owner(metadata: Mapping[str, Any]) -> tuple[str, datetime | None]:
     """Return field manager and time of the last change of `spec.suspend`."""
-    entries = metadata.get("managedFields")
-    for entry in map(_mapping, entries if isinstance(entries, list) else []):
-        if "f:suspend" in _mapping(_mapping(entry.get("fieldsV1")).get("f:spec")):
-            return str(entry.get("manager")), datetime.fromisoformat(str(entry["time"]))
+    for entry in metadata.get("managedFields") or []:
+        if "f:suspend" in ((entry.get("fieldsV1") or {}).get("f:spec") or {}):
+            return str(entry.get("manager")), datetime.fromisoformat(entry["time"])
     return "", None
-
-
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def stamp(moment: datetime) -> str:

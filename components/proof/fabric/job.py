@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,46 +22,41 @@ _GRACE_SECONDS = 120
 _OVERHEAD_SECONDS = 60
 
 
-@dataclass(frozen=True)
-class Work:
-    """Arguments of the program.
-
-    0 GPUs mean one process a pod, 0 bytes its own choice, no pods all workers.
-    """
-
-    workers: int
-    gpus: int
-    max_bytes: int
-    seconds: int
-    pods: tuple[str, ...] = ()
-
-    @property
-    def program_seconds(self) -> int:
-        """Time for the program, short enough that it can still report what it found."""
-        return max(self.seconds // 2, self.seconds - _OVERHEAD_SECONDS)
-
-
 def job_name(run: str) -> str:
     """Return the name of a run's RayJob."""
     return f"berth-all-reduce-{run}"
 
 
-def job_manifest(cluster: dict[str, Any], work: Work, run: str) -> Manifest:
+def program_seconds(seconds: int) -> int:
+    """Return the time for the program, short enough that it can still report what it found."""
+    return max(seconds // 2, seconds - _OVERHEAD_SECONDS)
+
+
+def job_manifest(
+    cluster: dict[str, Any], run: str, *, workers: int, gpus: int, max_bytes: int, seconds: int, pods: Sequence[str]
+) -> Manifest:
     """Return a RayJob that runs the program on a RayCluster, as the driver on its head.
 
     The program comes in the job's own environment, so that nothing is written to any file system;
     `kubectl get rayjob NAME -o jsonpath='{.spec.runtimeEnvYAML}'` has it, in base64. The submitter
     is a pod: its log is the driver's output, which everybody who may read pods' logs can read,
     without Ray's token.
+
+    Args:
+        cluster: the RayCluster.
+        run: the run's id.
+        workers: number of workers.
+        gpus: GPUs of each; 0 for one process a pod.
+        max_bytes: size of the largest tensor; 0 for the program's own choice.
+        seconds: how long berth waits for the job.
+        pods: names of the workers' pods; none for all workers.
     """
     metadata, head = cluster["metadata"], cluster["spec"]["headGroupSpec"]["template"]["spec"]
     labels = {**MANAGED_BY, RUN_LABEL: run}
     program = base64.b64encode(program_text().encode()).decode()
-    options = (
-        f"--workers {work.workers} --gpus {work.gpus} --seconds {work.program_seconds} --max-bytes {work.max_bytes}"
-    )
-    if work.pods:
-        options += f" --pods {','.join(work.pods)}"
+    options = f"--workers {workers} --gpus {gpus} --seconds {program_seconds(seconds)} --max-bytes {max_bytes}"
+    if pods:
+        options += f" --pods {','.join(pods)}"
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayJob",
@@ -69,7 +64,7 @@ def job_manifest(cluster: dict[str, Any], work: Work, run: str) -> Manifest:
         "spec": {
             "submissionMode": "K8sJobMode",
             "clusterSelector": {"ray.io/cluster": metadata["name"]},
-            "activeDeadlineSeconds": work.seconds + _GRACE_SECONDS,
+            "activeDeadlineSeconds": seconds + _GRACE_SECONDS,
             # The entrypoint passes through two shells: no dollar sign, no backtick, and quotes of
             # one kind inside the other.
             "entrypoint": f'python -c "{_start()}" {options}',

@@ -23,7 +23,7 @@ from berth.components.proof.checks import Check, Run, until_gone
 from berth.components.proof.fabric.causes import Cause, causes_of
 from berth.components.proof.fabric.claims import Expected, Worker, judge_claims, judge_scheduling
 from berth.components.proof.fabric.evidence import Evidence, NoEvidenceError, progress_in, raw_from_log
-from berth.components.proof.fabric.job import Work, job_manifest, job_name
+from berth.components.proof.fabric.job import job_manifest, job_name
 from berth.components.proof.fabric.verdicts import Findings, Threshold, failed, judge, not_run
 from berth.components.ray import SUBMITTER, condition_of
 
@@ -111,9 +111,16 @@ class FabricRun(Run):
             return self._found([*before, *not_run("not all workers are ready")])
         if any(worker.node is not None and is_simulated(worker.node) for worker in workers):
             return self._found([*before, *not_run("", simulated=True)])
-        pods = tuple(worker.name for worker in workers) if several else ()
-        work = Work(len(workers), self.expected.gpus, self.max_bytes, self.seconds, pods)
-        self.api.create(within(self.namespace, RAY_JOBS), job_manifest(cluster, work, self.run))
+        job = job_manifest(
+            cluster,
+            self.run,
+            workers=len(workers),
+            gpus=self.expected.gpus,
+            max_bytes=self.max_bytes,
+            seconds=self.seconds,
+            pods=[worker.name for worker in workers] if several else [],
+        )
+        self.api.create(within(self.namespace, RAY_JOBS), job)
         last = self._wait()
         try:
             raw = raw_from_log(self._log(last))

@@ -15,7 +15,7 @@ import yaml
 from berth.components.hardware.machines import MACHINES
 from berth.components.programs import all_reduce, all_reduce_rank
 from berth.components.proof.fabric.evidence import Evidence, NoEvidenceError, progress_in, raw_from_log
-from berth.components.proof.fabric.job import Work, job_manifest, program_text
+from berth.components.proof.fabric.job import job_manifest, program_seconds, program_text
 from berth.components.proof.fabric.report import page
 from berth.components.proof.fabric.run import Found
 from berth.components.proof.fabric.verdicts import judge, threshold_of
@@ -40,7 +40,7 @@ CLUSTER = {
 
 
 def manifest() -> dict[str, Any]:
-    return job_manifest(CLUSTER, Work(workers=2, gpus=8, max_bytes=2**30, seconds=600), "abc123")
+    return job_manifest(CLUSTER, "abc123", workers=2, gpus=8, max_bytes=2**30, seconds=600, pods=[])
 
 
 def test_the_rayjob(golden: Callable[[str, Any], None]) -> None:
@@ -66,7 +66,7 @@ def test_the_program_comes_with_the_job_and_its_start_passes_two_shells() -> Non
 
 
 def test_a_short_wait_leaves_the_program_half_of_it() -> None:
-    assert Work(2, 8, 0, seconds=60).program_seconds == 30
+    assert program_seconds(60) == 30
 
 
 def test_the_program_needs_nothing_but_the_standard_library_to_begin() -> None:
