@@ -199,6 +199,8 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
             problems += _problems_of_name(stack, None, None, ("engineer", "name"))
         raise SettingsError(stack, problems, file) from None
     problems += _name_problems(stack, settings)
+    if kind == "environment" and stack in TAKEN:
+        problems.append(Problem(("environment",), f"stack {stack!r} needs another name: {TAKEN[stack]}", of_key=True))
     if isinstance(settings, EngineerSettings):
         problems += _part_problems(settings)
     loaded: Environment | EngineerStack
@@ -211,6 +213,12 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
         raise SettingsError(stack, problems, file)
     return loaded
 
+
+TAKEN = {
+    "engineers": "CI deploys engineers' own stacks under this name, without reviewers",
+    "none": "CI gives this name to jobs that deploy nothing",
+}
+"""Names that no environment's stack may have, with the reasons (docs/ci.md)."""
 
 _NOBODY = Problem(
     ("engineer", "access"),

@@ -124,39 +124,55 @@ def test_code_of_a_pull_request_gets_no_credentials() -> None:
 
 
 IDENTITIES = yaml.safe_load(Path(__file__).with_name("identities.yaml").read_text(encoding="utf-8"))
+CASES = [(host, job) for host, jobs in IDENTITIES.items() for job in jobs["jobs"]]
 
 
-@pytest.mark.parametrize("job", IDENTITIES["jobs"].values(), ids=IDENTITIES["jobs"])
-def test_google_cloud_accepts_the_jobs_that_run_mains_code_and_no_other(job: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("host", "job"), CASES)
+def test_google_cloud_accepts_the_jobs_that_run_mains_code_and_no_other(host: str, job: str) -> None:
     """The condition and the members of docs/ci.md, on the claims of jobs that attack."""
-    assert accounts_of(IDENTITIES["main"] | job["claims"]) == set(job["accounts"])
+    given = IDENTITIES[host]["jobs"][job]
+    claims = {key: value for key, value in (IDENTITIES[host]["main"] | given["claims"]).items() if value is not None}
+    assert accounts_of(host, claims) == set(given["accounts"])
 
 
-def accounts_of(claims: dict[str, str]) -> set[str]:
+def accounts_of(host: str, claims: dict[str, str]) -> set[str]:
     """Accounts as which Google Cloud lets a job act, by the commands of docs/ci.md."""
-    commands = DOCS.replace("\\\n", " ")
-    (provider,) = (line for line in commands.splitlines() if "create-oidc github" in line)
+    parts = DOCS.replace("\\\n", " ").split("## Setup on GitLab")
+    commands = parts[["github", "gitlab"].index(host)]
+    (provider,) = (line for line in commands.splitlines() if f"create-oidc {host}" in line)
     names = {"REPOSITORY": "acme/fleet", "REPOSITORY_ID": "100", "OWNER_ID": "200", "POOL": "pool"}
+    names |= {"PROJECT_ID": "100", "NAMESPACE_ID": "200"}
+    names |= dict(re.findall(r'^(PROTECTED)="(.*)"$', commands, re.MULTILINE))
     words = shlex.split(provider)
-    condition, mapped = (
+    condition, mapping = (
         filled(words[words.index(f"--attribute-{name}") + 1], names) for name in ("condition", "mapping")
     )
-    condition = condition.replace("&&", "and")
-    if not eval(condition, {"__builtins__": {}}, {"assertion": SimpleNamespace(**claims)}):  # noqa: S307 - our page's
+    if not evaluated(condition, claims):
         return set()
-    mapping = dict(pair.split("=") for pair in mapped.split(","))
-    values = {key: claims[value.removeprefix("assertion.")] for key, value in mapping.items()}
-    principals = {f"principal://iam.googleapis.com/pool/subject/{values.pop('google.subject')}"}
-    principals |= {f"principalSet://iam.googleapis.com/pool/{key}/{value}" for key, value in values.items()}
+    _, *pairs = re.split(r",?(google\.subject|attribute\.\w+)=", mapping)
+    attributes = {key: str(evaluated(value, claims)) for key, value in zip(pairs[::2], pairs[1::2], strict=True)}
+    assert len(attributes.pop("google.subject")) <= LONGEST_SUBJECT
+    principals = {f"principalSet://iam.googleapis.com/pool/{key}/{value}" for key, value in attributes.items()}
     found = set()
-    github_part = commands[: commands.index("## Setup on GitLab")]
     for account, member in re.findall(
-        r'add-iam-policy-binding "\$(PREVIEW|DEPLOY)" .*?--member "(principal[^"]+)"', github_part
+        r'add-iam-policy-binding "\$(PREVIEW|DEPLOY)" .*?--member "(principal[^"]+)"', commands
     ):
         files = ["preview.yml", "berth.yml"] if "$FILE" in member else [""]
         if principals & {filled(member, names | {"FILE": file}) for file in files}:
             found.add(account.lower())
     return found
+
+
+LONGEST_SUBJECT = 127
+"""Bytes that Google allows a subject."""
+
+
+def evaluated(expression: str, claims: dict[str, str]) -> Any:
+    """Value of an expression of CEL as the page has them: comparisons, `&&`, `has` and one `?:`."""
+    python = re.sub(r"has\(assertion\.(\w+)\)", r"hasattr(assertion, '\1')", expression.replace("&&", "and"))
+    python = re.sub(r"\(([^?]+) \? ([^:]+) : ([^)]+)\)", r"(\2 if \1 else \3)", python)
+    scope = {"assertion": SimpleNamespace(**claims), "hasattr": hasattr}
+    return eval(python, {"__builtins__": {}}, scope)  # noqa: S307 - our page's
 
 
 def filled(text: str, names: dict[str, str]) -> str:
