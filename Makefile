@@ -88,7 +88,7 @@ tasks: $(INSTALLED) ## time five tasks of a new user, by the commands of the pag
 pages: $(INSTALLED) ## write the generated files again: stacks/schema.json, pages and pictures of docs/
 	@$(BIN)/python -m docs.pages
 
-effects: $(INSTALLED) ## find out what an edit of each setting does, for the reference (takes minutes)
+effects: $(INSTALLED) ## find out what an edit of each setting does, for the reference (three minutes of CPU; Ctrl-C keeps what is found)
 	@$(BIN)/python -m docs.edits
 	@$(BIN)/python -m docs.pages
 

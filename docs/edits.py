@@ -1,8 +1,8 @@
 """Effect of an edit of each setting: the program runs before and after it, and the preview judges.
 
 Each edit changes one setting of an environment of docs/edits.yaml, to its example, to another of
-its values or to nothing. What the program registers before and after is compared by the rules of
-Google's provider and of Kubernetes (`berth.lab.plugins`), and `berth preview` says what the
+its values or to nothing. What the program registers before and after is compared by Pulumi's own
+kubernetes plugin and by the lab's rules of Google's provider, and `berth preview` says what the
 difference does.
 """
 
@@ -22,6 +22,7 @@ import yaml
 
 from berth.cli.repository.check import schema
 from berth.cli.verbs.explain.settings import EFFECTS, OF_GROUP, SAME_AS_ENGINEERS, Setting, everything, roots
+from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BadInputError
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES as IGNORED_OF_CLUSTER
 from berth.components.gke.effects.node_pool import SIZE
@@ -31,19 +32,18 @@ from berth.components.plan import fleet
 from berth.components.plan.effect import Level
 from berth.components.plan.paths import MISSING, below, value_at
 from berth.components.plan.plan import Operation, Plan, Property, State, Step
+from berth.components.ray.workload import EditRules
 from berth.lab.plugins.gcp.differences import differences
 from berth.lab.plugins.gcp.provider import TYPES
 from berth.lab.plugins.provider import Kind
 from berth.stacks.load.stack import Environment, load
 from berth.stacks.preview.report import Change, Known, report_of
-from docs.differences import compare, without_ignored
-from docs.immutable import immutable_fields
+from docs.plugin import Plugin, running
 from tests.unit.recording import run
 
 ENVIRONMENTS = Path(__file__).with_name("edits.yaml")
 _MOST_EDITS = 5
 """Edits of one setting that are tried in one environment."""
-_HELM = "kubernetes:helm.sh/v3:Release"
 _IGNORED = {CLUSTER: IGNORED_OF_CLUSTER, NODE_POOL: IGNORED_OF_POOL}
 _MOST_CHOICES = 6
 NOTHING, IN_PLACE = "nothing that runs", "in place"
@@ -114,7 +114,10 @@ class Fleet:
 
         loaded = load("fleet", {"environment": values}, None)
         assert isinstance(loaded, Environment)  # noqa: S101
-        with patch("berth.stacks.program.environment.claims_api", _assumed):
+        with (
+            patch("berth.stacks.program.environment.claims_api", _assumed),
+            patch("berth.components.operators.repair.ClusterApi", side_effect=ClusterError("there is no cluster")),
+        ):
             recorder = run(lambda: environment(loaded), "fleet")
         resources = {(found.type, found.name): _plain(found.inputs) for found in recorder.registrations}
         return cls(values, loaded, resources)
@@ -130,37 +133,36 @@ def _plain(value: Any) -> Any:
     return [_plain(inner) for inner in value] if isinstance(value, list) else value
 
 
-def plan_between(before: Fleet, after: Fleet) -> Plan:
+def plan_between(before: Fleet, after: Fleet, plugin: Plugin) -> Plan:
     """Return the plan of the engine for an edit."""
     steps = []
     for key in dict.fromkeys([*before.resources, *after.resources]):
         old, new = before.resources.get(key), after.resources.get(key)
-        kinds = _differences(key[0], old, new, after.loaded) if old is not None and new is not None else {}
+        kinds = _differences(*key, old, new, after.loaded, plugin) if old is not None and new is not None else {}
         steps.append(_step(key, old, new, kinds))
     return Plan(steps)
 
 
-def _differences(kind: str, old: Mapping[str, Any], new: Mapping[str, Any], loaded: Environment) -> Mapping[str, Kind]:
+def _differences(
+    kind: str, name: str, old: Mapping[str, Any], new: Mapping[str, Any], loaded: Environment, plugin: Plugin
+) -> Mapping[str, Kind]:
+    """Return the differences of a resource by path; the engine adds those that replace it."""
+    if old == new:
+        return {}
     if kind in TYPES:
         before, after = dict(old), dict(new)
         ignored = _IGNORED.get(kind, ())
         return differences(before, after, TYPES[kind].facts, ignored) | TYPES[kind].also_replaces(before, after)
-    if kind.startswith("gcp:"):
-        return {path: found.as_replace() for path, found in compare(old, new).items()}
     if not kind.startswith("kubernetes:"):
         return {}
-    immutable = (("name",), ("namespace",)) if kind == _HELM else immutable_fields(new)
-    found = compare(old, new, immutable)
-    name = (new.get("metadata") or {}).get("name")
-    for berth in loaded.berths:
-        if kind.endswith(f":{berth.workload.main_kind}") and berth.settings.name == name:
-            found = without_ignored(found, berth.workload.edits.ignore_changes)
-            replacing = tuple(berth.workload.edits.replace_on_changes)
-            return {
-                path: found[path].as_replace() if path.startswith(replacing) and replacing else found[path]
-                for path in found
-            }
-    return found
+    workloads = (berth.workload for berth in loaded.berths if berth.settings.name == name)
+    edits = next((found.edits for found in workloads if kind.endswith(f":{found.main_kind}")), EditRules())
+    found = plugin.differences(kind, old, new, edits.ignore_changes)
+    replacing = tuple(edits.replace_on_changes)
+    return {
+        path: difference.as_replace() if replacing and path.startswith(replacing) else difference
+        for path, difference in found.items()
+    }
 
 
 def _step(
@@ -168,7 +170,8 @@ def _step(
 ) -> Step:
     kind, name = key
     changed = [
-        Property(path, _word(found), _at(old, path), _at(new, path), found.replaces) for path, found in kinds.items()
+        Property(path, _operation(found), _at(old, path), _at(new, path), found.replaces)
+        for path, found in kinds.items()
     ]
     operation: Operation = "same"
     if old is None or new is None:
@@ -190,14 +193,9 @@ def _step(
     )
 
 
-def _word(kind: Kind) -> Any:
-    return (
-        "add"
-        if kind in (Kind.ADD, Kind.ADD_REPLACE)
-        else "delete"
-        if kind in (Kind.DELETE, Kind.DELETE_REPLACE)
-        else "update"
-    )
+def _operation(kind: Kind) -> Any:
+    """Return the engine's word for a difference: `add`, `delete` or `update`."""
+    return kind.name.removesuffix("_REPLACE").lower()
 
 
 def _at(inputs: Mapping[str, Any] | None, path: str) -> Any:
@@ -225,7 +223,7 @@ def is_edited(setting: Setting) -> bool:
     return not any(setting.children()) or not setting.type.startswith("mapping")
 
 
-def effect_of(setting: Setting, fleets: Mapping[str, Fleet]) -> str | None:
+def effect_of(setting: Setting, fleets: Mapping[str, Fleet], plugin: Plugin) -> str | None:
     """Return what an edit of a setting does, in phrases; None if no edit could be tried."""
     tried = False
     for before in fleets.values():
@@ -239,7 +237,7 @@ def effect_of(setting: Setting, fleets: Mapping[str, Fleet]) -> str | None:
                 continue
             tried = True
             tries += 1
-            changes = report_of(plan_between(before, edited), Known("fleet", "environment")).changes
+            changes = report_of(plan_between(before, edited, plugin), Known("fleet", "environment")).changes
             if changes:
                 found.add(max(map(phrase_of, changes), key=list(PHRASES).index))
         if found:
@@ -345,17 +343,26 @@ def settings() -> list[Setting]:
 
 
 def main(prefixes: list[str]) -> int:
-    """Write cli/verbs/explain/effects.json, for all settings or some prefixes; the exit status."""
-    known = json.loads(EFFECTS.read_text(encoding="utf-8"))["settings"] if EFFECTS.exists() else {}
-    found, environments = dict[str, str | None](), fleets()
-    for setting in settings():
-        chosen = not prefixes or setting.path.startswith(tuple(prefixes))
-        found[setting.path] = effect_of(setting, environments) if chosen else known.get(setting.path)
-        if found[setting.path] is None:
-            sys.stderr.write(f"error: no environment of {ENVIRONMENTS.name} can have another {setting.path}\n")
-    document = {"effects": PHRASES, "settings": found | _ELSEWHERE}
-    EFFECTS.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    return 2 if None in found.values() else 0
+    """Write cli/verbs/explain/effects.json, for all settings or some prefixes; the exit status.
+
+    What was found before Ctrl-C is written; the other settings keep their effects.
+    """
+    found: dict[str, str | None] = json.loads(EFFECTS.read_text(encoding="utf-8"))["settings"]
+    looked_at = settings()
+    try:
+        with running() as plugin:
+            environments = fleets()
+            for setting in looked_at:
+                if not prefixes or setting.path.startswith(tuple(prefixes)):
+                    found[setting.path] = effect_of(setting, environments, plugin)
+    finally:
+        effects = {setting.path: found.get(setting.path) for setting in looked_at} | _ELSEWHERE
+        document = {"effects": PHRASES, "settings": effects}
+        EFFECTS.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    missing = [path for path, effect in effects.items() if effect is None]
+    for path in missing:
+        sys.stderr.write(f"error: no environment of {ENVIRONMENTS.name} can have another {path}\n")
+    return 2 if missing else 0
 
 
 if __name__ == "__main__":
