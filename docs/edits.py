@@ -189,7 +189,6 @@ def _step(
         new=after,
         properties=changed,
         deleted_first=True,
-        engine_operation=operation,
     )
 
 

@@ -21,14 +21,12 @@ class Problem:
     Attributes:
         path: place, from the top of the settings.
         message: what is wrong and what fixes it.
-        of_key: whether the key itself is wrong, not its value.
         rests_on: other settings that it comes from: nothing can be said while one of them, or what
             is in it, is wrong by itself.
     """
 
     path: Path
     message: str
-    of_key: bool = False
     rests_on: tuple[Path, ...] = ()
 
     def rests_on_any(self, paths: Iterable[Path]) -> bool:
@@ -65,7 +63,7 @@ def from_validation(error: ValidationError, model: type[BaseModel], root: Path) 
             message = f"unknown key {key!r}{hint}"
         else:
             message = _message(dict(detail))
-        problems.append(Problem(root + location, message, of_key=unknown or "[key]" in detail["loc"]))
+        problems.append(Problem(root + location, message))
     return problems
 
 

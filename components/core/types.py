@@ -149,8 +149,7 @@ def checked_name(text: str) -> str:
     if not _DNS_LABEL.fullmatch(text):
         raise ValueError(
             f"{text!r} is a name that Kubernetes would refuse: use lowercase letters, digits and '-', begin with a"
-            " letter"
-            " and end with a letter or digit, for example alice or team-a"
+            " letter and end with a letter or digit, for example alice or team-a"
         )
     return text
 
@@ -198,9 +197,8 @@ def _check_ray_resource(text: str) -> str:
         raise ValueError(f"{text!r} is not a resource of one's own: {_RAYS_OWN[text]}")
     if not _RAY_RESOURCE.fullmatch(text):
         raise ValueError(
-            f"{text!r} is not a name for a Ray resource: begin with a letter and use letters, digits, '.', '_', ':' and"
-            " '-', for"
-            " example local-disk"
+            f"{text!r} is not a name for a Ray resource: begin with a letter and use letters, digits, '.', '_', ':'"
+            " and '-', for example local-disk"
         )
     return text
 

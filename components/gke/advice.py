@@ -111,8 +111,7 @@ def _quota(error: str, project: str, pool: Pooled | None) -> Iterator[str]:
             what = f"the project may have {limit}" if match["limit"] else "there is not enough of it"
         yield (
             f"quota {metric}: {what}; ask for more at"
-            f" https://console.cloud.google.com/iam-admin/quotas?project={project}"
-            f" (filter: {metric}){fewer}"
+            f" https://console.cloud.google.com/iam-admin/quotas?project={project} (filter: {metric}){fewer}"
         )
 
 

@@ -247,14 +247,12 @@ def lifecycle_problems(written: LifecycleShape, lifecycle: Lifecycle, path: Path
     if written.delete_after not in (None, NEVER) and not lifecycle.expires:
         message = (
             "counts from the expiry of the berth, which never expires; add `expires`, for example 30d, or take"
-            " deleteAfter"
-            " out"
+            " deleteAfter out"
         )
         yield Problem((*path, "lifecycle", "deleteAfter"), message)
     if written.grace not in (None, UNLIMITED) and not (lifecycle.expires or lifecycle.hours):
         message = (
-            "is for `expires` and `hours`, and the berth has neither: `idle` suspends only berths that run"
-            " nothing; take"
-            " grace out"
+            "is for `expires` and `hours`, and the berth has neither: `idle` suspends only berths that run nothing;"
+            " take grace out"
         )
         yield Problem((*path, "lifecycle", "grace"), message)

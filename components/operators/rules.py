@@ -40,7 +40,7 @@ def problems(settings: OperatedSettings) -> Iterable[Problem]:
         if operator.pool_setting and not any(operator.serves(pool) for pool in settings.pools.values()):
             if written(given):
                 message = f"would be ignored, since no pool has {operator.pool_setting}; take it out"
-                yield Problem(path, message, of_key=True, rests_on=(_POOLS,))
+                yield Problem(path, message, rests_on=(_POOLS,))
             continue
         yield from _of_source(operator, given, path)
         yield from _of_values(operator, given, path)
@@ -65,7 +65,7 @@ def warnings(settings: OperatedSettings) -> Iterable[Problem]:
         for key in values if "chart" not in operator.settings.model_fields_set else ():
             if key not in (*known, _GLOBAL):
                 message = f"is not a value of chart {operator.settings.chart}, which would ignore it"
-                yield Problem((*path, key), f"{message}{did_you_mean(key, known)}", of_key=True)
+                yield Problem((*path, key), f"{message}{did_you_mean(key, known)}")
 
 
 _GLOBAL = "global"

@@ -65,7 +65,6 @@ class Step:
         name: last part of the URN.
         custom: the resource exists outside of Pulumi; else it is a component, which only groups.
         deleted_first: a replacement deletes the old resource before it creates the new one.
-        engine_operation: the engine's own word for the operation.
     """
 
     operation: Operation
@@ -77,7 +76,6 @@ class Step:
     new: State | None
     properties: Sequence[Property] = ()
     deleted_first: bool = False
-    engine_operation: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,7 +161,6 @@ def _step(steps: Sequence[Event]) -> Step:
         new=None if operation == "delete" else new,
         properties=_properties(main, old, new) if operation in ("update", "replace") else (),
         deleted_first=first,
-        engine_operation=main["op"],
     )
 
 
@@ -182,7 +179,6 @@ def _drifted(step: Event) -> Step | None:
         old=old,
         new=new,
         properties=() if gone else _properties(step, old, new, outputs=True),
-        engine_operation="refresh",
     )
 
 

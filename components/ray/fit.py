@@ -52,9 +52,8 @@ def _gpu_problems(group: WorkerGroup, pool: Pool, path: Path) -> Iterable[Proble
     if group.gpus and pool.offer and group.gpu_resource != pool.offer.resource:
         yield Problem(
             (*where, "gpuResource"),
-            f"pool {group.pool!r} does not advertise {group.gpu_resource}, but {pool.offer.resource}; take this"
-            " line out to"
-            " ask for what it has",
+            f"pool {group.pool!r} does not advertise {group.gpu_resource}, but {pool.offer.resource}; take this line"
+            " out to ask for what it has",
         )
     elif group.gpus > pool.per_node:
         has = pool.counted(pool.per_node) if pool.shared else str(pool.per_node or "none")
@@ -72,17 +71,15 @@ def _gpu_problems(group: WorkerGroup, pool: Pool, path: Path) -> Iterable[Proble
         yield Problem(
             (*where, "gpus"),
             f"a worker asks for {pool.counted(group.gpus)}, and GKE's cluster autoscaler takes a node that is not"
-            " there yet for its"
-            f" {machine.gpus} whole GPU{'' if machine.gpus == 1 else 's'}: it would never add the first one; ask for"
-            f" {machine.gpus} at most, or write nodes: {{min: 1, max: {pool.settings.nodes_at_most}}} for pool"
-            f" {group.pool!r}",
+            f" there yet for its {machine.gpus} whole GPU{'' if machine.gpus == 1 else 's'}: it would never add the"
+            f" first one; ask for {machine.gpus} at most, or write nodes: {{min: 1, max:"
+            f" {pool.settings.nodes_at_most}}} for pool {group.pool!r}",
         )
     elif group.at_most * group.gpus > pool.at_most:
         yield Problem(
             (*path, *group.workers_within),
             f"{group.at_most} workers of {pool.counted(group.gpus)} are {group.at_most * group.gpus}, but pool"
-            f" {group.pool!r} tops out"
-            f" at {pool.counted(pool.at_most)} ({pool.made_of})",
+            f" {group.pool!r} tops out at {pool.counted(pool.at_most)} ({pool.made_of})",
         )
     if parse_quantity(group.cpu_limit) < parse_quantity(group.cpu):
         yield Problem(
@@ -124,17 +121,15 @@ def version_problems(placed: Placed) -> Iterable[Problem]:
         oldest = ".".join(map(str, versions.RAY_TOKEN_AUTH_SINCE))
         yield Problem(
             (*path, "rayVersion"),
-            f"Ray {cluster.ray_version} has no token authentication, so anyone who reaches the head could run"
-            " code; the oldest"
-            f" that has it is {oldest}",
+            f"Ray {cluster.ray_version} has no token authentication, so anyone who reaches the head could run code;"
+            f" the oldest that has it is {oldest}",
         )
     tag = _TAG_VERSION.search(cluster.image)
     if tag and tag[1] != cluster.ray_version:
         yield Problem(
             (*path, "image"),
             f"the image's tag says Ray {tag[1]}, but rayVersion is {cluster.ray_version}; KubeRay starts Ray by"
-            " rayVersion, so"
-            " make them agree",
+            " rayVersion, so make them agree",
         )
     cuda = _TAG_CUDA.search(cluster.image)
     for pool in dict.fromkeys(group.pool for group in cluster.groups if group.gpus):
@@ -167,9 +162,8 @@ def waiting_warning(group: WorkerGroup, wait: Wait, pools: Pools, path: Path) ->
     if wait.until != "ready":
         return None
     message = (
-        f"waits up to {wait.timeout} for workers on pool {name!r}, whose flex-start nodes come when Google"
-        " has them, maybe"
-        " after hours, and the update would fail; write `wait: {until: submitted}`"
+        f"waits up to {wait.timeout} for workers on pool {name!r}, whose flex-start nodes come when Google has them,"
+        " maybe after hours, and the update would fail; write `wait: {until: submitted}`"
     )
     return Problem((*path, "wait", "until"), message)
 
@@ -194,9 +188,8 @@ def ray_gpus_warning(group: WorkerGroup, pools: Pools, path: Path) -> Problem | 
         return None
     has = pools[group.pool].counted(group.gpus) if group.gpus else "none"
     message = (
-        f"Ray hands out {group.ray_gpus} GPUs of a worker that has {has}: a task that is given one of the others"
-        " finds none; take"
-        " `rayGpus` out for as many as there are"
+        f"Ray hands out {group.ray_gpus} GPUs of a worker that has {has}: a task that is given one of the others finds"
+        " none; take `rayGpus` out for as many as there are"
     )
     return Problem((*path, *group.within, "rayGpus"), message)
 
@@ -210,9 +203,8 @@ def second_cluster_warning(cluster: RayClusterSettings, pools: Pools, path: Path
             continue
         message = (
             f"an edit of the cluster makes a second one beside it, and its {pool.counted(gpus)} find no room: pool"
-            f" {pool.name!r} tops out at"
-            f" {pool.counted(pool.at_most)} ({pool.made_of}), so the edit waits until more are there; add nodes, or"
-            " write `upgradeStrategy: Recreate`, which interrupts the service"
+            f" {pool.name!r} tops out at {pool.counted(pool.at_most)} ({pool.made_of}), so the edit waits until more"
+            " are there; add nodes, or write `upgradeStrategy: Recreate`, which interrupts the service"
         )
         return Problem((*path, "upgradeStrategy"), message)
     return None

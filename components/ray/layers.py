@@ -72,7 +72,7 @@ def group_problems(shape: RayShape, path: Path) -> Iterable[Problem]:
     """Yield problems of groups as written: two numbers of workers, and the head's name."""
     if HEAD_GROUP in shape.worker_groups:
         message = f"{HEAD_GROUP!r} is Ray's name for the head, so Ray's autoscaler would mix the two up; rename it"
-        yield Problem((*path, "workerGroups", HEAD_GROUP), message, of_key=True)
+        yield Problem((*path, "workerGroups", HEAD_GROUP), message)
     if shape.worker_groups and "workers" in shape.model_fields_set:
         yield Problem(
             (*path, "workers"),

@@ -11,8 +11,10 @@ import contextlib
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
 
 from berth.components.cluster.api import (
     NAMESPACES,
@@ -23,13 +25,18 @@ from berth.components.cluster.api import (
     ClusterApi,
     ClusterError,
     Object,
+    unreachable,
     within,
 )
 from berth.components.cluster.mirror import Mirror
 from berth.components.cluster.pods import finds_no_node, has_a_node
-from berth.components.ray.condition import condition_of, pods_missing
+from berth.components.core.owner import STACK_LABEL
+from berth.components.core.types import parse_duration
+from berth.components.ray.condition import Condition, condition_of, pods_missing
 from berth.components.ray.evidence import Evidence, Key, key_of
 from berth.components.ray.reasons import (
+    GONE,
+    SIMULATED,
     is_simulated_job,
     is_simulated_service,
     pool_of,
@@ -37,13 +44,22 @@ from berth.components.ray.reasons import (
     reasons_of_job,
     reasons_of_service,
 )
-from berth.components.ray.workload_condition import job_condition, service_condition
+from berth.components.ray.workload_condition import ServiceCondition, job_condition, service_condition
+
+Kind = Literal["RayCluster", "RayService", "RayJob"]
+Until = Literal["ready", "running", "succeeded"]
 
 # Deadlines and a stop are noticed within this time.
 _PAUSE_SECONDS = 1.0
 # Changes within this time are looked at together.
 _SETTLE_SECONDS = 0.1
 _ROUND_SECONDS = 5.0
+
+_MISSED: dict[Until, str] = {
+    "ready": "is not ready after {}",
+    "running": "does not run (waited for {} at most)",
+    "succeeded": "has not succeeded (waited for {} at most)",
+}
 
 
 @dataclass(frozen=True)
@@ -65,70 +81,110 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Kind:
-    """Kind of object, with the goal of a wait for it.
+class Goal:
+    """Goal of a wait for an object of one kind.
 
     Attributes:
         path: path of the collection.
         standing: returns the state of an object.
         reasons: returns why an object has not reached the goal; empty if it has.
-        lacks: returns what an object lacks although its status is done; "" if it lacks nothing.
-            None: objects of this kind never lack anything then.
         simulated: returns whether an object never starts, since no container runs on its nodes.
     """
 
     path: str
     standing: Callable[[Object], Standing]
     reasons: Callable[[Evidence, Key], list[str]]
-    lacks: Callable[[Evidence, Object], str] | None = None
-    simulated: Callable[[Evidence, Object], bool] | None = None
+    simulated: Callable[[Evidence, Object], bool] = lambda _evidence, _item: False
+
+
+@dataclass(frozen=True)
+class Awaited:
+    """Resource that an update waits for, until a state, for a time as people write it: `10m`.
+
+    Attributes:
+        kind: its kind.
+        until: the state.
+        key: its namespace and name.
+        timeout: the longest time.
+    """
+
+    kind: Kind
+    until: Until
+    key: Key
+    timeout: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {'/'.join(self.key)}"
+
+    @property
+    def goal(self) -> Goal:
+        """Goal of the wait."""
+        return GOALS[self.kind, self.until]
+
+    def problem(self, reasons: Sequence[str]) -> str:
+        """Return the error text: the resource is not ready, with the reasons."""
+        missed = "does not exist" if GONE in reasons else _MISSED[self.until].format(self.timeout)
+        return f"{self} {missed}: {'; '.join(reasons)}"
+
+    def put_off(self, stack: str, going: Sequence[str]) -> str:
+        """Return the warning that the update does not wait.
+
+        Args:
+            stack: the stack.
+            going: namespaces whose end makes room; empty if the pods are on simulated nodes.
+        """
+        if not going:
+            return f"{self} is not waited for: {SIMULATED}"
+        return (
+            f"{self} is not waited for: its pods find no node while those of {', '.join(going)} are there, which go"
+            f" at the end of this update; `berth status -s {stack}` says when it is ready"
+        )
 
 
 @dataclass
 class Wait:
-    """Wait for some objects of one kind.
+    """Wait for resources of some berths of one stack.
 
     Attributes:
-        kind: kind of the objects.
-        kubeconfig: kubeconfig of their cluster, as text.
-        selector: label selector of the objects and of their namespaces. Users may remove the label
-            of an object, but not of a namespace.
-        deadlines: seconds to wait by object.
-        report: called with an object and its state after each change, and with the reasons when it
-            is stuck; not for one that is done when the wait begins.
+        stack: the stack. Its label selects the resources and their namespaces. Users may remove the
+            label of a resource, but not of a namespace.
+        kubeconfig: kubeconfig of the cluster, as text.
+        awaited: the resources.
         namespaces: namespaces that stay after the update; it deletes what the selector finds in
             others.
-        put_off: called with an object whose wait is over, and the namespaces for whose pods' end it
-            waits; with none if its pods are on simulated nodes, where it never starts.
-        namespace: the only namespace in which objects may be listed; "" for all namespaces.
+        report: called with a resource and its state after each change, and with the reasons when it
+            is stuck; not for one that is done when the wait begins.
+        put_off: called with a resource whose wait is over, and the namespaces for whose pods' end
+            it waits; with none if its pods are on simulated nodes, where it never starts.
         stop: event that ends the wait early.
     """
 
-    kind: Kind
+    stack: str
     kubeconfig: str
-    selector: str
-    deadlines: Mapping[Key, float]
-    report: Callable[[Key, str], None]
+    awaited: Sequence[Awaited]
     namespaces: Collection[str]
-    put_off: Callable[[Key, list[str]], None]
-    namespace: str = ""
+    report: Callable[[Awaited, str], None]
+    put_off: Callable[[Awaited, Sequence[str]], None]
     stop: threading.Event = field(default_factory=threading.Event)
-    _seen: dict[Key, Object] = field(default_factory=dict, init=False)
-    _standings: dict[Key, Standing] = field(default_factory=dict, init=False)
-    _explained: dict[Key, tuple[Standing | None, list[str]]] = field(default_factory=dict, init=False)
-    _unlabeled: list[Object] = field(default_factory=list, init=False)
-    _gone: set[Key] = field(default_factory=set, init=False)
+    _seen: dict[Awaited, Object] = field(default_factory=dict, init=False)
+    _standings: dict[Awaited, Standing] = field(default_factory=dict, init=False)
+    _explained: dict[Awaited, tuple[Standing | None, list[str]]] = field(default_factory=dict, init=False)
+    _unlabeled: dict[Awaited, Object] = field(default_factory=dict, init=False)
+    _gone: set[Awaited] = field(default_factory=set, init=False)
     _last: Mirror | None = field(default=None, init=False)
 
-    def run(self) -> dict[Key, list[str]]:
-        """Wait for all objects.
+    def run(self) -> dict[Awaited, list[str]]:
+        """Wait for all resources.
 
         Returns:
-            Reasons by object that has not reached the goal in time, or never will.
+            Reasons by resource that has not reached the goal in time, or never will.
 
         Raises:
-            ClusterError: the API server did not answer until the last deadline.
+            ClusterError: the API server does not answer at all, or not until the last deadline.
         """
+        # A wait goes on while a server is away, such as for its upgrade, but not begin without it.
+        if error := unreachable(self.kubeconfig):
+            raise error.of_stack(self.stack)
         api = ClusterApi(self.kubeconfig)
         mirror = Mirror(api)
         try:
@@ -136,13 +192,13 @@ class Wait:
         finally:
             mirror.stop()
             self._forget()
-        # An object that got ready during the look-up has no reasons.
-        return {key: reasons for key, reasons in failed.items() if reasons}
+        # A resource that got ready during the look-up has no reasons.
+        return {resource: reasons for resource, reasons in failed.items() if reasons}
 
-    def _wait(self, api: ClusterApi, mirror: Mirror) -> dict[Key, list[str]]:
+    def _wait(self, api: ClusterApi, mirror: Mirror) -> dict[Awaited, list[str]]:
         now = next_round = time.monotonic()
-        waiting = {key: now + seconds for key, seconds in self.deadlines.items()}
-        failed: dict[Key, list[str]] = {}
+        waiting = {resource: now + parse_duration(resource.timeout) for resource in self.awaited}
+        failed: dict[Awaited, list[str]] = {}
         while waiting and not self.stop.is_set():
             is_round = time.monotonic() >= next_round
             try:
@@ -155,10 +211,14 @@ class Wait:
                 self._leave_simulated(mirror, waiting)
                 self._explain(mirror, waiting)
                 self._put_off(mirror, waiting)
-            over = [key for key, deadline in waiting.items() if time.monotonic() >= deadline or self._hopeless(key)]
-            failed |= self._reasons(Evidence(api, self.namespace), over)
-            for key in over:
-                del waiting[key]
+            over = [
+                resource
+                for resource, deadline in waiting.items()
+                if time.monotonic() >= deadline or self._is_hopeless(resource)
+            ]
+            failed |= self._reasons(Evidence(api, self._namespace), over)
+            for resource in over:
+                del waiting[resource]
             if waiting:
                 mirror.changed.wait(_PAUSE_SECONDS)
                 self.stop.wait(_SETTLE_SECONDS)
@@ -166,33 +226,48 @@ class Wait:
         return failed
 
     @property
-    def _path(self) -> str:
-        return within(self.namespace, self.kind.path) if self.namespace else self.kind.path
+    def _namespace(self) -> str:
+        """The only namespace with resources, beyond which an engineer may list nothing; else ""."""
+        namespaces = {namespace for namespace, _ in (resource.key for resource in self.awaited)}
+        return namespaces.pop() if len(namespaces) == 1 else ""
 
-    def _update(self, api: ClusterApi, mirror: Mirror, waiting: dict[Key, float], *, look_up: bool) -> None:
+    @property
+    def _of_stack(self) -> dict[str, str]:
+        return {"labelSelector": f"{STACK_LABEL}={self.stack}"}
+
+    def _update(self, api: ClusterApi, mirror: Mirror, waiting: dict[Awaited, float], *, look_up: bool) -> None:
         """Take the objects over as they are now; end the wait for what is done."""
-        found, _ = mirror.list(self._path, labelSelector=self.selector)
+        found: dict[str, dict[Key, Object]] = {}
+        for path in dict.fromkeys(resource.goal.path for resource in waiting):
+            objects, _ = mirror.list(within(self._namespace, path) if self._namespace else path, **self._of_stack)
+            found[path] = {key_of(item): item for item in objects}
         if look_up:
-            self._unlabeled = self._without_label(api, found, waiting)
-        for item in (*found, *self._unlabeled):
-            key = key_of(item)
-            if key not in waiting or self._seen.get(key) is item:
+            self._find_unlabeled(api, found, waiting)
+        for resource in list(waiting):
+            item = found[resource.goal.path].get(resource.key) or self._unlabeled.get(resource)
+            if item is None or self._seen.get(resource) is item:
                 continue
-            self._seen[key], standing = item, self.kind.standing(item)
-            if standing != self._standings.get(key):
-                if key in self._standings or not standing.done:
-                    self.report(key, str(standing))
-                self._standings[key] = standing
-            if standing.done and self.kind.lacks is None:
-                del waiting[key]
-        if not all(key in self._standings and self._standings[key].done for key in waiting):
+            self._seen[resource], standing = item, resource.goal.standing(item)
+            if standing != self._standings.get(resource):
+                if resource in self._standings or not standing.done:
+                    self.report(resource, str(standing))
+                self._standings[resource] = standing
+            if standing.done and resource.kind != "RayCluster":
+                del waiting[resource]
+        self._compare_with_pods(api, mirror, waiting)
+
+    def _compare_with_pods(self, api: ClusterApi, mirror: Mirror, waiting: dict[Awaited, float]) -> None:
+        """End the wait for the RayClusters once all are done, if their pods are there."""
+        clusters = [resource for resource in waiting if resource.kind == "RayCluster"]
+        if not all(resource in self._standings and self._standings[resource].done for resource in clusters):
             self._forget()
-        elif waiting and self.kind.lacks is not None:
+        elif clusters:
             # Pods that were listed before the statuses may be those that an edit has deleted since.
             self._last = self._last or Mirror(api, mirror.changed)
-            evidence = Evidence(self._last, self.namespace)
-            for key in [key for key in waiting if not self.kind.lacks(evidence, self._seen[key])]:
-                del waiting[key]
+            evidence = Evidence(self._last, self._namespace)
+            for resource in clusters:
+                if not pods_missing(self._seen[resource], evidence.pods(resource.key)):
+                    del waiting[resource]
 
     def _forget(self) -> None:
         """End the watch of the pods that the last statuses are compared with."""
@@ -200,62 +275,64 @@ class Wait:
             self._last.stop()
             self._last = None
 
-    def _without_label(self, api: ClusterApi, found: Iterable[Object], waiting: Iterable[Key]) -> list[Object]:
-        """Return the objects that the selector misses: somebody took their label off."""
-        listed = {key_of(item) for item in found}
-        missing = [key for key in waiting if key not in listed]
-        answers = {key: api.get(f"{within(key[0], self.kind.path)}/{key[1]}") for key in missing}
-        self._gone = {key for key, item in answers.items() if item is None}
-        return [item for item in answers.values() if item]
+    def _find_unlabeled(
+        self, api: ClusterApi, found: Mapping[str, Mapping[Key, Object]], waiting: Iterable[Awaited]
+    ) -> None:
+        """Look for what the selector misses: somebody took its label off, or deleted it."""
+        missing = [resource for resource in waiting if resource.key not in found[resource.goal.path]]
+        answers = {
+            resource: api.get(f"{within(resource.key[0], resource.goal.path)}/{resource.key[1]}")
+            for resource in missing
+        }
+        self._gone = {resource for resource, item in answers.items() if item is None}
+        self._unlabeled = {resource: item for resource, item in answers.items() if item}
 
-    def _hopeless(self, key: Key) -> bool:
+    def _is_hopeless(self, resource: Awaited) -> bool:
         """Return whether the goal can't be reached: Pulumi has created everything before a wait."""
-        return key in self._gone or (key in self._standings and self._standings[key].hopeless)
+        return resource in self._gone or (resource in self._standings and self._standings[resource].hopeless)
 
-    def _explain(self, mirror: Mirror, waiting: dict[Key, float]) -> None:
-        """Report the reasons of stuck objects early, before their deadlines.
+    def _explain(self, mirror: Mirror, waiting: dict[Awaited, float]) -> None:
+        """Report the reasons of stuck resources early, before their deadlines.
 
-        The wait for an object that is done, and lacks no pods a round later, is over: what its
+        The wait for a resource that is done, and lacks no pods a round later, is over: what its
         users do while others are late is their business.
         """
         stuck = []
-        for key in waiting:
-            standing, reasons = self._explained.get(key, (None, []))
-            if key in self._explained and standing == self._standings.get(key):
-                stuck.append(key)
+        for resource in waiting:
+            standing, reasons = self._explained.get(resource, (None, []))
+            if resource in self._explained and standing == self._standings.get(resource):
+                stuck.append(resource)
             else:
-                # The state changed since the last look: one more round before the object counts as
-                # stuck.
-                self._explained[key] = (self._standings.get(key), reasons)
-        for key, now in self._reasons(Evidence(mirror, self.namespace), stuck).items():
-            standing, reasons = self._explained[key]
+                # The state changed since the last look: one more round before the resource counts
+                # as stuck.
+                self._explained[resource] = (self._standings.get(resource), reasons)
+        for resource, now in self._reasons(Evidence(mirror, self._namespace), stuck).items():
+            standing, reasons = self._explained[resource]
             if now and now != reasons:
-                self.report(key, f"{standing}: {'; '.join(now)}" if standing else "; ".join(now))
-            self._explained[key] = (standing, now)
+                self.report(resource, f"{standing}: {'; '.join(now)}" if standing else "; ".join(now))
+            self._explained[resource] = (standing, now)
             if standing and standing.done and not now:
-                del waiting[key]
+                del waiting[resource]
 
-    def _leave_simulated(self, mirror: Mirror, waiting: dict[Key, float]) -> None:
-        """End the wait for objects that never start, since simulated nodes run no Ray."""
-        if self.kind.simulated is None:
-            return
-        evidence = Evidence(mirror, self.namespace)
+    def _leave_simulated(self, mirror: Mirror, waiting: dict[Awaited, float]) -> None:
+        """End the wait for resources that never start, since simulated nodes run no Ray."""
+        evidence = Evidence(mirror, self._namespace)
         # Without the right to list pods, an engineer waits to the deadline.
         with contextlib.suppress(ClusterError):
-            for key in [key for key in waiting if key in self._seen]:
-                if self.kind.simulated(evidence, self._seen[key]):
-                    del waiting[key]
-                    self.put_off(key, [])
+            for resource in [resource for resource in waiting if resource in self._seen]:
+                if resource.goal.simulated(evidence, self._seen[resource]):
+                    del waiting[resource]
+                    self.put_off(resource, [])
 
-    def _put_off(self, mirror: Mirror, waiting: dict[Key, float]) -> None:
-        """End the wait for objects that need the room of others: Pulumi deletes those later."""
-        if not any(reasons for key, (_, reasons) in self._explained.items() if key in waiting):
+    def _put_off(self, mirror: Mirror, waiting: dict[Awaited, float]) -> None:
+        """End the wait for resources that need the room of others: Pulumi deletes those later."""
+        if not any(reasons for resource, (_, reasons) in self._explained.items() if resource in waiting):
             return
         # The pods of all namespaces are there already, if they explain what is stuck.
-        query = {"labelSelector": self.selector} if self.namespace else {}
+        query = self._of_stack if self._namespace else {}
         try:
             pods = mirror.list(PODS, **query)[0]
-            ours = {space["metadata"]["name"] for space in mirror.list(NAMESPACES, labelSelector=self.selector)[0]}
+            ours = {space["metadata"]["name"] for space in mirror.list(NAMESPACES, **self._of_stack)[0]}
         except ClusterError:
             return  # An engineer who may not list the pods waits to the deadline.
         leaving = ours - {*self.namespaces}
@@ -266,61 +343,48 @@ class Wait:
                 going[pool_of(pod)].add(namespace)
             elif finds_no_node(pod):
                 held_up[namespace].add(pool_of(pod))
-        for key in list(waiting):
-            if before := sorted({namespace for pool in held_up[key[0]] for namespace in going[pool]}):
-                del waiting[key]
-                self.put_off(key, before)
+        for resource in list(waiting):
+            if before := sorted({namespace for pool in held_up[resource.key[0]] for namespace in going[pool]}):
+                del waiting[resource]
+                self.put_off(resource, before)
 
-    def _reasons(self, evidence: Evidence, keys: Iterable[Key]) -> dict[Key, list[str]]:
-        """Return the reasons by object; a server that does not answer is asked once for all."""
-        found: dict[Key, list[str]] = {}
+    def _reasons(self, evidence: Evidence, resources: Iterable[Awaited]) -> dict[Awaited, list[str]]:
+        """Return the reasons by resource; a server that does not answer is asked once for all."""
+        found: dict[Awaited, list[str]] = {}
         failure = ""
-        for key in keys:
+        for resource in resources:
             try:
-                found[key] = [failure] if failure else self.kind.reasons(evidence, key)
+                found[resource] = [failure] if failure else resource.goal.reasons(evidence, resource.key)
             except ClusterError as error:
                 failure = str(error)
-                found[key] = [failure]
+                found[resource] = [failure]
         return found
 
 
-def _cluster_standing(cluster: Object) -> Standing:
-    condition = condition_of(cluster)
+def _ready(condition: Condition | ServiceCondition) -> Standing:
     return Standing(str(condition), condition.ready)
 
 
-def _cluster_lacks(evidence: Evidence, cluster: Object) -> str:
-    return pods_missing(cluster, evidence.pods(key_of(cluster)))
-
-
-def _running(job: Object) -> Standing:
+def _of_job(job: Object, *, until_its_end: bool) -> Standing:
     condition = job_condition(job)
-    return Standing(str(condition), condition.running, condition.failed)
+    return Standing(str(condition), condition.succeeded if until_its_end else condition.running, condition.failed)
 
 
-def _succeeded(job: Object) -> Standing:
-    condition = job_condition(job)
-    return Standing(str(condition), condition.succeeded, condition.failed)
+def _goal_of_job(*, until_its_end: bool) -> Goal:
+    return Goal(
+        RAY_JOBS,
+        partial(_of_job, until_its_end=until_its_end),
+        partial(reasons_of_job, until_its_end=until_its_end),
+        is_simulated_job,
+    )
 
 
-def _service_standing(service: Object) -> Standing:
-    condition = service_condition(service)
-    return Standing(str(condition), condition.ready)
-
-
-RAY_CLUSTER = Kind(RAY_CLUSTERS, _cluster_standing, reasons_of, _cluster_lacks)
-"""RayCluster that should be ready."""
-
-RUNNING_JOB = Kind(RAY_JOBS, _running, reasons_of_job, simulated=is_simulated_job)
-"""RayJob that should run, or have succeeded."""
-
-SUCCEEDED_JOB = Kind(
-    RAY_JOBS,
-    _succeeded,
-    lambda evidence, key: reasons_of_job(evidence, key, until_its_end=True),
-    simulated=is_simulated_job,
-)
-"""RayJob that should have succeeded."""
-
-RAY_SERVICE = Kind(RAY_SERVICES, _service_standing, reasons_of_service, simulated=is_simulated_service)
-"""RayService whose newest edit should serve."""
+GOALS: dict[tuple[Kind, Until], Goal] = {
+    ("RayCluster", "ready"): Goal(RAY_CLUSTERS, lambda item: _ready(condition_of(item)), reasons_of),
+    ("RayService", "ready"): Goal(
+        RAY_SERVICES, lambda item: _ready(service_condition(item)), reasons_of_service, is_simulated_service
+    ),
+    ("RayJob", "running"): _goal_of_job(until_its_end=False),
+    ("RayJob", "succeeded"): _goal_of_job(until_its_end=True),
+}
+"""Goals of waits, by kind and state."""

@@ -62,15 +62,14 @@ def problems(settings: Workloads) -> Iterable[Problem]:
             if client.startswith("berth-"):
                 yield Problem(
                     (*path, "clients"),
-                    f"{client!r} is a berth's namespace, and no berth reaches another; name those of gateways and"
-                    " the like, or use"
-                    f" kubectl port-forward -n berth-{name} service/{name}-serve-svc {SERVE_PORT}",
+                    f"{client!r} is a berth's namespace, and no berth reaches another; name those of gateways and the"
+                    f" like, or use kubectl port-forward -n berth-{name} service/{name}-serve-svc {SERVE_PORT}",
                 )
 
 
 def _too_long(name: str, limit: int, what: str, path: Path) -> Iterable[Problem]:
     if len(name) > limit:
-        yield Problem(path, f"{name!r} has {len(name)} characters; KubeRay leaves {what} {limit}", of_key=True)
+        yield Problem(path, f"{name!r} has {len(name)} characters; KubeRay leaves {what} {limit}")
 
 
 def _on_own_cluster(job: JobShape, path: Path) -> Iterable[Problem]:
@@ -101,7 +100,7 @@ def _runtime_env(given: Mapping[str, Any], path: Path, *, by_shell: bool) -> Ite
     for key in given:
         hint = did_you_mean(key, _RUNTIME_ENV)
         if key not in _RUNTIME_ENV and hint.startswith("; did you mean"):
-            yield Problem((*path, key), f"unknown key {key!r}{hint}", of_key=True)
+            yield Problem((*path, key), f"unknown key {key!r}{hint}")
     variables = given.get("env_vars")
     if variables is not None and not isinstance(variables, dict):
         yield Problem((*path, "env_vars"), f"{variables!r} is not a mapping; write NAME: VALUE")
@@ -112,9 +111,8 @@ def _runtime_env(given: Mapping[str, Any], path: Path, *, by_shell: bool) -> Ite
         if found := [mark for mark in _SHELL_CHARACTERS if mark in text]:
             yield Problem(
                 where,
-                f"KubeRay's submitter hands this to a shell, which would take {found[0]!r} for its own; take it"
-                " out, or write"
-                " `submissionMode: HTTPMode`, which uses no shell",
+                f"KubeRay's submitter hands this to a shell, which would take {found[0]!r} for its own; take it out,"
+                " or write `submissionMode: HTTPMode`, which uses no shell",
             )
 
 

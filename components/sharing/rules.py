@@ -25,7 +25,6 @@ def problems(settings: SharingSettings) -> Iterable[Problem]:
             ("environment", "sharing", WHOLE_KEY),
             "the device plugin's entry of this name has whole GPUs, so that this one would never reach a node; give the"
             f" {whole.kind} profile another name",
-            of_key=True,
         )
     drivers: dict[bool, str] = {}
     for name, pool in settings.pools.items():
@@ -207,7 +206,6 @@ def _contradicting_labels(settings: SharingSettings) -> Iterable[Problem]:
                     ("environment", "pools", name, "labels", key),
                     f"by the pool's settings {key} {state}, and a node with {value} would not offer what berth counts"
                     " on; take this line out, and use `sharing`, `gpuManagement` or `gpuAllocation`",
-                    of_key=True,
                 )
 
 
@@ -234,7 +232,6 @@ def warnings(settings: SharingSettings) -> Iterable[Problem]:
                 ("environment", "pools", name),
                 f"berth labels no nodes of an existing cluster: where they lack these labels, {_unlabeled(pool)}; run:"
                 f" {label_command(name, labels)}, and give the node pool the same labels for nodes that come later",
-                of_key=True,
             )
 
 

@@ -179,7 +179,7 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
     """
     kinds = [kind for kind in KINDS if kind in values]
     problems = [
-        Problem((key,), f"unknown key '{NAMESPACE}:{key}'{did_you_mean(key, KINDS)}", of_key=True)
+        Problem((key,), f"unknown key '{NAMESPACE}:{key}'{did_you_mean(key, KINDS)}")
         for key in values
         if key not in KINDS
     ]

@@ -143,7 +143,7 @@ def _judge_waivers(waived: Mapping[str, str], judgment: Judgment) -> None:
         path: Path = ("environment", "policies", "waived", name)
         if name not in policies():
             message = f"there is no policy {name!r}{did_you_mean(name, policies())}"
-            judgment.problems.append(Problem(path, message, of_key=True))
+            judgment.problems.append(Problem(path, message))
         elif name not in needed and policies()[name].applies_to == "environment":
             # The berth of an engineer's own stack may need the waiver of any other policy.
             judgment.warnings.append(Problem(path, f"nothing here violates policy {name}; remove the waiver"))

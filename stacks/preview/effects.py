@@ -152,14 +152,9 @@ _TABLES: Mapping[str, Callable[[Step, PlannedFleet], list[Effect]]] = {
     "kubernetes:apps/v1:DaemonSet": _of_daemon_set,
 }
 
-_OPERATIONS = {"create", "import", "update", "replace", "import-replacement", "delete"}
-_PARTS_OF_ONE = {"delete-replaced", "create-replacement"}
-
 
 def effects_of(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change on what runs."""
-    if step.engine_operation not in _OPERATIONS | _PARTS_OF_ONE:
-        return [Effect(Level.DESTROYS, f"the engine says {step.engine_operation!r}, which berth does not know")]
     if step.operation == "create":
         return []
     return _TABLES.get(step.type, _of_other)(step, fleet)

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 import pulumi
 
-from berth.components.berth import Berth
+from berth.components.berth import Berth, BerthInputs, berth_manifests
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BerthError
-from berth.stacks.program.awaited import Awaited, Waits, awaited_of
+from berth.components.ray.readiness import Awaited, Kind, Wait
+from berth.components.ray.settings import Wait as Goal
+from berth.components.ray.workload_settings import JobWait
 
 
 class NotReadyError(BerthError):
@@ -18,6 +20,23 @@ class NotReadyError(BerthError):
 
     def __init__(self) -> None:
         super().__init__("not everything is ready in time")
+
+
+def awaited_of(inputs: BerthInputs) -> list[Awaited]:
+    """Return the resources of a berth that an update waits for."""
+    if inputs.part == "isolation":
+        return []
+    manifests = inputs.manifests or berth_manifests(inputs)
+    goals: list[tuple[Kind, Goal | JobWait, str]] = [
+        (inputs.workload.main_kind, inputs.workload.wait, manifests.main["metadata"]["name"]),
+        *(("RayJob", job.wait, manifests.jobs[job.name]["metadata"]["name"]) for job in inputs.jobs),
+    ]
+    namespace = manifests.namespace["metadata"]["name"]
+    return [
+        Awaited(kind, wait.until, (namespace, name), wait.timeout)
+        for kind, wait, name in goals
+        if wait.until != "submitted"
+    ]
 
 
 async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: Sequence[Berth]) -> None:
@@ -49,18 +68,14 @@ async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: S
         loop.call_soon_threadsafe(lambda: pulumi.log.warn(resource.put_off(stack, going), resources[resource]))
 
     namespaces = {berth.namespace for berth in berths}
-    waits = Waits(stack, str(await kubeconfig.future()), awaited, namespaces, report, put_off)
-    failed = await _run(waits)
-    for resource, reasons in failed:
-        pulumi.log.error(resource.problem(reasons), resources[resource])
-    if failed:
-        raise NotReadyError
-
-
-async def _run(waits: Waits) -> list[tuple[Awaited, list[str]]]:
+    wait = Wait(stack, str(await kubeconfig.future()), awaited, namespaces, report, put_off)
     try:
-        return await asyncio.to_thread(waits.run)
+        failed = await asyncio.to_thread(wait.run)
     except ClusterError as error:
         raise pulumi.RunError(f"cannot tell whether all is ready: {error}") from None
     finally:
-        waits.stop.set()
+        wait.stop.set()
+    for resource, reasons in failed.items():
+        pulumi.log.error(resource.problem(reasons), resources[resource])
+    if failed:
+        raise NotReadyError

@@ -23,7 +23,7 @@ RESERVED = {
 def reserved(name: str, path: Path) -> Iterable[Problem]:
     """Yield the problem of a name whose namespace is berth's own."""
     if name in RESERVED:
-        yield Problem(path, f"{name!r} is reserved: {RESERVED[name]}; take another name", of_key=True)
+        yield Problem(path, f"{name!r} is reserved: {RESERVED[name]}; take another name")
 
 
 def _names(settings: EnvironmentSettings) -> Iterable[Problem]:
@@ -34,7 +34,7 @@ def _names(settings: EnvironmentSettings) -> Iterable[Problem]:
         if name in kinds:
             both = " and ".join(f"{'an' if owner == 'engineer' else 'a'} {owner}" for owner in (kinds[name], kind))
             message = f"{name!r} is both {both}; both would be namespace {namespace_of(name)}: rename one"
-            yield Problem(path, message, of_key=True)
+            yield Problem(path, message)
         else:
             kinds[name] = kind
             # A job on the RayCluster of another owner is in that one's namespace.

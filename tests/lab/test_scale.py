@@ -10,8 +10,8 @@ import pytest
 from bench.berths import Berths
 from berth.components.cluster.api import NAMESPACES, ClusterApi
 from berth.components.core.owner import STACK_LABEL
-from berth.components.ray import readiness
 from berth.components.ray.evidence import Key
+from berth.components.ray.readiness import Awaited, Wait
 from chaos.fleet import ENV, Fleet, launched
 from chaos.proxy import Request
 from tests.lab.conftest import Lab
@@ -21,7 +21,6 @@ pytestmark = pytest.mark.lab
 
 FEW, MANY = 3, 60
 LATE = "the operator has not seen it yet"
-LONG_SECONDS = 300.0
 
 
 @pytest.fixture(scope="module")
@@ -75,20 +74,19 @@ def waited(fleet: Fleet, berths: Berths, stack: str) -> list[str]:
     """Return the lists of a wait for berths that are late, explained, and then ready."""
     explained: dict[Key, str] = {}
 
-    def report(key: Key, text: str) -> None:
+    def report(resource: Awaited, text: str) -> None:
         if text.startswith(f"{LATE}: "):
-            explained[key] = text
+            explained[resource.key] = text
             if len(explained) == len(berths.keys):
                 berths.are_suspended()
 
-    wait = readiness.Wait(
-        kind=readiness.RAY_CLUSTER,
-        kubeconfig=fleet.kubeconfig.read_text(),
-        selector=f"{STACK_LABEL}={stack}",
-        deadlines=dict.fromkeys(berths.keys, LONG_SECONDS),
-        report=report,
+    wait = Wait(
+        stack,
+        fleet.kubeconfig.read_text(),
+        [Awaited("RayCluster", "ready", key, "1h") for key in berths.keys],
         namespaces={namespace for namespace, _ in berths.keys},
-        put_off=lambda key, going: pytest.fail(f"{key} does not wait for {going}"),
+        report=report,
+        put_off=lambda resource, going: pytest.fail(f"{resource} does not wait for {going}"),
     )
     seen: list[Request] = []
     with fleet.proxy.disturbed(before=seen.append):

@@ -119,8 +119,7 @@ def _upgrade(changed: Property, step: Step) -> Effect | None:
     )
     text = (
         f"the control plane is upgraded{f' from {running}' if running else ''} to {changed.new} or newer; {away}; GKE"
-        " upgrades"
-        " the nodes later, in a maintenance window"
+        " upgrades the nodes later, in a maintenance window"
     )
     return Effect(Level.DISTURBS, text)
 

@@ -86,8 +86,7 @@ def _nodes_anew(
     sitting = sitting_on(fleet, [before.name])
     text = (
         f"pool {before.name}: for a change of {what} GKE recreates every node{guess}, {_pace(before, after)}, and"
-        " evicts the"
-        " pods on it"
+        " evicts the pods on it"
     )
     return [Effect(where_somebody_works(fleet, sitting), text, sitting, _gpus_meanwhile(before, after))]
 

@@ -59,8 +59,7 @@ def warnings(settings: GkeSettings) -> Iterable[Problem]:
             yield Problem(
                 ("environment", "pools", name, "capacity"),
                 f"Google does not sell {pool.machine_type} on demand: without a reservation that any machine may use,"
-                " there will"
-                f" be no node; set `capacity` to {_or(sold)}",
+                f" there will be no node; set `capacity` to {_or(sold)}",
             )
 
 
@@ -97,8 +96,7 @@ def _reservation(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iter
             yield Problem(
                 (*path, "capacity", key),
                 f"{value!r} is not a name; write the bare name, a block of the reservation as `block`, and the project"
-                " that owns it"
-                " as `project`",
+                " that owns it as `project`",
             )
     if capacity.block and len(zones) > 1:
         yield Problem(

@@ -44,8 +44,7 @@ def warnings(settings: GkeSettings) -> Iterable[Problem]:
             yield Problem(
                 (*_CLUSTER, "authorizedNetworks", name),
                 "lets the whole internet reach the control plane, as a new cluster without a list does; name the"
-                " networks of"
-                " your office and your CI",
+                " networks of your office and your CI",
             )
 
 
@@ -99,12 +98,10 @@ def _labels(settings: GkeSettings) -> Iterable[Problem]:
             yield Problem(
                 (*path, key),
                 f"{key!r} is not a label of Google Cloud: up to 63 lowercase letters, digits, '-' and '_', beginning"
-                " with a letter,"
-                " for example cost-center",
-                of_key=True,
+                " with a letter, for example cost-center",
             )
         elif key.startswith("goog-"):
-            yield Problem((*path, key), f"{key!r} begins with goog-, which is Google's own; take another", of_key=True)
+            yield Problem((*path, key), f"{key!r} begins with goog-, which is Google's own; take another")
         if not _LABEL_VALUE.fullmatch(value):
             yield Problem(
                 (*path, key),
@@ -128,8 +125,7 @@ def _control_plane(settings: GkeSettings) -> Iterable[Problem]:
             yield Problem(
                 (*_CLUSTER, "authorizedNetworks", name),
                 f"{network} is public, and from there nobody reaches a control plane without a public address"
-                " (privateEndpoint:"
-                " true), which GKE refuses; name private networks, or take `privateEndpoint` out",
+                " (privateEndpoint: true), which GKE refuses; name private networks, or take `privateEndpoint` out",
             )
 
 

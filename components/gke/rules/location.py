@@ -32,8 +32,7 @@ def _one_place(settings: GkeSettings) -> Iterable[Problem]:
         yield Problem(
             (*_TOP, "region"),
             f"zone {settings.zone} is given too, and a cluster has one of them: keep `zone` for a zonal cluster, or"
-            " `region` for"
-            " a regional one whose nodes are in `zones`",
+            " `region` for a regional one whose nodes are in `zones`",
         )
     elif not settings.zone and not settings.region:
         yield Problem(
@@ -55,8 +54,7 @@ def _one_place(settings: GkeSettings) -> Iterable[Problem]:
         yield Problem(
             (*_TOP, "zones"),
             f"belongs to `region`: a cluster in zone {settings.zone} has its nodes there; take `zones` out, or give a"
-            " pool its"
-            " own `zones`",
+            " pool its own `zones`",
             rests_on=_PLACES,
         )
 
@@ -71,8 +69,7 @@ def _zones(settings: GkeSettings) -> Iterable[Problem]:
             yield Problem(
                 path,
                 f"{', '.join(elsewhere)} {'is' if len(elsewhere) == 1 else 'are'} not in region {settings.in_region},"
-                " where the"
-                f" cluster is; GKE has all nodes of a cluster in one region",
+                " where the cluster is; GKE has all nodes of a cluster in one region",
                 rests_on=_PLACES,
             )
         twice = sorted({zone for zone in zones if zones.count(zone) > 1})

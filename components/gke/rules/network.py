@@ -46,8 +46,7 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
         yield Problem(
             (*_NETWORK, "cidr"),
             f"{settings.network.cidr} is a /{prefix}, but the ranges of nodes, pods and Services are cut from"
-            f" /{_WIDEST} to"
-            f" /{_NARROWEST}; write for example 10.0.0.0/13",
+            f" /{_WIDEST} to /{_NARROWEST}; write for example 10.0.0.0/13",
         )
         return
     too_small = list(_too_small(settings))
@@ -76,8 +75,7 @@ def _existing(settings: GkeSettings) -> Iterable[Problem]:
         yield Problem(
             (*_NETWORK, "existing"),
             f"lacks {_listed(lacking)}, which {_named(pools)} with `rdma: networks` needs: name the second network of"
-            " its nodes"
-            " (gvnic) and the RDMA network with its subnetworks (rdma)",
+            " its nodes (gvnic) and the RDMA network with its subnetworks (rdma)",
         )
     if existing.rdma and (named := len(set(existing.rdma.subnetworks))) != RDMA_NICS:
         yield Problem(
@@ -131,8 +129,7 @@ def _too_small(settings: GkeSettings) -> Iterable[Problem]:
             yield Problem(
                 (*_NETWORK, key),
                 f"{text} is a /{prefix}{parts} but the smallest subnetwork is a /{_SMALLEST_SUBNETWORK}; give at least"
-                " a"
-                f" /{most}",
+                f" a /{most}",
             )
 
 
@@ -163,8 +160,7 @@ def _too_small_for_the_pools(settings: GkeSettings) -> Iterable[Problem]:
         yield Problem(
             (*_NETWORK, key if given else "cidr"),
             f"{key} {used[key]} has room for {has:,} addresses{where}, but the pools can have {pool_nodes:,} nodes,"
-            " those of an"
-            f" upgrade included, which need {addresses:,}; {enough}, or lower the pools' nodes{or_pods}",
+            f" those of an upgrade included, which need {addresses:,}; {enough}, or lower the pools' nodes{or_pods}",
             rests_on=_all_ranges(used),
         )
 

@@ -36,7 +36,6 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
             yield Problem(
                 path,
                 f"{name!r} has {len(name)} characters; GKE allows a node pool's name {_POOL_NAME_LIMIT}",
-                of_key=True,
             )
         yield from _labels_and_taints(pool, path, existing=settings.cluster.existing is not None)
         if settings.cluster.existing:
@@ -60,8 +59,7 @@ def _no_room_for_operators(settings: GkeSettings) -> Iterable[Problem]:
         yield Problem(
             ("environment", "pools", tainted[0], "taints"),
             "no pool without GPUs is without taints, and the pods of KubeRay and of GKE itself, such as the cluster's"
-            " DNS, would wait for"
-            " a node for ever; leave one such pool untainted",
+            " DNS, would wait for a node for ever; leave one such pool untainted",
             rests_on=(("environment", "pools"),),
         )
 
@@ -108,7 +106,6 @@ def _sysctls(pool: PoolSettings, path: Path) -> Iterable[Problem]:
             yield Problem(
                 (*path, "sysctls", key),
                 f"GKE does not set {key} on nodes, which a DaemonSet can{did_you_mean(key, SYSCTLS)}",
-                of_key=True,
             )
         elif not value.strip():
             yield Problem((*path, "sysctls", key), "has no value; write one in quotes, or take the line out")
@@ -135,18 +132,14 @@ def _key_and_value(
     if not _LABEL_NAME.fullmatch(name) or ("/" in key and not _LABEL_PREFIX.fullmatch(prefix)):
         yield Problem(
             path,
-            f"{key!r} is not a key that Kubernetes takes for a {what}: up to 63 letters, digits, '-', '_' and '.', with"
-            " a domain and"
-            " '/' before it or none, for example example.com/team",
-            of_key=True,
+            f"{key!r} is not a key that Kubernetes takes for a {what}: up to 63 letters, digits, '-', '_' and '.',"
+            " with a domain and '/' before it or none, for example example.com/team",
         )
     elif owner:
         yield Problem(
             path,
             f"{key}: {owner} is reserved for GKE's and Kubernetes' own, which other settings of the pool set; take"
-            " another"
-            " domain, for example example.com/team",
-            of_key=True,
+            " another domain, for example example.com/team",
         )
     if value and not _LABEL_NAME.fullmatch(value):
         yield Problem(
@@ -167,6 +160,5 @@ def _upgrade(pool: PoolSettings, path: Path) -> Iterable[Problem]:
         yield Problem(
             (*path, "upgrade"),
             f"maxSurge {pool.max_surge} and maxUnavailable {pool.max_unavailable} are {at_once} nodes at once; GKE"
-            " upgrades"
-            f" {_MOST_AT_ONCE} at most",
+            f" upgrades {_MOST_AT_ONCE} at most",
         )

@@ -26,8 +26,7 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
             yield Problem(
                 (*path, "zones"),
                 f"RDMA networks don't reach from one zone to another, but the pool is in {', '.join(zones)}; give each"
-                " zone a pool"
-                f" of its own: zones: [{zones[0]}]",
+                f" zone a pool of its own: zones: [{zones[0]}]",
                 rests_on=(("environment", "zones"),),
             )
     yield from _rdma_together(settings)
@@ -69,8 +68,7 @@ def _even(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iterable[Pr
     yield Problem(
         (*path, "nodes"),
         f"{pool.nodes} cannot be the same number in each of {len(zones)} zones ({', '.join(zones)}), as GKE has it;"
-        f" write {fitting},"
-        f" bounds such as {{min: {pool.nodes}, max: {pool.nodes}}}, or one zone: zones: [{zones[0]}]",
+        f" write {fitting}, bounds such as {{min: {pool.nodes}, max: {pool.nodes}}}, or one zone: zones: [{zones[0]}]",
         rests_on=((*path, "zones"), ("environment", "zones")),
     )
 
@@ -82,8 +80,7 @@ def _one_way(settings: GkeSettings) -> Iterable[Problem]:
         yield Problem(
             (*_POOLS, networks[0], "rdma"),
             f"pool {managed[0]!r} has `rdma: managed`, and one cluster has one way to RDMA: GKE's managed DRANET and"
-            " DraNet both"
-            " serve driver dra.net; give all pools the same",
+            " DraNet both serve driver dra.net; give all pools the same",
         )
 
 
@@ -96,8 +93,7 @@ def _rdma_together(settings: GkeSettings) -> Iterable[Problem]:
         yield Problem(
             ("environment", "cluster", "multiNetworking"),
             f"pool {networks[0]!r} has `rdma: networks`, and nodes have further networks only in a cluster with"
-            " multi-networking;"
-            " take this line out",
+            " multi-networking; take this line out",
         )
     if not settings.network.existing:
         return  # Each zone gets an RDMA network of its own.
@@ -108,8 +104,7 @@ def _rdma_together(settings: GkeSettings) -> Iterable[Problem]:
             yield Problem(
                 (*_POOLS, name, "zones"),
                 f"the existing RDMA network is bound to one zone, which for pool {networks[0]!r} is {first[0]}, but"
-                " this pool is in"
-                f" {zones[name][0]}; put both in one zone, or let berth make the networks (take `network.existing`"
-                " out)",
+                f" this pool is in {zones[name][0]}; put both in one zone, or let berth make the networks (take"
+                " `network.existing` out)",
                 rests_on=(("environment", "zone"), ("environment", "zones")),
             )

@@ -7,9 +7,8 @@ _NAMES = {
         "busy_poll busy_read netdev_max_backlog optmem_max rmem_default rmem_max somaxconn wmem_default wmem_max"
     ),
     "net.ipv4": (
-        "neigh.default.gc_thresh1 neigh.default.gc_thresh2 neigh.default.gc_thresh3 tcp_congestion_control "
-        "tcp_ecn tcp_max_orphans tcp_max_tw_buckets tcp_mtu_probing tcp_rmem tcp_syn_retries tcp_tw_reuse "
-        "tcp_wmem"
+        "neigh.default.gc_thresh1 neigh.default.gc_thresh2 neigh.default.gc_thresh3 tcp_congestion_control tcp_ecn"
+        " tcp_max_orphans tcp_max_tw_buckets tcp_mtu_probing tcp_rmem tcp_syn_retries tcp_tw_reuse tcp_wmem"
     ),
     "net.netfilter": (
         "nf_conntrack_acct nf_conntrack_buckets nf_conntrack_max nf_conntrack_tcp_timeout_close_wait "

@@ -27,9 +27,7 @@ SERVICE = {
 
 def created(resource_type: str, name: str, inputs: Mapping[str, Any]) -> Step:
     urn = f"urn:pulumi:env::berth::{resource_type}::{name}"
-    return Step(
-        "create", urn, resource_type, name, custom=True, old=None, new=State(inputs, {}, ""), engine_operation="create"
-    )
+    return Step("create", urn, resource_type, name, custom=True, old=None, new=State(inputs, {}, ""))
 
 
 def report(context: PolicyContext | None, *steps: Step) -> Report:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,32 +19,35 @@ from berth.components.cluster.api import (
     ClusterError,
     UnreachableError,
 )
+from berth.components.core.owner import STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray import readiness
-from berth.components.ray.evidence import Evidence, Key
+from berth.components.ray.evidence import Evidence
+from berth.components.ray.readiness import Awaited, Goal, Standing, Wait
 from berth.components.ray.reasons import GONE, SIMULATED, reasons_of_job
-from berth.stacks.program import awaited
-from berth.stacks.program.awaited import Awaited, Waits
 from tests.unit.recorded_cluster import RecordedCluster
 
 Object = dict[str, Any]
-Waiter = Callable[..., tuple[dict[Key, list[str]], list[str], list[list[str]]]]
+Waited = tuple[dict[Awaited, list[str]], list[str], list[Sequence[str]]]
+Waiter = Callable[..., Waited]
 
 KEY = ("berth-nightly", "nightly-1a2b3c4d")
 LONG_SECONDS = 3600.0
+CLUSTER = Awaited("RayCluster", "ready", KEY, "1h")
+RUNNING, SUCCEEDED = Awaited("RayJob", "running", KEY, "1h"), Awaited("RayJob", "succeeded", KEY, "1h")
+OF_STACK = {STACK_LABEL: "env"}
 READY: Object = {"state": "ready", "conditions": [{"type": "HeadPodReady", "status": "True"}]}
 
 
 def named(status: Object | None = None, **metadata: Any) -> Object:
     """The object that is waited for."""
-    known = {"namespace": KEY[0], "name": KEY[1]} | metadata
+    known = {"namespace": KEY[0], "name": KEY[1], "labels": OF_STACK} | metadata
     return {"metadata": known, "spec": {}, "status": status or {}}
 
 
-def job(deployment: str, state: str) -> Object:
-    return named(
-        {"jobDeploymentStatus": deployment, "jobStatus": state, "reason": "AppFailed", "message": "exit code 3"}
-    )
+def job(deployment: str, state: str, **metadata: Any) -> Object:
+    status = {"jobDeploymentStatus": deployment, "jobStatus": state, "reason": "AppFailed", "message": "exit code 3"}
+    return named(status, **metadata)
 
 
 @pytest.fixture
@@ -52,34 +56,25 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Waiter:
 
     def waited(
         cluster: ClusterApi,
-        kind: readiness.Kind,
+        resource: Awaited,
         *,
-        seconds: float = LONG_SECONDS,
+        goal: Goal | None = None,
         reported: Callable[[], object] = lambda: None,
-        selector: str = "",
-        namespace: str = "",
         stay: tuple[str, ...] = (KEY[0],),
-    ) -> tuple[dict[Key, list[str]], list[str], list[list[str]]]:
+    ) -> Waited:
         monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: cluster)
+        monkeypatch.setattr(readiness, "unreachable", lambda _kubeconfig: None)
         monkeypatch.setattr(readiness, "_ROUND_SECONDS", 0)
         monkeypatch.setattr(readiness, "_PAUSE_SECONDS", 0.1)
+        monkeypatch.setitem(readiness.GOALS, (resource.kind, resource.until), goal or resource.goal)
         reports: list[str] = []
-        put_off: list[list[str]] = []
+        put_off: list[Sequence[str]] = []
 
-        def report(_key: Key, text: str) -> None:
+        def report(_resource: Awaited, text: str) -> None:
             reports.append(text)
             reported()
 
-        found = readiness.Wait(
-            kind=kind,
-            kubeconfig="",
-            selector=selector,
-            deadlines={KEY: seconds},
-            report=report,
-            namespaces=set(stay),
-            put_off=lambda _key, going: put_off.append(going),
-            namespace=namespace,
-        )
+        found = Wait("env", "", [resource], set(stay), report, lambda _, going: put_off.append(going))
         return found.run(), reports, put_off
 
     return waited
@@ -95,14 +90,14 @@ class Moves(RecordedCluster):
 
     def events(self, path: str, version: str, seconds: int, **query: str) -> Iterator[Object]:
         del seconds, query
-        for state in self._later if path == RAY_JOBS else ():
+        for state in self._later if path.endswith("/rayjobs") else ():
             assert self.reported.acquire(timeout=LONG_SECONDS)
             yield {"type": "MODIFIED", "object": state | {"metadata": state["metadata"] | {"resourceVersion": version}}}
 
 
-def moved(wait: Waiter, kind: readiness.Kind, *states: Object) -> tuple[dict[Key, list[str]], list[str]]:
+def moved(wait: Waiter, resource: Awaited, *states: Object) -> tuple[dict[Awaited, list[str]], list[str]]:
     cluster = Moves(*states)
-    failed, reports, put_off = wait(cluster, kind, reported=cluster.reported.release)
+    failed, reports, put_off = wait(cluster, resource, reported=cluster.reported.release)
     assert put_off == []
     return failed, reports
 
@@ -111,25 +106,25 @@ STARTS, RUNS = job("Initializing", ""), job("Running", "RUNNING")
 
 
 def test_a_job_that_runs_is_waited_for_no_longer(wait: Waiter) -> None:
-    assert moved(wait, readiness.RUNNING_JOB, STARTS, RUNS) == ({}, ["waiting for its RayCluster", "running"])
-    assert moved(wait, readiness.RUNNING_JOB, RUNS) == ({}, []), "what is ready already is not reported"
+    assert moved(wait, RUNNING, STARTS, RUNS) == ({}, ["waiting for its RayCluster", "running"])
+    assert moved(wait, RUNNING, RUNS) == ({}, []), "what is ready already is not reported"
 
 
 def test_its_end_is_waited_for_where_that_is_asked_for(wait: Waiter) -> None:
-    failed, report = moved(wait, readiness.SUCCEEDED_JOB, STARTS, RUNS, job("Complete", "SUCCEEDED"))
+    failed, report = moved(wait, SUCCEEDED, STARTS, RUNS, job("Complete", "SUCCEEDED"))
     assert (failed, report[-1]) == ({}, "succeeded")
 
 
-@pytest.mark.parametrize("kind", [readiness.RUNNING_JOB, readiness.SUCCEEDED_JOB])
-def test_nobody_waits_for_a_job_that_has_failed(wait: Waiter, kind: readiness.Kind) -> None:
+@pytest.mark.parametrize("resource", [RUNNING, SUCCEEDED], ids=str)
+def test_nobody_waits_for_a_job_that_has_failed(wait: Waiter, resource: Awaited) -> None:
     for states in ([STARTS, job("Failed", "FAILED")], [job("Failed", "FAILED")]):
-        assert moved(wait, kind, *states)[0] == {KEY: ["AppFailed: exit code 3"]}
+        assert moved(wait, resource, *states)[0] == {resource: ["AppFailed: exit code 3"]}
 
 
 def pod(namespace: str, pool: str, node: str = "") -> Object:
     conditions = [] if node else [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
     spec = {"nodeSelector": {POOL_LABEL: pool}} | ({"nodeName": node} if node else {})
-    return {"metadata": {"namespace": namespace, "name": "head"}, "spec": spec, "status": {"conditions": conditions}}
+    return named({"conditions": conditions}, namespace=namespace, name="head") | {"spec": spec}
 
 
 @pytest.mark.parametrize(
@@ -145,35 +140,31 @@ def pod(namespace: str, pool: str, node: str = "") -> Object:
 def test_what_waits_for_something_that_goes_is_put_off(
     wait: Waiter, other: tuple[str, str, str], before: list[str] | None
 ) -> None:
-    namespaces = [{"metadata": {"name": name}} for name in ("berth-bob", "berth-prod", KEY[0])]
+    namespaces = [{"metadata": {"name": name, "labels": OF_STACK}} for name in ("berth-bob", "berth-prod", KEY[0])]
     pods = [pod(KEY[0], "dev"), pod(*other)]
     cluster = RecordedCluster({NAMESPACES: namespaces, PODS: pods, RAY_CLUSTERS: [named()]})
-    kind = readiness.Kind(RAY_CLUSTERS, lambda _: readiness.Standing("waits", done=False), lambda *_: ["no room"])
-    failed, _, put_off = wait(cluster, kind, seconds=LONG_SECONDS if before else 0.1, stay=(KEY[0], "berth-bob"))
-    assert (failed, put_off) == (({}, [before]) if before else ({KEY: ["no room"]}, []))
+    goal = Goal(RAY_CLUSTERS, lambda _: Standing("waits", done=False), lambda *_: ["no room"])
+    resource = replace(CLUSTER, timeout="1h" if before else "1s")
+    failed, _, put_off = wait(cluster, resource, goal=goal, stay=(KEY[0], "berth-bob"))
+    assert (failed, put_off) == (({}, [before]) if before else ({resource: ["no room"]}, []))
 
 
-@pytest.mark.parametrize("namespace", ["", KEY[0]])
-def test_an_object_without_its_label_is_found(wait: Waiter, namespace: str) -> None:
-    kind = readiness.Kind(RAY_CLUSTERS, lambda _: readiness.Standing("is there", done=True), lambda *_: ["missing"])
-    cluster = RecordedCluster({RAY_CLUSTERS: [named()]})
-    assert wait(cluster, kind, selector="berth/stack=env", namespace=namespace)[0] == {}
+def test_an_object_without_its_label_is_found(wait: Waiter) -> None:
+    assert wait(RecordedCluster({RAY_JOBS: [job("Running", "RUNNING", labels={})]}), RUNNING)[0] == {}
 
 
 def test_nobody_waits_for_an_object_that_does_not_exist(wait: Waiter) -> None:
-    assert wait(RecordedCluster(), readiness.RAY_CLUSTER, selector="berth/stack=env")[0] == {KEY: [GONE]}
-    problem = Awaited("RayCluster", "ready", KEY, "10m").problem([GONE])
+    assert wait(RecordedCluster(), CLUSTER)[0] == {CLUSTER: [GONE]}
+    problem = CLUSTER.problem([GONE])
     assert problem.startswith(f"RayCluster {'/'.join(KEY)} does not exist: it was deleted outside of Pulumi")
     assert "pulumi refresh" in problem
 
 
 def test_nobody_waits_for_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     error = UnreachableError("https://127.0.0.1:6443", OSError("refused"))
-    monkeypatch.setattr(awaited, "unreachable", lambda _kubeconfig: error)
-    resource = Awaited("RayCluster", "ready", KEY, "10m")
-    waits = Waits("env", "", [resource], {KEY[0]}, lambda *_: None, lambda *_: None)
+    monkeypatch.setattr(readiness, "unreachable", lambda _kubeconfig: error)
     with pytest.raises(ClusterError, match="make lab; if the cluster is gone for good"):
-        waits.run()
+        Wait("env", "", [CLUSTER], {KEY[0]}, lambda *_: None, lambda *_: None).run()
 
 
 def ray_pod(role: str, node: str = "") -> Object:
@@ -190,19 +181,19 @@ class Recreates(RecordedCluster):
         self.lists: list[str] = []
 
     def list(self, path: str, **query: str) -> Any:
-        self.lists.append(path)
+        self.lists.append(path.rpartition("/")[2])
         return super().list(path, **query)
 
     def events(self, path: str, version: str, seconds: int, **query: str) -> Iterator[Object]:
         del version, seconds, query
-        if path == PODS:
+        if path.endswith("/pods"):
             yield from ({"type": "ADDED", "object": ray_pod(role)} for role in ("head", "worker"))
 
 
 def test_a_status_that_counts_deleted_pods_is_not_believed(wait: Waiter) -> None:
     cluster = Recreates()
-    assert wait(cluster, readiness.RAY_CLUSTER)[0] == {}
-    assert cluster.lists == [RAY_CLUSTERS, PODS], "the pods are listed after the status"
+    assert wait(cluster, CLUSTER)[0] == {}
+    assert cluster.lists == ["rayclusters", "pods"], "the pods are listed after the status"
 
 
 @pytest.mark.parametrize(("node", "left"), [("fake", [[]]), ("real", [])])
@@ -215,6 +206,7 @@ def test_nobody_waits_for_a_job_on_simulated_nodes(wait: Waiter, node: str, left
         RAY_JOBS: [named({"rayClusterName": KEY[1]})],
     }
     cluster = RecordedCluster(objects)
-    failed, _, put_off = wait(cluster, readiness.RUNNING_JOB, seconds=LONG_SECONDS if left else 0.1)
-    assert (list(failed), put_off) == ([] if left else [KEY], left)
+    resource = replace(RUNNING, timeout="1h" if left else "1s")
+    failed, _, put_off = wait(cluster, resource)
+    assert (list(failed), put_off) == ([] if left else [resource], left)
     assert (reasons_of_job(Evidence(cluster), KEY) == [SIMULATED]) == bool(left)
