@@ -32,7 +32,6 @@ from berth.components.plan import fleet
 from berth.components.plan.effect import Level
 from berth.components.plan.paths import MISSING, below, value_at
 from berth.components.plan.plan import Operation, Plan, Property, State, Step
-from berth.components.ray.workload import EditRules
 from berth.lab.plugins.gcp.differences import differences
 from berth.lab.plugins.gcp.provider import TYPES
 from berth.lab.plugins.provider import Kind
@@ -156,9 +155,9 @@ def _differences(
     if not kind.startswith("kubernetes:"):
         return {}
     workloads = (berth.workload for berth in loaded.berths if berth.settings.name == name)
-    edits = next((found.edits for found in workloads if kind.endswith(f":{found.main_kind}")), EditRules())
-    found = plugin.differences(kind, old, new, edits.ignore_changes)
-    replacing = tuple(edits.replace_on_changes)
+    workload = next((found for found in workloads if kind.endswith(f":{found.main_kind}")), None)
+    found = plugin.differences(kind, old, new, workload.ignore_changes if workload else ())
+    replacing = tuple(workload.replace_on_changes) if workload else ()
     return {
         path: difference.as_replace() if replacing and path.startswith(replacing) else difference
         for path, difference in found.items()

@@ -194,7 +194,7 @@ def places_of(manifest: Object, sources: Mapping[str, str] | None = None) -> dic
 
 def places_of_berth(berth: BerthInputs) -> dict[str, Place]:
     """Return the places of the secret values that a berth's settings name."""
-    return places_of(berth.manifests.main, synced(berth.settings.secrets, berth.project)) if berth.manifests else {}
+    return places_of(berth.manifests.main, synced(berth.settings.secrets, berth.project))
 
 
 def _find(name: str, stack: str | None) -> _Berth:

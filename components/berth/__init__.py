@@ -5,12 +5,12 @@ Belongs here: the order of a berth's parts. Does not belong here: what the parts
 
 from typing import TYPE_CHECKING, Any
 
-from berth.components.berth.manifests import CONTRACT, BerthInputs, BerthManifests, berth_manifests, built
+from berth.components.berth.manifests import CONTRACT, BerthInputs, BerthManifests, berth_manifests
 
 if TYPE_CHECKING:
     from berth.components.berth.component import Berth
 
-__all__ = ["CONTRACT", "Berth", "BerthInputs", "BerthManifests", "berth_manifests", "built"]
+__all__ = ["CONTRACT", "Berth", "BerthInputs", "BerthManifests", "berth_manifests"]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,11 +6,11 @@ from typing import Any, get_args
 
 import pulumi
 
-from berth.components.berth.manifests import BerthInputs, BerthManifests, berth_manifests
+from berth.components.berth.manifests import BerthInputs
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import Manifest, resource_type
 from berth.components.core.owner import KEEPS_HOME, namespace_of
-from berth.components.fabric import Claim, claim_of, claim_template
+from berth.components.fabric import claim_of, claim_template
 from berth.components.hardware.names import ResourceApi
 from berth.components.plan.plan import BERTH
 
@@ -46,14 +46,28 @@ class Berth(pulumi.ComponentResource):
         super().__init__(BERTH, name, None, opts)
         self.inputs = inputs
         self.namespace = namespace_of(inputs.settings.name)
-        manifests = inputs.manifests or berth_manifests(inputs)
+        manifests = inputs.manifests
         # The halves of a berth depend on one another only within one stack.
         self._keeps_home = KEEPS_HOME in manifests.namespace["metadata"]["annotations"]
-        namespace = None if inputs.part == "cluster" else self._namespace(name, manifests)
-        isolation = [] if namespace is None else self._isolation(name, manifests, namespace)
+        namespace: KubernetesObject | None = None
+        needed: list[KubernetesObject] = []
+        if inputs.part != "cluster":
+            # The namespace stays with a home that stays.
+            namespace = self._register(name, manifests.namespace, retain_on_delete=self._keeps_home)
+            needed = [
+                self._inside(
+                    namespace,
+                    f"{name}-{manifest['metadata']['name']}",
+                    manifest,
+                    # The provider replaces a claim to resize it; the claim, and its disk, stay.
+                    retain_on_delete=manifest["kind"] == "PersistentVolumeClaim",
+                )
+                for manifest in manifests.objects
+            ]
         self.main, self.registered = None, {}
         if inputs.part != "isolation":
-            self._work(name, inputs, manifests, isolation, namespace)
+            needed += self._claim_templates(name, inputs, namespace)
+            self._work(name, inputs, needed or ([namespace] if namespace else []))
         if manifests.dashboard and namespace:
             self._register(name, manifests.dashboard, after=[namespace])
         self.register_outputs(
@@ -61,43 +75,16 @@ class Berth(pulumi.ComponentResource):
             | ({"rayCluster": inputs.settings.name} if inputs.workload.main_kind == "RayCluster" else {})
         )
 
-    def _namespace(self, name: str, manifests: BerthManifests) -> KubernetesObject:
-        """Register the namespace, which stays with a home that stays."""
-        return self._register(name, manifests.namespace, retain_on_delete=self._keeps_home)
-
-    def _isolation(self, name: str, manifests: BerthManifests, namespace: KubernetesObject) -> list[KubernetesObject]:
-        """Register what must exist in the namespace before the first pod."""
-        return [
-            self._inside(
-                namespace,
-                f"{name}-{manifest['metadata']['name']}",
-                manifest,
-                # The provider replaces a claim to resize it; the claim, and its disk, stay.
-                retain_on_delete=manifest["kind"] == "PersistentVolumeClaim",
-            )
-            for manifest in manifests.objects
-        ]
-
-    def _work(
-        self,
-        name: str,
-        inputs: BerthInputs,
-        manifests: BerthManifests,
-        isolation: list[KubernetesObject],
-        namespace: KubernetesObject | None,
-    ) -> None:
-        """Register the RayCluster, RayJob or RayService, with its claims and jobs."""
-        needed = [*isolation, *self._claim_templates(name, inputs, namespace)]
-        if namespace and not needed:
-            needed = [namespace]
-        edits = inputs.workload.edits
+    def _work(self, name: str, inputs: BerthInputs, needed: list[KubernetesObject]) -> None:
+        """Register the RayCluster, RayJob or RayService, with its jobs."""
+        workload, manifests = inputs.workload, inputs.manifests
         self.main = self._register(
             name,
             manifests.main,
             after=needed,
-            delete_before_replace=edits.delete_before_replace,
-            replace_on_changes=list(edits.replace_on_changes),
-            ignore_changes=list(edits.ignore_changes),
+            delete_before_replace=workload.delete_before_replace,
+            replace_on_changes=list(workload.replace_on_changes),
+            ignore_changes=list(workload.ignore_changes),
         )
         jobs = [
             self._register(job.name, manifests.jobs[job.name], after=[self.main], delete_before_replace=True)
@@ -112,18 +99,15 @@ class Berth(pulumi.ComponentResource):
     ) -> list[KubernetesObject]:
         """Register the templates of the workers' claims, one for all groups with the same claim."""
         claims = [claim_of(group, inputs.pools[group.pool]) for group in inputs.settings.groups]
-        named = {claim.template_name: claim for claim in claims if claim}
-        return [self._claim_template(name, claim, inputs, namespace) for claim in named.values()]
-
-    def _claim_template(
-        self, name: str, claim: Claim, inputs: BerthInputs, namespace: KubernetesObject | None
-    ) -> KubernetesObject:
-        manifest = claim_template(claim, inputs.resource_api, self.namespace, inputs.labels())
-        # The object is the same in every version of the API. Without aliases another version would
-        # replace it, and the deletion of the old name would delete the new object.
-        versions = [manifest | {"apiVersion": f"resource.k8s.io/{api}"} for api in get_args(ResourceApi)]
-        aliases = [pulumi.Alias(type_=resource_type(other)) for other in versions if other != manifest]
-        return self._inside(namespace, f"{name}-{claim.template_name}", manifest, aliases=aliases)
+        registered = []
+        for template_name, claim in {claim.template_name: claim for claim in claims if claim}.items():
+            manifest = claim_template(claim, inputs.resource_api, self.namespace, inputs.labels())
+            # The object is the same in every version of the API. Without aliases another version
+            # would replace it, and the deletion of the old name would delete the new object.
+            versions = [manifest | {"apiVersion": f"resource.k8s.io/{api}"} for api in get_args(ResourceApi)]
+            aliases = [pulumi.Alias(type_=resource_type(other)) for other in versions if other != manifest]
+            registered.append(self._inside(namespace, f"{name}-{template_name}", manifest, aliases=aliases))
+        return registered
 
     def _inside(
         self, namespace: KubernetesObject | None, name: str, manifest: Manifest, **options: Any

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 from berth.components.core.manifest import Manifest
@@ -80,7 +81,6 @@ class BerthInputs:
         contract: the environment's contract as JSON, for the owner of the other half.
         project: Google Cloud project of the environment; None on an existing cluster.
         own_classes: whether the environment has StorageClasses for the network of its cluster.
-        manifests: manifests of these inputs, if they are built already.
     """
 
     workload: Workload
@@ -95,7 +95,6 @@ class BerthInputs:
     contract: str = ""
     project: str | None = None
     own_classes: bool = False
-    manifests: BerthManifests | None = field(default=None, repr=False, compare=False)
 
     @property
     def settings(self) -> RayClusterSettings:
@@ -107,14 +106,18 @@ class BerthInputs:
         """Kind of owner."""
         return self.workload.kind
 
+    @cached_property
+    def manifests(self) -> BerthManifests:
+        """Manifests that the berth registers, built at the first use."""
+        return berth_manifests(self)
+
+    def on_api(self, resource_api: ResourceApi) -> BerthInputs:
+        """Return the inputs for a cluster that serves a version of resource.k8s.io."""
+        return self if resource_api == self.resource_api else replace(self, resource_api=resource_api)
+
     def labels(self, kind: OwnerKind | None = None, name: str = "") -> dict[str, str]:
         """Return the labels of the berth's objects, or of a job on the berth."""
         return owner_labels(self.environment, self.stack, kind or self.kind, name or self.settings.name)
-
-
-def built(inputs: BerthInputs) -> BerthInputs:
-    """Return inputs with their manifests."""
-    return replace(inputs, manifests=berth_manifests(inputs))
 
 
 def berth_manifests(inputs: BerthInputs) -> BerthManifests:

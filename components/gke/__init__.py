@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from berth.components.gke.already_there import PROVIDER
-from berth.components.gke.arguments import ClusterArguments
 from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.cluster_settings import ClusterSettings, ExistingCluster
 from berth.components.gke.kubeconfig import GKE_LOGIN
@@ -37,7 +36,6 @@ __all__ = [
     "SHARE_CLASSES",
     "SHARE_DRIVER",
     "Cluster",
-    "ClusterArguments",
     "ClusterInputs",
     "ClusterSettings",
     "ExistingCluster",

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_gcp as gcp
 
-from berth.components.gke.arguments import ClusterArguments
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES, cluster_arguments
 from berth.components.gke.explained import explained
 from berth.components.gke.kubeconfig import kubeconfig
@@ -24,13 +23,11 @@ class ClusterInputs:
     Attributes:
         settings: settings of the cluster, its place, and its pools.
         network: the network that it is on.
-        arguments: the cluster's arguments, where they are derived from the settings already.
         after: resources that the cluster needs beside the network.
     """
 
     settings: GkeSettings
     network: Network
-    arguments: ClusterArguments | None = None
     after: Sequence[pulumi.Resource] = ()
 
 
@@ -66,7 +63,7 @@ class Cluster(pulumi.ComponentResource):
                 "cluster_secondary_range_name": network.pod_range,
                 "services_secondary_range_name": network.service_range,
             },
-            **(inputs.arguments or cluster_arguments(inputs.settings, node_account(inputs.settings, name))),
+            **cluster_arguments(inputs.settings, node_account(inputs.settings, name)),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 # Nodes need all of the network, NAT and firewall too. It is deleted last.

@@ -12,7 +12,7 @@ from berth.components.isolation.admission import (
     pod_policy,
     pod_update_policy,
 )
-from berth.components.isolation.isolation import Isolation, IsolationInputs, harden, isolate
+from berth.components.isolation.isolation import Isolation, harden, isolate
 from berth.components.isolation.pod_security import (
     ENFORCE,
     RAY_USER,
@@ -32,6 +32,7 @@ from berth.components.isolation.settings import (
     DEVELOPMENT,
     PRODUCTION,
     Access,
+    IsolationInputs,
     IsolationSettings,
     PodSecurity,
     PriorityClass,

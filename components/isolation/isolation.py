@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.hardware.names import GPU_RESOURCE
@@ -17,35 +16,9 @@ from berth.components.isolation.pod_templates import (
     pod_templates,
     pools_of,
     runtime_classes_of,
-    secrets_of,
 )
 from berth.components.isolation.ray_admission import AUTOSCALER, RAY_AUTH
-from berth.components.isolation.settings import Access, IsolationSettings, PodSecurity
-from berth.components.operators import KubeRaySettings
-
-
-@dataclass(frozen=True)
-class IsolationInputs:
-    """Inputs of a namespace's isolation.
-
-    Attributes:
-        settings: what the environment loosens for all of its berths.
-        kuberay: source and namespace of the KubeRay operator.
-        access: people and service accounts that use the berth.
-        priority: PriorityClass of the pods; None for no limit on classes.
-        gpu_resources: resource names of GPUs and shares; the quota is 0 for those that no pod
-            requests.
-        clients: namespaces whose pods may send requests to Ray Serve.
-        callers: peers of NetworkPolicies, beside the KubeRay operator, that may call the dashboard.
-    """
-
-    settings: IsolationSettings = field(default_factory=IsolationSettings)
-    kuberay: KubeRaySettings = field(default_factory=KubeRaySettings)
-    access: Access = field(default_factory=Access)
-    priority: str | None = None
-    gpu_resources: Collection[str] = ()
-    clients: Collection[str] = ()
-    callers: Collection[dict[str, Any]] = ()
+from berth.components.isolation.settings import IsolationInputs, PodSecurity
 
 
 @dataclass(frozen=True)
@@ -73,40 +46,23 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
         manifests: pod-making manifests, Services, claims and SecretSyncs of the namespace; the
             first is the RayCluster, RayJob or RayService.
     """
-    contents = list(manifests)
+    contents, settings = list(manifests), inputs.settings
     main = contents[0]
-    # The namespace says whose the objects are.
-    namespace, labels = main["metadata"]["namespace"], MANAGED_BY
-    settings, priority = inputs.settings, inputs.priority
+    namespace = main["metadata"]["namespace"]
     level = pod_security.level_of(contents, settings.pod_security)
     objects: list[Manifest] = []
     if settings.network_policies:
-        objects += traffic.network_policies(
-            namespace,
-            labels,
-            contents,
-            inputs.kuberay,
-            settings.reachable,
-            inputs.clients,
-            inputs.callers,
-            metadata_server=bool(settings.metadata_server),
-        )
+        objects += traffic.network_policies(namespace, contents, inputs)
     if settings.quotas:
         withheld = {GPU_RESOURCE, *inputs.gpu_resources}
-        room = quota.Room(settings.storage, settings.ephemeral_storage)
-        objects.append(quota.resource_quota(namespace, labels, contents, withheld, room))
-        objects.append(quota.limit_range(namespace, labels, room))
+        objects.append(quota.resource_quota(namespace, contents, withheld, settings))
+        objects.append(quota.limit_range(namespace, settings.ephemeral_storage))
     if inputs.access.anyone:
-        # KubeRay chooses the name of a RayCluster that it creates, so the token's Secret is
-        # unknown.
-        token_secret = main["metadata"]["name"] if main["kind"] == "RayCluster" else None
-        syncs = any(manifest["kind"] == "SecretSync" for manifest in contents)
-        objects.append(rbac.role(namespace, labels, token_secret, level, secrets_of(contents), syncs=syncs))
-        objects.append(rbac.role_binding(namespace, labels, inputs.access))
+        objects += [rbac.role(contents, level), rbac.role_binding(namespace, MANAGED_BY, inputs.access)]
     auth = ((cluster_spec(main) or {}).get("authOptions") or {}).get("mode") or "disabled"
     annotations = {POOLS: ",".join(pools_of(contents)), RAY_AUTH: auth}
-    if settings.quotas and priority:
-        annotations[PRIORITY] = priority
+    if settings.quotas and inputs.priority:
+        annotations[PRIORITY] = inputs.priority
     if any(autoscales(manifest) for manifest in contents):
         annotations[AUTOSCALER] = "true"
     if runtime_class := next(runtime_classes_of(contents), None):

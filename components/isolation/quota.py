@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
 from berth.components.cluster.gpus import claimed_gpus_of
-from berth.components.core.manifest import Manifest, unawaited
+from berth.components.core.manifest import MANAGED_BY, Manifest, unawaited
 from berth.components.core.types import parse_quantity
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation.pod_templates import Object, autoscales, pod_templates
+from berth.components.isolation.settings import IsolationSettings
 
 NAME = "berth"
 """Name of the ResourceQuota and of the LimitRange."""
@@ -63,59 +63,45 @@ Amounts = dict[str, Decimal]
 _Kind = Literal["requests", "limits"]
 
 
-@dataclass(frozen=True)
-class Room:
-    """Room of a berth on disks.
-
-    Attributes:
-        storage: storage that all volume claims together request.
-        disk: disk of its node that a container uses at most.
-    """
-
-    storage: str
-    disk: str
-
-
 def resource_quota(
-    namespace: str, labels: dict[str, str], manifests: Iterable[Manifest], withheld: Iterable[str], room: Room
+    namespace: str, manifests: Iterable[Manifest], withheld: Iterable[str], settings: IsolationSettings
 ) -> Manifest:
     """Return the ResourceQuota that limits all pods together and refuses ways in from outside.
 
     Args:
         namespace: namespace of the berth.
-        labels: labels of the object.
         manifests: pod-making manifests, Services and claims on disks of the namespace.
         withheld: GPU resources whose quota is 0 unless the pods request them.
-        room: room of the berth on disks.
+        settings: settings with the room of the berth on disks.
     """
-    contents = list(manifests)
-    requests: Amounts = dict.fromkeys(withheld, Decimal(0))
-    limits: Amounts = {}
-    claims, pods = 0, _PODS
-    for manifest in contents:
-        for kind, template, count in pod_templates(manifest):
-            beside = kind == "head" and autoscales(manifest)
-            asked = _asked(template, "requests", room, with_autoscaler=beside)
-            if claimed := claimed_gpus_of(template):
-                # A quota counts claims of NVIDIA's device class under nvidia.com/gpu (Kubernetes
-                # 1.36).
-                asked = _sum(asked, {GPU_RESOURCE: Decimal(claimed)})
-            requests = _sum(requests, _times(count, asked))
-            limits = _sum(limits, _times(count, _asked(template, "limits", room, with_autoscaler=beside)))
-            claims += count * len(template["spec"].get("resourceClaims") or [])
-            pods += count
-    requests = _sum(requests, _RESERVE)
-    limits = _sum(limits, {"memory": _RESERVE["memory"], DISK: _PODS * parse_quantity(room.disk)})
+    contents, disk = list(manifests), settings.ephemeral_storage
+    pods = [
+        (template, count, kind == "head" and autoscales(manifest))
+        for manifest in contents
+        for kind, template, count in pod_templates(manifest)
+    ]
+    requests = _sum(
+        dict.fromkeys(withheld, Decimal(0)),
+        _RESERVE,
+        *(_times(count, _asked(template, "requests", disk, with_autoscaler=head)) for template, count, head in pods),
+    )
+    limits = _sum(
+        {"memory": _RESERVE["memory"], DISK: _PODS * parse_quantity(disk)},
+        *(_times(count, _asked(template, "limits", disk, with_autoscaler=head)) for template, count, head in pods),
+    )
     disks = [manifest["spec"] for manifest in contents if manifest["kind"] == "PersistentVolumeClaim"]
     storage = sum((parse_quantity(spec["resources"]["requests"]["storage"]) for spec in disks), Decimal(0))
     services = [manifest["spec"] for manifest in contents if manifest["kind"] == "Service"]
     balancers = [service for service in services if service["type"] == "LoadBalancer"]
+    claims = sum(count * len(template["spec"].get("resourceClaims") or []) for template, count, _ in pods)
     hard = {
         **{f"requests.{resource}": _text(resource, amount) for resource, amount in sorted(requests.items())},
         **{f"limits.{resource}": _text(resource, limits[resource]) for resource in (DISK, "memory")},
-        "requests.storage": _text("memory", parse_quantity(room.storage) + storage) if disks else room.storage,
+        "requests.storage": (
+            _text("memory", parse_quantity(settings.storage) + storage) if disks else settings.storage
+        ),
         "persistentvolumeclaims": str(_CLAIMS + len(disks)),
-        "pods": str(pods),
+        "pods": str(_PODS + sum(count for _, count, _ in pods)),
         **{f"count/{kind}": "0" for kind in _WAYS_IN},
         **_counts(contents),
         "count/resourceclaims.resource.k8s.io": str(claims),
@@ -123,21 +109,20 @@ def resource_quota(
         # A load balancer takes one node port for each of its own ports.
         "services.nodeports": str(sum(len(balancer["ports"]) for balancer in balancers)),
     }
-    quota = _object("ResourceQuota", NAME, namespace, labels, {"hard": hard})
     # The usage is the cluster's, and would be a third of the quota's state. Until it is counted,
     # the API server refuses pods, and KubeRay tries again.
-    return unawaited(quota)
+    return unawaited(_object("ResourceQuota", namespace, {"hard": hard}))
 
 
-def limit_range(namespace: str, labels: dict[str, str], room: Room) -> Manifest:
+def limit_range(namespace: str, disk: str) -> Manifest:
     """Return the LimitRange: resources of containers that name none, and the most of a disk."""
-    disk = {DISK: room.disk}
-    limits = [{"type": "Container", "defaultRequest": _DEFAULT_REQUEST, "default": DEFAULT_LIMIT | disk, "max": disk}]
-    return _object("LimitRange", NAME, namespace, labels, {"limits": limits})
+    most = {DISK: disk}
+    limits = [{"type": "Container", "defaultRequest": _DEFAULT_REQUEST, "default": DEFAULT_LIMIT | most, "max": most}]
+    return _object("LimitRange", namespace, {"limits": limits})
 
 
-def _object(kind: str, name: str, namespace: str, labels: dict[str, str], spec: Object) -> Manifest:
-    metadata = {"name": name, "namespace": namespace, "labels": labels}
+def _object(kind: str, namespace: str, spec: Object) -> Manifest:
+    metadata = {"name": NAME, "namespace": namespace, "labels": MANAGED_BY}
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
@@ -148,31 +133,27 @@ def _counts(contents: Iterable[Manifest]) -> dict[str, str]:
     return {f"count/{kind}s.ray.io": str(room) for kind, room in _ROOM.items() if kind not in own}
 
 
-def _asked(template: Object, kind: _Kind, room: Room, *, with_autoscaler: bool) -> Amounts:
+def _asked(template: Object, kind: _Kind, disk: str, *, with_autoscaler: bool) -> Amounts:
     """Return requests or limits of a pod: its containers' sum, or its largest init container.
 
     An init container with `restartPolicy: Always` runs beside all that start after it
     (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/).
     """
-    most: Amounts = {}
     beside: Amounts = {}
     before: Amounts = {}
     pod = template["spec"]
-    added = [*([_AUTOSCALER] if with_autoscaler else []), *_of_buckets(template)]
-    for container in [*added, *pod["containers"]]:
-        most = _sum(most, _amounts(container, kind, room))
     # KubeRay's own init container comes after the template's.
     for container in (*(pod.get("initContainers") or []), _WAITING):
-        amounts = _amounts(container, kind, room)
+        amounts = _amounts(container, kind, disk)
         if container.get("restartPolicy") == "Always":
             beside = _sum(beside, amounts)
         else:
             before = _largest(before, _sum(beside, amounts))
-    return _largest(_sum(most, beside), before)
-
-
-def _largest(some: Amounts, more: Amounts) -> Amounts:
-    return some | {resource: max(amount, some.get(resource, Decimal(0))) for resource, amount in more.items()}
+    added = [*([_AUTOSCALER] if with_autoscaler else []), *_of_buckets(template)]
+    running = _sum(*(_amounts(container, kind, disk) for container in (*added, *pod["containers"])), beside)
+    claimed = claimed_gpus_of(template) if kind == "requests" else 0
+    # A quota counts claims of NVIDIA's device class under nvidia.com/gpu (Kubernetes 1.36).
+    return _sum(_largest(running, before), {GPU_RESOURCE: Decimal(claimed)} if claimed else {})
 
 
 def _of_buckets(template: Object) -> list[Object]:
@@ -180,28 +161,31 @@ def _of_buckets(template: Object) -> list[Object]:
     notes = (template.get("metadata") or {}).get("annotations") or {}
     if "gke-gcsfuse/volumes" not in notes:
         return []
-    amounts = {
-        kind: {name: notes[f"gke-gcsfuse/{name}-{kind}"] for name in ("cpu", "memory", DISK)}
+    resources = {
+        f"{kind}s": {name: notes[f"gke-gcsfuse/{name}-{kind}"] for name in ("cpu", "memory", DISK)}
         for kind in ("request", "limit")
     }
-    return [{"resources": {"requests": amounts["request"], "limits": amounts["limit"]}}]
+    return [{"resources": resources}]
 
 
-def _sum(some: Amounts, more: Amounts) -> Amounts:
-    return {resource: some.get(resource, Decimal(0)) + more.get(resource, Decimal(0)) for resource in {**some, **more}}
+def _largest(some: Amounts, more: Amounts) -> Amounts:
+    return some | {resource: max(amount, some.get(resource, Decimal(0))) for resource, amount in more.items()}
+
+
+def _sum(*parts: Amounts) -> Amounts:
+    resources = dict.fromkeys(resource for part in parts for resource in part)
+    return {name: sum((part.get(name, Decimal(0)) for part in parts), Decimal(0)) for name in resources}
 
 
 def _times(count: int, amounts: Amounts) -> Amounts:
     return {resource: count * amount for resource, amount in amounts.items()}
 
 
-def _amounts(container: Object, kind: _Kind, room: Room) -> Amounts:
+def _amounts(container: Object, kind: _Kind, disk: str) -> Amounts:
     resources = container.get("resources") or {}
     # Kubernetes takes a missing request from the limit.
     default = (
-        {**_DEFAULT_REQUEST, **(resources.get("limits") or {})}
-        if kind == "requests"
-        else {**DEFAULT_LIMIT, DISK: room.disk}
+        {**_DEFAULT_REQUEST, **(resources.get("limits") or {})} if kind == "requests" else {**DEFAULT_LIMIT, DISK: disk}
     )
     return {name: parse_quantity(str(amount)) for name, amount in (default | (resources.get(kind) or {})).items()}
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Any
 
-from berth.components.core.manifest import Manifest
+from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.isolation.pod_templates import secrets_of
 from berth.components.isolation.settings import Access, PodSecurity
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -17,37 +18,29 @@ OWNER = "berth-owner"
 """Name of Role and RoleBinding of those who update their berth's RayCluster with Pulumi."""
 
 
-def role(
-    namespace: str,
-    labels: dict[str, str],
-    token_secret: str | None,
-    level: PodSecurity,
-    secrets: Collection[str] = (),
-    *,
-    syncs: bool = False,
-) -> Manifest:
+def role(manifests: Sequence[Manifest], level: PodSecurity) -> Manifest:
     """Return the Role of a berth's users.
 
     At level `privileged` a pod may mount folders of its node, so users there may not create or
     change RayClusters, RayJobs and RayServices: they read them, and run jobs with `ray job submit`.
 
     Args:
-        namespace: namespace of the berth.
-        labels: labels of the object.
-        token_secret: Secret with Ray's token, which users read; None if its name is unknown.
+        manifests: objects of the berth; the first is its RayCluster, RayJob or RayService. Users
+            read and write the Secrets that the pods name, and read why a SecretSync does not.
         level: Pod Security level of the namespace.
-        secrets: Secrets that the pods name, which users read and write.
-        syncs: GKE writes some of them, and users may read why it does not.
     """
-    # By name, server-side apply may create an object too: its request has the name in the path.
-    of_pods = [_rule("", ["secrets"], ["get", *_WRITE]) | {"resourceNames": sorted(secrets)}] if secrets else []
+    main, secrets = manifests[0], secrets_of(manifests)
+    # KubeRay chooses the name of a RayCluster that it creates, so the token's Secret is unknown.
+    token = [main["metadata"]["name"]] if main["kind"] == "RayCluster" else []
+    syncs = any(manifest["kind"] == "SecretSync" for manifest in manifests)
     rules = [
         _rule("", ["pods", "pods/log", "services", "endpoints", "events", "persistentvolumeclaims"], _READ),
         _rule("", ["resourcequotas", "limitranges"], _READ),
         # kubectl sends GET over WebSockets, POST over SPDY.
         _rule("", ["pods/exec", "pods/portforward"], ["get", "create"]),
-        *([_rule("", ["secrets"], ["get"]) | {"resourceNames": [token_secret]}] if token_secret else []),
-        *of_pods,
+        *([_rule("", ["secrets"], ["get"]) | {"resourceNames": token}] if token else []),
+        # By name, server-side apply may create an object too: its request has the name in the path.
+        *([_rule("", ["secrets"], ["get", *_WRITE]) | {"resourceNames": secrets}] if secrets else []),
         *([_rule("secret-sync.gke.io", ["secretsyncs"], _READ)] if syncs else []),
         _rule("events.k8s.io", ["events"], _READ),
         _rule("batch", ["jobs"], _READ),
@@ -60,7 +53,7 @@ def role(
             _rule("ray.io", ["rayclusters"], ["patch"]),
             _rule("ray.io", ["rayjobs", "rayservices"], _WRITE),
         ]
-    metadata = {"name": USER, "namespace": namespace, "labels": labels}
+    metadata = {"name": USER, "namespace": main["metadata"]["namespace"], "labels": MANAGED_BY}
     return {"apiVersion": f"{_GROUP}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
 
 

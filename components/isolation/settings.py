@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from berth.components.core.settings import DefaultedSettings, Settings
 from berth.components.core.types import Cidr, NonEmpty, Quantity
+from berth.components.operators import KubeRaySettings
 
 PRODUCTION = "berth-production"
 """PriorityClass of named clusters."""
@@ -105,3 +108,27 @@ class Access(DefaultedSettings):
     def anyone(self) -> bool:
         """Whether the berth has any user."""
         return bool(self.users or self.groups or self.service_accounts)
+
+
+@dataclass(frozen=True)
+class IsolationInputs:
+    """Inputs of a namespace's isolation.
+
+    Attributes:
+        settings: what the environment loosens for all of its berths.
+        kuberay: source and namespace of the KubeRay operator.
+        access: people and service accounts that use the berth.
+        priority: PriorityClass of the pods; None for no limit on classes.
+        gpu_resources: resource names of GPUs and shares; the quota is 0 for those that no pod
+            requests.
+        clients: namespaces whose pods may send requests to Ray Serve.
+        callers: peers of NetworkPolicies, beside the KubeRay operator, that may call the dashboard.
+    """
+
+    settings: IsolationSettings = field(default_factory=IsolationSettings)
+    kuberay: KubeRaySettings = field(default_factory=KubeRaySettings)
+    access: Access = field(default_factory=Access)
+    priority: str | None = None
+    gpu_resources: Collection[str] = ()
+    clients: Collection[str] = ()
+    callers: Collection[dict[str, Any]] = ()

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from berth.components.core.manifest import Manifest
+from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.isolation.pod_templates import autoscales
+from berth.components.isolation.settings import IsolationInputs
 from berth.components.operators import KubeRaySettings
 
 DASHBOARD, SERVE_PORT, METRICS = 8265, 8000, 8080
@@ -38,17 +39,7 @@ _API_SERVER_PORTS = (443, 6443)
 _HEAD = {"matchLabels": {"ray.io/node-type": "head"}}
 
 
-def network_policies(
-    namespace: str,
-    labels: dict[str, str],
-    manifests: Iterable[Manifest],
-    kuberay: KubeRaySettings,
-    reachable: Iterable[str] = (),
-    clients: Iterable[str] = (),
-    callers: Iterable[dict[str, Any]] = (),
-    *,
-    metadata_server: bool = False,
-) -> list[Manifest]:
+def network_policies(namespace: str, manifests: Iterable[Manifest], inputs: IsolationInputs) -> list[Manifest]:
     """Return the NetworkPolicies of a berth: for all pods, and for heads that need more.
 
     One policy serves most berths, because each object is stored three times in the state. So the
@@ -56,17 +47,12 @@ def network_policies(
 
     Args:
         namespace: namespace of the berth.
-        labels: labels of the objects.
         manifests: pod-making manifests and Services of the namespace.
-        kuberay: source and namespace of the KubeRay operator.
-        reachable: private address ranges that pods may reach.
-        clients: namespaces whose pods may send requests to Ray Serve.
-        callers: peers, beside the KubeRay operator, that may call the dashboard.
-        metadata_server: whether pods may ask the metadata server for their identity.
+        inputs: settings of the berth and its environment.
     """
-    metadata_addresses = _METADATA_SERVER if metadata_server else {}
-    contents = list(manifests)
-    metadata = {"namespace": namespace, "labels": labels}
+    contents, settings = list(manifests), inputs.settings
+    metadata_addresses = _METADATA_SERVER if settings.metadata_server else {}
+    metadata = {"namespace": namespace, "labels": MANAGED_BY}
     all_pods = {
         "podSelector": {},
         "policyTypes": ["Ingress", "Egress"],
@@ -74,17 +60,17 @@ def network_policies(
             {"from": [{"podSelector": {}}]},
             # Google's managed Prometheus collects metrics from this namespace.
             {"from": [peer("gmp-system")], "ports": tcp(METRICS)},
-            {"from": [_operator(kuberay)], "ports": tcp(DASHBOARD, SERVE_PORT)},
-            *({"from": [caller], "ports": tcp(DASHBOARD)} for caller in callers),
+            {"from": [_operator(inputs.kuberay)], "ports": tcp(DASHBOARD, SERVE_PORT)},
+            *({"from": [caller], "ports": tcp(DASHBOARD)} for caller in inputs.callers),
             # Every pod with a replica takes requests.
-            *({"from": [peer(name)], "ports": tcp(SERVE_PORT)} for name in clients),
+            *({"from": [peer(name)], "ports": tcp(SERVE_PORT)} for name in inputs.clients),
         ],
         "egress": [
             {"to": [{"podSelector": {}}]},
             {"to": _name_servers(), "ports": [*_ports("UDP", 53), *tcp(53)]},
             {"to": [_block(_ANYWHERE, *PRIVATE, _LINK_LOCAL)]},
             *({"to": [_block(address)], "ports": tcp(*ports)} for address, ports in metadata_addresses.items()),
-            *({"to": [_block(cidr)]} for cidr in reachable),
+            *({"to": [_block(cidr)]} for cidr in settings.reachable),
         ],
     }
     policies = [network_policy({"name": "pods", **metadata}, all_pods)]

@@ -17,21 +17,6 @@ RAY_CLUSTER_CONFIG = "spec.rayClusterConfig"
 
 
 @dataclass(frozen=True)
-class EditRules:
-    """Rules by which Pulumi applies an edit of an object.
-
-    Attributes:
-        delete_before_replace: delete the old object before its replacement is created.
-        replace_on_changes: paths whose change replaces the object.
-        ignore_changes: paths whose change is ignored.
-    """
-
-    delete_before_replace: bool | None = None
-    replace_on_changes: Sequence[str] = ()
-    ignore_changes: Sequence[str] = ()
-
-
-@dataclass(frozen=True)
 class Workload:
     """Workload of a berth.
 
@@ -42,8 +27,10 @@ class Workload:
         wait: goal of `pulumi up`.
         main: returns the main object, given the RayCluster's manifest and labels.
         applied: returns the hardened main object as it is applied.
-        edits: rules by which Pulumi applies an edit of the main object.
         clients: namespaces whose pods may send requests to Ray Serve.
+        delete_before_replace: delete the old main object before its replacement is created.
+        replace_on_changes: paths of the main object whose change replaces it.
+        ignore_changes: paths of the main object whose change is ignored.
     """
 
     kind: OwnerKind
@@ -52,8 +39,10 @@ class Workload:
     wait: Wait | JobWait
     main: Callable[[Manifest, dict[str, str]], Manifest]
     applied: Callable[[Manifest], Manifest]
-    edits: EditRules = EditRules()
     clients: Sequence[str] = ()
+    delete_before_replace: bool | None = None
+    replace_on_changes: Sequence[str] = ()
+    ignore_changes: Sequence[str] = ()
 
 
 def cluster_workload(settings: RayClusterSettings, kind: Literal["engineer", "cluster"] = "engineer") -> Workload:
@@ -75,7 +64,7 @@ def cluster_workload(settings: RayClusterSettings, kind: Literal["engineer", "cl
         wait=settings.wait,
         main=lambda cluster, _labels: cluster,
         applied=forced if settings.autoscaled else lambda manifest: manifest,
-        edits=EditRules(ignore_changes=["spec.workerGroupSpecs[*].replicas"] if ignored else ()),
+        ignore_changes=["spec.workerGroupSpecs[*].replicas"] if ignored else (),
     )
 
 
@@ -88,7 +77,7 @@ def job_workload(job: RayJobSettings) -> Workload:
         wait=job.wait,
         main=lambda cluster, labels: ray_job(job, cluster, labels),
         applied=shared_with_kuberay,
-        edits=EditRules(delete_before_replace=True),
+        delete_before_replace=True,
     )
 
 
@@ -102,7 +91,8 @@ def service_workload(service: RayServiceSettings) -> Workload:
         wait=service.cluster.wait,
         main=lambda cluster, _labels: ray_service(service, cluster),
         applied=lambda manifest: shared_with_kuberay(with_fingerprint(manifest)),
-        edits=EditRules(delete_before_replace=True, replace_on_changes=replacing),
+        delete_before_replace=True,
+        replace_on_changes=replacing,
         clients=service.settings.clients,
     )
 

@@ -49,7 +49,6 @@ def sample() -> list[Manifest]:
     loaded = load("dev", {"environment": SAMPLE}, None)
     assert isinstance(loaded, Environment)  # noqa: S101
     berth = loaded.berths[0].manifests
-    assert berth is not None  # noqa: S101
     return [berth.namespace, *berth.objects, berth.main]
 
 

@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
-from berth.components.berth import BerthInputs, built
+from berth.components.berth import BerthInputs
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem, from_validation
 from berth.components.core.types import checked_name
 from berth.components.core.words import counted
-from berth.components.gke import ClusterArguments, cluster_arguments, node_account
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import IsolationSettings
 from berth.stacks.files import stack_file
@@ -82,13 +81,11 @@ class Environment(Judged):
 
     Attributes:
         berths: inputs of everything that has a RayCluster, with the manifests.
-        cluster_arguments: arguments of the GKE cluster; None where the cluster exists already.
     """
 
     kind: ClassVar = "environment"
     settings: EnvironmentSettings
     berths: Sequence[BerthInputs]
-    cluster_arguments: ClusterArguments | None
 
     def contract(self, resource_api: ResourceApi = "v1") -> EnvironmentContract:
         """Return what the environment's stack tells engineers' stacks."""
@@ -122,20 +119,18 @@ class EngineerStack:
         resolved = resolve_engineer(self.settings, self.stack, contract)
         problems, judgment = resolved.problems, Judgment()
         berths = [
-            built(
-                BerthInputs(
-                    workload,
-                    resolved.pools,
-                    environment=contract.name,
-                    stack=self.stack,
-                    resource_api=contract.resource_api,
-                    isolation=contract.isolation or IsolationSettings(),
-                    kuberay=contract.kuberay,
-                    part=self.settings.part,
-                    contract=contract.model_dump_json(by_alias=True, exclude_none=True),
-                    project=contract.project,
-                    own_classes=contract.login is None,
-                )
+            BerthInputs(
+                workload,
+                resolved.pools,
+                environment=contract.name,
+                stack=self.stack,
+                resource_api=contract.resource_api,
+                isolation=contract.isolation or IsolationSettings(),
+                kuberay=contract.kuberay,
+                part=self.settings.part,
+                contract=contract.model_dump_json(by_alias=True, exclude_none=True),
+                project=contract.project,
+                own_classes=contract.login is None,
             )
             for workload in resolved.workloads()
         ]
@@ -200,7 +195,7 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
         raise SettingsError(stack, problems, file) from None
     problems += _name_problems(stack, settings)
     if kind == "environment" and stack in TAKEN:
-        problems.append(Problem(("environment",), f"stack {stack!r} needs another name: {TAKEN[stack]}", of_key=True))
+        problems.append(Problem(("environment",), f"stack {stack!r} needs another name: {TAKEN[stack]}"))
     if isinstance(settings, EngineerSettings):
         problems += _part_problems(settings)
     loaded: Environment | EngineerStack
@@ -280,26 +275,21 @@ def _environment(
         for service in resolved.services
     ]
     berths = [
-        built(
-            BerthInputs(
-                workload,
-                resolved.pools,
-                environment=stack,
-                stack=stack,
-                isolation=settings.isolation_here,
-                kuberay=settings.operators.kuberay,
-                jobs=[job for job in resolved.jobs if job.cluster == workload.settings and not job.own_cluster],
-                project=settings.project,
-                own_classes=settings.cluster.existing is None,
-            )
+        BerthInputs(
+            workload,
+            resolved.pools,
+            environment=stack,
+            stack=stack,
+            isolation=settings.isolation_here,
+            kuberay=settings.operators.kuberay,
+            jobs=[job for job in resolved.jobs if job.cluster == workload.settings and not job.own_cluster],
+            project=settings.project,
+            own_classes=settings.cluster.existing is None,
         )
         for workload in resolved.workloads()
     ]
-    account = node_account(settings, settings.cluster.name or stack)
-    arguments = None if settings.cluster.existing else cluster_arguments(settings, account)
-    judgment = judge_environment(stack, settings, resolved.pools, berths, arguments)
-    environment = Environment(stack, file, resolved, judgment, settings, berths, arguments)
-    return environment, [*problems, *judgment.problems]
+    judgment = judge_environment(stack, settings, resolved.pools, berths)
+    return Environment(stack, file, resolved, judgment, settings, berths), [*problems, *judgment.problems]
 
 
 def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> list[Problem]:

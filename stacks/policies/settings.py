@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from berth.components.berth import BerthInputs, BerthManifests
+from berth.components.berth import BerthInputs
 from berth.components.core.manifest import resource_type
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import OwnerKind
 from berth.components.core.problems import Path, Problem
-from berth.components.gke import ClusterArguments
+from berth.components.gke import cluster_arguments, node_account
 from berth.components.operators import Gib, Site
 from berth.components.ray.settings import BerthShape, RayShape
 from berth.components.sharing import Pools
@@ -43,11 +43,7 @@ class Judgment:
 
 
 def judge_environment(
-    stack: str,
-    settings: EnvironmentSettings,
-    pools: Pools,
-    berths: Iterable[BerthInputs],
-    cluster_arguments: ClusterArguments | None,
+    stack: str, settings: EnvironmentSettings, pools: Pools, berths: Iterable[BerthInputs]
 ) -> Judgment:
     """Hold an environment's settings, and what its program registers for them, to the policies."""
     path_of: dict[str, tuple[OwnerKind, RayShape]] = {}
@@ -55,10 +51,12 @@ def judge_environment(
     for berth in berths:
         name = berth.settings.name
         path_of[name] = berth.kind, getattr(settings, KEYS[berth.kind])[name]
-        planned += _planned(name, berth.manifests)
-    if cluster_arguments is not None:
-        planned.append(gke_cluster(settings.cluster.name or stack, cluster_arguments))
-        planned += [node_pool(name, cluster_arguments["node_config"]) for name in settings.pools]
+        planned += _planned(berth)
+    if settings.cluster.existing is None:
+        cluster = settings.cluster.name or stack
+        arguments = cluster_arguments(settings, node_account(settings, cluster))
+        planned.append(gke_cluster(cluster, arguments))
+        planned += [node_pool(name, arguments["node_config"]) for name in settings.pools]
     if gib := Gib.on(settings.operators.gib, Site(pools, image_mirror=settings.mirror.images or "")):
         planned += [Planned(resource_type(part.manifest), part.name, part.manifest) for part in gib.parts(gib.release)]
     waived = settings.policies.waived
@@ -81,7 +79,7 @@ def judge_environment(
 def judge_engineer(contract: EnvironmentContract, pools: Pools, berth: BerthInputs) -> Judgment:
     """Hold an engineer's own stack to its environment's policies, with that one's waivers."""
     context = PolicyContext(contract.production, waived=contract.waived, rdma=_with_rdma(pools))
-    found = violations(_planned(berth.settings.name, berth.manifests), context)
+    found = violations(_planned(berth), context)
     asked = f"or have environment {contract.name!r} waive it"
     problems = [
         Problem(
@@ -95,11 +93,9 @@ def judge_engineer(contract: EnvironmentContract, pools: Pools, berth: BerthInpu
     return Judgment(context, problems, waivers=waivers(found), held=_held(context, of_berths))
 
 
-def _planned(name: str, manifests: BerthManifests | None) -> Iterator[Planned]:
-    if manifests:
-        yield Planned(resource_type(manifests.main), name, manifests.main)
-        if manifests.dashboard:
-            yield Planned(resource_type(manifests.dashboard), name, manifests.dashboard)
+def _planned(berth: BerthInputs) -> Iterator[Planned]:
+    for manifest in filter(None, (berth.manifests.main, berth.manifests.dashboard)):
+        yield Planned(resource_type(manifest), berth.settings.name, manifest)
 
 
 def _where(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import pulumi
 
@@ -80,9 +79,7 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
     on_cluster = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=[gate])
     if has_keeper(settings, resolved):
         Keeper("keeper", _keeper(loaded), on_cluster)
-    berths = [
-        Berth(inputs.settings.name, replace(inputs, resource_api=resource_api), on_cluster) for inputs in loaded.berths
-    ]
+    berths = [Berth(inputs.settings.name, inputs.on_api(resource_api), on_cluster) for inputs in loaded.berths]
     pulumi.export("berths", ", ".join(berth.name for berth in resolved.berths))
     pulumi.export("clusters", ", ".join(cluster.name for cluster in resolved.clusters))
     if resolved.jobs:
@@ -117,4 +114,4 @@ async def _platform(loaded: Environment, occupants: Mapping[str, Sequence[str]])
     from berth.stacks.program.google import google  # noqa: PLC0415
 
     name = cluster.name or loaded.stack
-    return await google(name, loaded.settings, loaded.resolved.pools, occupants, loaded.cluster_arguments, loaded.file)
+    return await google(name, loaded.settings, loaded.resolved.pools, occupants, loaded.file)

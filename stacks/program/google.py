@@ -15,7 +15,6 @@ from berth.components.core.types import OWN_ACCOUNT
 from berth.components.gke import (
     PROVIDER,
     Cluster,
-    ClusterArguments,
     ClusterInputs,
     Network,
     NetworkInputs,
@@ -38,7 +37,6 @@ async def google(
     settings: EnvironmentSettings,
     pools: Pools,
     occupants: Mapping[str, Sequence[str]],
-    arguments: ClusterArguments | None = None,
     file: StackFile | None = None,
 ) -> Platform:
     """Register the cluster with its networks and node pools.
@@ -48,7 +46,6 @@ async def google(
         settings: settings of the environment.
         pools: pools with what they offer.
         occupants: names of the RayClusters on each pool.
-        arguments: arguments of the cluster, where they are derived from the settings already.
         file: file of the settings, where there is one.
 
     Raises:
@@ -66,7 +63,7 @@ async def google(
     )
     own = settings.cluster.node_service_account == OWN_ACCOUNT
     accounts = [NodeAccount(name, NodeAccountInputs(project), on_google)] if own else []
-    cluster = Cluster(name, ClusterInputs(settings, network, arguments, accounts), on_google)
+    cluster = Cluster(name, ClusterInputs(settings, network, accounts), on_google)
     await _check_version(settings, cluster)
     node_pools = [
         NodePool(

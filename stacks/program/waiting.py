@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pulumi
 
-from berth.components.berth import Berth, BerthInputs, berth_manifests
+from berth.components.berth import Berth, BerthInputs
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BerthError
 from berth.components.ray.readiness import Awaited, Kind, Wait
@@ -26,7 +26,7 @@ def awaited_of(inputs: BerthInputs) -> list[Awaited]:
     """Return the resources of a berth that an update waits for."""
     if inputs.part == "isolation":
         return []
-    manifests = inputs.manifests or berth_manifests(inputs)
+    manifests = inputs.manifests
     goals: list[tuple[Kind, Goal | JobWait, str]] = [
         (inputs.workload.main_kind, inputs.workload.wait, manifests.main["metadata"]["name"]),
         *(("RayJob", job.wait, manifests.jobs[job.name]["metadata"]["name"]) for job in inputs.jobs),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.berth import BerthManifests, built
+from berth.components.berth import BerthManifests
 from berth.components.isolation import cluster_spec
 from berth.lab.progress import Progress
 from berth.lab.toolchain.ensure import programs_of
@@ -37,7 +37,7 @@ def rendered(count: int) -> list[BerthManifests]:
     }
     loaded = load("apart", {"environment": values}, None)
     assert isinstance(loaded, Environment)
-    return [manifests for inputs in loaded.berths if (manifests := built(inputs).manifests)]
+    return [inputs.manifests for inputs in loaded.berths]
 
 
 def pods(number: int, berth: BerthManifests) -> BerthPods:

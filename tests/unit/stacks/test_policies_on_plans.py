@@ -29,9 +29,7 @@ WITHOUT_TOKENS = {"spec": {"authOptions": None}}
 
 
 def ray(edit: dict[str, Any] | None = None) -> dict[str, Any]:
-    manifests = environment_of("test", SETTINGS).berths[0].manifests
-    assert manifests
-    return dict(over(manifests.main, edit or {}))
+    return dict(over(environment_of("test", SETTINGS).berths[0].manifests.main, edit or {}))
 
 
 def found(resource_type: str, inputs: dict[str, Any], context: PolicyContext = CONTEXT) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from berth.components.fabric import NODE_FOLDERS
 from berth.components.isolation import (
     Isolation,
     IsolationInputs,
+    IsolationSettings,
     harden,
     isolate,
     pod_policy,
@@ -23,7 +24,7 @@ from berth.components.isolation import (
     priority_classes,
     ray_policy,
 )
-from berth.components.isolation.quota import Room, resource_quota
+from berth.components.isolation.quota import resource_quota
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.storage import home_claim
 from tests.unit.cases import holds, table
@@ -200,7 +201,7 @@ def test_named_clusters_go_before_engineers_and_others_by_their_name() -> None:
 )
 def test_a_quota_counts_no_kind_that_the_stack_or_kuberay_creates(kind: str, counted: dict[str, str]) -> None:
     """The API server refuses the first object of a kind whose usage it does not know yet."""
-    quota = resource_quota("berth-alice", {}, [{"kind": kind}], [], Room("1Ti", "500Gi"))
+    quota = resource_quota("berth-alice", [{"kind": kind}], [], IsolationSettings())
     hard = quota["spec"]["hard"]
     assert {name: hard[name] for name in hard if name.endswith(".ray.io")} == {
         f"count/{kinds}.ray.io": room for kinds, room in counted.items()

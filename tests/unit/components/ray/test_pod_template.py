@@ -55,14 +55,14 @@ def problems(template: dict[str, Any], **more: Any) -> list[str]:
 
 
 def worker_of(loaded: Environment) -> dict[str, Any]:
-    spec = loaded.berths[0].manifests.main["spec"]  # type: ignore[union-attr]
+    spec = loaded.berths[0].manifests.main["spec"]
     template = spec["workerGroupSpecs"][0]["template"]
     assert isinstance(template, dict)
     return template
 
 
 def quota_of(loaded: Environment) -> dict[str, str]:
-    (quota,) = (found for found in loaded.berths[0].manifests.objects if found["kind"] == "ResourceQuota")  # type: ignore[union-attr]
+    (quota,) = (found for found in loaded.berths[0].manifests.objects if found["kind"] == "ResourceQuota")
     return dict(quota["spec"]["hard"])
 
 
@@ -149,7 +149,6 @@ def test_what_the_api_server_refuses_is_refused_in_settings_or_lowers_the_level(
     except SettingsError:
         return
     manifests = loaded.berths[0].manifests
-    assert manifests is not None
     level = manifests.namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
     assert level == level_of([manifests.main]) != "privileged"
 
@@ -167,7 +166,7 @@ def test_groups_have_patches_of_their_own_over_the_workers() -> None:
     groups = {"big": {"podTemplate": {"spec": {"runtimeClassName": "gvisor"}}}, "small": {}}
     worker = {"podTemplate": {"metadata": {"annotations": {"team": "ml"}}}}
     loaded = environment("engineers", {"worker": worker, "workerGroups": groups})
-    spec = loaded.berths[0].manifests.main["spec"]  # type: ignore[union-attr]
+    spec = loaded.berths[0].manifests.main["spec"]
     big, small = (group["template"] for group in spec["workerGroupSpecs"])
     assert (big["spec"]["runtimeClassName"], "runtimeClassName" in small["spec"]) == ("gvisor", False)
     assert [found["metadata"]["annotations"]["team"] for found in (big, small)] == ["ml", "ml"]
