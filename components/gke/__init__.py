@@ -13,7 +13,7 @@ from berth.components.gke.already_there import PROVIDER
 from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.cluster_settings import ClusterSettings, ExistingCluster
 from berth.components.gke.kubeconfig import GKE_LOGIN
-from berth.components.gke.network_settings import ExistingNetwork, ExistingRdmaNetwork, NetworkSettings
+from berth.components.gke.network_settings import ExistingNetwork, ExistingRdmaNetwork
 from berth.components.gke.node_account_name import ROLES as NODE_ROLES
 from berth.components.gke.node_account_name import node_account
 from berth.components.gke.node_pool_arguments import NodePlace
@@ -44,7 +44,6 @@ __all__ = [
     "GkeSettings",
     "Network",
     "NetworkInputs",
-    "NetworkSettings",
     "NodeAccount",
     "NodeAccountInputs",
     "NodePlace",

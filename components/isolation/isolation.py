@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation import pod_security, quota, rbac, traffic
-from berth.components.isolation.admission import POOLS, PRIORITY, RUNTIME_CLASS
+from berth.components.isolation.admission import AUTOSCALER, POOLS, PRIORITY, RAY_AUTH, RUNTIME_CLASS
 from berth.components.isolation.pod_templates import (
     autoscales,
     cluster_spec,
@@ -17,7 +17,6 @@ from berth.components.isolation.pod_templates import (
     pools_of,
     runtime_classes_of,
 )
-from berth.components.isolation.ray_admission import AUTOSCALER, RAY_AUTH
 from berth.components.isolation.settings import IsolationInputs, PodSecurity
 
 

@@ -43,14 +43,12 @@ class Keeper(pulumi.ComponentResource):
             opts: options with the kubernetes provider.
         """
         super().__init__("berth:index:Keeper", name, None, opts)
-        in_keeper = pulumi.ResourceOptions(parent=self)
-        namespace = KubernetesObject(manifests.NAMESPACE, manifests.namespace(MANAGED_BY), in_keeper)
-        registered: list[pulumi.Resource] = [namespace]
+        registered: list[pulumi.Resource] = []
         for manifest in manifests.keeper(
             inputs.environment, inputs.image, inputs.settings.schedule, inputs.pools, MANAGED_BY
         ):
-            # The CronJob comes last, so that it never runs without its rights and their limits.
-            needed = list(registered) if manifest["kind"] == "CronJob" else [namespace]
+            # The first object is the namespace.
+            needed = list(registered) if manifest["kind"] == "CronJob" else registered[:1]
             after = pulumi.ResourceOptions(parent=self, depends_on=needed)
             registered.append(KubernetesObject(manifest["metadata"]["name"], manifest, after))
         self.register_outputs({})

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-# Users of a berth may not write annotations that begin with `berth/` (isolation/ray_admission.py).
+# Users of a berth may not write annotations that begin with `berth/` (isolation/ray-policy.yaml).
 OPEN_UNTIL = "logins.berth/open-until"
 """Annotation of a RayCluster: time until which a login counts as open."""
 

@@ -5,7 +5,7 @@ networks of the pods. `readiness` and `suspension` talk to a live cluster and ar
 """
 
 from berth.components.ray.complete import complete
-from berth.components.ray.condition import condition_of, gpus_of
+from berth.components.ray.condition import condition_of
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.secret_manager import secret_objects
 from berth.components.ray.settings import BerthShape, RayClusterSettings, RayShape
@@ -19,7 +19,6 @@ from berth.components.ray.workload import (
     service_workload,
     shared_with_kuberay,
 )
-from berth.components.ray.workload_condition import job_condition, service_condition
 from berth.components.ray.workload_settings import JobShape, RayJobSettings, RayServiceSettings, ServiceShape
 from berth.components.ray.workloads import ray_job
 
@@ -37,15 +36,12 @@ __all__ = [
     "complete",
     "condition_of",
     "dashboard_service",
-    "gpus_of",
     "home_claim",
-    "job_condition",
     "job_workload",
     "keeps",
     "ray_cluster",
     "ray_job",
     "secret_objects",
-    "service_condition",
     "service_workload",
     "share_claims",
     "shared_with_kuberay",

@@ -9,27 +9,10 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER, ray_cluster
 from berth.components.ray.pod_template import Object, clashes, patched
+from berth.components.ray.pod_template_refusals import REFUSALS
 from berth.components.ray.settings import RayClusterSettings, RayShape
 from berth.components.sharing import Pools
 
-# Setting for a part of a pod, by the beginning of its path; the longest one counts.
-_SETTINGS = {
-    ("metadata",): "take it out",
-    ("spec",): "take it out",
-    ("spec", "nodeSelector"): "write `{pod}.pool`",
-    ("spec", "runtimeClassName"): "`nestedContainers` needs it",
-    ("spec", "securityContext"): "`home` and `nestedContainers` need it",
-    ("spec", "volumes"): "take another name, or write `volumes` of the berth",
-    ("spec", "imagePullSecrets"): "write `imagePullSecrets` of the berth",
-    ("spec", "containers"): "take it out",
-    ("spec", "containers", "image"): "write `image` of the berth",
-    ("spec", "containers", "resources"): "write `{pod}.cpu`, `{pod}.memory` or `worker.gpus`",
-    ("spec", "containers", "env"): "write `{pod}.env`, or take it out",
-    ("spec", "containers", "volumeMounts"): "take another folder, or write `volumes` of the berth",
-    ("spec", "containers", "ports"): "take another port",
-    ("spec", "containers", "command"): "`nestedContainers` needs it",
-    ("spec", "containers", "securityContext"): "`nestedContainers` needs it",
-}
 _LONGEST = 40
 _KUBERAYS_VOLUMES = ("shared-mem",)
 """Volumes that KubeRay adds (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go)."""
@@ -85,8 +68,9 @@ def _up_to_list(path: Path) -> Path:
 
 def _problems(template: Object, patch: Object, where: str, ray: str) -> Iterator[tuple[Path, str]]:
     for path, names, value in clashes(template, patch):
-        fields = tuple(part for part in path if not isinstance(part, int))
-        *_, setting = (words for start, words in sorted(_SETTINGS.items()) if fields[: len(start)] == start)
+        fields = [part for part in path if not isinstance(part, int)]
+        starts = (".".join(fields[:length]) for length in range(len(fields), 0, -1))
+        setting = next(words for start in starts if (words := REFUSALS["own_fields"].get(start)))
         shown = ".".join(str(name) for name in names)
         is_now = f" ({value!r})" if not isinstance(value, (dict, list)) and len(str(value)) <= _LONGEST else ""
         yield path, f"{shown} is berth's{is_now}, and stays as it is; {setting.format(pod=where)}"

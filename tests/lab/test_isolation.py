@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 from berth.components.fabric import NODE_FOLDERS
-from berth.components.isolation import DEVICE_ANNOTATIONS, binding, pod_policy, ray_policy
+from berth.components.isolation import binding, pod_policy, ray_policy
 from berth.components.isolation.pod_security import ENFORCE, needed_by, restricted
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
 from berth.lab.progress import Progress
@@ -252,6 +252,7 @@ NVIDIA_RUNTIME = {
     "metadata": {"name": "nvidia"},
     "handler": "nvidia",
 }
+DEVICE_ANNOTATIONS = ("nvidia.cdi.k8s.io", "cdi.k8s.io", "devices.gke.io", "devices.nri.io", "devices.noderesource.dev")
 INJECTED = [
     dict(over(good_pod(f"injected-{number}", DEVELOPMENT), {"metadata": {"annotations": {key: "x"}}}))
     for number, key in enumerate(itertools.chain(*((prefix, f"{prefix}/pod") for prefix in DEVICE_ANNOTATIONS)))

@@ -1,1 +1,11 @@
 """Effects of planned changes of GKE clusters and node pools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from berth.components.core import fast_yaml
+
+WORDS_OF_FIELDS: dict[str, dict[str, Any]] = fast_yaml.read(Path(__file__).with_name("words.yaml"))
+"""What the preview says of fields of Google's provider, by Pulumi's type."""

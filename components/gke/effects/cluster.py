@@ -7,52 +7,24 @@ Which changes recreate nodes is a fact about each field of Google's provider
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
+from berth.components.gke.effects import WORDS_OF_FIELDS
 from berth.components.gke.provider_fields import CLUSTER, resources
 from berth.components.plan.effect import Effect, Level, gpus_away, sitting_on, where_somebody_works
 from berth.components.plan.fleet import PlannedFleet, is_zone
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Property, Step
 
-# Fields that nothing that runs notices.
-QUIET = (
-    *("resourceLabels", "loggingConfig", "monitoringConfig", "maintenancePolicy", "notificationConfig"),
-    *("costManagementConfig", "removeDefaultNodePool"),
-)
-
-# Words for fields whose change recreates the nodes of all pools.
-WORDS = {
-    "enableShieldedNodes": "shielded nodes",
-    "networkPolicy": "network policy enforcement",
-    "addonsConfig.networkPolicyConfig": "network policy enforcement",
-    "addonsConfig.dnsCacheConfig": "NodeLocal DNSCache",
-    "enableIntranodeVisibility": "intranode visibility",
-}
-
-# Fields of the control plane alone, by Google's pages on them
-# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/google-groups-rbac and
-# https://docs.cloud.google.com/kubernetes-engine/docs/how-to/encrypting-secrets); the provider's
-# source does not say what GKE does to the nodes.
-OF_CONTROL_PLANE = {
-    "authenticatorGroupsConfig": "Kubernetes knows the members of other Google groups: Roles for groups begin or cease"
-    " to apply",
-    "databaseEncryption": "GKE encrypts all Secrets with another key; while that key is disabled or destroyed, the API"
-    " server cannot read them",
-}
-
-# Fields that recreate no nodes, and whose change something else notices.
-DISTURBS = {
-    "releaseChannel": "the release channel changes: GKE upgrades control plane and nodes by the new one's schedule",
-    "masterAuthorizedNetworksConfig": "the networks that reach the control plane change: kubectl, CI and Ray jobs"
-    " submitted from outside may lose access",
-    "privateClusterConfig": "the addresses of nodes and control plane change",
-    "controlPlaneEndpointsConfig": "the addresses of the control plane change",
-    "addonsConfig.rayOperatorConfigs": "GKE's Ray operator changes: RayClusters keep running, but while it is off"
-    " no operator manages them",
-    "workloadIdentityConfig": "pods get their Google identities from another pool",
-    "nodeLocations": "the zones of pools that name none change",
-    **OF_CONTROL_PLANE,
-}
+_FIELDS = WORDS_OF_FIELDS[CLUSTER]
+QUIET: Sequence[str] = _FIELDS["quiet"]
+"""Fields that nothing that runs notices."""
+WORDS: Mapping[str, str] = _FIELDS["recreates_nodes"]
+"""Words for fields whose change recreates the nodes of all pools."""
+OF_CONTROL_PLANE: Mapping[str, str] = _FIELDS["disturbs_control_plane"]
+"""Effects of changes of the control plane alone, by field."""
+DISTURBS: Mapping[str, str] = {**_FIELDS["disturbs"], **OF_CONTROL_PLANE}
+"""Effects of changes that recreate no nodes, and that something else notices, by field."""
 
 
 def of_gke_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:

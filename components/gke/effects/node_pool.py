@@ -7,10 +7,11 @@ nodes: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-u
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from berth.components.core.words import counted
+from berth.components.gke.effects import WORDS_OF_FIELDS
 from berth.components.gke.provider_fields import NODE_POOL, left_out, resources
 from berth.components.plan.effect import Effect, GpusAway, Level, gpus_away, sitting_on, where_somebody_works
 from berth.components.plan.fleet import PlannedFleet, PlannedPool, Span, span
@@ -20,25 +21,8 @@ from berth.components.plan.plan import Property, Step
 # Fields that say how many nodes there are, and where.
 SIZE = ("nodeCount", "autoscaling", "nodeLocations")
 
-# Words for fields whose change recreates the nodes.
-WORDS = {
-    "nodeConfig.machineType": "the machine type",
-    "nodeConfig.diskType": "the type of the boot disk",
-    "nodeConfig.diskSizeGb": "the size of the boot disk",
-    "nodeConfig.bootDisk": "the boot disk",
-    "nodeConfig.storagePools": "the storage pool of the boot disk",
-    "nodeConfig.imageType": "the node image",
-    "nodeConfig.linuxNodeConfig": "kernel settings",
-    "nodeConfig.kubeletConfig": "the kubelet's settings",
-    "nodeConfig.containerdConfig": "containerd's settings",
-    "nodeConfig.gvnic": "gVNIC",
-    "nodeConfig.gcfsConfig": "image streaming",
-    "nodeConfig.fastSocket": "NCCL Fast Socket",
-    "nodeConfig.loggingVariant": "the logging agent",
-    "nodeConfig.workloadMetadataConfig": "the metadata server (Workload Identity)",
-    "nodeConfig.confidentialNodes": "confidential nodes",
-    "version": "the nodes' version",
-}
+WORDS: Mapping[str, str] = WORDS_OF_FIELDS[NODE_POOL]["recreates_nodes"]
+"""Words for fields whose change recreates the nodes."""
 
 
 def of_node_pool(step: Step, fleet: PlannedFleet) -> list[Effect]:

@@ -10,50 +10,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from berth.components.gke.provider_fields import CLUSTER, NODE_POOL, SUBNETWORK, left_out, resources
+from berth.components.gke.effects import WORDS_OF_FIELDS
+from berth.components.gke.provider_fields import left_out, resources
 from berth.components.plan.plan import Step
 
-_RENAME = "to be rid of it, rename the pool, which replaces it"
 
-WAYS: Mapping[tuple[str, str], str] = {
-    (NODE_POOL, "maxPodsPerNode"): "GKE's default is written as `maxPodsPerNode: 110`, which replaces the pool",
-    (NODE_POOL, "nodeConfig.labels"): f"every node keeps these labels; {_RENAME}",
-    (NODE_POOL, "nodeConfig.resourceLabels"): f"the provider sends no empty list of labels; {_RENAME}",
-    (NODE_POOL, "nodeConfig.linuxNodeConfig"): f"write the kernel's own values as `sysctls`; {_RENAME}",
-    (
-        NODE_POOL,
-        "nodeConfig.serviceAccount",
-    ): "write the account that nodes are to have as `cluster.nodeServiceAccount`, which replaces every pool",
-    (NODE_POOL, "nodeConfig.guestAccelerators"): f"GKE refuses these GPUs with a machine type that has none; {_RENAME}",
-    (CLUSTER, "masterAuthorizedNetworksConfig"): (
-        "write `authorizedNetworks: {all: 0.0.0.0/0}` to open the control plane to every network"
-    ),
-    (CLUSTER, "authenticatorGroupsConfig"): (
-        "`gcloud container clusters update CLUSTER --security-group=''` switches Google Groups for RBAC off"
-    ),
-    (CLUSTER, "databaseEncryption"): (
-        "`gcloud container clusters update CLUSTER --disable-database-encryption` gives the key up"
-    ),
-    (CLUSTER, "nodeLocations"): "write the zones that the cluster is to have as the environment's `zones`",
-    (CLUSTER, "addonsConfig"): "`operators.kuberay.source: chart` switches GKE's Ray operator off, and `addon` on",
-}
+def _texts(key: str) -> dict[tuple[str, str], str]:
+    return {
+        (token, path): text for token, found in WORDS_OF_FIELDS.items() for path, text in found.get(key, {}).items()
+    }
+
+
+WAYS: Mapping[tuple[str, str], str] = _texts("stays")
 """Advice about a value that stays, by type and path, for each field that berth does not always
 send."""
 
-QUIET: Mapping[tuple[str, str], str] = {
-    (NODE_POOL, "nodeCount"): "the autoscaler's business from then on",
-    (NODE_POOL, "initialNodeCount"): "counts only when the pool is made",
-    (NODE_POOL, "upgradeSettings"): "left out for flex-start only, which replaces the pool",
-    (
-        NODE_POOL,
-        "networkConfig.additionalNodeNetworkConfigs",
-    ): "the provider empties this list itself, which replaces the pool",
-    (CLUSTER, "addonsConfig.rayOperatorConfigs.rayClusterLoggingConfig"): "means nothing while the add-on is off",
-    (CLUSTER, "addonsConfig.rayOperatorConfigs.rayClusterMonitoringConfig"): "means nothing while the add-on is off",
-    (CLUSTER, "nodeConfig.serviceAccount"): "of the first pool, which is gone",
-    (SUBNETWORK, "secondaryIpRanges"): "of the nodes' own subnetwork, which always has them",
-    (SUBNETWORK, "privateIpGoogleAccess"): "of the nodes' own subnetwork, which always has it",
-}
+QUIET: Mapping[tuple[str, str], str] = _texts("stays_quietly")
 """Why nothing is said of a value that stays."""
 
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path as File
 
+from berth.components.core import fast_yaml
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.gke.pool_settings import PoolSettings
-from berth.components.gke.rules.sysctls import SYSCTLS
 from berth.components.gke.settings import GkeSettings
+
+_SYSCTLS = frozenset(
+    f"{group}.{name}"
+    for group, names in fast_yaml.read(File(__file__).with_name("sysctls.yaml")).items()
+    for name in names
+)
 
 # Kubernetes: "Labels and selectors", syntax
 # (https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/).
@@ -102,10 +109,10 @@ def _choices(values: Sequence[object]) -> str:
 
 def _sysctls(pool: PoolSettings, path: Path) -> Iterable[Problem]:
     for key, value in pool.sysctls.items():
-        if key not in SYSCTLS:
+        if key not in _SYSCTLS:
             yield Problem(
                 (*path, "sysctls", key),
-                f"GKE does not set {key} on nodes, which a DaemonSet can{did_you_mean(key, SYSCTLS)}",
+                f"GKE does not set {key} on nodes, which a DaemonSet can{did_you_mean(key, _SYSCTLS)}",
             )
         elif not value.strip():
             yield Problem((*path, "sysctls", key), "has no value; write one in quotes, or take the line out")

@@ -14,6 +14,7 @@ from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_quantity
 from berth.components.fabric import NODE_FOLDERS
 from berth.components.isolation import (
+    RESTRICTED_VOLUMES,
     Isolation,
     IsolationInputs,
     IsolationSettings,
@@ -150,6 +151,12 @@ def test_a_looser_environment_leaves_pods_with_folders_as_they_are() -> None:
 
 def test_the_policy_on_pods(golden: Callable[[str, Any], None]) -> None:
     golden("isolation/pod-policy", pod_policy())
+
+
+def test_the_policies_name_what_pods_may_mount() -> None:
+    of_pods, of_ray = json.dumps(pod_policy()), json.dumps(ray_policy())
+    assert [folder for folder in NODE_FOLDERS if folder not in of_pods] == []
+    assert json.dumps(json.dumps(["name", *sorted(RESTRICTED_VOLUMES)])).strip('"') in of_ray
 
 
 def test_the_policy_on_rays_kinds(golden: Callable[[str, Any], None]) -> None:
