@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from berth.components.cluster.resource_api import GROUP, served
-from berth.components.hardware.names import DRANET_DRIVER, GPU
+from berth.components.hardware.names import DRANET_DRIVER, GPU, ResourceApi
 
 if TYPE_CHECKING:
     from berth.components.cluster.api import Object, Reader
+
+GROUP = "/apis/resource.k8s.io"
+
+# GKE lets beta APIs be switched on kind by kind
+# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/use-beta-apis).
+_NEEDED = {"deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"}
 
 Key = tuple[str, str, str]
 """Driver, pool and name of a device."""
@@ -98,6 +103,24 @@ class Inventory:
 
 NOTHING = Inventory([], [], {}, frozenset())
 """Inventory of a cluster without published devices, or without these kinds."""
+
+
+def served(api: Reader) -> ResourceApi | None:
+    """Return the newest version with all kinds that claims need; None without one.
+
+    Raises:
+        ClusterError: the request fails.
+    """
+    offered = _names(api.get(GROUP), "versions", "version")
+    versions: tuple[ResourceApi, ...] = get_args(ResourceApi)
+    for version in versions:
+        if version in offered and _names(api.get(f"{GROUP}/{version}"), "resources", "name") >= _NEEDED:
+            return version
+    return None
+
+
+def _names(answer: Object | None, entries: str, key: str) -> set[str]:
+    return {str(entry[key]) for entry in (answer or {}).get(entries) or []}
 
 
 def inventory_of(api: Reader) -> Inventory:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.fabric.workers import Worker
+from berth.components.fabric.settings import Worker
 from berth.components.hardware.names import DRANET, DRANET_DRIVER, GPU, MANAGED_RDMA, PCIE_ROOT, ResourceApi
 from berth.components.sharing import Pool
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.components.fabric.settings import Nccl
-from berth.components.fabric.workers import Worker
+from berth.components.fabric.settings import Nccl, Worker
 from berth.components.hardware.machines import GIB_PROFILES
 
 HOST_LIBRARIES = "/usr/local/nvidia/lib64"

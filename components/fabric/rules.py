@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from berth.components.core.problems import Path, Problem
 from berth.components.core.types import parse_quantity
 from berth.components.core.words import counted
-from berth.components.fabric.workers import Worker
+from berth.components.fabric.settings import Worker
 from berth.components.hardware.machines import GIB_PROFILES, MACHINES
 from berth.components.sharing import Pool, Pools
 

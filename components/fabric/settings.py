@@ -1,9 +1,9 @@
-"""NCCL's settings, and defaults for a worker's NICs and NCCL profile."""
+"""NCCL's settings, what the fabric asks of a worker, and defaults for its NICs and NCCL profile."""
 
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from pydantic import AfterValidator, Field
 
@@ -66,6 +66,30 @@ class Nccl(NcclShape):
     """NCCL's settings, complete; workers without NICs have no shared memory."""
 
     profile: str = "none"
+
+
+class Worker(Protocol):
+    """Worker of a group of equal ones: pool, memory, NICs, GPUs or shares of them, and NCCL."""
+
+    @property
+    def pool(self) -> str:
+        """Name of the pool."""
+
+    @property
+    def memory(self) -> str:
+        """Memory, as a Kubernetes quantity."""
+
+    @property
+    def gpus(self) -> int:
+        """Number of GPUs."""
+
+    @property
+    def nics(self) -> int:
+        """Number of RDMA NICs."""
+
+    @property
+    def nccl(self) -> Nccl:
+        """NCCL's settings, complete."""
 
 
 def nics_of(given: int | None, gpus: int | None, pool: Pool) -> int:

@@ -36,6 +36,7 @@ class Rank:
         self.rank = rank
         self.world = world
         self.folder = ""
+        self.torch: Any = None
 
     def about(self) -> dict[str, Any]:
         """Return facts about this process and its pod."""
@@ -52,6 +53,7 @@ class Rank:
             import torch.distributed as dist  # noqa: PLC0415
         except (ImportError, OSError) as error:
             return {**found, "torch": None, "problem": str(error)}
+        self.torch = torch
         cuda = bool(torch.cuda.is_available())
         return {
             **found,
@@ -72,53 +74,44 @@ class Rank:
 
     def join(self, backend: str, address: str, port: int, seconds: int) -> None:
         """Enter the process group; return when all processes are in it."""
-        import torch  # noqa: PLC0415
-        import torch.distributed as dist  # noqa: PLC0415
-
         self.folder = tempfile.mkdtemp(prefix="berth-all-reduce-")
         os.environ.update(NCCL_LOG, NCCL_DEBUG_FILE=str(Path(self.folder) / "nccl.log"))
         # Of several names, gloo takes another one for each collective.
         os.environ["GLOO_SOCKET_IFNAME"] = ",".join(addressed(fabric_interfaces())) or main_interface()
-        self.device = torch.device("cuda:0" if backend == "nccl" else "cpu")
-        dist.init_process_group(
+        self.device = self.torch.device("cuda:0" if backend == "nccl" else "cpu")
+        self.torch.distributed.init_process_group(
             backend,
             init_method=f"tcp://{address}:{port}",
             rank=self.rank,
             world_size=self.world,
             timeout=timedelta(seconds=seconds),
         )
-        dist.all_reduce(torch.zeros(1, device=self.device))
+        self.torch.distributed.all_reduce(self.torch.zeros(1, device=self.device))
         self._finish()
 
     def seed(self) -> list[float]:
         """Sum ones of even ranks and twos of odd ranks, four elements each."""
-        import torch  # noqa: PLC0415
-        import torch.distributed as dist  # noqa: PLC0415
-
-        tensor = torch.ones(4, device=self.device) * (1 + self.rank % 2)
-        dist.all_reduce(tensor)
+        tensor = self.torch.ones(4, device=self.device) * (1 + self.rank % 2)
+        self.torch.distributed.all_reduce(tensor)
         return [float(value) for value in tensor.cpu()]
 
     def measure(self, size: int, iterations: int, warm_up: int) -> tuple[bool, float]:
         """Return whether an all-reduce is right, and the seconds of `iterations` of them."""
-        import torch  # noqa: PLC0415
-        import torch.distributed as dist  # noqa: PLC0415
-
         # Small whole numbers: sums of floats are exact then, whatever their order.
-        tensor = torch.full((size // 4,), float(self.rank + 1), device=self.device)
+        tensor = self.torch.full((size // 4,), float(self.rank + 1), device=self.device)
         tensor[::2] *= 2
-        dist.all_reduce(tensor)
+        self.torch.distributed.all_reduce(tensor)
         total = float(self.world * (self.world + 1) // 2)
         right = bool((tensor[1::2] == total).all()) and bool((tensor[::2] == 2 * total).all())
         tensor.zero_()
         for _ in range(warm_up):
-            dist.all_reduce(tensor)
+            self.torch.distributed.all_reduce(tensor)
         self._finish()
-        dist.barrier()
+        self.torch.distributed.barrier()
         self._finish()
         begin = time.perf_counter()
         for _ in range(iterations):
-            dist.all_reduce(tensor)
+            self.torch.distributed.all_reduce(tensor)
         self._finish()
         return right, time.perf_counter() - begin
 
@@ -141,9 +134,7 @@ class Rank:
     def _finish(self) -> None:
         """Wait for the GPU: CUDA's calls return before their work is done."""
         if self.device.type == "cuda":
-            import torch  # noqa: PLC0415
-
-            torch.cuda.synchronize()
+            self.torch.cuda.synchronize()
 
 
 def bounded(text: str, limit: int) -> str:

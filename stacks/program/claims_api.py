@@ -7,7 +7,7 @@ import asyncio
 import pulumi
 
 from berth.components.cluster.api import ClusterApi, ClusterError
-from berth.components.cluster.resource_api import served
+from berth.components.cluster.inventory import served
 from berth.components.hardware.names import ResourceApi
 from berth.stacks.settings.environment import EnvironmentSettings
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from berth.cli.reach.environment import Environment
 from berth.cli.reach.fleet import notes_on, observed, table
 from berth.components.cluster.api import NAMESPACES, NODES, ClusterError
-from berth.components.cluster.resource_api import GROUP as CLAIMS_API
+from berth.components.cluster.inventory import GROUP as CLAIMS_API
 from berth.components.core.owner import KEEPS_HOME
 from berth.components.gke import PoolSettings
 from berth.components.ray.fleet import Fleet

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from berth.components.cluster.api import ClusterApi
-from berth.components.cluster.resource_api import GROUP, served
+from berth.components.cluster.inventory import GROUP, served
 
 KINDS = ("deviceclasses", "resourceclaims", "resourceclaims/status", "resourceclaimtemplates", "resourceslices")
 
