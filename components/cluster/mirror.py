@@ -88,20 +88,24 @@ class Mirror:
 
     def _follow(self, copy: _Copy) -> None:
         while not self._stop.is_set():
-            if copy.is_stale:
-                copy.renew(self._api)
-                self.changed.set()
             try:
+                if copy.is_stale:
+                    copy.read(self._api)
+                    self.changed.set()
                 for event in copy.events(self._api):
                     if self._stop.is_set():
                         return
                     if copy.take(event):
                         self.changed.set()
-            except ClusterError:
+            except ClusterError as error:
+                if copy.is_stale:
+                    copy.error = error
+                    self.changed.set()
                 # It broke off, or the server has forgotten the version: the next list shows what
                 # the watch has missed, or why the server does not answer.
                 copy.is_stale = True
-            self._stop.wait(_RETRY_SECONDS if copy.is_known else _UNKNOWN_SECONDS)
+            # The API server may not have the collection of an operator yet.
+            self._stop.wait(_RETRY_SECONDS if copy.version else _UNKNOWN_SECONDS)
 
 
 @dataclass
@@ -111,39 +115,27 @@ class _Copy:
     path: str
     query: dict[str, str]
     is_stale: bool = False
+    version: str = ""
+    error: ClusterError | None = None
     _objects: dict[tuple[str, str], Object] = field(default_factory=dict)
-    _version: str = ""
-    _error: ClusterError | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @property
-    def is_known(self) -> bool:
-        """Whether the API server has the collection; that of an operator may come later."""
-        return bool(self._version)
 
     def read(self, api: ClusterApi) -> None:
         objects, version = api.list(self.path, **self.query)
         with self._lock:
             self._objects = {_identity(item): item for item in slim(self.path, objects)}
-            self._version, self._error, self.is_stale = version, None, not version
-
-    def renew(self, api: ClusterApi) -> None:
-        try:
-            self.read(api)
-        except ClusterError as error:
-            with self._lock:
-                self._error = error
+            self.version, self.error, self.is_stale = version, None, not version
 
     def events(self, api: ClusterApi) -> Iterator[Object]:
-        if not self.is_known:
+        if not self.version:
             return iter(())
-        return api.events(self.path, self._version, _WATCH_SECONDS, allowWatchBookmarks="true", **self.query)
+        return api.events(self.path, self.version, _WATCH_SECONDS, allowWatchBookmarks="true", **self.query)
 
     def take(self, event: Object) -> bool:
         """Take an event over; return whether it changes an object."""
         kind, item = event["type"], event["object"]
         with self._lock:
-            self._version = item["metadata"]["resourceVersion"]
+            self.version = item["metadata"]["resourceVersion"]
             if kind == "DELETED":
                 self._objects.pop(_identity(item), None)
             elif kind != "BOOKMARK":
@@ -152,9 +144,9 @@ class _Copy:
 
     def content(self) -> tuple[list[Object], str]:
         with self._lock:
-            if self._error:
-                raise self._error
-            return list(self._objects.values()), self._version
+            if self.error:
+                raise self.error
+            return list(self._objects.values()), self.version
 
 
 def slim(path: str, objects: list[Object]) -> list[Object]:
