@@ -23,7 +23,7 @@ _SIZE = struct.pack("HHHH", 50, 120, 0, 0)
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[a-zA-Z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78])|\r")
 _CTRL_C = b"\x03"
 _END = "\x1e"
-_POLL_SECONDS = 1.0
+_POLL_SECONDS = 0.1
 
 
 class BlockError(AssertionError):
@@ -114,7 +114,7 @@ class Shell:
     def _read(self) -> str | None:
         """Return what the terminal shows next, perhaps nothing; None if the shell is gone."""
         ended = self._process.poll() is not None
-        if select.select([self._terminal], [], [], _POLL_SECONDS)[0]:
+        if select.select([self._terminal], [], [], 0.0 if ended else _POLL_SECONDS)[0]:
             return _ESCAPES.sub("", os.read(self._terminal, 65536).decode(errors="replace"))
         return None if ended else ""
 

@@ -20,37 +20,14 @@ from berth.cli.verbs import lab
 from berth.cli.verbs.status import live_view
 from berth.cli.verbs.verify import fabric_proof
 from berth.components.plan.plan import Event
+from tests.unit.cases import table
 from tests.unit.loaded import environment_of
 from tests.unit.recorded_cluster import RecordedCluster
 
 BAD_INPUT, NOT_ASKED = 2, 1
 
-OF_A_STACK = [
-    "status -s",
-    "status --json -s",
-    "status --watch -s",
-    "preview -s",
-    "preview --json --expect-no-changes -s",
-    "up --yes -s",
-    "destroy --yes -s",
-    "verify gpu --json -s",
-    "verify fabric -s",
-]
-OF_A_BERTH = [
-    "connect bob --json -s",
-    "connect bob --print -s",
-    "logs bob -s",
-    "suspend bob --json -s",
-    "wake bob -s",
-]
-BY_FILES = [
-    "check",
-    "doctor -s",
-    "engineer list --json -s",
-    "engineer add zed -s",
-    "engineer remove zed -s",
-    "engineer init zed -e",
-]
+SITUATIONS = table(__file__, "failures.yaml")["situations"]
+OFFLINE = SITUATIONS["a backend that cannot be reached"]["pulumi"]
 
 ENVIRONMENT = """\
 config:
@@ -101,63 +78,16 @@ def error_of(done: Result, code: int) -> str:
     return " ".join(done.stderr.split())
 
 
-@pytest.mark.parametrize("command", [*OF_A_STACK, *OF_A_BERTH, *BY_FILES])
-def test_an_unknown_stack(project: Path, command: str) -> None:
-    pulumi(project, "no stack named 'enw' found")
-    output = error_of(berth(command, "enw"), BAD_INPUT)
-    if command.startswith("destroy"):  # what is in the backend can be taken down though its file is gone
-        assert "stack enw is not in Pulumi's backend yet" in output
-    else:
-        assert "there is no stack 'enw'" in output
-        assert "did you mean 'env'?" in output
-
-
-@pytest.mark.parametrize("command", [item for item in (*OF_A_STACK, *OF_A_BERTH, *BY_FILES) if "destroy" not in item])
-def test_a_file_that_is_no_yaml(project: Path, command: str) -> None:
-    pulumi(project, "no stack named 'broken' found")
-    assert "stacks/Pulumi.broken.yaml:2: " in error_of(berth(command, "broken"), BAD_INPUT)
-
-
-@pytest.mark.parametrize("command", [*OF_A_STACK, *OF_A_BERTH])
-def test_a_stack_that_is_not_in_the_backend(project: Path, command: str) -> None:
-    pulumi(project, "no stack named 'env' found")
-    assert "pulumi stack init env" in error_of(berth(command, "env"), BAD_INPUT)
-
-
-@pytest.mark.parametrize("command", ["status -s", "verify gpu -s", "connect -s", "logs -s", "wake -s"])
-def test_an_environment_that_is_nowhere(project: Path, command: str) -> None:
-    pulumi(project, "no stack named 'envy' found")
-    output = error_of(berth(command, "lost"), BAD_INPUT)
-    assert "stack lost is on environment 'envy', which neither Pulumi's backend nor stacks/ has" in output
-    assert "did you mean 'env'?" in output
-
-
-@pytest.mark.parametrize("command", [*OF_A_STACK, *OF_A_BERTH])
-def test_pulumi_that_is_not_logged_in(project: Path, command: str) -> None:
-    pulumi(project, "PULUMI_ACCESS_TOKEN must be set for login during non-interactive CLI sessions")
-    output = error_of(berth(command, "env"), NOT_ASKED)
-    assert "Pulumi is not logged in to a state backend; run: pulumi login gs://YOUR-STATE-BUCKET" in output
-    assert "berth lab env" in output
-
-
-@pytest.mark.parametrize("command", [*OF_A_STACK, *OF_A_BERTH])
-def test_no_pulumi(project: Path, command: str) -> None:
-    assert project
-    assert "pulumi is not on PATH" in error_of(berth(command, "env"), NOT_ASKED)
-
-
-@pytest.mark.parametrize("command", ["connect", "logs", "suspend", "wake", "diagnose"])
-def test_a_berth_that_no_stack_has(project: Path, command: str) -> None:
-    assert project
-    assert "has a berth 'bobb'; did you mean 'bob'?" in error_of(berth(command, "bobb"), BAD_INPUT)
-
-
 @pytest.mark.parametrize(
-    "command", ["verify gpu -s env --timeout", "suspend bob -s env --timeout", "wake bob --timeout"]
+    ("situation", "command"),
+    [(name, command) for name, case in SITUATIONS.items() for commands in case["commands"] for command in commands],
 )
-def test_what_is_no_duration(project: Path, command: str) -> None:
-    assert project
-    assert "--timeout: 'soon' is not a duration" in error_of(berth(command, "soon"), BAD_INPUT)
+def test_the_one_error(project: Path, situation: str, command: str) -> None:
+    case = SITUATIONS[situation]
+    if "pulumi" in case:
+        pulumi(project, case["pulumi"])
+    output = error_of(berth(command, case["named"]), case.get("code", BAD_INPUT))
+    assert [words for words in case["says"] if words not in output] == []
 
 
 @pytest.fixture
@@ -196,16 +126,8 @@ def test_the_fabric_of_a_berth_that_is_not_up() -> None:
     assert "alice is in the settings of stack alice, but not up on environment env; run: pulumi up -s alice" in output
 
 
-@pytest.mark.parametrize("command", [*OF_A_STACK, *OF_A_BERTH])
-def test_a_backend_that_cannot_be_reached(project: Path, command: str) -> None:
-    pulumi(project, "dial tcp: lookup api.pulumi.com: no such host")
-    output = error_of(berth(command, "env"), NOT_ASKED)
-    assert "Pulumi cannot reach its state backend: dial tcp: lookup api.pulumi.com: no such host" in output
-    assert "check the network" in output
-
-
 def test_a_diagnosis_without_a_network_says_so_once(project: Path) -> None:
-    pulumi(project, "dial tcp: lookup api.pulumi.com: no such host")
+    pulumi(project, OFFLINE)
     done = berth("diagnose -o report.md", "bob")
     assert done.exit_code == NOT_ASKED
     report = (project / "report.md").read_text()

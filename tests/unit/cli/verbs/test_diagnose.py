@@ -8,7 +8,6 @@ import base64
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -28,8 +27,10 @@ from berth.cli.verbs.diagnose.secrets import (
 from berth.cli.verbs.diagnose.variables import is_shown
 from berth.components.core.errors import BerthError
 from berth.components.fabric.nccl import PROFILES
+from tests.unit.cases import table
 
 CANARY = "canary-8f3a1c"
+TABLE = table(__file__, "secrets.yaml")
 
 POD = {
     "metadata": {
@@ -81,63 +82,19 @@ def test_documents_within_documents_lose_theirs() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Authorization: Bearer sQx81.aaBBcc-dd_ee11",
-        f"started with --api-key={CANARY}",
-        f'"authToken": "{CANARY}"',
-        f"password: {CANARY}",
-        f"WANDB_API_KEY={CANARY} python train.py",
-        "git clone https://alice:hunter22@example.com/x.git",
-        "token eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJjYW5hcnkifQ.c2lnbmF0dXJl",
-        "key ya29.a0AfH6SMBcanary",
-        "hf_abcdefghijklmnopqrstuvwxyz",
-        "ghp_0123456789abcdefghijklmnop",
-        "AKIAIOSFODNN7EXAMPLE",
-        "secure: v1:pWllqAc8yEc=:v1:Ru+Zh53rdpbmFBre:/tuB5fMrhEmRzIMR3AoYFCI6gAQVKw==",
-        "-----BEGIN RSA PRIVATE KEY-----\nMIIcanary\nabc\n-----END RSA PRIVATE KEY-----",
-    ],
-)
-def test_lines_lose_what_looks_like_a_credential(line: str) -> None:
+@pytest.mark.parametrize(("line", "secret"), TABLE["credentials"])
+def test_lines_lose_what_looks_like_a_credential(line: str, secret: str) -> None:
     report = scrubbed(f"before\n{line}\nafter")
     assert REMOVED in report
-    for secret in (CANARY, "sQx81", "hunter22", "c2lnbmF0dXJl", "AfH6", "klmnop", "IOSFODNN", "Ru+Zh", "MIIcanary"):
-        assert secret not in report
+    assert secret in line
+    assert secret not in report
     assert report.startswith("before\n")
     assert report.endswith("\nafter")
 
 
-HARMLESS_NAME = "GREETING"
-
-CONTAINER = {"name": "ray", "env": [{"name": HARMLESS_NAME, "value": CANARY}, {"name": "NCCL_DEBUG", "value": "WARN"}]}
-AN_ENV = f"spec.headGroupSpec.template.spec.containers[0].{'env'}"
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        pytest.param({"berth:environment": {"defaults": {"env": {HARMLESS_NAME: CANARY}}}}, id="settings"),
-        pytest.param({"jobs": {"x": {"runtimeEnv": {"env_vars": {HARMLESS_NAME: CANARY}}}}}, id="a job's settings"),
-        pytest.param({"spec": {"template": {"spec": {"containers": [CONTAINER]}}}}, id="RayCluster"),
-        pytest.param({"spec": {"initContainers": [CONTAINER]}}, id="pod"),
-        pytest.param({"operators": {"kuberay": {"values": {"env": [{"name": "X", "value": CANARY}]}}}}, id="chart"),
-        pytest.param({"values": {"operator": {"env": {HARMLESS_NAME: CANARY}}}}, id="chart with a mapping"),
-        pytest.param({"properties": [{"path": f"{AN_ENV}[0].value", "old": None, "new": CANARY}]}, id="plan, value"),
-        pytest.param(
-            {"properties": [{"path": f"{AN_ENV}[0]", "new": {"name": "X", "value": CANARY}}]}, id="plan, item"
-        ),
-        pytest.param({"properties": [{"path": AN_ENV, "old": [{"name": "X", "value": CANARY}]}]}, id="plan, all"),
-        pytest.param({"properties": [{"path": f"values.env.{HARMLESS_NAME}", "old": CANARY}]}, id="plan of a chart"),
-        pytest.param({"properties": [{"path": "spec.runtimeEnvYAML", "new": f"env_vars: {{X: {CANARY}}}"}]}, id="job"),
-        pytest.param({"properties": [{"path": "spec", "new": {"c": [CONTAINER]}}]}, id="plan of a whole spec"),
-        pytest.param({"spec": {"entrypoint": f"{HARMLESS_NAME}={CANARY} python train.py"}}, id="entry point"),
-        pytest.param({"args": [f"export {HARMLESS_NAME}='{CANARY} x'; ray start"]}, id="arguments"),
-        pytest.param({"note": f"serve --hf-token {CANARY}"}, id="an option's value"),
-    ],
-)
-def test_values_of_variables_are_in_no_part(part: dict[str, Any]) -> None:
-    """A name that looks harmless says nothing about the value."""
+@pytest.mark.parametrize("name", TABLE["parts"])
+def test_values_of_variables_are_in_no_part(name: str) -> None:
+    part = TABLE["parts"][name]
     found = gathered("part", lambda: part)
     log = Part("The operator's log", f"the pod's variable is {CANARY}, and not\n{CANARY}", lost=found.lost)
     text = rendered(Named("alice", "env"), [found, log] if found.lost else [found], datetime(2026, 1, 2, tzinfo=UTC))
@@ -154,18 +111,7 @@ def test_variables_that_berth_sets_are_shown() -> None:
         assert all(map(is_shown, profile))
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "0/5 nodes are available: 1 Insufficient nvidia.com/gpu.",
-        "secretKeyRef: {name: alice, key: auth_token}",
-        "authOptions: {mode: token}",
-        "image: rayproject/ray:2.60.0-py311-cu128",
-        "https://pulumi.com/docs/x:y",
-        "automountServiceAccountToken: false",
-        "RAY_AUTH_MODE=token",
-    ],
-)
+@pytest.mark.parametrize("line", TABLE["harmless"])
 def test_what_is_no_secret_stays(line: str) -> None:
     assert scrubbed(line) == line
 
