@@ -19,6 +19,10 @@ RUNTIME_CLASS = "berth/runtime-class"
 """Annotation of a berth's namespace: the only RuntimeClass of its pods. Without it they have
 none."""
 
+POD_RULES = "berth/pod-rules"
+"""Annotation of a berth's namespace whose level is `privileged` for some fields only: its pods keep
+all of `restricted` but folders of NCCL (`restricted`), and profiles too (`nested`)."""
+
 AUTOSCALER = "berth/autoscaler"
 """Annotation of a berth's namespace, `true`: Ray's autoscaler runs beside the berth's head."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation import pod_security, quota, rbac, traffic
-from berth.components.isolation.admission import AUTOSCALER, POOLS, PRIORITY, RAY_AUTH, RUNTIME_CLASS
+from berth.components.isolation.admission import AUTOSCALER, POD_RULES, POOLS, PRIORITY, RAY_AUTH, RUNTIME_CLASS
 from berth.components.isolation.pod_templates import (
     autoscales,
     cluster_spec,
@@ -66,7 +66,22 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
         annotations[AUTOSCALER] = "true"
     if runtime_class := next(runtime_classes_of(contents), None):
         annotations[RUNTIME_CLASS] = runtime_class
+    if level == "privileged" and settings.pod_security == "restricted" and (rules := _pod_rules(contents)):
+        annotations[POD_RULES] = rules
     return Isolation(level, {pod_security.ENFORCE: level}, annotations, objects)
+
+
+def _pod_rules(contents: Iterable[Manifest]) -> str:
+    """Return the rules of pods whose namespace has the level `privileged` for a few fields."""
+    specs = [
+        pod_security.without_folders(template["spec"])
+        for manifest in contents
+        for _, template, _ in pod_templates(manifest)
+    ]
+    if all(pod_security.needed_by(spec) == "restricted" for spec in specs):
+        return "restricted"
+    without_profiles = map(pod_security.without_profiles, specs)
+    return "nested" if all(pod_security.needed_by(spec) == "restricted" for spec in without_profiles) else ""
 
 
 def harden(manifest: Manifest, strictest: PodSecurity, priority: str | None) -> Manifest:

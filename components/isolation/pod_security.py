@@ -79,6 +79,20 @@ def without_folders(pod: Object) -> Object:
     return {**pod, "volumes": [volume for volume in pod.get("volumes") or [] if "hostPath" not in volume]}
 
 
+def without_profiles(pod: Object) -> Object:
+    """Return a pod spec without the profiles of seccomp and AppArmor that it names."""
+    return {key: _without_profiles(value) for key, value in pod.items()}
+
+
+def _without_profiles(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_profiles(entry) for entry in value]
+    if isinstance(value, dict):
+        kept = {key: inner for key, inner in value.items() if key not in ("seccompProfile", "appArmorProfile")}
+        return {key: _without_profiles(inner) for key, inner in kept.items()}
+    return value
+
+
 def restricted(pod: Object) -> Object:
     """Return a pod spec with the security contexts of `restricted`; fields of the pod win.
 

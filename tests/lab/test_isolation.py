@@ -311,6 +311,27 @@ def test_no_level_lets_a_pod_have_its_node(fleet: Project) -> None:
     fleet.run("kubectl", "label", "--overwrite", "namespace", where, f"{ENFORCE}=restricted")
 
 
+NESTED = {"any system call", "no profile of system calls", "AppArmor off", "maybe root"}
+"""Faults that a berth with nested containers may have: profiles refuse what podman needs."""
+
+
+def test_a_privileged_namespace_keeps_the_rest_of_restricted(fleet: Project) -> None:
+    """Pods that mount NCCL's folders need the level `privileged`, and nothing else of it."""
+    where = namespace(OWNERS[8])
+    fleet.run("kubectl", "label", "--overwrite", "namespace", where, PRIVILEGED)
+    pods = {f"bad-{number}": what for number, what in enumerate(BAD_PODS)}
+    bad = [dict(over(good_pod(name, DEVELOPMENT), {"spec": BAD_PODS[what]})) for name, what in pods.items()]
+    readers = dict(over(good_pod("good", DEVELOPMENT), {"spec": folder(NODE_FOLDERS[0], read_only=True)}))
+    for rules, admitted in {"restricted": set(), "nested": NESTED}.items():
+        fleet.run("kubectl", "annotate", "--overwrite", "namespace", where, f"berth/pod-rules={rules}")
+        refused = refusals(fleet, where, readers, *bad)
+        assert refused.get("good", "") == ""
+        assert {pods[name] for name in pods.keys() - refused.keys()} == admitted
+        assert all("denied request: pods of a berth may" in answer for answer in refused.values())
+    fleet.run("kubectl", "annotate", "namespace", where, "berth/pod-rules-")
+    fleet.run("kubectl", "label", "--overwrite", "namespace", where, f"{ENFORCE}=restricted")
+
+
 def test_the_autoscalers_token_gets_no_node(fleet: Project) -> None:
     """The token is in the head, where any job can read it; it may change the berth's RayCluster."""
     owner = OWNERS[5]
