@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -64,9 +65,6 @@ class Progress:
 
 def _line(component: Component) -> Text:
     """Return a complete component as a line: `✓ KubeRay operator  2 created  12 s`."""
-    counts: dict[str, int] = {}
-    for done in component.done.values():
-        counts[done] = counts.get(done, 0) + 1
-    what = ", ".join(f"{count} {done}" for done, count in counts.items())
+    what = ", ".join(f"{count} {done}" for done, count in Counter(component.done.values()).items())
     sign = Text.assemble("  ", ("✓", "green"), f" {component.title}")
     return Text("  ").join([sign, Text(what, style="dim"), Text(f"{component.seconds:.0f} s", style="dim")])

@@ -93,7 +93,7 @@ def print_failure(result: Result, error: str, interrupts: Interrupts) -> int:
     """Print the errors of an update that failed or was interrupted; return the exit code."""
     stack, verb, interrupted = result.stack, result.verb, interrupts.count > 0
     # An engine that is interrupted early ends without a word of its own.
-    errors = result.tracker.all_errors or ([] if interrupted else [error])
+    errors = result.tracker.errors or ([] if interrupted else [error])
     for text in errors:
         err.print(Text.assemble(("error: ", "bold red"), text))
         for line in conflict_advice(text, stack):

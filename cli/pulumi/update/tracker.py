@@ -61,7 +61,7 @@ class Tracker:
 
     Attributes:
         components: components by title.
-        errors: errors by the title of their component, or by the name of another resource.
+        errors: errors, each once, behind the title of their component or the name of a resource.
         warnings: warnings of the engine and the program.
         counts: numbers of resources by operation.
         waiting: states of resources that the program waits for, by name.
@@ -72,20 +72,11 @@ class Tracker:
         self._clock = clock
         self._titles = {change.urn: part.title for part in report.parts for change in part.changes}
         self.components = {part.title: Component(part.title, len(part.changes)) for part in report.parts}
-        self.errors: dict[str, list[str]] = {}
+        self.errors: list[str] = []
         self.warnings: list[str] = []
         self.counts: dict[str, int] = {}
         self.waiting: dict[str, str] = {}
         self.outputs: dict[str, Any] = {}
-
-    @property
-    def all_errors(self) -> list[str]:
-        """Errors without repetition, with their components."""
-        return [
-            f"{title}: {text}" if title else text
-            for title, texts in self.errors.items()
-            for text in dict.fromkeys(texts)
-        ]
 
     def see(self, event: Event) -> Component | None:
         """Take an event in; return the planned component that it is about, if there is one."""
@@ -125,7 +116,10 @@ class Tracker:
         name = urn.rsplit("::", 1)[-1]
         severity = diagnostic["severity"]
         if severity == "error" and text not in SUMS_UP:
-            self.errors.setdefault(self._titles.get(urn, name), []).append(text)
+            title = self._titles.get(urn, name)
+            error = f"{title}: {text}" if title else text
+            if error not in self.errors:
+                self.errors.append(error)
         elif severity == "warning" and text not in self.warnings:
             self.warnings.append(text)
         elif severity.startswith("info") and diagnostic.get("ephemeral") and urn and text:

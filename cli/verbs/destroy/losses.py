@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from berth.cli.reach.berths import Berth, names_of
 from berth.cli.reach.current_work import Running, running_on
-from berth.cli.reach.environment import Environment, NotUpError, brought_up
+from berth.cli.reach.environment import NotUpError, brought_up
 from berth.cli.reach.kubectl import kubectl
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, Object
 from berth.components.cluster.owned import owners_of
@@ -68,50 +68,24 @@ class Loss:
         }
 
 
-@dataclass(frozen=True)
-class Losses:
-    """Berths that a destruction takes.
-
-    Attributes:
-        berths: the berths, also those of other stacks.
-        not_asked: why the cluster could not be asked; "" if it was, or if there is none.
-    """
-
-    berths: Sequence[Loss] = field(default_factory=tuple)
-    not_asked: str = ""
-
-    @property
-    def felt(self) -> bool:
-        """Whether somebody loses something, or may do so."""
-        return bool(self.not_asked) or any(not loss.empty for loss in self.berths)
-
-    def stacks_left(self, stack: str) -> list[str]:
-        """Return other stacks whose berths are lost with the cluster, while their state is not."""
-        return sorted({loss.stack for loss in self.berths} - {stack})
-
-
-def losses_of(stack: str, outputs: Mapping[str, Any] | None = None, *, of_environment: bool) -> Losses:
+def losses_of(stack: str, outputs: Mapping[str, Any], *, of_environment: bool) -> list[Loss]:
     """Return the berths that are lost with a stack; with an environment's all on its cluster.
 
     Args:
         stack: the stack.
-        outputs: its outputs, where they are known already.
+        outputs: its outputs.
         of_environment: the stack is an environment's.
+
+    Raises:
+        BerthError: the cluster cannot be asked.
     """
     try:
         environment = brought_up(stack, outputs)
-        return _losses(environment, None if of_environment else stack)
     except NotUpError:
-        return Losses()
-    except BerthError as error:
-        return Losses(not_asked=str(error))
-
-
-def _losses(environment: Environment, stack: str | None) -> Losses:
-    """Return the berths of one stack or of all on an environment."""
+        return []
     api = ClusterApi(environment.kubeconfig)
     there = owners_of(api).of_environment(environment.contract.name)
-    owners = there.of_stack(stack) if stack else there
+    owners = there if of_environment else there.of_stack(stack)
 
     def loss(cluster: Object) -> Loss:
         name = next(iter(names_of([cluster])), cluster["metadata"]["name"])
@@ -120,8 +94,8 @@ def _losses(environment: Environment, stack: str | None) -> Losses:
 
     # Each head answers in the time that a Python takes to start there.
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="loss") as threads:
-        losses = list(threads.map(loss, owners.owned(api.list(RAY_CLUSTERS)[0])))
-    return Losses(sorted(losses, key=lambda loss: loss.name))
+        losses = threads.map(loss, owners.owned(api.list(RAY_CLUSTERS)[0]))
+        return sorted(losses, key=lambda loss: loss.name)
 
 
 def _running(berth: Berth) -> Running:
