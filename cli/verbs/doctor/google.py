@@ -6,12 +6,21 @@ Addresses and the environment variables that replace them are the provider's
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import ipaddress
 import os
 import warnings
+from collections.abc import Iterator
 from typing import Any, Literal
 from urllib.parse import urlsplit
+
+import google.auth
+import requests
+import urllib3
+from google.auth import exceptions, external_account
+from google.auth.transport.requests import AuthorizedSession, Request
+from google.oauth2.credentials import Credentials as UserCredentials
 
 from berth.components.core.errors import BerthError
 
@@ -74,45 +83,20 @@ class Google:
 
     def __init__(self, project: str) -> None:
         """Find the credentials and get a token."""
-        # Outside of Google's machines nobody answers there: one short try is enough.
-        os.environ.setdefault("GCE_METADATA_TIMEOUT", "1")
-        os.environ.setdefault("GCE_METADATA_DETECT_RETRIES", "1")
-        import google.auth
-        import requests
-        import urllib3
-        from google.auth import exceptions, external_account
-        from google.auth.transport.requests import AuthorizedSession, Request
-        from google.oauth2.credentials import Credentials as UserCredentials
-
         self.project = project
         self.simulated = ""
-        self._errors = (exceptions.TransportError, requests.RequestException)
-        self._refresh_error = exceptions.RefreshError
-        try:
-            with warnings.catch_warnings():  # about credentials without a project, which is set below
-                warnings.simplefilter("ignore")
-                credentials: Any = google.auth.default(scopes=[_SCOPE])[0]
-        except exceptions.TransportError as error:
-            raise self._unreachable(error) from None
-        except (exceptions.GoogleAuthError, OSError, ValueError) as error:
-            raise GoogleError("credentials", _no_credentials(error), LOGIN) from None
-        if isinstance(credentials, UserCredentials) and credentials.quota_project_id is None:
-            credentials = credentials.with_quota_project(project)
+        credentials = _credentials(project)
         self.account = str(getattr(credentials, "service_account_email", "") or "")
-        self._only_here = isinstance(credentials, external_account.Credentials) and _is_loopback(
+        only_here = isinstance(credentials, external_account.Credentials) and _is_loopback(
             credentials.info.get("token_url", "")
         )
         for service in BASES:
-            self._check_base(service)
+            _check_base(service, only_here=only_here)
         plain = requests.Session()
-        plain.trust_env = not self._only_here  # a proxy does not know this machine's loopback
+        plain.trust_env = not only_here  # a proxy does not know this machine's loopback
         ask = functools.partial(Request(plain), timeout=_TOKEN_SECONDS)
-        try:
+        with _in_own_words():
             credentials.refresh(ask)
-        except exceptions.RefreshError as error:
-            raise GoogleError("credentials", f"the Google credentials no longer work: {_first(error)}", LOGIN) from None
-        except self._errors as error:
-            raise self._unreachable(error) from None
         session_of: Any = AuthorizedSession  # has no types
         self._session = session_of(credentials, auth_request=ask)
         self._session.trust_env = plain.trust_env
@@ -144,12 +128,8 @@ class Google:
             raise
 
     def _call(self, method: str, service: str, path: str, **arguments: Any) -> dict[str, Any]:
-        try:
+        with _in_own_words():
             response = self._session.request(method, base_of(service) + path, timeout=_TIMEOUT_SECONDS, **arguments)
-        except self._refresh_error as error:
-            raise GoogleError("credentials", f"the Google credentials no longer work: {_first(error)}", LOGIN) from None
-        except self._errors as error:
-            raise self._unreachable(error) from None
         self.simulated = response.headers.get(SIMULATED_HEADER, self.simulated)
         try:
             body = response.json()
@@ -161,28 +141,50 @@ class Google:
             raise GoogleError("refused", f"{urlsplit(response.url).netloc} does not answer like Google's API")
         return body
 
-    def _check_base(self, service: str) -> None:
-        """Send the lab's credential to the lab alone, and no real one in clear text."""
-        base, variable = urlsplit(base_of(service)), BASES[service][0]
-        if self._only_here and not _is_loopback(base.geturl()):
-            raise GoogleError(
-                "credentials",
-                f"the Google credentials are a lab's, but {variable} does not name the lab: nothing was sent to"
-                f" {base.netloc}",
-                'eval "$(.venv/bin/berth lab env)", or for a real project: unset GOOGLE_APPLICATION_CREDENTIALS',
-            )
-        if base.scheme != "https" and not _is_loopback(base.geturl()):
-            raise GoogleError(
-                "refused", f"{variable} is not https: credentials are not sent there", f"unset {variable}"
-            )
 
-    @staticmethod
-    def _unreachable(error: Exception) -> GoogleError:
-        return GoogleError(
+def _credentials(project: str) -> Any:
+    """Return the credentials, which charge calls to a project where they name none."""
+    # Outside of Google's machines nobody answers there: one short try is enough.
+    os.environ.setdefault("GCE_METADATA_TIMEOUT", "1")
+    os.environ.setdefault("GCE_METADATA_DETECT_RETRIES", "1")
+    try:
+        with _in_own_words(), warnings.catch_warnings():  # about credentials without a project, which is set below
+            warnings.simplefilter("ignore")
+            credentials: Any = google.auth.default(scopes=[_SCOPE])[0]
+    except (exceptions.GoogleAuthError, OSError, ValueError) as error:
+        raise GoogleError("credentials", _no_credentials(error), LOGIN) from None
+    if isinstance(credentials, UserCredentials) and credentials.quota_project_id is None:
+        return credentials.with_quota_project(project)
+    return credentials
+
+
+@contextlib.contextmanager
+def _in_own_words() -> Iterator[None]:
+    """Turn failures of the connection and of the credentials into errors of berth."""
+    try:
+        yield
+    except exceptions.RefreshError as error:
+        raise GoogleError("credentials", f"the Google credentials no longer work: {_first(error)}", LOGIN) from None
+    except (exceptions.TransportError, requests.RequestException) as error:
+        raise GoogleError(
             "unreachable",
             f"Google Cloud cannot be reached: {_cause(error)}",
             "curl -sS -o /dev/null https://compute.googleapis.com   # network, proxy (HTTPS_PROXY) or firewall",
+        ) from None
+
+
+def _check_base(service: str, *, only_here: bool) -> None:
+    """Send the lab's credential to the lab alone, and no real one in clear text."""
+    base, variable = urlsplit(base_of(service)), BASES[service][0]
+    if only_here and not _is_loopback(base.geturl()):
+        raise GoogleError(
+            "credentials",
+            f"the Google credentials are a lab's, but {variable} does not name the lab: nothing was sent to"
+            f" {base.netloc}",
+            'eval "$(.venv/bin/berth lab env)", or for a real project: unset GOOGLE_APPLICATION_CREDENTIALS',
         )
+    if base.scheme != "https" and not _is_loopback(base.geturl()):
+        raise GoogleError("refused", f"{variable} is not https: credentials are not sent there", f"unset {variable}")
 
 
 def refusal(status: int, body: Any, project: str, api: str) -> GoogleError:
@@ -247,13 +249,5 @@ def _first(error: Exception) -> str:
 
 def _cause(error: BaseException) -> str:
     """Return the innermost reason; each layer wraps the one below in its own words."""
-    for _ in range(_LAYERS):
-        inner = [part for part in (*error.args, getattr(error, "reason", None)) if isinstance(part, BaseException)]
-        if not inner:
-            break
-        error = inner[0]
-    text = str(error).split(": ", 1)[-1]
-    return text or type(error).__name__
-
-
-_LAYERS = 6
+    inner = [part for part in (*error.args, getattr(error, "reason", None)) if isinstance(part, BaseException)]
+    return _cause(inner[0]) if inner else str(error).split(": ", 1)[-1] or type(error).__name__
