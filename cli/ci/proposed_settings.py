@@ -85,30 +85,26 @@ def _content(commit: str, name: str) -> str | None:
         return None
     mode, _, blob, *_ = entry
     if mode != _REGULAR:
-        raise BadInputError("is not a regular file, so it is not taken", "commit the settings themselves", place=name)
+        raise _not_taken(name, "is not a regular file", "commit the settings themselves")
     if int(_git("cat-file", "-s", blob)) > LARGEST:
-        raise BadInputError(
-            f"is larger than {LARGEST >> 20} MiB, so it is not taken",
-            "write settings as `berth explain` shows them",
-            place=name,
-        )
+        raise _not_taken(name, f"is larger than {LARGEST >> 20} MiB")
     text = _git("cat-file", "blob", blob)
     found = _document(text, name)
     if others := [str(key) for key in found if key not in _KEYS]:
-        raise BadInputError(
-            f"has {', '.join(others)}, which no stack's file has, so it is not taken",
-            "write settings as `berth explain` shows them",
-            place=name,
-        )
+        raise _not_taken(name, f"has {', '.join(others)}, which no stack's file has")
     config = found.get("config") or {}
     before = _of_providers(_here(name))
     if not isinstance(config, dict) or _of_providers(config) != before:
-        raise BadInputError(
-            f"changes config other than {NAMESPACE}:…, which providers read, so it is not taken",
+        raise _not_taken(
+            name,
+            f"changes config other than {NAMESPACE}:…, which providers read",
             "change it on main, where somebody approves it first",
-            place=name,
         )
     return text
+
+
+def _not_taken(name: str, why: str, remedy: str = "write settings as `berth explain` shows them") -> BadInputError:
+    return BadInputError(f"{why}, so it is not taken", remedy, place=name)
 
 
 def _here(name: str) -> dict[str, Any]:
@@ -127,13 +123,9 @@ def _document(text: str, name: str) -> dict[str, Any]:
     try:
         found = document.plain(document.read(text))
     except document.DocumentError:
-        raise BadInputError(
-            "is not YAML, so it is not taken", "write settings as `berth explain` shows them", place=name
-        ) from None
+        raise _not_taken(name, "is not YAML") from None
     if not isinstance(found, dict):
-        raise BadInputError(
-            "is not a stack's file, so it is not taken", "write settings as `berth explain` shows them", place=name
-        )
+        raise _not_taken(name, "is not a stack's file")
     return found
 
 

@@ -22,6 +22,7 @@ from berth.cli.reach.kubectl import kubectl
 from berth.cli.reach.operator_log import operator_lines
 from berth.cli.shell.programs import output_of
 from berth.cli.verbs.diagnose.secrets import cleaned
+from berth.components.cluster import resource_api
 from berth.components.cluster.api import (
     EVENTS,
     NODES,
@@ -41,11 +42,6 @@ from berth.stacks.files import stack_file
 LOG_LINES = 400
 """Number of last lines of each log."""
 
-_CLAIMS = (
-    "/apis/resource.k8s.io/v1/resourceclaims",
-    "/apis/resource.k8s.io/v1beta2/resourceclaims",
-    "/apis/resource.k8s.io/v1beta1/resourceclaims",
-)
 _IN_NAMESPACE = (
     "/api/v1/services",
     "/api/v1/resourcequotas",
@@ -193,34 +189,17 @@ def _event(event: Object) -> str:
 
 
 def _nodes(api: ClusterApi, pods: Iterable[Object]) -> list[Object]:
+    """Return the nodes of pods, without the long list of the images that they have."""
     names = {pod["spec"].get("nodeName") for pod in pods}
-    found, _ = api.list(NODES)
+    nodes = [_object(node) for node in api.list(NODES)[0] if node["metadata"]["name"] in names]
     return [
-        {
-            "name": node["metadata"]["name"],
-            "labels": node["metadata"].get("labels"),
-            "taints": node["spec"].get("taints"),
-            "unschedulable": node["spec"].get("unschedulable", False),
-            "allocatable": node["status"].get("allocatable"),
-            "conditions": [
-                f"{condition['type']}={condition['status']}: {condition.get('message', '')}"
-                for condition in node["status"].get("conditions") or []
-            ],
-            "versions": {
-                key: (node["status"].get("nodeInfo") or {}).get(key)
-                for key in ("kubeletVersion", "kernelVersion", "osImage")
-            },
-        }
-        for node in found
-        if node["metadata"]["name"] in names
+        {**node, "status": {key: value for key, value in node["status"].items() if key != "images"}} for node in nodes
     ]
 
 
 def _claims(api: ClusterApi, namespace: str) -> list[Object]:
-    for path in _CLAIMS:
-        if found := _list(api, within(namespace, path)):
-            return found
-    return []
+    version = resource_api.served(api)
+    return _list(api, within(namespace, f"{resource_api.GROUP}/{version}/resourceclaims")) if version else []
 
 
 def _running(berth: Berth) -> dict[str, Any]:

@@ -18,8 +18,7 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
 
     Example: `berth doctor -s prod`
     """
-    from berth.cli.verbs.doctor.examine import examine
-    from berth.cli.verbs.doctor.report import lines
+    from berth.cli.verbs.doctor.examine import examine, lines
 
     examination = examine(stack)
     print_json(examination.as_json()) if as_json else out.print(lines(examination))

@@ -1,4 +1,4 @@
-"""Examination of a stack: its checks, run side by side."""
+"""Examination of a stack: its checks, run side by side, and their findings for people."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
+
+from rich.console import Group
+from rich.text import Text
 
 from berth.cli.repository.check import check as check_settings
 from berth.cli.shell.console import ProblemsError
@@ -23,9 +26,10 @@ from berth.cli.verbs.doctor import (
     zones,
 )
 from berth.cli.verbs.doctor.backend import Backend
-from berth.cli.verbs.doctor.findings import Finding, Topic
+from berth.cli.verbs.doctor.findings import Finding, State, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError
 from berth.cli.verbs.doctor.machines_in_use import Running
+from berth.components.core.words import are, counted
 from berth.stacks.files.stack_file import secrets_provider, shown, stack_path
 from berth.stacks.load.stack import Environment
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -194,3 +198,40 @@ def _outcome(topic: Topic, future: Future[list[Finding]]) -> list[Finding]:
 
 def _unique(findings: Iterable[Finding]) -> list[Finding]:
     return list(dict.fromkeys(findings))
+
+
+_MARKS: dict[State, tuple[str, str]] = {
+    "fine": ("✓", "green"),
+    "missing": ("✗", "bold red"),
+    "unchecked": ("–", "yellow"),
+}
+
+
+def lines(examination: Examination) -> Group:
+    """Return the findings of a stack, and a last line that sums them up."""
+    head = [Text(f"Google Cloud is simulated by {examination.simulated}.", "yellow")] if examination.simulated else []
+    width = max(len(finding.topic) for finding in examination.findings)
+    rows = [_entry(finding, width + 4) for finding in examination.findings]
+    return Group(*head, *rows, _sum(examination))
+
+
+def _entry(finding: Finding, column: int) -> Text:
+    """Return a finding: its text beside the topic, and its commands below, to paste."""
+    mark, style = _MARKS[finding.state]
+    lines = finding.remedy.split("\n") if finding.remedy else []
+    remedy = [(f"\n{' ' * column}{line}", "cyan") for line in lines]
+    topic = finding.topic.ljust(column - 2)
+    return Text.assemble((mark, style), " ", (topic, "bold"), finding.text, *remedy)
+
+
+def _sum(examination: Examination) -> Text:
+    unchecked = sum(finding.state == "unchecked" for finding in examination.findings)
+    rest = f"; {unchecked} not checked" if unchecked else ""
+    missing = len(examination.missing)
+    if missing:
+        return Text(
+            f"{counted(missing, 'thing')} {are(missing)} missing{rest};"
+            f" run the commands, then: berth doctor -s {examination.stack}",
+            "bold",
+        )
+    return Text(f"nothing is missing{rest}", "bold")

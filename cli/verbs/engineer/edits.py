@@ -14,8 +14,7 @@ from berth.cli.reach.environment import own_stacks
 from berth.cli.reach.homes import HomeDisk, disks_of, forget, listed
 from berth.cli.repository.check import Checked, Checker, check
 from berth.cli.shell.console import Table, err, out, print_json, print_warnings
-from berth.cli.verbs.engineer.file_change import Change
-from berth.cli.verbs.engineer.stack_edit import with_entry, without_entry
+from berth.cli.verbs.engineer.stack_edit import Change, with_entry, without_entry
 from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from io import SEEK_END, StringIO
+from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -12,13 +15,40 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import CommentMark
 from ruamel.yaml.tokens import CommentToken
 
+from berth.components.core import whole_file
 from berth.components.core.errors import BadInputError
+from berth.stacks.files import stack_file
 
 Keys = Sequence[str]
 _MARK = "\ufeff"
 _BY_HAND = "edit the file by hand"
 _INDENTED = re.compile(r"^( +)[^\s#-]", flags=re.MULTILINE)
 _LIST = re.compile(r"^( *)[^\s#-][^#\n]*:[^\n]*\n( *)- ", flags=re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Change:
+    """Text of a stack's file before and after an edit."""
+
+    path: Path
+    before: str
+    after: str
+
+    @property
+    def diff(self) -> str:
+        """The change for people."""
+        name = stack_file.shown(self.path)
+        before, after = (text.splitlines(keepends=True) for text in (self.before, self.after))
+        lines = difflib.unified_diff(before, after, name, name)
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+    def _ends(self) -> str:
+        """Return the line breaks of the file, as an editor wrote them."""
+        return "\r\n" if self.path.exists() and b"\r\n" in self.path.read_bytes() else "\n"
+
+    def write(self) -> None:
+        """Replace the file in one step, with the mode and the line breaks that it has."""
+        whole_file.write(self.path, self.after, newline=self._ends())
 
 
 def with_entry(text: str, keys: Keys, name: str, entry: Any) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from berth.cli.reach.arguments import Json, Stack
-from berth.cli.shell.console import err, out, print_json
+from berth.cli.shell.console import out, print_json
 from berth.cli.shell.help import Section
 from berth.components.core.errors import FAILED, BadInputError
 
@@ -48,13 +47,9 @@ def run(
 
     fleet = fleet_of(stack)
     if html:
-        from berth.cli.reach import fabric_reports
-        from berth.cli.verbs.status import output_file, page
+        from berth.cli.verbs.status import page
 
-        proofs = [] if str(html) == "-" else fabric_reports.newest(fleet.environment, html.parent)
-        output_file.write(page.page(fleet, datetime.now(UTC), proofs), html, "--html")
-        if str(html) != "-":
-            err.print(f"written: {html}", markup=False)
+        page.write(fleet, html)
         return 0 if fleet.ready else FAILED
     print_json(fleet.as_json()) if as_json else out.print(table(fleet))
     return 0 if fleet.ready else FAILED

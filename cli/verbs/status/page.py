@@ -1,15 +1,20 @@
-"""`berth status --html`: the fleet as one page to share. Pure."""
+"""`berth status --html`: the fleet as one page to share."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from html import escape
+from pathlib import Path
 from urllib.parse import quote
 
-from berth.cli.reach.fabric_reports import FabricReport
+from berth.cli.reach.fabric_reports import FabricReport, newest
 from berth.cli.reach.fleet import Grid, grids, notes_on, reason_of
 from berth.cli.reach.lifecycle import sentences
+from berth.cli.shell.console import err
+from berth.components.core import whole_file
+from berth.components.core.errors import BadInputError
 from berth.components.core.page import document, problems, table
 from berth.components.core.words import counted
 from berth.components.ray.fleet import Fleet
@@ -32,6 +37,26 @@ _STYLE = (
 )
 _MOST_SLOTS = 64
 """Largest number of boxes for the GPUs of one node; beyond it a number stands for them."""
+
+
+def write(fleet: Fleet, to: Path) -> None:
+    """Write the page of a fleet in one step, to a file, or to stdout for `-`.
+
+    Raises:
+        BadInputError: the file cannot be written; an older one stays as it is.
+    """
+    now = datetime.now(UTC)
+    if str(to) == "-":
+        sys.stdout.write(page(fleet, now))
+        return
+    try:
+        whole_file.write(to, page(fleet, now, newest(fleet.environment, to.parent)))
+    except OSError as error:
+        raise BadInputError(
+            f"--html: {to} cannot be written: {error.strerror}; nothing is written. Name a file in a folder that exists"
+            " and that you may write to"
+        ) from None
+    err.print(f"written: {to}", markup=False)
 
 
 def page(fleet: Fleet, now: datetime, proofs: Sequence[FabricReport] = ()) -> str:

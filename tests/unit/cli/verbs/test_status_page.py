@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 from berth.cli.main import app
 from berth.cli.reach import fleet
 from berth.cli.reach.fabric_reports import FabricReport, newest
-from berth.cli.verbs.status import output_file
-from berth.cli.verbs.status.page import page
+from berth.cli.verbs.status.page import page, write
 from berth.components.core.errors import BadInputError
 from berth.components.lifecycle import Life
 from berth.components.ray.fleet import Fleet, Job, Pool, Ray, Service
@@ -164,11 +163,11 @@ def test_the_verb_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_file_that_cannot_be_written_is_an_error_and_the_older_one_stays(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match=r"--html: .*no/fleet.html cannot be written: No such file"):
-        output_file.write("page", tmp_path / "no" / "fleet.html", "--html")
+        write(a_fleet(), tmp_path / "no" / "fleet.html")
     folder = tmp_path / "folder"
     folder.mkdir()
     with pytest.raises(BadInputError, match="Is a directory; nothing is written"):
-        output_file.write("page", folder, "--html")
+        write(a_fleet(), folder)
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
