@@ -59,6 +59,7 @@ REMEDIES = {
     "… took longer than … s": "Try again; look at the network and the program's own log.",
     "stack …: …": "The text after the colon is another error of this page.",
     "the Google credentials no longer work: …": "Run `gcloud auth application-default login`.",
+    "Google Cloud cannot be reached: …": "Look at the network, the proxy (HTTPS_PROXY) and the firewall.",
     "… does not answer like Google's API": "Look at proxies between this machine and Google.",
     "the Google credentials are a lab's, but … does not name the lab: nothing was sent to …": (
         "Start a new shell, or evaluate `berth lab env` again."

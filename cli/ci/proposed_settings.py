@@ -85,26 +85,30 @@ def _content(commit: str, name: str) -> str | None:
         return None
     mode, _, blob, *_ = entry
     if mode != _REGULAR:
-        raise _not_taken(name, "is not a regular file", "commit the settings themselves")
+        raise BadInputError("is not a regular file, so it is not taken", "commit the settings themselves", place=name)
     if int(_git("cat-file", "-s", blob)) > LARGEST:
-        raise _not_taken(name, f"is larger than {LARGEST >> 20} MiB")
+        raise BadInputError(
+            f"is larger than {LARGEST >> 20} MiB, so it is not taken",
+            "write settings as `berth explain` shows them",
+            place=name,
+        )
     text = _git("cat-file", "blob", blob)
     found = _document(text, name)
     if others := [str(key) for key in found if key not in _KEYS]:
-        raise _not_taken(name, f"has {', '.join(others)}, which no stack's file has")
+        raise BadInputError(
+            f"has {', '.join(others)}, which no stack's file has, so it is not taken",
+            "write settings as `berth explain` shows them",
+            place=name,
+        )
     config = found.get("config") or {}
     before = _of_providers(_here(name))
     if not isinstance(config, dict) or _of_providers(config) != before:
-        raise _not_taken(
-            name,
-            f"changes config other than {NAMESPACE}:…, which providers read",
+        raise BadInputError(
+            f"changes config other than {NAMESPACE}:…, which providers read, so it is not taken",
             "change it on main, where somebody approves it first",
+            place=name,
         )
     return text
-
-
-def _not_taken(name: str, why: str, remedy: str = "write settings as `berth explain` shows them") -> BadInputError:
-    return BadInputError(f"{why}, so it is not taken", remedy, place=name)
 
 
 def _here(name: str) -> dict[str, Any]:
@@ -123,9 +127,13 @@ def _document(text: str, name: str) -> dict[str, Any]:
     try:
         found = document.plain(document.read(text))
     except document.DocumentError:
-        raise _not_taken(name, "is not YAML") from None
+        raise BadInputError(
+            "is not YAML, so it is not taken", "write settings as `berth explain` shows them", place=name
+        ) from None
     if not isinstance(found, dict):
-        raise _not_taken(name, "is not a stack's file")
+        raise BadInputError(
+            "is not a stack's file, so it is not taken", "write settings as `berth explain` shows them", place=name
+        )
     return found
 
 

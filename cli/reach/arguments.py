@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,6 +42,9 @@ Name = Annotated[
     str | None,
     typer.Argument(metavar="NAME", help="Engineer's id, or cluster's name.", autocompletion=completion.names),
 ]
+RequiredName = Annotated[
+    str, typer.Argument(metavar="NAME", help="Engineer's id, or cluster's name.", autocompletion=completion.names)
+]
 OnStack = Annotated[
     str | None,
     typer.Option(
@@ -64,6 +67,11 @@ Stack = Annotated[
         autocompletion=completion.stacks,
     ),
 ]
+
+
+def port(meaning: str, usual: int) -> Any:
+    """Return the option for a port of this machine, by default the usual one."""
+    return typer.Option(min=1, max=65535, help=meaning, metavar="PORT", show_default=f"{usual}, or a free one")
 
 
 def _worker(text: str) -> str:

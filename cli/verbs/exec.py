@@ -6,17 +6,14 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.reach import completion
-from berth.cli.reach.arguments import OnStack, Worker
+from berth.cli.reach.arguments import OnStack, RequiredName, Worker
 from berth.cli.shell.help import Section
 
 SECTION = Section.USE
 
 
 def run(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Engineer's id, or cluster's name.", autocompletion=completion.names)
-    ],
+    name: RequiredName,
     command: Annotated[
         list[str] | None, typer.Argument(metavar="COMMAND", help="The command, after --. Default: bash.")
     ] = None,

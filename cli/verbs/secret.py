@@ -6,24 +6,20 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.reach import completion
-from berth.cli.reach.arguments import Json, OnStack
+from berth.cli.reach.arguments import Json, OnStack, RequiredName
 from berth.cli.shell.help import Section, verb_group
 
 SECTION = Section.USE
 
 app = verb_group("Secret values of a berth's environment variables: in Secrets of its namespace, and nowhere else.")
 
-Berth = Annotated[
-    str, typer.Argument(metavar="NAME", help="Engineer's id, or cluster's name.", autocompletion=completion.names)
-]
 Variable = Annotated[
     str, typer.Argument(metavar="VARIABLE", help="Variable of `secrets`, or name in `imagePullSecrets`.")
 ]
 
 
 @app.command("set")
-def set_(name: Berth, variable: Variable, stack: OnStack = None, *, as_json: Json = False) -> int:
+def set_(name: RequiredName, variable: Variable, stack: OnStack = None, *, as_json: Json = False) -> int:
     """Write the value of a secret variable, from a prompt without echo or from stdin.
 
     The settings name the variable: `secrets: {HF_TOKEN: {}}`. The value goes to the API server and
@@ -42,7 +38,7 @@ def set_(name: Berth, variable: Variable, stack: OnStack = None, *, as_json: Jso
 
 
 @app.command("list")
-def list_(name: Berth, stack: OnStack = None, *, as_json: Json = False) -> int:
+def list_(name: RequiredName, stack: OnStack = None, *, as_json: Json = False) -> int:
     """List the secret variables of a berth, and whether they have values.
 
     Exit code 0, 1 if the cluster cannot be asked, 2 for a wrong name, 3 if a value is missing.
@@ -55,7 +51,7 @@ def list_(name: Berth, stack: OnStack = None, *, as_json: Json = False) -> int:
 
 
 @app.command()
-def remove(name: Berth, variable: Variable, stack: OnStack = None, *, as_json: Json = False) -> int:
+def remove(name: RequiredName, variable: Variable, stack: OnStack = None, *, as_json: Json = False) -> int:
     """Remove the value of a secret variable; running pods keep it until they restart.
 
     Exit code 0 if there is no value now, 1 if the cluster cannot be asked, 2 for a wrong name.

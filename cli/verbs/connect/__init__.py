@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.reach.arguments import Json, Name, OnStack
+from berth.cli.reach.arguments import Json, Name, OnStack, port
 from berth.cli.shell.help import Section
 
 SECTION = Section.USE
@@ -15,18 +15,8 @@ SECTION = Section.USE
 def run(
     name: Name = None,
     stack: OnStack = None,
-    dashboard: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=65535, help="Port for the dashboard.", metavar="PORT", show_default="8265, or a free one"
-        ),
-    ] = None,
-    client: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=65535, help="Port for Ray Client.", metavar="PORT", show_default="10001, or a free one"
-        ),
-    ] = None,
+    dashboard: Annotated[int | None, port("Port for the dashboard.", 8265)] = None,
+    client: Annotated[int | None, port("Port for Ray Client.", 10001)] = None,
     *,
     print_only: Annotated[
         bool, typer.Option("--print", help="Print the commands that do the same without berth.")

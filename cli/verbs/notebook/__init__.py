@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from berth.cli.reach.arguments import Json, Name, OnStack
+from berth.cli.reach.arguments import port as port_option
 from berth.cli.shell.help import Section
 from berth.components.core.errors import BadInputError
 
@@ -16,12 +17,7 @@ SECTION = Section.USE
 def run(
     name: Name = None,
     stack: OnStack = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=65535, help="Port of this machine.", metavar="PORT", show_default="8888, or a free one"
-        ),
-    ] = None,
+    port: Annotated[int | None, port_option("Port of this machine.", 8888)] = None,
     python: Annotated[
         str, typer.Option(help="Python of the head that has Jupyter, such as one in the home.", metavar="PATH")
     ] = "python",

@@ -45,10 +45,16 @@ class Server:
 
 
 class Head:
-    """Head of a berth, in which commands start, find and stop Jupyter."""
+    """Head of a berth, in which commands start, find and stop Jupyter.
+
+    Attributes:
+        berth: the berth.
+        pod: pod of the head that runs now.
+    """
 
     def __init__(self, berth: Berth, pod: Object, program: Kubectl, python: str) -> None:
-        self.berth, self.pod, self._program, self._python = berth, pod, program, python
+        self.berth, self.pod = berth, pod
+        self._program, self._python = program, python
 
     def start(self) -> Server:
         """Return the running server, or a new one.
@@ -56,22 +62,18 @@ class Head:
         Raises:
             BerthError: the head has no Jupyter, or Jupyter does not start.
         """
-        return self._server(self._ask(START))
+        found = self.ask(START)
+        try:
+            return Server(int(found["port"]), str(found["token"]), str(found["page"]), str(found["folder"]))
+        except (KeyError, TypeError, ValueError):
+            raise self._nonsense(", ".join(map(str, found))) from None
 
-    def find(self) -> Server | None:
-        """Return the running server."""
-        found = self._ask(FIND)
-        return self._server(found) if found else None
+    def ask(self, verb: str) -> Mapping[str, Any]:
+        """Return what the program in the head answers to START, FIND or STOP.
 
-    def stop(self) -> bool:
-        """Stop the server with its kernels; return whether one ran."""
-        return bool(self._ask(STOP).get("stopped"))
-
-    def on(self, pod: Object) -> Head:
-        """Return the next head of the berth."""
-        return Head(self.berth, pod, self._program, self._python)
-
-    def _ask(self, verb: str) -> Mapping[str, Any]:
+        Raises:
+            BerthError: the head has no Jupyter, or it failed.
+        """
         text = Path(program_of_the_head.__file__).read_text(encoding="utf-8")
         pod, name = str(self.pod["metadata"]["name"]), self.berth.name
         answer = self._program.execute(
@@ -99,12 +101,6 @@ class Head:
                 f"berth exec {name} -- sh -c 'cat /tmp/berth-notebook-*/log' prints Jupyter's log",
             )
         return found
-
-    def _server(self, found: Mapping[str, Any]) -> Server:
-        try:
-            return Server(int(found["port"]), str(found["token"]), str(found["page"]), str(found["folder"]))
-        except (KeyError, TypeError, ValueError):
-            raise self._nonsense(", ".join(map(str, found))) from None
 
     def _nonsense(self, answer: str) -> BerthError:
         problem = f"{self._python} in the head of {self.berth.name} is not Python: it answers {answer[:80]!r}"
@@ -157,9 +153,9 @@ class _Forward:
         berth = self._head.berth
         if pod["metadata"]["uid"] != self._head.pod["metadata"]["uid"]:
             err.print(f"{berth.name} has a new head: the kernels of the last one are gone", markup=False)
-            self._head = self._head.on(pod)
+            self._head.pod = pod
             self._server = self._head.start()
-        elif self._reported and not self._head.find():
+        elif self._reported and not self._head.ask(FIND):
             problem = f"the notebook of {berth.name} was stopped"
             raise BerthError(problem, f"start it again: berth notebook {berth.name}")
         return {self._server.port: self._local}
@@ -184,7 +180,7 @@ def stop(name: str | None, stack: str | None, python: str, *, as_json: bool) -> 
     """Stop Jupyter and its kernels; return the exit code."""
     berth = find(name, stack)
     with kubectl(berth.environment.kubeconfig) as program:
-        stopped = Head(berth, ready_head(berth), program, python).stop()
+        stopped = bool(Head(berth, ready_head(berth), program, python).ask(STOP).get("stopped"))
     if as_json:
         print_json({"name": berth.name, "namespace": berth.namespace, "stopped": stopped})
     else:

@@ -7,17 +7,14 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.reach import completion
-from berth.cli.reach.arguments import Json, OnStack, Timeout, seconds_of
+from berth.cli.reach.arguments import Json, OnStack, RequiredName, Timeout, seconds_of
 from berth.cli.shell.help import Section
 
 SECTION = Section.USE
 
 
 def run(  # noqa: PLR0913 - each is an option
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Engineer's id, or cluster's name.", autocompletion=completion.names)
-    ],
+    name: RequiredName,
     command: Annotated[
         list[str], typer.Argument(metavar="COMMAND", help="The command, after --; a single word is for the shell.")
     ],
