@@ -9,11 +9,10 @@ from decimal import Decimal
 from typing import Any
 
 from berth.components.core.printable import one_line
-from berth.components.plan.effect import GpusAway, Level
-from berth.components.plan.fleet import span
+from berth.components.plan.effect import GpusAway
+from berth.components.plan.fleet import Span, span
 from berth.components.plan.plan import Property
 from berth.stacks.policies.policy import how_to_waive, waivers
-from berth.stacks.preview.cost import Money
 from berth.stacks.preview.report import Drift, Report
 from berth.stacks.preview.words import word_of
 
@@ -85,18 +84,17 @@ def gpus_line(gpus: Sequence[GpusAway]) -> str:
     )
 
 
-def sitting_line(report: Report, least: Level) -> str:
-    """Return the RayClusters that effects of a level or worse reach; "" for none."""
-    return ", ".join(map(str, report.sitting(least)))
-
-
 def cost_lines(report: Report) -> list[str]:
     """Return the costs a day after the change: GPU-hours by product, then money."""
     found = [
-        f"{hours.product}: {_compared(_numbers(hours.after), _numbers(hours.now), ' GPU-hours')}"
+        f"{hours.product}: {_compared(_bounds(hours.after, ','), _bounds(hours.now, ','), ' GPU-hours')}"
         for hours in report.hours
     ]
-    return [*found, _money_line(report.cost)] if report.cost else found
+    if money := report.cost:
+        amounts = _compared(_bounds(money.after, ",.2f"), _bounds(money.now, ",.2f"))
+        without = f"; no rate for {', '.join(money.pools_without_rate)}" if money.pools_without_rate else ""
+        found.append(f"{money.currency} {amounts}, by the hourly rates of the current settings{without}".strip())
+    return found
 
 
 def _compared(after: str, now: str, unit: str = "") -> str:
@@ -104,26 +102,26 @@ def _compared(after: str, now: str, unit: str = "") -> str:
     return f"{after}{unit} (as now)" if after == now else f"{after}{unit} (now {now})"
 
 
-def _money_line(money: Money) -> str:
-    """Return money: `USD 1,200.00 (now 2,400.00), by …`."""
-    without = f"; no rate for {', '.join(money.pools_without_rate)}" if money.pools_without_rate else ""
-    amounts = _compared(_amounts(money.after), _amounts(money.now))
-    return f"{money.currency} {amounts}, by the hourly rates of the current settings{without}".strip()
+def _bounds(bounds: Span[int] | Span[Decimal], form: str) -> str:
+    return "–".join(f"{bound:{form}}" for bound in dict.fromkeys(bounds))
 
 
-def _numbers(bounds: tuple[int, int]) -> str:
-    return "–".join(f"{bound:,}" for bound in dict.fromkeys(bounds))
-
-
-def _amounts(bounds: tuple[Decimal, Decimal]) -> str:
-    return "–".join(f"{bound:,.2f}" for bound in dict.fromkeys(bounds))
-
-
-def not_asked_line(report: Report) -> str:
-    """Return why other stacks' RayClusters are not counted; "" if they are, or do not matter."""
-    if not report.partly_asked:
-        return ""
-    return f"The cluster could not be asked ({report.partly_asked}): RayClusters of other stacks are not counted."
+def notes(report: Report) -> list[str]:
+    """Return notes: news for engineers, clusters that were not asked, values that stay."""
+    found = []
+    if report.known.changed_outputs:
+        names = ", ".join(report.known.changed_outputs)
+        found.append(f"From then on, engineers' own stacks read new values of: {names}.")
+    if report.partly_asked:
+        found.append(
+            f"The cluster could not be asked ({report.partly_asked}): RayClusters of other stacks are not counted."
+        )
+    found += [
+        f"Stays: {word_of(stay.type)} {stay.name} keeps {stay.path} = {value_text(stay.value)}, which the settings"
+        f" no longer ask for; {stay.way}."
+        for stay in report.stays
+    ]
+    return found
 
 
 def policy_lines(report: Report) -> list[str]:
@@ -134,22 +132,6 @@ def policy_lines(report: Report) -> list[str]:
 def waiver_lines(report: Report) -> list[str]:
     """Return the waived policies, each with the reason."""
     return [str(waiver) for waiver in waivers(report.violations)]
-
-
-def told_line(report: Report) -> str:
-    """Return which outputs for engineers' stacks change; "" for none."""
-    if not report.known.changed_outputs:
-        return ""
-    return f"From then on, engineers' own stacks read new values of: {', '.join(report.known.changed_outputs)}."
-
-
-def stay_lines(report: Report) -> list[str]:
-    """Return values that outlive their settings, and what to do about each."""
-    return [
-        f"Stays: {word_of(stay.type)} {stay.name} keeps {stay.path} = {value_text(stay.value)}, which the settings"
-        f" no longer ask for; {stay.way}."
-        for stay in report.stays
-    ]
 
 
 def drift_line(drift: Drift) -> str:

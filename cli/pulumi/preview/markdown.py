@@ -70,9 +70,8 @@ def _cost(report: Report) -> list[str]:
 
 
 def _notes(report: Report) -> list[str]:
-    notes = (lines.told_line(report), lines.not_asked_line(report), *lines.stay_lines(report))
-    items = [f"- {_escaped(note)}" for note in notes if note]
-    return [*items, ""] if items else []
+    notes = [f"- {_escaped(note)}" for note in lines.notes(report)]
+    return [*notes, ""] if notes else []
 
 
 def _drift(report: Report) -> list[str]:

@@ -76,14 +76,11 @@ def _add_effect(leaf: Tree, effect: Effect) -> None:
 def _summary(report: Report) -> list[Text]:
     found = [
         ("GPUs that go away", lines.gpus_line(report.gpus)),
-        ("Work that is lost", lines.sitting_line(report, Level.DESTROYS)),
+        ("Work that is lost", ", ".join(map(str, report.sitting(Level.DESTROYS)))),
     ]
     texts = [Text.assemble((f"{title}: ", "bold"), text) for title, text in found if text]
     costs = lines.cost_lines(report)
     texts += [Text("Cost a day", style="bold"), *(Text(f"  {cost}") for cost in costs)] if costs else []
-    notes = [lines.told_line(report), lines.not_asked_line(report)]
-    texts += [
-        Text(note, style="yellow") for note in (*notes, *lines.stay_lines(report), *lines.waiver_lines(report)) if note
-    ]
+    texts += [Text(note, style="yellow") for note in (*lines.notes(report), *lines.waiver_lines(report))]
     texts += [Text(line, style="bold red") for line in lines.policy_lines(report)]
     return [*texts, Text(lines.verdict_line(report), style=_VERDICTS[report.verdict])]

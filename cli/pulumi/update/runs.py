@@ -9,13 +9,21 @@ state at every step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from berth.cli.pulumi.program import Interrupts, Outcome
 from berth.cli.pulumi.program import run as run_pulumi
-from berth.cli.pulumi.update.question import Verb
-from berth.components.plan.plan import BERTH, Event
+from berth.cli.pulumi.stack import failure
+from berth.cli.pulumi.update.progress import Progress
+from berth.cli.pulumi.update.question import Options, Verb
+from berth.cli.pulumi.update.summary import Result, print_failure, print_success
+from berth.cli.pulumi.update.tracker import Tracker
+from berth.cli.shell.console import print_warnings
+from berth.components.plan.pending import remedy_of
+from berth.components.plan.plan import BERTH
 from berth.stacks.preview.report import Report
 from berth.stacks.program import NO_WAIT
 
@@ -64,14 +72,27 @@ def runs_of(report: Report, verb: Verb) -> Sequence[Run]:
     return [_THE_REST, _BERTHS_ALONE]
 
 
-def carry_out(
-    stack: str, verb: Verb, runs: Sequence[Run], see: Callable[[Event], None], interrupts: Interrupts
-) -> Outcome:
-    """Run the engine; return the outcome of the last run: the first one that fails is the last."""
-    outcome = Outcome()
-    for run in runs:
-        arguments = [verb, "--yes", "--skip-preview", "--stack", stack, *run.options]
-        outcome = run_pulumi(arguments, see, interrupts, run.environment)
-        if outcome.code or interrupts.count:
-            break
-    return outcome
+def update(stack: str, verb: Verb, report: Report, options: Options, more: Mapping[str, Any] | None = None) -> int:
+    """Run an update that was agreed to, and sum it up; return the exit code.
+
+    Args:
+        stack: the stack.
+        verb: `up` or `destroy`.
+        report: what the plan means.
+        options: the options.
+        more: fields of the summary for programs, beside those of every update.
+    """
+    tracker, outcome = Tracker(report, time.monotonic), Outcome()
+    began = time.monotonic()
+    with Interrupts() as interrupts, Progress(tracker) as progress:
+        for run in runs_of(report, verb):
+            arguments = [verb, "--yes", "--skip-preview", "--stack", stack, *run.options]
+            outcome = run_pulumi(arguments, progress.see, interrupts, run.environment)
+            if outcome.code or interrupts.count:
+                break
+    warnings = [remedy_of(warning, stack) or warning for warning in tracker.warnings]
+    print_warnings([warning for warning in warnings if warning not in report.warnings])
+    result = Result(stack, verb, tracker, time.monotonic() - began, options, dict(more or {}))
+    if not outcome.code:
+        return print_success(result)
+    return print_failure(result, str(failure(stack, outcome)), interrupts)

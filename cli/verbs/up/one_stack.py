@@ -5,7 +5,7 @@ from __future__ import annotations
 from berth.cli.pulumi.preview.plan import planned
 from berth.cli.pulumi.preview.tree import print_tree
 from berth.cli.pulumi.update.question import Options, refusal, refused
-from berth.cli.pulumi.update.update import update
+from berth.cli.pulumi.update.runs import update
 from berth.cli.shell.console import err, print_warnings
 from berth.components.core.errors import BAD_INPUT
 from berth.components.plan.effect import Level

@@ -20,7 +20,7 @@ from berth.cli.pulumi.update.question import Options, Verb, refusal
 from berth.cli.pulumi.update.runs import MANY, runs_of
 from berth.cli.pulumi.update.tracker import Tracker
 from berth.cli.reach.current_work import Running
-from berth.cli.verbs.destroy.losses import Loss
+from berth.cli.verbs.destroy.destruction import Loss
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import BERTH, Event, Operation, plan_of
 from berth.components.programs.jobs import RunningJob

@@ -124,7 +124,7 @@ def test_a_value_that_is_left_out_is_said_to_stay(token: str, old: Inputs) -> No
         found = staying(token, old, without(old), operation)
         (stay,) = found.stays
         assert stay.way == WAYS[token, stay.path]
-        (line,) = lines.stay_lines(found)
+        (line,) = lines.notes(found)
         assert f" train keeps {stay.path} = " in line
         assert line.endswith(f"which the settings no longer ask for; {stay.way}.")
 
@@ -158,7 +158,7 @@ def test_the_last_labels_for_bills_make_no_node_anew_since_nothing_is_sent() -> 
 def test_what_stays_is_in_every_rendering() -> None:
     found = staying(NODE_POOL, {"maxPodsPerNode": 32}, {})
     assert found.verdict == "nothing"
-    (line,) = lines.stay_lines(found)
+    (line,) = lines.notes(found)
     shown_there = io.StringIO()
     Console(width=400, file=shown_there).print(tree(found))
     assert line in shown_there.getvalue()
