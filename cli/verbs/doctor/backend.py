@@ -69,7 +69,8 @@ def check(stack: str) -> Backend:
         return Backend("", [_not_logged_in(error.problem)])
     except (ValueError, KeyError, TypeError):
         return Backend("", [TOPIC.unchecked("pulumi does not report its state backend", "pulumi whoami --verbose")])
-    return Backend(url, [TOPIC.fine(f"Pulumi is logged in to {url}"), _stack(stack), *secrets(stack, url)])
+    found = [TOPIC.fine(f"Pulumi is logged in to {url}"), _stack(stack), secrets(stack, url)]
+    return Backend(url, [finding for finding in found if finding])
 
 
 def _not_logged_in(text: str) -> Finding:
@@ -90,35 +91,31 @@ def _stack(stack: str) -> Finding:
     return TOPIC.missing(f"stack {stack} is not in the state backend", f"pulumi stack init {stack}")
 
 
-def secrets(stack: str, url: str) -> list[Finding]:
-    """Check that the stack's secrets can be decrypted; `check_key` does so for a KMS key."""
+def secrets(stack: str, url: str) -> Finding | None:
+    """Check that a passphrase or Pulumi Cloud decrypts the secrets; None for a key: `check_key`."""
     marks = marks_of(stack_file.stack_path(stack))
     if marks.get("secretsprovider"):
-        return []
+        return None
     salt = str(marks.get("encryptionsalt") or "")
     if not salt and url.startswith("https://"):
-        return [TOPIC.fine("Pulumi Cloud encrypts the stack's secrets")]
+        return TOPIC.fine("Pulumi Cloud encrypts the stack's secrets")
     given = passphrase.given(os.environ)
     if given is None:
-        return [
-            TOPIC.missing(
-                "the stack's secrets are encrypted by a passphrase, which is not set",
-                f"export PULUMI_CONFIG_PASSPHRASE=…   # or by a key: pulumi stack change-secrets-provider -s {stack}"
-                " gcpkms://…",
-            )
-        ]
+        return TOPIC.missing(
+            "the stack's secrets are encrypted by a passphrase, which is not set",
+            f"export PULUMI_CONFIG_PASSPHRASE=…   # or by a key: pulumi stack change-secrets-provider -s {stack}"
+            " gcpkms://…",
+        )
     if salt and not fits(given, salt):
-        return [
-            TOPIC.missing(
-                f"the passphrase is not the one that stack {stack} was created with (encryptionsalt in its file)",
-                "export PULUMI_CONFIG_PASSPHRASE=…   # for a new stack take the line encryptionsalt out of its file",
-            )
-        ]
+        return TOPIC.missing(
+            f"the passphrase is not the one that stack {stack} was created with (encryptionsalt in its file)",
+            "export PULUMI_CONFIG_PASSPHRASE=…   # for a new stack take the line encryptionsalt out of its file",
+        )
     try:
         passphrase.refuse_public(stack, stack_file.stack_path(stack).read_text(encoding="utf-8"), os.environ)
     except passphrase.PublicPassphraseError as error:
-        return [TOPIC.missing(error.problem, f"pulumi stack change-secrets-provider -s {stack} gcpkms://…")]
-    return [TOPIC.fine("the passphrase of the stack's secrets is set")]
+        return TOPIC.missing(error.problem, f"pulumi stack change-secrets-provider -s {stack} gcpkms://…")
+    return TOPIC.fine("the passphrase of the stack's secrets is set")
 
 
 def fits(given: str, mark: str) -> bool:
@@ -147,29 +144,27 @@ def marks_of(path: Path) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key != "config"} if isinstance(document, dict) else {}
 
 
-def check_bucket(google: Google, bucket: str) -> list[Finding]:
+def check_bucket(google: Google, bucket: str) -> Finding:
     """Check the bucket of the state: it exists, you may write it, and it keeps old versions."""
     try:
         found = google.exists("storage", f"b/{bucket}", fields="name,versioning")
     except GoogleError as error:
         if error.kind != "forbidden":
             raise
-        return [TOPIC.missing(f"you may not read the state bucket {bucket}: {error.problem}", _grant_bucket(bucket))]
+        return TOPIC.missing(f"you may not read the state bucket {bucket}: {error.problem}", _grant_bucket(bucket))
     if found is None:
         make = f"gcloud storage buckets create gs://{bucket} --project={google.project} --uniform-bucket-level-access"
-        return [TOPIC.missing(f"there is no bucket {bucket}, where Pulumi is logged in to", make)]
+        return TOPIC.missing(f"there is no bucket {bucket}, where Pulumi is logged in to", make)
     held = google.get("storage", f"b/{bucket}/iam/testPermissions", permissions=list(_BUCKET_PERMISSIONS))
     lacking = [permission for permission in _BUCKET_PERMISSIONS if permission not in held.get("permissions", [])]
     if lacking:
-        return [TOPIC.missing(f"in the state bucket {bucket} you lack {', '.join(lacking)}", _grant_bucket(bucket))]
+        return TOPIC.missing(f"in the state bucket {bucket} you lack {', '.join(lacking)}", _grant_bucket(bucket))
     if not (found.get("versioning") or {}).get("enabled"):
-        return [
-            TOPIC.missing(
-                f"the state bucket {bucket} keeps no old versions: a lost state cannot be restored",
-                f"gcloud storage buckets update gs://{bucket} --versioning",
-            )
-        ]
-    return [TOPIC.fine(f"the state bucket {bucket} can be written, and keeps old versions")]
+        return TOPIC.missing(
+            f"the state bucket {bucket} keeps no old versions: a lost state cannot be restored",
+            f"gcloud storage buckets update gs://{bucket} --versioning",
+        )
+    return TOPIC.fine(f"the state bucket {bucket} can be written, and keeps old versions")
 
 
 def _grant_bucket(bucket: str) -> str:
@@ -180,7 +175,7 @@ def _grant_bucket(bucket: str) -> str:
     )
 
 
-def check_key(google: Google, provider: str) -> list[Finding]:
+def check_key(google: Google, provider: str) -> Finding:
     """Check the key that encrypts a stack's secrets, if it is one of Cloud KMS.
 
     Args:
@@ -188,26 +183,23 @@ def check_key(google: Google, provider: str) -> list[Finding]:
         provider: the stack's secrets provider.
     """
     if not provider.startswith(KMS):
-        return [TOPIC.unchecked(f"not checked: the secrets provider {provider}")]
+        return TOPIC.unchecked(f"not checked: the secrets provider {provider}")
     key = provider.removeprefix(KMS)
     try:
-        held = google.post("cloudkms", f"{key}:testIamPermissions", {"permissions": list(_KMS_PERMISSIONS)})
+        lacking = google.lacking("cloudkms", key, _KMS_PERMISSIONS)
     except GoogleError as error:
         if error.kind != "absent":
             raise
-        return [
-            TOPIC.missing(
-                f"there is no key {key}, the stack's secrets provider", "docs/gke.md, State: gcloud kms keys create"
-            )
-        ]
-    lacking = [permission for permission in _KMS_PERMISSIONS if permission not in held.get("permissions", [])]
+        return TOPIC.missing(
+            f"there is no key {key}, the stack's secrets provider", "docs/gke.md, State: gcloud kms keys create"
+        )
     if lacking:
         grant = (
             f'gcloud kms keys add-iam-policy-binding {key} --member="user:$(gcloud config get account)"'
             " --role=roles/cloudkms.cryptoKeyEncrypterDecrypter"
         )
-        return [TOPIC.missing(f"on the key {key} you lack {', '.join(lacking)}", grant)]
-    return [TOPIC.fine(f"the key {key.rsplit('/', 1)[-1]} of the stack's secrets can be used")]
+        return TOPIC.missing(f"on the key {key} you lack {', '.join(lacking)}", grant)
+    return TOPIC.fine(f"the key {key.rsplit('/', 1)[-1]} of the stack's secrets can be used")
 
 
 def _first(text: str) -> str:

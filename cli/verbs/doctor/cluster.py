@@ -195,7 +195,7 @@ def _rights(api: ClusterApi, stack: str, outputs: dict[str, Any] | None, remedy:
     return CLUSTER.fine("you have the rights in the cluster that an update needs")
 
 
-def _pools(nodes: Iterable[dict[str, Any]], least: dict[str, int]) -> list[Finding]:
+def _pools(nodes: Iterable[dict[str, Any]], least: dict[str, int]) -> Iterable[Finding]:
     """Check that each declared pool has ready nodes, if it always has nodes."""
     of_pool: dict[str, list[bool]] = {name: [] for name in least}
     others = set()
@@ -205,29 +205,17 @@ def _pools(nodes: Iterable[dict[str, Any]], least: dict[str, int]) -> list[Findi
             of_pool[name].append(is_ready(node))
         elif name:
             others.add(name)
-    findings = []
     for name, ready in of_pool.items():
         if not ready and least[name]:
             has = f"; its pools are {', '.join(sorted(others))}" if others else ""
-            findings.append(
-                CLUSTER.missing(
-                    f"no node has the label {POOL_LABEL}={name}{has}", f"kubectl get nodes --label-columns={POOL_LABEL}"
-                )
-            )
+            text = f"no node has the label {POOL_LABEL}={name}{has}"
+            yield CLUSTER.missing(text, f"kubectl get nodes --label-columns={POOL_LABEL}")
         elif not all(ready):
-            findings.append(
-                CLUSTER.missing(
-                    f"pool {name}: {ready.count(False)} of {len(ready)} nodes are not ready",
-                    f"kubectl get nodes --selector={POOL_LABEL}={name}",
-                )
-            )
+            text = f"pool {name}: {ready.count(False)} of {len(ready)} nodes are not ready"
+            yield CLUSTER.missing(text, f"kubectl get nodes --selector={POOL_LABEL}={name}")
         else:
-            findings.append(
-                CLUSTER.fine(
-                    f"pool {name}: {counted(len(ready), 'node')}, all ready" if ready else f"pool {name}: no nodes now"
-                )
-            )
-    return findings
+            has = f"{counted(len(ready), 'node')}, all ready" if ready else "no nodes now"
+            yield CLUSTER.fine(f"pool {name}: {has}")
 
 
 def check_environment(stack: str) -> list[Finding]:

@@ -115,8 +115,8 @@ def _environment(pool: ThreadPoolExecutor, loaded: Environment, findings: list[F
     if google is None or about[-1].state == "missing":
         rest = [topic.unchecked(f"not checked: see {about[-1].topic}") for topic, _ in checks]
     else:
-        begun = [(topic, pool.submit(check, google)) for topic, check in checks]
-        rest = [finding for topic, future in begun for finding in _outcome(topic, future)]
+        begun = [pool.submit(_outcome, topic, check, google) for topic, check in checks]
+        rest = [finding for future in begun for finding in future.result()]
     everything = [*findings, *programs.result(), *state.result().findings, *about, *rest, *berths.result()]
     return Examination(stack, "environment", _unique(everything), google.simulated if google else "")
 
@@ -144,7 +144,7 @@ def _no_access(error: GoogleError) -> Finding:
     return (REACH if error.kind == "unreachable" else CREDENTIALS).missing(error.problem, error.remedy)
 
 
-Check = Callable[[Google], list[Finding]]
+Check = Callable[[Google], Iterable[Finding]]
 
 
 def _checks(
@@ -182,15 +182,15 @@ def _checks(
         (gke.TOPIC, lambda google: gke.check(google, settings, name)),
     ]
     if state.bucket:
-        checks.append((backend.TOPIC, lambda google: backend.check_bucket(google, state.bucket)))
+        checks.append((backend.TOPIC, lambda google: [backend.check_bucket(google, state.bucket)]))
     if provider:
-        checks.append((backend.TOPIC, lambda google: backend.check_key(google, provider)))
+        checks.append((backend.TOPIC, lambda google: [backend.check_key(google, provider)]))
     return checks
 
 
-def _outcome(topic: Topic, future: Future[list[Finding]]) -> list[Finding]:
+def _outcome(topic: Topic, check: Check, google: Google) -> list[Finding]:
     try:
-        return future.result()
+        return list(check(google))
     except GoogleError as error:
         # A disabled API is reported with the APIs.
         return [topic.unchecked(f"not checked: {error.problem}", "" if error.kind == "disabled" else error.remedy)]

@@ -11,7 +11,7 @@ import functools
 import ipaddress
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -114,9 +114,10 @@ class Google:
         """Return the answer of an API, a key of BASES, to a GET below its address."""
         return self._call("GET", service, path, params=query)
 
-    def post(self, service: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to a question by POST, such as testIamPermissions."""
-        return self._call("POST", service, path, json=body)
+    def lacking(self, service: str, path: str, permissions: Sequence[str]) -> list[str]:
+        """Return the permissions on a resource that the caller does not have."""
+        held = self._call("POST", service, f"{path}:testIamPermissions", json={"permissions": list(permissions)})
+        return [permission for permission in permissions if permission not in held.get("permissions", [])]
 
     def exists(self, service: str, path: str, **query: Any) -> dict[str, Any] | None:
         """Return the answer to a GET; None if there is no such resource."""

@@ -28,7 +28,7 @@ _ENFORCERS = frozenset(
 
 def check_isolation(
     api: ClusterApi, nodes: Sequence[dict[str, Any]], settings: IsolationSettings, pools: Iterable[str]
-) -> list[Finding]:
+) -> Iterable[Finding]:
     """Check that NetworkPolicies are enforced, and that nodes keep their credentials.
 
     Args:
@@ -40,22 +40,18 @@ def check_isolation(
     Raises:
         ClusterError: the API server does not answer or refuses.
     """
-    findings = []
     if settings.network_policies:
-        there = sorted({item["metadata"]["name"] for item in api.list(_DAEMON_SETS)[0]} & _ENFORCERS)
-        findings.append(
-            CLUSTER.fine(f"NetworkPolicies are enforced by {', '.join(there)}")
-            if there
-            else CLUSTER.missing(
+        if there := sorted({item["metadata"]["name"] for item in api.list(_DAEMON_SETS)[0]} & _ENFORCERS):
+            yield CLUSTER.fine(f"NetworkPolicies are enforced by {', '.join(there)}")
+        else:
+            yield CLUSTER.missing(
                 "nothing in the cluster enforces NetworkPolicies: it has no DaemonSet such as anetd (Dataplane V2) or"
                 " calico-node, so berths reach each other, and their node's metadata server",
                 "gcloud container clusters update CLUSTER --update-addons=NetworkPolicy=ENABLED --location=LOCATION"
                 "   # then --enable-network-policy; or `isolation: {networkPolicies: false}` to accept it",
             )
-        )
     if settings.metadata_server:
-        findings += _metadata(nodes, set(pools))
-    return findings
+        yield from _metadata(nodes, set(pools))
 
 
 def _metadata(nodes: Iterable[dict[str, Any]], pools: set[str]) -> Iterable[Finding]:

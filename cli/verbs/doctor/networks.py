@@ -14,21 +14,20 @@ from berth.stacks.settings.environment import EnvironmentSettings
 TOPIC = Topic("networks")
 
 
-def check(google: Google, settings: EnvironmentSettings) -> list[Finding]:
+def check(google: Google, settings: EnvironmentSettings) -> Iterable[Finding]:
     """Check every existing network and subnetwork that the settings name."""
     existing = settings.network.existing
     if existing is None:
-        return []
+        return
     at = _Networks(google, existing.project or google.project, settings.in_region)
-    findings = list(at.primary(existing))
+    yield from at.primary(existing)
     if existing.gvnic:
-        findings += at.subnetworks(existing.gvnic.network, [existing.gvnic.subnetwork])
+        yield from at.subnetworks(existing.gvnic.network, [existing.gvnic.subnetwork])
     if existing.rdma:
         zones = {
             zone for pool in settings.pools.values() if pool.rdma == "networks" for zone in settings.zones_of(pool)
         }
-        findings += at.rdma(existing.rdma, sorted(zones))
-    return findings
+        yield from at.rdma(existing.rdma, sorted(zones))
 
 
 class _Networks:

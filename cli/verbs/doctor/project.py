@@ -60,7 +60,7 @@ def apis(settings: EnvironmentSettings, *, bucket: bool, key: bool) -> list[str]
     return [f"{name}.googleapis.com" for name in names]
 
 
-def check_apis(google: Google, needed: Sequence[str]) -> list[Finding]:
+def check_apis(google: Google, needed: Sequence[str]) -> Iterable[Finding]:
     """Check that APIs are enabled."""
     # At most 30 names a call
     # (https://docs.cloud.google.com/service-usage/docs/reference/rest/v1/services/batchGet).
@@ -70,49 +70,39 @@ def check_apis(google: Google, needed: Sequence[str]) -> list[Finding]:
         str(api["name"]).rsplit("/", 1)[-1] for api in answer.get("services", []) if api.get("state") == "ENABLED"
     }
     off = [api for api in needed if api not in enabled]
-    findings = []
     if off:
         verb = "is" if len(off) == 1 else "are"
-        findings.append(APIS.missing(f"{', '.join(off)} {verb} not enabled", _enable(google.project, off)))
+        yield APIS.missing(f"{', '.join(off)} {verb} not enabled", _enable(google.project, off))
     if len(off) < len(needed):
-        findings.append(APIS.fine(f"enabled: {', '.join(api for api in needed if api in enabled)}"))
-    findings += [
-        APIS.unchecked(f"{api} is not enabled: {loss}", _enable(google.project, [api]))
-        for api, loss in ADVICE.items()
-        if api not in enabled
-    ]
-    return findings
+        yield APIS.fine(f"enabled: {', '.join(api for api in needed if api in enabled)}")
+    for api, loss in ADVICE.items():
+        if api not in enabled:
+            yield APIS.unchecked(f"{api} is not enabled: {loss}", _enable(google.project, [api]))
 
 
 def _enable(project: str, apis: Iterable[str]) -> str:
     return f"gcloud services enable {' '.join(apis)} --project={project}"
 
 
-def check_permissions(google: Google, settings: EnvironmentSettings) -> list[Finding]:
+def check_permissions(google: Google, settings: EnvironmentSettings) -> Iterable[Finding]:
     """Check the caller's permissions in the project, and on the nodes' service account."""
     given = settings.cluster.node_service_account
     own, account = given == OWN_ACCOUNT, None if given == OWN_ACCOUNT else given
     needed = permissions.needed(
         networks=settings.network.existing is None, node_account=account is not None, own_account=own
     )
-    held = google.post(
-        "cloudresourcemanager", f"projects/{google.project}:testIamPermissions", {"permissions": needed}
-    ).get("permissions", [])
-    lacking = [permission for permission in needed if permission not in held]
-    findings = [
-        _lacking(google, lacking, len(needed))
-        if lacking
-        else PERMISSIONS.fine(f"you have all {len(needed)} permissions that an update needs")
-    ]
+    if lacking := google.lacking("cloudresourcemanager", f"projects/{google.project}", needed):
+        yield _lacking(google, lacking, len(needed))
+    else:
+        yield PERMISSIONS.fine(f"you have all {len(needed)} permissions that an update needs")
     if account:
         try:
-            findings += _node_account(google, account)
+            yield _node_account(google, account)
         except GoogleError as error:
             # An API that is not enabled is a finding of its own.
             if error.kind != "disabled":
                 raise
-            findings.append(PERMISSIONS.unchecked(f"service account {account} is not checked: {error.problem}"))
-    return findings
+            yield PERMISSIONS.unchecked(f"service account {account} is not checked: {error.problem}")
 
 
 _SHOWN = 6
@@ -131,28 +121,22 @@ def _lacking(google: Google, lacking: list[str], of: int) -> Finding:
     )
 
 
-def _node_account(google: Google, account: str) -> list[Finding]:
+def _node_account(google: Google, account: str) -> Finding:
     path = f"projects/-/serviceAccounts/{account}"
-    found = google.exists("iam", path)
-    if found is None:
+    if google.exists("iam", path) is None:
         name, _, domain = account.partition("@")
-        return [
-            PERMISSIONS.missing(
-                f"there is no service account {account}, as which nodes are to run",
-                f"gcloud iam service-accounts create {name} --project={domain.split('.', 1)[0]}",
-            )
-        ]
-    act = "iam.serviceAccounts.actAs"
-    held = google.post("iam", f"{path}:testIamPermissions", {"permissions": [act]}).get("permissions", [])
-    if act in held:
-        return [PERMISSIONS.fine(f"you may let nodes run as {account}")]
-    return [
-        PERMISSIONS.missing(
-            f"you may not let nodes run as {account}: you lack {act}",
-            f"gcloud iam service-accounts add-iam-policy-binding {account} --member={_member(google)}"
-            f" --role={permissions.role_of(act)}",
+        return PERMISSIONS.missing(
+            f"there is no service account {account}, as which nodes are to run",
+            f"gcloud iam service-accounts create {name} --project={domain.split('.', 1)[0]}",
         )
-    ]
+    act = "iam.serviceAccounts.actAs"
+    if not google.lacking("iam", path, [act]):
+        return PERMISSIONS.fine(f"you may let nodes run as {account}")
+    return PERMISSIONS.missing(
+        f"you may not let nodes run as {account}: you lack {act}",
+        f"gcloud iam service-accounts add-iam-policy-binding {account} --member={_member(google)}"
+        f" --role={permissions.role_of(act)}",
+    )
 
 
 def _member(google: Google) -> str:

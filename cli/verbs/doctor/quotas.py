@@ -56,7 +56,7 @@ def needs(settings: EnvironmentSettings) -> tuple[Counter[Quota], dict[Quota, li
     return amounts, pools
 
 
-def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Running] | None) -> list[Finding]:
+def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Running] | None) -> Iterable[Finding]:
     """Every quota that the pools need.
 
     Args:
@@ -69,22 +69,21 @@ def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Runn
     """
     amounts, pools = needs(settings)
     if not amounts:
-        return [TOPIC.fine("no pool needs quota: reserved machines used theirs when they were reserved")]
+        yield TOPIC.fine("no pool needs quota: reserved machines used theirs when they were reserved")
+        return
     region = settings.in_region
     limits = _limits(google, region, {*amounts, *(usual(quota) for quota in amounts if quota.preemptible)})
     _without_preemptible(limits, amounts, pools)
     own, others = _used(machines or [], region, limits)
-    findings = []
     for quota in sorted(amounts):
         limit = limits[quota]
         if isinstance(limit, Unknown):
-            findings.append(TOPIC.unchecked(f"{_named(quota, region)}: not checked: {limit.why}", limit.remedy))
+            yield TOPIC.unchecked(f"{_named(quota, region)}: not checked: {limit.why}", limit.remedy)
             continue
         elsewhere = max(limit.used - own[quota], 0) if limit.used is not None else others[quota]
         if limit.used is None and machines is None:
             elsewhere = 0
-        findings.append(_verdict(google.project, quota, region, amounts[quota], elsewhere, limit.limit, pools[quota]))
-    return findings
+        yield _verdict(google.project, quota, region, amounts[quota], elsewhere, limit.limit, pools[quota])
 
 
 def _verdict(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from berth.cli.verbs.doctor.findings import Finding, Topic
@@ -18,27 +18,23 @@ TOPIC = Topic("reservations")
 _HOW = "docs/gke.md, Capacity"
 
 
-def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Running] | None) -> list[Finding]:
-    """Return findings about pools' reservations: existence, machine type, zone, free machines.
+def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Running] | None) -> Iterable[Finding]:
+    """Yield findings about pools' reservations: existence, machine type, zone, free machines.
 
     Args:
         google: the project.
         settings: of the environment.
         machines: those that run in the project now; None where they could not be listed.
     """
-    findings = []
     for name, pool in settings.pools.items():
         if pool.capacity.kind != "reservation" or pool.capacity.reservation is None:
             continue
         for zone in settings.zones_of(pool):
             own = in_pool(list(machines or []), name)[zone]
             try:
-                findings.append(_reservation(google, name, pool, zone, own))
+                yield _reservation(google, name, pool, zone, own)
             except GoogleError as error:
-                findings.append(
-                    TOPIC.unchecked(f"{pool.capacity.reservation}: not checked: {error.problem}", error.remedy)
-                )
-    return findings
+                yield TOPIC.unchecked(f"{pool.capacity.reservation}: not checked: {error.problem}", error.remedy)
 
 
 def _reservation(google: Google, name: str, pool: PoolSettings, zone: str, own: int) -> Finding:

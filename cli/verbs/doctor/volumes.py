@@ -58,31 +58,29 @@ SECRET_MANAGER = Feature(
 )
 
 
-def check_features(api: ClusterApi, features: Iterable[Feature]) -> list[Finding]:
+def check_features(api: ClusterApi, features: Iterable[Feature]) -> Iterable[Finding]:
     """Check that a cluster has features of GKE.
 
     Raises:
         UnreachableError: the cluster does not answer.
     """
-    findings = []
     for feature in features:
         try:
             there = api.get(feature.path)
         except RefusedError as error:
-            findings.append(CLUSTER.unchecked(f"GKE's {feature.name}: {error}"))
-            continue
-        on = CLUSTER.fine(f"GKE's {feature.name} is on")
-        findings.append(on if there else CLUSTER.missing(feature.missing, feature.remedy))
-    return findings
+            yield CLUSTER.unchecked(f"GKE's {feature.name}: {error}")
+        else:
+            on = CLUSTER.fine(f"GKE's {feature.name} is on")
+            yield on if there else CLUSTER.missing(feature.missing, feature.remedy)
 
 
-def check_claims(berth: BerthInputs, api: ClusterApi) -> list[Finding]:
+def check_claims(berth: BerthInputs, api: ClusterApi) -> Iterable[Finding]:
     """Check that the claims that a berth's settings name are there, and are for several nodes.
 
     Raises:
         UnreachableError: the cluster does not answer.
     """
-    namespace, findings = namespace_of(berth.settings.name), []
+    namespace = namespace_of(berth.settings.name)
     for name, volume in berth.settings.volumes.items():
         if not volume.claim:
             continue
@@ -90,19 +88,18 @@ def check_claims(berth: BerthInputs, api: ClusterApi) -> list[Finding]:
         try:
             claim = api.get(f"{within(namespace, _CLAIMS)}/{volume.claim}")
         except RefusedError as error:
-            findings.append(VOLUMES.unchecked(f"{what}: {error}"))
+            yield VOLUMES.unchecked(f"{what}: {error}")
             continue
         show = f"kubectl get persistentvolumeclaims --namespace={namespace}"
         modes = ((claim or {}).get("spec") or {}).get("accessModes") or []
         if claim is None:
             text = f"{what} mounts claim {volume.claim}, which namespace {namespace} does not have: pods cannot start"
-            findings.append(VOLUMES.missing(text, show))
+            yield VOLUMES.missing(text, show)
         elif not _FOR_MANY & set(modes):
             text = (
                 f"{what} mounts claim {volume.claim}, whose access mode {', '.join(modes)} is for one node: pods on"
                 " other nodes cannot start"
             )
-            findings.append(VOLUMES.missing(text, f"{show} --output=wide   # take a claim with ReadWriteMany"))
+            yield VOLUMES.missing(text, f"{show} --output=wide   # take a claim with ReadWriteMany")
         else:
-            findings.append(VOLUMES.fine(f"{what} mounts claim {volume.claim} ({', '.join(modes)})"))
-    return findings
+            yield VOLUMES.fine(f"{what} mounts claim {volume.claim} ({', '.join(modes)})")

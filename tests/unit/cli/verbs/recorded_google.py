@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from berth.cli.verbs.doctor.findings import Finding
@@ -49,11 +50,11 @@ def pool(machine_type: str, nodes: Any = 1, **more: Any) -> dict[str, Any]:
     return {"machineType": machine_type, "nodes": nodes, **more}
 
 
-def states(findings: list[Finding]) -> list[str]:
+def states(findings: Iterable[Finding]) -> list[str]:
     return [finding.state for finding in findings]
 
 
-def only_missing(findings: list[Finding]) -> Finding:
+def only_missing(findings: Iterable[Finding]) -> Finding:
     missing = [finding for finding in findings if finding.state == "missing"]
     assert len(missing) == 1, findings
     return missing[0]

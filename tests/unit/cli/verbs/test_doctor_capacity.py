@@ -85,7 +85,7 @@ def quota_answers(
 def test_a_limit_that_may_not_be_read_is_not_checked() -> None:
     settings = environment(pools={"train": pool("a4-highgpu-8g", 2)})
     disabled = GoogleError("disabled", "cloudquotas.googleapis.com is not enabled", "gcloud services enable …")
-    found = quotas.check(quota_answers([], GPUS_PER_GPU_FAMILY_per_project_region=disabled), settings, None)
+    found = list(quotas.check(quota_answers([], GPUS_PER_GPU_FAMILY_per_project_region=disabled), settings, None))
     assert sorted(states(found)) == ["fine", "unchecked"]
     assert (
         "NVIDIA_B200_GPUS in us-central1: not checked: cloudquotas.googleapis.com is not enabled"

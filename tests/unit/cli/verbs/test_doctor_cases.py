@@ -22,16 +22,16 @@ def findings(check: str, case: dict[str, Any]) -> list[Finding]:
     own = [Running(*machine) for machine in case.get("own", [])]
     match check:
         case "quotas":
-            return quotas.check(google, settings, own)
+            return list(quotas.check(google, settings, own))
         case "reservations":
-            return reservations.check(google, settings, own)
+            return list(reservations.check(google, settings, own))
         case "zones":
             return zones.check(google, settings)
         case "gke":
             return gke.check(google, settings, "prod")
         case "networks":
-            return networks.check(google, settings)
-    return backend.check_bucket(google, "state")
+            return list(networks.check(google, settings))
+    return [backend.check_bucket(google, "state")]
 
 
 @pytest.mark.parametrize(

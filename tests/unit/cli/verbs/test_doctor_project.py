@@ -32,7 +32,7 @@ def test_apis_that_are_off_come_with_one_command_for_all() -> None:
     google = Recorded(
         services("cloudresourcemanager.googleapis.com", "iam.googleapis.com", "cloudquotas.googleapis.com")
     )
-    found = project.check_apis(google, project.apis(environment(), bucket=True, key=False))
+    found = list(project.check_apis(google, project.apis(environment(), bucket=True, key=False)))
     missing = only_missing(found)
     assert missing.text == "compute.googleapis.com, container.googleapis.com, storage.googleapis.com are not enabled"
     assert missing.remedy == (
@@ -43,7 +43,7 @@ def test_apis_that_are_off_come_with_one_command_for_all() -> None:
 
 def test_an_api_that_only_the_checks_use_is_advice() -> None:
     google = Recorded(services("compute.googleapis.com"))
-    found = project.check_apis(google, ["compute.googleapis.com"])
+    found = list(project.check_apis(google, ["compute.googleapis.com"]))
     assert states(found) == ["fine", "unchecked"]
     assert found[1].remedy == f"gcloud services enable cloudquotas.googleapis.com --project={PROJECT}"
 
