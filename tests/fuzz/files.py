@@ -12,34 +12,8 @@ from hypothesis import strategies as st
 from berth.lab.home import CLONE
 from tests.fuzz.values import LONG, ODD, Node, fitting, forms, hostile, resolved, schema, texts
 
+MORE = CLONE / "tests/fuzz/stacks"
 Path = tuple[str | int, ...]
-
-ENGINEER = """config:
-  berth:engineer:
-    environment: lab
-    workers: 2
-    worker: {gpus: 1, cpu: 8, memory: 32Gi}
-    env: {HF_HOME: /home/ray/hf}
-    access: {users: [alice@example.com]}
-"""
-
-EXISTING = """config:
-  berth:environment:
-    cluster: {existing: {kubeconfig: ./kubeconfig.yaml}}
-    pools:
-      cpu: {machineType: n2-standard-16, nodes: 2}
-      dev: {machineType: g2-standard-48, nodes: {min: 0, max: 4}, labels: {team: a}, taints: [{key: team, value: a}]}
-    defaults: {worker: {pool: dev}, lifecycle: {idle: 4h}}
-    engineers: {alice: {workers: 2}, bob: {access: {users: [bob@example.com]}, dashboard: internal}}
-    clusters: {train: {workers: 1, worker: {pool: dev}}}
-    jobs:
-      nightly: {entrypoint: python train.py, cluster: train}
-      own: {entrypoint: python train.py, worker: {gpus: 1, cpu: 2, memory: 4Gi}, runtimeEnv: {pip: [torch]}}
-    services:
-      chat:
-        worker: {gpus: 1, cpu: 2, memory: 4Gi}
-        serveConfig: {applications: [{name: app, import_path: "app:app"}]}
-"""
 
 
 def shipped() -> dict[str, str]:
@@ -47,7 +21,7 @@ def shipped() -> dict[str, str]:
     folders = (CLONE / "stacks", CLONE / "stacks" / "gallery")
     files = [file for folder in folders for file in sorted(folder.glob("Pulumi.*.yaml")) if "real" not in file.name]
     found = {file.name.split(".")[1]: file.read_text(encoding="utf-8") for file in files}
-    return {**found, "alice": ENGINEER, "existing": EXISTING}
+    return found | {file.stem: file.read_text(encoding="utf-8") for file in sorted(MORE.glob("*.yaml"))}
 
 
 def settings_of(text: str) -> Any:

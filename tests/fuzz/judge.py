@@ -29,14 +29,9 @@ from berth.stacks.program import environment as environment_program
 from berth.stacks.program.engineer import engineer
 from tests.fuzz.files import shipped
 from tests.unit.recording import Recorder, run
+from tests.unit.serving import kubeconfig
 
-KUBECONFIG = """apiVersion: v1
-kind: Config
-current-context: x
-clusters: [{name: c, cluster: {server: "https://10.0.0.1"}}]
-users: [{name: u, user: {token: t}}]
-contexts: [{name: x, context: {cluster: c, user: u}}]
-"""
+KUBECONFIG = kubeconfig("https://10.0.0.1", {"token": "t"})
 
 # Problems of a file as a whole have no line.
 _OF_THE_FILE = re.compile(
@@ -207,5 +202,5 @@ def _outputs(stack: str) -> dict[str, Any]:
     loaded = load_stack(stack)
     assert isinstance(loaded, Environment)
     contract = loaded.contract().model_dump(mode="json", by_alias=True, exclude_none=True)
-    config = yaml.safe_load(KUBECONFIG) | {"users": [{"name": "u", "user": GKE_LOGIN}]}
+    config = yaml.safe_load(KUBECONFIG) | {"users": [{"name": "it", "user": GKE_LOGIN}]}
     return {"environment": contract, "kubeconfig": json.dumps(config), "clusterId": "id"}

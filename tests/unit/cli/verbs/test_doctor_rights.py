@@ -167,7 +167,9 @@ def test_it_asks_for_what_the_settings_make(
     project: Path, cluster: Cluster, settings: dict[str, Any], asked: set[str]
 ) -> None:
     environment(project, settings)
-    assert ("fine", "you have the rights in the cluster that an update needs") in of_cluster(doctor("shop"))
+    found = of_cluster(doctor("shop"))
+    assert ("fine", "you have the rights in the cluster that an update needs") in found
+    assert (("fine", "NetworkPolicies are enforced by anetd") in found) == ("create networkpolicies" in asked)
     assert sorted(cluster.asked) == sorted(asked), "each once"
 
 
@@ -181,14 +183,11 @@ def test_what_may_not_be_done_is_named(project: Path, cluster: Cluster) -> None:
 
 def test_network_policies_that_nothing_enforces_are_missing(project: Path, cluster: Cluster) -> None:
     environment(project, FULL)
-    assert ("fine", "NetworkPolicies are enforced by anetd") in of_cluster(doctor("shop"))
     cluster.daemon_sets = ["fluentbit"]
     done = doctor("shop")
     assert done.exit_code == 1
     (report,) = [text for state, text in of_cluster(done) if "NetworkPolicies" in text and state == "missing"]
     assert report.startswith("nothing in the cluster enforces NetworkPolicies")
-    environment(project, BARE)
-    assert not [text for _, text in of_cluster(doctor("shop")) if "NetworkPolicies" in text]
 
 
 def test_nodes_that_give_their_credentials_are_missing_where_pods_may_ask_for_them(
