@@ -91,8 +91,8 @@ def _by_own_login(stack: str, environment: str) -> Environment:
     loaded = load_stack(stack)
     if not isinstance(loaded, EngineerStack):
         raise BadInputError(f"stack {stack} is not an engineer's")
-    own = read_own_part(loaded.settings, stack)
-    return Environment(environment, own.contract, own.kubeconfig, loaded.settings.login)
+    contract, kubeconfig, _ = read_own_part(loaded.settings, stack)
+    return Environment(environment, contract, kubeconfig, loaded.settings.login)
 
 
 def namespaces_not_in_state(environment: Environment, reader: Reader) -> list[str]:

@@ -70,6 +70,12 @@ class DefaultedSettings(Settings):
         return self.model_dump(exclude_unset=True, exclude_none=True)
 
 
+def written(settings: BaseModel) -> list[str]:
+    """Return the keys that were written, as in YAML, in the order of the model."""
+    fields = type(settings).model_fields
+    return [field.alias or name for name, field in fields.items() if name in settings.model_fields_set]
+
+
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:
     """Return the docstrings of a model's fields, inherited ones too."""
     found: dict[str, str] = {}

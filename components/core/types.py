@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -116,7 +115,7 @@ def _check_quantity(text: str) -> str:
     return text
 
 
-def _written_as(pattern: re.Pattern[str], problem: str) -> Callable[[str], str]:
+def written_as(pattern: re.Pattern[str], problem: str) -> AfterValidator:
     """Return the check of a whole text by a pattern; `problem` follows the text in the error."""
 
     def check(text: str) -> str:
@@ -124,7 +123,7 @@ def _written_as(pattern: re.Pattern[str], problem: str) -> Callable[[str], str]:
             raise ValueError(f"{text!r} {problem}")
         return text
 
-    return check
+    return AfterValidator(check)
 
 
 def _check_memory(text: str) -> str:
@@ -157,15 +156,6 @@ def checked_name(text: str) -> str:
 def region_of(zone: str) -> str:
     """The region of a zone: us-central1 of us-central1-b."""
     return zone.rsplit("-", 1)[0]
-
-
-_check_account = _written_as(
-    _ACCOUNT, "is not a service account; write its e-mail address: name@project.iam.gserviceaccount.com"
-)
-
-
-def _check_node_account(text: str) -> str:
-    return text if text == OWN_ACCOUNT else _check_account(text)
 
 
 def location_of_key(key: str) -> str:
@@ -234,52 +224,48 @@ def _plain(value: Any) -> Any:
 Name = Annotated[str, AfterValidator(checked_name)]
 """A name that Kubernetes and KubeRay accept, with room for what they add to it."""
 
-Zone = Annotated[str, AfterValidator(_written_as(_ZONE, "is not a zone; write for example us-central1-b"))]
+Zone = Annotated[str, written_as(_ZONE, "is not a zone; write for example us-central1-b")]
 """A Compute Engine zone such as us-central1-b."""
 
-Region = Annotated[str, AfterValidator(_written_as(_REGION, "is not a region; write for example us-central1"))]
+Region = Annotated[str, written_as(_REGION, "is not a region; write for example us-central1")]
 """A Compute Engine region such as us-central1."""
-
-ServiceAccount = Annotated[str, AfterValidator(_check_account)]
-"""The e-mail address of a Google Cloud service account."""
 
 OWN_ACCOUNT = "own"
 """Word for a service account that berth creates."""
 
-NodeAccount = Annotated[str, AfterValidator(_check_node_account)]
+NodeAccount = Annotated[
+    str,
+    written_as(
+        re.compile(rf"{OWN_ACCOUNT}|{_ACCOUNT.pattern}"),
+        "is not a service account; write its e-mail address: name@project.iam.gserviceaccount.com",
+    ),
+]
 """The e-mail address of a Google Cloud service account, or `own`."""
 
 SecurityGroup = Annotated[
     str,
-    AfterValidator(
-        _written_as(
-            _SECURITY_GROUP,
-            "is not the group that GKE takes: its name is gke-security-groups, in your domain; write for example"
-            " gke-security-groups@example.com",
-        )
+    written_as(
+        _SECURITY_GROUP,
+        "is not the group that GKE takes: its name is gke-security-groups, in your domain; write for example"
+        " gke-security-groups@example.com",
     ),
 ]
 """The Google group whose member groups GKE knows: gke-security-groups@DOMAIN."""
 
 KmsKey = Annotated[
     str,
-    AfterValidator(
-        _written_as(
-            _KMS_KEY,
-            "is not a key of Cloud KMS; write for example"
-            " projects/your-project/locations/us-central1/keyRings/berth/cryptoKeys/secrets",
-        )
+    written_as(
+        _KMS_KEY,
+        "is not a key of Cloud KMS; write for example"
+        " projects/your-project/locations/us-central1/keyRings/berth/cryptoKeys/secrets",
     ),
 ]
 """The full name of a key of Cloud KMS."""
 
 ProjectId = Annotated[
     str,
-    AfterValidator(
-        _written_as(
-            _PROJECT,
-            "is not a Google Cloud project id: 6 to 30 lowercase letters, digits and '-', beginning with a letter",
-        )
+    written_as(
+        _PROJECT, "is not a Google Cloud project id: 6 to 30 lowercase letters, digits and '-', beginning with a letter"
     ),
 ]
 """A Google Cloud project id."""
@@ -307,9 +293,7 @@ RayResource = Annotated[str, AfterValidator(_check_ray_resource)]
 RayLabel = Annotated[str, AfterValidator(_check_ray_label)]
 """A key of a label of Ray's nodes, which pods have too."""
 
-RayLabelValue = Annotated[
-    str, AfterValidator(_written_as(_LABEL_NAME, "is not a value of a label; write for example large or gen-2"))
-]
+RayLabelValue = Annotated[str, written_as(_LABEL_NAME, "is not a value of a label; write for example large or gen-2")]
 """A value of a label of Ray's nodes."""
 
 Duration = Annotated[
@@ -322,11 +306,8 @@ NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)
 
 VariableName = Annotated[
     NonEmpty,
-    AfterValidator(
-        _written_as(
-            _VARIABLE,
-            "is not the name of an environment variable: letters, digits, '_', '-' and '.', and no digit first",
-        )
+    written_as(
+        _VARIABLE, "is not the name of an environment variable: letters, digits, '_', '-' and '.', and no digit first"
     ),
 ]
 """The name of an environment variable, as every version of Kubernetes takes it."""

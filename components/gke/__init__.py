@@ -13,9 +13,8 @@ from berth.components.gke.already_there import PROVIDER
 from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.cluster_settings import ClusterSettings, ExistingCluster
 from berth.components.gke.kubeconfig import GKE_LOGIN
+from berth.components.gke.names import NODE_ROLES, node_account
 from berth.components.gke.network_settings import ExistingNetwork, ExistingRdmaNetwork
-from berth.components.gke.node_account_name import ROLES as NODE_ROLES
-from berth.components.gke.node_account_name import node_account
 from berth.components.gke.node_pool_arguments import NodePlace
 from berth.components.gke.placement import on_pools, tolerations
 from berth.components.gke.pool_settings import PoolSettings
@@ -26,7 +25,7 @@ from berth.components.gke.versions import needed, parse, too_old
 if TYPE_CHECKING:
     from berth.components.gke.cluster import Cluster, ClusterInputs
     from berth.components.gke.network import Network, NetworkInputs
-    from berth.components.gke.node_identity import NodeAccount, NodeAccountInputs
+    from berth.components.gke.node_identity import NodeAccount
     from berth.components.gke.node_pool import NodePool, NodePoolInputs
 
 __all__ = [
@@ -45,7 +44,6 @@ __all__ = [
     "Network",
     "NetworkInputs",
     "NodeAccount",
-    "NodeAccountInputs",
     "NodePlace",
     "NodePool",
     "NodePoolInputs",
@@ -67,7 +65,6 @@ _LAZY = {
     "Network": "network",
     "NetworkInputs": "network",
     "NodeAccount": "node_identity",
-    "NodeAccountInputs": "node_identity",
     "NodePool": "node_pool",
     "NodePoolInputs": "node_pool",
 }

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from berth.components.gke.node_pool_arguments import NodePlace
 from berth.components.gke.pool_settings import PoolSettings
 
 
@@ -22,19 +23,13 @@ class Pooled:
     Attributes:
         name: the pool's name.
         settings: the pool's settings.
-        project: the environment's Google Cloud project.
-        zones: zones of the nodes.
-        cluster: name of the cluster.
-        location: zone or region of the cluster.
+        place: place of the pool's nodes.
         written: file and line of the settings that describe the pool, where known.
     """
 
     name: str
     settings: PoolSettings
-    project: str
-    zones: tuple[str, ...] = ()
-    cluster: str = ""
-    location: str = ""
+    place: NodePlace
     written: str = ""
 
     @property
@@ -45,9 +40,8 @@ class Pooled:
     @property
     def machines(self) -> str:
         """Machine type and zones: `a4-highgpu-8g in us-central1-b`."""
-        return (
-            f"{self.settings.machine_type} in {' or '.join(self.zones)}" if self.zones else self.settings.machine_type
-        )
+        zones, machine_type = self.place.zones, self.settings.machine_type
+        return f"{machine_type} in {' or '.join(zones)}" if zones else machine_type
 
 
 _QUOTA = re.compile(
@@ -120,7 +114,7 @@ def _reservation(error: str, project: str, pool: Pooled | None) -> Iterator[str]
         return
     capacity, key = pool.settings.capacity, pool.key
     owner = capacity.project or project
-    zones = pool.zones or ("ZONE",)
+    zones = pool.place.zones or ("ZONE",)
     describe = f"gcloud compute reservations describe {capacity.reservation} --project {owner} --zone"
     look = "; ".join(f"{describe} {zone}" for zone in zones)
     name = f"reservation {capacity.reservation!r} of project {owner}"
@@ -152,9 +146,9 @@ def _error_state(error: str, project: str, pool: Pooled | None) -> Iterator[str]
     if pool and _ERROR_STATE.search(error):
         yield (
             f"the pool exists, but GKE got none or not all of its {pool.machines}; the reason is kept with the pool:"
-            f" gcloud container node-pools describe {pool.name} --cluster {pool.cluster} --location {pool.location}"
-            f" --project {project} --format='value(status,conditions)'; when there are machines, `pulumi up` goes on"
-            " from here"
+            f" gcloud container node-pools describe {pool.name} --cluster {pool.place.cluster} --location"
+            f" {pool.place.location} --project {project} --format='value(status,conditions)'; when there are machines,"
+            " `pulumi up` goes on from here"
         )
 
 

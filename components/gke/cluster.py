@@ -11,8 +11,8 @@ import pulumi_gcp as gcp
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES, cluster_arguments
 from berth.components.gke.explained import explained
 from berth.components.gke.kubeconfig import kubeconfig
+from berth.components.gke.names import node_account
 from berth.components.gke.network import Network
-from berth.components.gke.node_account_name import node_account
 from berth.components.gke.settings import GkeSettings
 
 

@@ -60,9 +60,7 @@ class NodePool(pulumi.ComponentResource):
                 pulumi.log.warn(line)
 
         sharing = pulumi.ResourceHook(f"{name}-sharing", warn, pulumi.ResourceHookOptions(on_dry_run=True))
-        pooled = Pooled(
-            name, settings, place.project, tuple(place.zones), place.cluster, place.location, inputs.written
-        )
+        pooled = Pooled(name, settings, place, inputs.written)
         explain = explained(self, f"pool-{name}", place.project, pooled)
         hooks = pulumi.ResourceHookBinding(before_update=[sharing], on_error=[explain])
         gcp.container.NodePool(

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from berth.components.core.settings import DefaultedSettings, Settings
-from berth.components.core.types import Cidr, NonEmpty, Quantity
+from berth.components.core.types import Cidr, NonEmpty, Quantity, written_as
 from berth.components.operators import KubeRaySettings
 
 PRODUCTION = "berth-production"
@@ -65,12 +65,6 @@ def _check_subject(name: str) -> str:
     return name
 
 
-def _check_service_account(text: str) -> str:
-    if not _ACCOUNT.fullmatch(text):
-        raise ValueError(f"{text!r} is not a service account of the cluster; write its namespace and name: ci/runner")
-    return text
-
-
 def _check_priority(name: str) -> str:
     if not _CLASS.fullmatch(name) or len(name) > _LONGEST_CLASS:
         raise ValueError(f"{name!r} is not the name of a PriorityClass: lowercase letters, digits, '-' and '.'")
@@ -84,7 +78,9 @@ def _check_priority(name: str) -> str:
 Subject = Annotated[NonEmpty, AfterValidator(_check_subject)]
 """User or group of the cluster: on GKE an e-mail address."""
 
-ClusterServiceAccount = Annotated[str, AfterValidator(_check_service_account)]
+ClusterServiceAccount = Annotated[
+    str, written_as(_ACCOUNT, "is not a service account of the cluster; write its namespace and name: ci/runner")
+]
 """Kubernetes service account: `namespace/name`."""
 
 PriorityClass = Annotated[NonEmpty, AfterValidator(_check_priority)]

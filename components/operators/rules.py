@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
-from berth.components.core.written import written
+from berth.components.core.settings import written
 from berth.components.operators.operator import Chart, Operator, Site
 from berth.components.operators.settings import OPERATORS, OperatedSettings
 from berth.components.sharing import offered

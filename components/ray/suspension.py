@@ -19,7 +19,7 @@ FIELD_MANAGER = "berth-suspension"
 """Field manager of `spec.suspend`. No stack sets that field, so `pulumi up` and `pulumi refresh`
 leave it alone."""
 
-_WATCH_SECONDS = 2
+_PAUSE_SECONDS = 1
 
 
 def is_suspended(cluster: Object) -> bool:
@@ -67,50 +67,30 @@ def wait(
     Raises:
         ClusterError: the RayCluster is gone, or the API server does not answer at the end.
     """
+    namespace, name = key
     deadline, shown = time.monotonic() + seconds, ""
-
-    def once(text: str) -> None:
-        nonlocal shown
+    while True:
+        try:
+            found, _ = api.list(within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}")
+            left = [pod["metadata"]["name"] for pod in pods_of(api, key)]
+        except ClusterError as error:
+            # An upgrade of the control plane takes minutes.
+            if not error.passing or time.monotonic() + _PAUSE_SECONDS > deadline:
+                raise
+            text = f"waiting: {error}"
+        else:
+            if not found:
+                raise ClusterError(f"RayCluster {namespace}/{name} is gone")
+            condition = condition_of(found[0])
+            is_down = condition.state == "suspended"
+            if (is_down and not left) if suspended else (condition.ready and not is_down):
+                return []
+            ending = suspended and left
+            if time.monotonic() >= deadline:
+                still = [f"pods are still there: {', '.join(left)}"]
+                return still if ending else reasons_of(Evidence(api, namespace), key)
+            text = f"{counted(len(left), 'pod')} {are(len(left))} still terminating" if ending else str(condition)
         if text != shown:
             report(text)
             shown = text
-
-    while True:
-        try:
-            return _reached(api, key, suspended=suspended, deadline=deadline, report=once)
-        except ClusterError as error:
-            # An upgrade of the control plane takes minutes.
-            if not error.passing or time.monotonic() + _WATCH_SECONDS > deadline:
-                raise
-            once(f"waiting: {error}")
-            time.sleep(_WATCH_SECONDS)
-
-
-def _reached(
-    api: ClusterApi, key: Key, *, suspended: bool, deadline: float, report: Callable[[str], None]
-) -> list[str]:
-    """Wait as `wait` does, but not for an API server that does not answer."""
-    namespace, name = key
-    this = f"metadata.name={name}"
-    while True:
-        found, version = api.list(within(namespace, RAY_CLUSTERS), fieldSelector=this)
-        if not found:
-            raise ClusterError(f"RayCluster {namespace}/{name} is gone")
-        left = [pod["metadata"]["name"] for pod in pods_of(api, key)]
-        condition = condition_of(found[0])
-        is_down = condition.state == "suspended"
-        if (is_down and not left) if suspended else (condition.ready and not is_down):
-            return []
-        text = (
-            f"{counted(len(left), 'pod')} {are(len(left))} still terminating" if suspended and left else str(condition)
-        )
-        report(text)
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
-            if suspended and left:
-                return [f"pods are still there: {', '.join(left)}"]
-            return reasons_of(Evidence(api, namespace), key)
-        # Terminated pods end up in the RayCluster's status, so its watch is enough; short watches
-        # keep the deadline.
-        limit = max(1, int(min(_WATCH_SECONDS, remaining)))
-        next(iter(api.watch(within(namespace, RAY_CLUSTERS), version, limit, fieldSelector=this)), None)
+        time.sleep(_PAUSE_SECONDS)

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 
 from berth.components.cluster.pods import SYNCED
 from berth.components.core.settings import DefaultedSettings, Settings
-from berth.components.core.types import VariableName
+from berth.components.core.types import VariableName, written_as
 from berth.components.fabric import EnvironmentName
 
 _OBJECT = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
@@ -37,21 +37,6 @@ def _check_key(key: str) -> str:
     if not _KEY.fullmatch(key):
         raise ValueError("is not a key of a Secret or ConfigMap: letters, digits, '-', '_' and '.'")
     return key
-
-
-def _check_field(path: str) -> str:
-    if not _FIELD.fullmatch(path):
-        raise ValueError(f"{path!r} is not a field that Kubernetes gives to variables; write for example metadata.name")
-    return path
-
-
-def _check_secret_manager(name: str) -> str:
-    if not _IN_SECRET_MANAGER.fullmatch(name):
-        raise ValueError(
-            f"{name!r} is not a secret of Secret Manager; write its name, hf-token, or with its project:"
-            " projects/your-project/secrets/hf-token"
-        )
-    return name
 
 
 ObjectName = Annotated[str, AfterValidator(_check_object)]
@@ -82,7 +67,11 @@ class FromConfigMap(Settings):
 class FromField(Settings):
     """Value of a field of the pod."""
 
-    field: Annotated[str, AfterValidator(_check_field), Field(examples=["status.podIP"])]
+    field: Annotated[
+        str,
+        written_as(_FIELD, "is not a field that Kubernetes gives to variables; write for example metadata.name"),
+        Field(examples=["status.podIP"]),
+    ]
     """Field: `metadata.name`, `spec.nodeName`, `status.podIP`."""
 
 
@@ -132,7 +121,15 @@ class SecretKey(DefaultedSettings):
     key: Annotated[DataKey, Field(examples=["token"])] = VALUE
     """Key of the Secret."""
     secret_manager: Annotated[
-        Annotated[str, AfterValidator(_check_secret_manager)] | None,
+        Annotated[
+            str,
+            written_as(
+                _IN_SECRET_MANAGER,
+                "is not a secret of Secret Manager; write its name, hf-token, or with its project:"
+                " projects/your-project/secrets/hf-token",
+            ),
+        ]
+        | None,
         Field(examples=["hf-token", "projects/your-project/secrets/hf-token/versions/2"]),
     ] = None
     """Secret of Secret Manager, from which GKE writes the value into the Secret."""

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
-from berth.components.core.types import Memory, Name
+from berth.components.core.types import Memory, Name, written_as
 from berth.components.isolation import BUCKETS, RAY_USER
 from berth.components.ray.shares import claim_name, shares_of
 from berth.components.ray.storage import HOME
@@ -28,12 +28,6 @@ _TAKEN = ("/bin", "/dev", "/etc", "/home/ray", "/lib", "/opt/berth", "/proc", "/
 # Files belong to the user of Ray's image; folders exist that only names of objects imply
 # (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup).
 _OPTIONS = f"implicit-dirs,uid={RAY_USER},gid={RAY_USER}"
-
-
-def _check_bucket(name: str) -> str:
-    if not _BUCKET.fullmatch(name):
-        raise ValueError(f"{name!r} is not the name of a bucket; write it without gs:// and without a folder")
-    return name
 
 
 def _check_folder(text: str) -> str:
@@ -54,7 +48,11 @@ def _overlap(one: str, other: str) -> bool:
 class Volume(Settings):
     """Volume of pods: a bucket, a share, a claim or scratch."""
 
-    bucket: Annotated[Annotated[str, AfterValidator(_check_bucket)] | None, Field(examples=["my-bucket"])] = None
+    bucket: Annotated[
+        Annotated[str, written_as(_BUCKET, "is not the name of a bucket; write it without gs:// and without a folder")]
+        | None,
+        Field(examples=["my-bucket"]),
+    ] = None
     """Bucket of Cloud Storage."""
     filestore: Annotated[Memory | None, Field(examples=["1Ti"])] = None
     """Size of a share of Filestore of the berth's own, which can grow later, and cannot shrink."""

@@ -35,8 +35,8 @@ async def engineer(loaded: EngineerStack, *, wait: bool = True) -> None:
         NotReadyError: the RayCluster is not ready in time.
     """
     if loaded.settings.part == "cluster":
-        own = await asyncio.to_thread(read_own_part, loaded.settings, loaded.stack)
-        found, platform = loaded.on(own.contract), owned(own, loaded.settings.login)
+        contract, kubeconfig, server = await asyncio.to_thread(read_own_part, loaded.settings, loaded.stack)
+        found, platform = loaded.on(contract), owned(kubeconfig, server, loaded.settings.login)
     else:
         found, platform = await _by_reference(loaded)
     log(found.warnings, found.judgment.waivers)

@@ -9,7 +9,9 @@ import pulumi
 
 from berth.components.berth import Berth
 from berth.components.cluster.objects import KubernetesObject
+from berth.components.core.errors import BadInputError
 from berth.components.core.manifest import Manifest
+from berth.components.core.problems import Problem
 from berth.components.gke import storage_classes
 from berth.components.isolation import (
     pod_policy,
@@ -18,12 +20,14 @@ from berth.components.isolation import (
     ray_policy,
     ray_version_policy,
 )
-from berth.components.lifecycle import KEEPER_USER, Keeper, KeeperInputs, KeeperSettings
-from berth.components.operators import Site
-from berth.stacks.load.stack import Environment
+from berth.components.lifecycle import KEEPER_USER, KeeperSettings
+from berth.components.lifecycle.component import Keeper, KeeperInputs
+from berth.components.operators import Installation, OperatorsSettings, Site
+from berth.stacks.files import manifest_file
+from berth.stacks.files.stack_file import path_of
+from berth.stacks.load.stack import Environment, SettingsError
 from berth.stacks.program.claims_api import claims_api
 from berth.stacks.program.existing import Platform, existing
-from berth.stacks.program.installed import install, manifests_of
 from berth.stacks.program.notices import log
 from berth.stacks.program.waiting import wait_until_ready
 from berth.stacks.settings.contract import has_keeper
@@ -47,7 +51,7 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
     for cluster in resolved.every:
         for pool in cluster.pools:
             occupants.setdefault(pool, []).append(cluster.name)
-    manifests = manifests_of(loaded)
+    manifests = _dranet_manifests(loaded)
     platform = await _platform(loaded, occupants)
     resource_api = await claims_api(settings, platform.kubeconfig)
     kubernetes = platform.provider()
@@ -62,7 +66,7 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
         chart_mirror=mirror.charts or "",
         image_mirror=mirror.images or "",
     )
-    operators = install(settings.operators, site, on_nodes)
+    operators = _install(settings.operators, site, on_nodes)
     classes = storage_classes(settings, settings.cluster.name or stack)
     policies: list[Manifest] = [*pod_policy(), *pod_update_policy(), *ray_version_policy(), *ray_policy([KEEPER_USER])]
     *first, last = [*priority_classes(), *classes, *policies]
@@ -94,6 +98,32 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
     pulumi.export("kubeconfig", platform.output)
     if wait and berths:
         await wait_until_ready(stack, platform.kubeconfig, berths)
+
+
+def _install(operators: OperatorsSettings, site: Site, on_nodes: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    """Install a cluster's operators, each after the ones that it needs; return the components."""
+    installed: dict[type, pulumi.Resource] = {}
+    for operator in operators.on(site):
+        needs = [installed[needed] for needed in operator.needs if needed in installed]
+        options = pulumi.ResourceOptions.merge(on_nodes, pulumi.ResourceOptions(depends_on=needs))
+        installed[type(operator)] = Installation(operator.release, operator, options)
+    return list(installed.values())
+
+
+def _dranet_manifests(loaded: Environment) -> Mapping[str, Sequence[Manifest]]:
+    """Return the objects of DraNet where a file has them; read before anything is registered.
+
+    Raises:
+        SettingsError: the file cannot be used.
+    """
+    dranet = loaded.settings.operators.dranet
+    if dranet.source != "manifest" or dranet.manifest is None:
+        return {}
+    try:
+        return {"dranet": manifest_file.read(path_of(dranet.manifest))}
+    except BadInputError as error:
+        problem = Problem(("environment", "operators", "dranet", "manifest"), str(error))
+        raise SettingsError(loaded.stack, [problem], loaded.file) from None
 
 
 def _keeper(loaded: Environment) -> KeeperInputs:

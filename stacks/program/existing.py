@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pulumi
 import pulumi_kubernetes
@@ -24,9 +23,6 @@ from berth.stacks.program.login import (
     pinned,
     without_credentials,
 )
-
-if TYPE_CHECKING:
-    from berth.stacks.program.own_part import OwnPart
 
 
 @dataclass(frozen=True)
@@ -96,8 +92,8 @@ def on_cluster(text: str, cluster_id: pulumi.Input[str], named: ExistingCluster 
     return Platform(pulumi.Output.secret(full), cluster_id, public=pulumi.Output.secret(text), login=pin)
 
 
-def owned(own: OwnPart, login: ExistingCluster | None) -> Platform:
+def owned(kubeconfig: str, server: str, login: ExistingCluster | None) -> Platform:
     """Return the platform of a stack with `part: cluster`, with the engineer's login."""
-    public = without_credentials(own.kubeconfig)
-    pin = pinned(login, own.kubeconfig) if login and not has_login(public) else None
-    return Platform(pulumi.Output.secret(own.kubeconfig), own.server, public=pulumi.Output.secret(public), login=pin)
+    public = without_credentials(kubeconfig)
+    pin = pinned(login, kubeconfig) if login and not has_login(public) else None
+    return Platform(pulumi.Output.secret(kubeconfig), server, public=pulumi.Output.secret(public), login=pin)

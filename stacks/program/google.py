@@ -19,7 +19,6 @@ from berth.components.gke import (
     Network,
     NetworkInputs,
     NodeAccount,
-    NodeAccountInputs,
     NodePlace,
     NodePool,
     NodePoolInputs,
@@ -62,7 +61,7 @@ async def google(
         on_google,
     )
     own = settings.cluster.node_service_account == OWN_ACCOUNT
-    accounts = [NodeAccount(name, NodeAccountInputs(project), on_google)] if own else []
+    accounts = [NodeAccount(name, project, on_google)] if own else []
     cluster = Cluster(name, ClusterInputs(settings, network, accounts), on_google)
     await _check_version(settings, cluster)
     node_pools = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from pydantic import ValidationError
 
@@ -22,23 +21,8 @@ class NotPreparedError(BerthError):
     """Namespace of a berth that is not there, or whose Role does not name the user."""
 
 
-@dataclass(frozen=True)
-class OwnPart:
-    """Environment as its contract in the berth's namespace says.
-
-    Attributes:
-        contract: the environment's contract.
-        kubeconfig: the engineer's login, as text.
-        server: address of the API server.
-    """
-
-    contract: EnvironmentContract
-    kubeconfig: str
-    server: str
-
-
-def read_own_part(settings: EngineerSettings, stack: str) -> OwnPart:
-    """Return the environment of a stack with `part: cluster`.
+def read_own_part(settings: EngineerSettings, stack: str) -> tuple[EnvironmentContract, str, str]:
+    """Return the environment of a stack with `part: cluster`: contract, kubeconfig, API server.
 
     Raises:
         KubeconfigError: the login cannot be used.
@@ -67,4 +51,4 @@ def read_own_part(settings: EngineerSettings, stack: str) -> OwnPart:
             f"namespace {namespace} is of environment {contract.name!r}, not of {settings.environment!r}",
             "correct `environment` in your stack's file",
         )
-    return OwnPart(contract, text, server)
+    return contract, text, server

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 
 from berth.components.core.problems import Path, Problem
+from berth.components.core.settings import written
 from berth.components.core.types import location_of_key
-from berth.components.core.written import written
 from berth.components.gke.settings import GkeSettings
 from berth.components.gke.versions import too_old
 

@@ -7,8 +7,8 @@ import itertools
 from collections.abc import Iterable
 
 from berth.components.core.problems import Path, Problem
+from berth.components.core.settings import written
 from berth.components.core.words import are, counted
-from berth.components.core.written import written
 from berth.components.gke.ranges import WIDEST_SERVICES, ranges_of
 from berth.components.gke.settings import GkeSettings
 from berth.components.hardware.machines import RDMA_NICS

@@ -6,7 +6,7 @@ import pulumi
 import pytest
 from pulumi.runtime.settings import get_engine
 
-from berth.components.gke import PoolSettings
+from berth.components.gke import NodePlace, PoolSettings
 from berth.components.gke.advice import Pooled, advice
 from berth.components.gke.explained import explained
 from tests.unit.cases import table
@@ -27,7 +27,7 @@ TWO_QUOTAS = (
 
 def pooled(capacity: Any = "on-demand", machine: str = "a4-highgpu-8g") -> Pooled:
     settings = PoolSettings.model_validate({"machineType": machine, "nodes": 2, "capacity": capacity})
-    return Pooled("train", settings, "some-project", (ZONE,), "prod", ZONE)
+    return Pooled("train", settings, NodePlace("some-project", "prod", ZONE, (ZONE,)))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -9,8 +9,7 @@ import pytest
 from berth.components.gke import SHARE_CLASSES, SHARE_DRIVER, storage_classes
 from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.kubeconfig import kubeconfig
-from berth.components.gke.names import LIMIT, derived
-from berth.components.gke.node_account_name import node_account
+from berth.components.gke.names import LIMIT, derived, node_account
 from tests.unit.cases import holds, table
 from tests.unit.components.gke import environment_of
 

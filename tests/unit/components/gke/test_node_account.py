@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from berth.components.gke.node_account_name import ROLES, account_id
+from berth.components.gke.names import NODE_ROLES, account_id
 from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL
 from tests.unit.components.gke import environment_of
 from tests.unit.components.gke.registered import recorded
@@ -24,7 +24,7 @@ def test_nodes_run_as_an_account_with_the_roles_that_nodes_need() -> None:
     email = f"fleet-nodes@{project}.iam.gserviceaccount.com"
     assert account.inputs["accountId"] == "fleet-nodes"
     members = {(member.inputs["role"], member.inputs["member"]) for member in recorder.of_type(MEMBER)}
-    assert members == {(role, f"serviceAccount:{email}") for role in ROLES}
+    assert members == {(role, f"serviceAccount:{email}") for role in NODE_ROLES}
     nodes = [*recorder.of_type(NODE_POOL), *recorder.of_type(GKE_CLUSTER)]
     assert {resource.inputs["nodeConfig"]["serviceAccount"] for resource in nodes} == {email}
 
