@@ -31,20 +31,9 @@ _AT_ONCE = 16
 
 @dataclass(frozen=True)
 class Loss:
-    """A berth that is lost.
+    """A berth that is lost, and the work that runs on it."""
 
-    Attributes:
-        name: the engineer's id or the cluster's name.
-        namespace: its namespace.
-        stack: stack that created it.
-        state: KubeRay's state.
-        running: work that runs on it.
-    """
-
-    name: str
-    namespace: str
-    stack: str
-    state: str
+    berth: Berth
     running: Running
 
     @property
@@ -53,23 +42,22 @@ class Loss:
         return not self.running.pods
 
     def __str__(self) -> str:
-        what = [
-            f"{self.state}, {counted(self.running.pods, 'pod')}, of stack {self.stack}",
-            *self.running.work,
-        ]
+        state = condition_of(self.berth.cluster).state
+        pods = counted(self.running.pods, "pod")
+        what = [f"{state}, {pods}, of stack {self.berth.stack}", *self.running.work]
         if self.running.unknown:
             what.append(f"cannot tell what runs on it: {self.running.unknown}")
         if self.running.note:
             what.append(self.running.note)
-        return f"{self.name}: {'; '.join(what)}"
+        return f"{self.berth.name}: {'; '.join(what)}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the loss for programs."""
         return {
-            "name": self.name,
-            "namespace": self.namespace,
-            "stack": self.stack,
-            "state": self.state,
+            "name": self.berth.name,
+            "namespace": self.berth.namespace,
+            "stack": self.berth.stack,
+            "state": condition_of(self.berth.cluster).state,
             "pods": self.running.pods,
             "jobs": self.running.work,
             "unknown": self.running.unknown,
@@ -107,7 +95,7 @@ def _print_losses(stack: str, report: Report, berths: Sequence[Loss], not_asked:
     if not_asked:
         err.print(f"cannot tell whose berths are lost: {not_asked}", markup=False, style="yellow")
     # Berths of other stacks are lost with the cluster, while their states are not.
-    if left := sorted({loss.stack for loss in berths} - {stack}):
+    if left := sorted({loss.berth.stack for loss in berths} - {stack}):
         err.print(
             f"berths of other stacks stay in Pulumi's state: {', '.join(left)};"
             f" first, for each: berth destroy -s {left[0]}",
@@ -138,12 +126,12 @@ def losses_of(stack: str, outputs: Mapping[str, Any], *, of_environment: bool) -
     def loss(cluster: Object) -> Loss:
         name = next(iter(names_of([cluster])), cluster["metadata"]["name"])
         berth = Berth(name, environment, api, cluster)
-        return Loss(name, berth.namespace, berth.stack, condition_of(cluster).state, _running(berth))
+        return Loss(berth, _running(berth))
 
     # Each head answers in the time that a Python takes to start there.
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="loss") as threads:
         losses = threads.map(loss, owners.owned(api.list(RAY_CLUSTERS)[0]))
-        return sorted(losses, key=lambda loss: loss.name)
+        return sorted(losses, key=lambda loss: loss.berth.name)
 
 
 def _running(berth: Berth) -> Running:

@@ -22,7 +22,7 @@ from berth.cli.reach.kubectl import kubectl
 from berth.cli.reach.operator_log import operator_lines
 from berth.cli.shell.programs import output_of
 from berth.cli.verbs.diagnose.secrets import cleaned
-from berth.components.cluster import resource_api
+from berth.components.cluster import inventory
 from berth.components.cluster.api import (
     EVENTS,
     NODES,
@@ -198,8 +198,8 @@ def _nodes(api: ClusterApi, pods: Iterable[Object]) -> list[Object]:
 
 
 def _claims(api: ClusterApi, namespace: str) -> list[Object]:
-    version = resource_api.served(api)
-    return _list(api, within(namespace, f"{resource_api.GROUP}/{version}/resourceclaims")) if version else []
+    version = inventory.served(api)
+    return _list(api, within(namespace, f"{inventory.GROUP}/{version}/resourceclaims")) if version else []
 
 
 def _running(berth: Berth) -> dict[str, Any]:

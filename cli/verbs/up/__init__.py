@@ -38,12 +38,7 @@ def run(
     Example: `berth up -s lab`
     """
     from berth.cli.pulumi.update.question import Options
+    from berth.cli.verbs.up.stacks import up, up_all
 
     options = Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json)
-    if together:
-        from berth.cli.verbs.up.own_stacks import up_all
-
-        return up_all(stack, options)
-    from berth.cli.verbs.up.one_stack import up
-
-    return up(stack, options)
+    return up_all(stack, options) if together else up(stack, options)

@@ -10,6 +10,7 @@ import signal
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -19,8 +20,12 @@ from berth.cli.pulumi.program import Interrupts, run
 from berth.cli.pulumi.update.question import Options, Verb, refusal
 from berth.cli.pulumi.update.runs import MANY, runs_of
 from berth.cli.pulumi.update.tracker import Tracker
+from berth.cli.reach.berths import Berth
 from berth.cli.reach.current_work import Running
+from berth.cli.reach.environment import Environment
 from berth.cli.verbs.destroy.destruction import Loss
+from berth.components.cluster.api import ClusterApi
+from berth.components.core.owner import STACK_LABEL
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import BERTH, Event, Operation, plan_of
 from berth.components.programs.jobs import RunningJob
@@ -229,11 +234,17 @@ def test_a_failure_is_the_components_and_says_so() -> None:
     assert events
 
 
+def lost(name: str, stack: str, running: Running, *, suspended: bool = False) -> Loss:
+    metadata = {"name": name, "namespace": f"berth-{name}", "labels": {STACK_LABEL: stack}}
+    cluster = {"metadata": metadata, "spec": {"suspend": suspended}, "status": {"state": "suspended"}}
+    return Loss(Berth(name, cast("Environment", None), cast("ClusterApi", None), cluster), running)
+
+
 def test_what_is_lost_is_said_with_what_runs() -> None:
     job = RunningJob("raysubmit_1", "job", "RUNNING", "python train.py", 1.0)
-    busy = Loss("alice", "berth-alice", "alice", "ready", Running([job], pods=3))
-    asleep = Loss(
-        "bob", "berth-bob", "env", "suspended", Running(pods=0, note="it has no head pod, so nothing runs on it")
-    )
-    assert str(busy) == "alice: ready, 3 pods, of stack alice; job raysubmit_1 (running): python train.py"
+    busy = lost("alice", "alice", Running([job], pods=3))
+    note = "it has no head pod, so nothing runs on it"
+    asleep = lost("bob", "env", Running(pods=0, note=note), suspended=True)
+    assert str(busy).endswith(", 3 pods, of stack alice; job raysubmit_1 (running): python train.py")
+    assert str(asleep) == f"bob: suspended, 0 pods, of stack env; {note}"
     assert (busy.empty, asleep.empty) == (False, True)

@@ -12,8 +12,8 @@ import pytest
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.update.question import Options
 from berth.cli.reach import environment
-from berth.cli.verbs.up import own_stacks
-from berth.cli.verbs.up.own_stacks import up_all
+from berth.cli.verbs.up import stacks
+from berth.cli.verbs.up.stacks import up_all
 from berth.components.core.errors import BAD_INPUT, BadInputError
 from tests.unit.cli.fake_pulumi import FakePulumi
 
@@ -69,7 +69,7 @@ def test_a_stack_that_the_backend_lacks_is_made_and_the_others_are_planned_first
 ) -> None:
     write(pulumi, "alice", "{environment: env}")
     write(pulumi, "bob", "{environment: env}")
-    monkeypatch.setattr(own_stacks, "up", lambda *_: 0)
+    monkeypatch.setattr(stacks, "up", lambda *_: 0)
     monkeypatch.setattr(pulumi_stack, "stacks", lambda: {"alice": 1})
     assert up_all("env", Options(yes=True, as_json=True)) == 0
     first, *rest = [command.partition(" --json")[0] for command in pulumi.commands]
@@ -88,8 +88,8 @@ def test_an_interrupt_begins_no_further_stack(
 ) -> None:
     for stack in ("alice", "bob", "carol"):
         write(pulumi, stack, "{environment: env}")
-    monkeypatch.setattr(own_stacks, "AT_ONCE", 1)
-    monkeypatch.setattr(own_stacks, "up", lambda *_: 0)
+    monkeypatch.setattr(stacks, "AT_ONCE", 1)
+    monkeypatch.setattr(stacks, "up", lambda *_: 0)
     monkeypatch.setattr(pulumi_stack, "stacks", dict)
     monkeypatch.setattr(pulumi_stack, "init", lambda _: os.kill(os.getpid(), signal.SIGTERM))
     assert up_all("env", Options(yes=True)) == 143

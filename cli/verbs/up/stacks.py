@@ -1,4 +1,4 @@
-"""`berth up --all`: an environment, and then all engineers' own stacks on it, some at a time."""
+"""Update of one stack, or of an environment with the own stacks on it, some at a time."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any, Literal
 
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.preview.lines import counts_line
-from berth.cli.pulumi.preview.plan import Loaded, policies_of, preview
+from berth.cli.pulumi.preview.plan import Loaded, planned, policies_of, preview
 from berth.cli.pulumi.preview.tree import print_tree
 from berth.cli.pulumi.program import Interrupts, run
 from berth.cli.pulumi.update.progress import progress_bar
-from berth.cli.pulumi.update.question import Options, refusal
+from berth.cli.pulumi.update.question import Options, refusal, refused
+from berth.cli.pulumi.update.runs import update
 from berth.cli.reach.environment import own_stacks, settings_of
 from berth.cli.repository.check import check_all
 from berth.cli.shell.console import err, out, print_json, print_problems, print_warnings
-from berth.cli.verbs.up.one_stack import up
 from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
@@ -33,6 +33,22 @@ AT_ONCE = max(2, min(16, 2 * (os.cpu_count() or 1)))
 plugins needs about 300 MiB of memory."""
 
 _RESULTS = ("up", "unchanged", "failed", "not begun")
+
+
+def up(stack: str, options: Options) -> int:
+    """Bring a stack up; return the exit code."""
+    report = planned(stack)
+    print_warnings(report.warnings)
+    if report.verdict != "nothing":
+        print_tree(report, err)
+    if report.against_policies:
+        err.print("this plan is against a policy; nothing was done", markup=False)
+        return BAD_INPUT
+    loses = report.level == Level.DESTROYS
+    code = None if report.verdict == "nothing" else refusal(f"berth up -s {stack}", options, loses=loses)
+    if code is not None:
+        return refused(stack, "up", code, options, list(map(str, report.sitting(Level.DESTROYS))))
+    return update(stack, "up", report, options)
 
 
 @dataclass
