@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -67,6 +67,6 @@ def crashes(ended: Ended) -> list[str]:
     return [f"crash: {ended.text[found.start() :][:1500]}" for found in _CRASHES.finditer(ended.text)][:1]
 
 
-def strays(mark: str, spared: str = "", lasting: Collection[int] = ()) -> list[str]:
-    """Return processes of a case that are left, as problems, except a spared program and pids."""
+def strays(mark: str, spared: Sequence[str] = (), lasting: Collection[int] = ()) -> list[str]:
+    """Return processes of a case that are left, as problems, except spared programs and pids."""
     return [f"process left: {line}" for line in left_behind(mark, spared, lasting)]

@@ -145,23 +145,23 @@ def marked(mark: str) -> list[psutil.Process]:
     return found
 
 
-def left_behind(mark: str, spared: str = "", lasting: Collection[int] = ()) -> list[str]:
+def left_behind(mark: str, spared: Sequence[str] = (), lasting: Collection[int] = ()) -> list[str]:
     """Return the command lines of a case's processes that go on, and end them.
 
     Args:
         mark: mark of the case.
-        spared: program that may go on, which is ended and not reported; "" for none.
+        spared: programs that may go on, which are ended and not reported.
         lasting: pids of processes that are meant to stay.
     """
     deadline = time.monotonic() + _SETTLE_SECONDS
     while (found := _lines(mark, lasting)) and time.monotonic() < deadline:
-        if spared and all(spared in line for line in found.values()):
+        if all(any(program in line for program in spared) for line in found.values()):
             break
         time.sleep(0.1)
     for process in found:
         with contextlib.suppress(psutil.Error):
             process.kill()
-    return [line[:200] for line in found.values() if not spared or spared not in line]
+    return [line[:200] for line in found.values() if not any(program in line for program in spared)]
 
 
 def _lines(mark: str, lasting: Collection[int]) -> dict[psutil.Process, str]:

@@ -21,9 +21,10 @@ Target = Literal["engine", "program", "plugin"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 MOMENTS = ("before", "after")
 
-LANGUAGE_HOST = "pulumi-language-python "
-"""Pulumi's language host asks every five minutes whether its engine is there (pulumi,
-sdk/python/cmd/pulumi-language-python/main.go). It holds no lock and changes nothing."""
+ORPHANS = ("pulumi-language-python ", "pulumi-resource-")
+"""Programs that ask every five minutes whether their engine is there (pulumi,
+sdk/python/cmd/pulumi-language-python/main.go and pkg/resource/provider/main.go). They hold no lock;
+a plugin ends what it was asked to do."""
 
 _END_SECONDS = 90.0
 _LONGEST_DELAY = 0.05
@@ -98,7 +99,7 @@ class Kills(Part):
         if killed.stderr == "hung":
             problems.append(f"the update does not end after the {boundary.target} was killed")
         problems += crashes(killed)
-        problems += strays(mark, LANGUAGE_HOST if boundary.target == "engine" else "")
+        problems += strays(mark, ORPHANS if boundary.target == "engine" else ())
         fleet.run(mark, "pulumi", "cancel", "-s", OWN, "--yes")
         again = fleet.run(mark, *_UP)
         if again.code != 0:

@@ -10,7 +10,7 @@ from typing import Any
 from berth.cli.pulumi.update.runs import MANY
 from chaos.case import Outcome, Part, crashes, strays
 from chaos.fleet import ENV, Fleet, environment
-from chaos.kills import LANGUAGE_HOST, differences, own_objects, update_killed
+from chaos.kills import ORPHANS, differences, own_objects, update_killed
 
 _NAMES = tuple(f"eng-{number:02}" for number in range(MANY))
 _WRITES = {True: 6 * len(_NAMES), False: 2 * len(_NAMES)}
@@ -51,7 +51,7 @@ class LargeUpdates(Part):
             fleet.run(mark, *_UP)
         _settings(fleet, _NAMES if makes else ())
         killed = update_killed(fleet, mark, _UP, write=write, target="engine")
-        problems = crashes(killed) + strays(mark, LANGUAGE_HOST)
+        problems = crashes(killed) + strays(mark, ORPHANS)
         fleet.run(mark, "pulumi", "cancel", "-s", ENV, "--yes")
         _settings(fleet, _NAMES[:rest])
         again = fleet.run(mark, *_UP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from typing import Any
@@ -11,7 +12,7 @@ from berth.components.operators import KubeRay
 from berth.components.operators.record import revisions
 from chaos.case import Outcome, Part, chance_of, crashes, strays
 from chaos.fleet import ENV, Fleet, environment
-from chaos.kills import LANGUAGE_HOST, Boundary, boundaries, update_killed
+from chaos.kills import ORPHANS, Boundary, boundaries, update_killed
 
 _RELEASE = KubeRay.release
 _ANNOTATION = "berth-chaos/edit"
@@ -52,7 +53,7 @@ class Releases(Part):
         _settings(fleet, f"case-{number}")
         killed = update_killed(fleet, mark, _UP, write=boundary.write, target=boundary.target, moment=boundary.moment)
         left = _status(fleet)
-        problems = crashes(killed) + strays(mark, LANGUAGE_HOST if boundary.target == "engine" else "")
+        problems = crashes(killed)
         fleet.run(mark, "pulumi", "cancel", "-s", ENV, "--yes")
         if between:
             fleet.run(mark, *between)
@@ -64,8 +65,10 @@ class Releases(Part):
             problems.append(f"the release is {status}")
         if (edit := _edit(fleet)) != after:
             problems.append(f"the operator has edit {edit!r} in place of {after!r}")
-        if rest := fleet.project.preview(ENV):
-            problems.append(f"not done: {rest}")
+        problems += [f"not done: {rest}" for rest in _planned(fleet)]
+        # The plugin of an engine that was killed goes on with Helm's operation beside the next
+        # update.
+        problems += strays(mark, ORPHANS if boundary.target == "engine" else ())
         facts = {"disturbed": killed.code != 0, "code": killed.code, "seconds": round(again.seconds, 1), "left": left}
         then = "refreshed" if between else "not refreshed"
         return Outcome(left, f"{boundary}; {then}; then the edit is {after!r}, before {before!r}", problems, facts)
@@ -75,6 +78,16 @@ def _settings(fleet: Fleet, edit: str) -> None:
     settings: dict[str, Any] = environment(fleet.kubeconfig, fleet.lab.home.charts)
     settings["operators"]["kuberay"]["values"] = {"annotations": {_ANNOTATION: edit}}
     fleet.project.write(ENV, environment=settings)
+
+
+def _planned(fleet: Fleet) -> list[str]:
+    """Return what a preview would do: resource, operation and changed properties."""
+    steps = json.loads(fleet.project.run("pulumi", "preview", "-s", ENV, "--json").stdout)["steps"]
+    return [
+        f"{step['urn'].rpartition('::')[2]}: {step['op']} {json.dumps(step.get('detailedDiff'))}"
+        for step in steps
+        if step["op"] != "same"
+    ]
 
 
 def _status(fleet: Fleet) -> str:

@@ -83,8 +83,9 @@ recorded anew. A short part of the campaign, with a fixed seed, is in
   of Python's own. Such a case counts as not disturbed.
 - `verify fabric` creates nothing on simulated nodes, and the campaign does not interrupt it. A test
   of the real node interrupts its all-reduce (tests/real/test_fabric.py).
-- `kills` spares Pulumi's language host, which outlives a killed engine by up to five minutes: it
-  asks that often whether the engine is there. It holds no lock and changes nothing.
+- `kills` and `releases` spare Pulumi's language host and plugins, which outlive a killed engine by
+  up to five minutes: they ask that often whether the engine is there. They hold no lock. A plugin
+  ends what it was asked to do: a Helm upgrade goes on beside the next update, as in `releases`.
 - A plain Pulumi update that deletes is not killed by `kills`. After an interrupted `pulumi destroy`, the cluster
   goes on deleting what Pulumi's state still has: `pulumi destroy` again ends it, and
   [troubleshooting](troubleshooting.md#a-namespace-is-not-found-after-an-interrupted-destroy) brings

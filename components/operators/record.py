@@ -15,14 +15,16 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from berth.components.cluster.api import SECRETS, ClusterApi, Object, within
 
 _LEFT = "berth/left"
 """Annotation of a revision that the repair has marked as failed, with the status that it had."""
 
+_REPAIRS = "repairs revision"
 _MANAGER = "berth-repair"
 _PROVIDER = "pulumi-"
 """Beginning of the field manager that Pulumi's provider writes Secrets as: `pulumi-kubernetes`, or
@@ -124,18 +126,32 @@ def forget(api: ClusterApi, namespace: str, found: Iterable[Revision]) -> None:
 
 def failed(payload: str, status: str) -> str:
     """Return the payload of a Secret of Helm's, with the status `failed` in place of another."""
-    packed = base64.b64decode(base64.b64decode(payload))
-    release = json.loads(gzip.decompress(packed))
+    release = _unpacked(payload)
     release["info"] |= {"status": "failed", "description": f"left {status} by an update that was killed"}
     packed = gzip.compress(json.dumps(release).encode())
     return base64.b64encode(base64.b64encode(packed)).decode()
 
 
-def note(found: Sequence[Revision]) -> str | None:
+def _unpacked(payload: str) -> Any:
+    return json.loads(gzip.decompress(base64.b64decode(base64.b64decode(payload))))
+
+
+def note(api: ClusterApi, namespace: str, release: str) -> str | None:
     """Return the description of the revision that repairs a release; None where nothing is wrong.
 
     It is an input of the release, so that the update changes the release even where the state
-    believes that nothing has changed. It stays the same after that.
+    believes that nothing has changed. It stays the same after that: Helm keeps the description of
+    its newest revision, and drops annotations of the one before.
+
+    Raises:
+        ClusterError: a request fails.
     """
-    left = [item for item in found if item.left or (item.is_pending and item.number > 1)]
-    return f"repairs revision {left[-1].number}, which was left {left[-1].left or left[-1].status}" if left else None
+    found = revisions(api, namespace, release)
+    if not found:
+        return None
+    newest = found[-1]
+    if left := newest.left or (newest.status if newest.is_pending and newest.number > 1 else ""):
+        return f"{_REPAIRS} {newest.number}, which was left {left}"
+    secret = api.get(f"{within(namespace, SECRETS)}/{newest.name}")
+    description = str(_unpacked(secret["data"]["release"])["info"].get("description")) if secret else ""
+    return description if description.startswith(_REPAIRS) else None

@@ -47,7 +47,7 @@ class Repair:
 
     async def _description(self) -> str | None:
         try:
-            return note(await self._ask(lambda api: revisions(api, self.namespace, self.name)) or [])
+            return await self._ask(lambda api: note(api, self.namespace, self.name))
         except ClusterError:
             return None
 

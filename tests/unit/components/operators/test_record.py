@@ -13,14 +13,16 @@ import pytest
 
 from berth.components.cluster.api import ClusterError
 from berth.components.operators import repair
-from berth.components.operators.record import failed, note, revisions
+from berth.components.operators.record import failed, note
 from berth.components.operators.repair import Repair, RepairError
 
 PROVIDER = "pulumi-kubernetes"
+REPAIRED = "repairs revision 2, which was left pending-upgrade"
 
 
-def secret(number: int, status: str, *, manager: str = PROVIDER, left: str = "") -> dict[str, Any]:
-    release = {"name": "r", "version": number, "info": {"status": status, "notes": "ü"}, "config": {"a": 1.5}}
+def secret(number: int, status: str, *, manager: str = PROVIDER, left: str = "", text: str = "") -> dict[str, Any]:
+    info = {"status": status, "notes": "ü"} | ({"description": text} if text else {})
+    release = {"name": "r", "version": number, "info": info, "config": {"a": 1.5}}
     packed = base64.b64encode(gzip.compress(json.dumps(release).encode()))
     return {
         "metadata": {
@@ -157,12 +159,11 @@ def test_an_update_fails_where_the_record_cannot_be_read(monkeypatch: pytest.Mon
         ([secret(1, "deployed")], None),
         ([secret(1, "pending-install")], None),
         ([secret(1, "deployed"), secret(2, "failed")], None),
-        ([secret(1, "deployed"), secret(2, "pending-upgrade")], "repairs revision 2, which was left pending-upgrade"),
-        (
-            [secret(1, "superseded"), secret(2, "failed", left="pending-upgrade"), secret(3, "deployed")],
-            "repairs revision 2, which was left pending-upgrade",
-        ),
+        ([secret(1, "deployed"), secret(2, "pending-upgrade")], REPAIRED),
+        ([secret(1, "superseded"), secret(2, "failed", left="pending-upgrade")], REPAIRED),
+        ([secret(1, "superseded"), secret(2, "superseded"), secret(3, "deployed", text=REPAIRED)], REPAIRED),
+        ([secret(2, "superseded"), secret(3, "deployed", text="Rollback to 1")], None),
     ],
 )
 def test_the_description_of_a_repaired_release_stays(secrets: list[dict[str, Any]], text: str | None) -> None:
-    assert note(revisions(Cluster(*secrets), "n", "r")) == text  # type: ignore[arg-type]
+    assert note(Cluster(*secrets), "n", "r") == text  # type: ignore[arg-type]
