@@ -34,7 +34,7 @@ from berth.components.plan.paths import MISSING, below, value_at
 from berth.components.plan.plan import Operation, Plan, Property, State, Step
 from berth.lab.plugins.gcp.differences import differences
 from berth.lab.plugins.gcp.provider import TYPES
-from berth.lab.plugins.provider import Kind
+from berth.lab.plugins.gcp.resource import Kind
 from berth.stacks.load.stack import Environment, load
 from berth.stacks.preview.report import Change, Known, report_of
 from docs.plugin import Plugin, running

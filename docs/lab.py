@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from berth.lab.sources import KINDS, Kind, Module, modules
 from docs.inserted import inserted
+from docs.sources import KINDS, Kind, Module, modules
 
 PAGE = Path(__file__).with_name("lab.md")
 

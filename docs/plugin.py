@@ -13,9 +13,10 @@ from typing import Any
 
 import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
+from pulumi.runtime.rpc import wrap_rpc_secret
 
-from berth.lab.plugins.provider import Kind
-from berth.lab.plugins.values import Secret, write_properties
+from berth.lab.plugins.gcp.resource import Kind
+from berth.lab.plugins.gcp.server import written
 from berth.lab.programs import KUBERNETES_PLUGIN
 from berth.lab.progress import Progress
 from berth.lab.toolchain.ensure import programs_of
@@ -33,7 +34,7 @@ class Plugin:
 
     def __init__(self, address: str) -> None:
         self._stub = provider_pb2_grpc.ResourceProviderStub(grpc.insecure_channel(address))
-        nowhere = write_properties({"kubeconfig": _NOWHERE})
+        nowhere = written({"kubeconfig": _NOWHERE})
         self._stub.Configure(provider_pb2.ConfigureRequest(args=nowhere, acceptSecrets=True))
 
     def differences(
@@ -51,9 +52,9 @@ class Plugin:
         request = provider_pb2.DiffRequest(
             id="id",
             urn=urn,
-            olds=write_properties({**old, "__inputs": Secret(dict(old))}),
-            old_inputs=write_properties(dict(old)),
-            news=write_properties(dict(new)),
+            olds=written({**old, "__inputs": wrap_rpc_secret(dict(old))}),
+            old_inputs=written(old),
+            news=written(new),
             ignoreChanges=ignored,
         )
         answer = self._stub.Diff(request)

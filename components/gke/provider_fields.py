@@ -1,9 +1,9 @@
 """Facts about the fields of Google's provider: the effect of a change of each field.
 
 `provider_fields.json` is distilled from the source of hashicorp/terraform-provider-google-beta by
-`python -m berth.lab.plugins.gcp.generate_fields`; the file names the commit. Paths are those of
-Pulumi's inputs, without list indices. The preview of a change and the simulated Google Cloud of the
-lab both read these facts, so that neither has a table of its own.
+`python -m docs.provider_fields`; the file names the commit. Paths are those of Pulumi's inputs,
+without list indices. The preview of a change and the simulated Google Cloud of the lab both read
+these facts, so that neither has a table of its own.
 """
 
 from __future__ import annotations

@@ -1,151 +1,311 @@
-"""Routes from calls to their answers.
+"""Answers of Google's APIs, reading only, from the state of one lab at the moment of a call.
 
-Every service account exists whose project does.
+Every service account exists whose project does. Every zone has every machine type.
 
+In the conditions each quota is one metric, such as `NVIDIA_B200_GPUS`. Compute Engine's regions
+list the older ones, the Cloud Quotas API all of them: for the newer GPUs it has one quota, with a
+limit for each family.
+
+Answers to (read): https://docs.cloud.google.com/compute/docs/reference/rest/v1 (shapes of projects,
+    regions, machineTypes, acceleratorTypes, reservations, networkProfiles, instances).
 Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1 (clusters,
     serverConfig), https://docs.cloud.google.com/resource-manager/reference/rest/v1/projects
     (testIamPermissions),
     https://docs.cloud.google.com/service-usage/docs/reference/rest/v1/services (batchGet), and
     https://docs.cloud.google.com/iam/docs/reference/rest/v1/projects.serviceAccounts.
+Answers to (read):
+    https://docs.cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos
+    (shape), and https://docs.cloud.google.com/docs/quotas/implement-common-use-cases (quotas by GPU
+    family).
+Answers to (read): https://github.com/hashicorp/terraform-provider-google/issues/9380 (an API that
+    is off).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from berth.lab.google_api import compute
-from berth.lab.google_api.quotas import quota_info
-from berth.lab.google_api.simulated import Answer, Simulated, gke_name
+from berth.components.hardware.machines import GPUS, MACHINES
+from berth.lab.plugins.gcp import conditions, supply
+from berth.lab.plugins.gcp.cluster import gke_version
 from berth.lab.plugins.gcp.errors import GoogleApiError, not_found
+from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.locations import REGIONS, ZONES
+from berth.lab.plugins.gcp.nodes import expected
+from berth.lab.plugins.gcp.pools import Pool
+from berth.lab.plugins.gcp.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from berth.lab.home import Home
+    from berth.lab.plugins.gcp.conditions import Project
+
+Answer = dict[str, Any]
+"""JSON of an answer."""
 
 CHANNELS = ("RAPID", "REGULAR", "STABLE")
 
 _NUMBER = "000000000000"
-_P = r"projects/(?P<project>[^/:]+)"
-_Z = rf"{_P}/zones/(?P<zone>[^/]+)"
+_TITLES = {"compute": "Compute Engine API", "container": "Kubernetes Engine API"}
+_GLOBAL = "global"
+"""Name of all regions together in the conditions."""
 
-_READS: tuple[tuple[str, str, Callable[..., Answer]], ...] = (
-    ("compute", _P, compute.project),
-    ("compute", rf"{_P}/regions/(?P<region>[^/]+)", compute.region),
-    ("compute", rf"{_Z}/machineTypes/(?P<name>[^/]+)", compute.machine_type),
-    ("compute", rf"{_Z}/acceleratorTypes/(?P<name>[^/]+)", compute.accelerator_type),
-    ("compute", rf"{_Z}/reservations/(?P<name>[^/]+)", compute.reservation),
-    (
-        "compute",
-        rf"{_Z}/reservations/(?P<name>[^/]+)/reservationBlocks/(?P<block>[^/]+)",
-        compute.reservation_block,
-    ),
-    ("compute", rf"{_P}/global/networkProfiles/(?P<name>[^/]+)", compute.network_profile),
-    ("compute", rf"{_P}/aggregated/instances", compute.instances),
-    (
-        "cloudquotas",
-        rf"{_P}/locations/global/services/compute\.googleapis\.com/quotaInfos/(?P<quota>[^/]+)",
-        quota_info,
-    ),
-)
-_STORED = re.compile(rf"{_P}/(global/networks|regions/[^/]+/subnetworks)/[^/]+")
-_CLUSTER = re.compile(rf"{_P}/locations/(?P<location>[^/]+)/clusters/[^/]+")
-_CONFIG = re.compile(rf"{_P}/locations/(?P<location>[^/]+)/serverConfig")
-_SERVICES = re.compile(rf"{_P}/services:batchGet")
-_ACCOUNT = re.compile(r"projects/-/serviceAccounts/(?P<account>[^/:]+)(?P<test>:testIamPermissions)?")
+_MODELS = {"spot": "SPOT", "flex-start": "FLEX_START", "on-demand": "STANDARD", "reservation": "RESERVATION_BOUND"}
+_LINK = "https://www.googleapis.com/compute/v1/"
+_NEWER = tuple(gpu.quota for gpu in GPUS.values() if not gpu.own_quota)
+_FAMILY_QUOTA = "GPUS-PER-GPU-FAMILY-per-project-region"
+_REGIONAL, _EVERYWHERE = "-per-project-region", "-per-project"
+_NO_LIMIT = "-1"
 
 
-def answer(home: Home, service: str, path: str, query: dict[str, list[str]], body: dict[str, Any]) -> Answer:
-    """Return what Google would answer.
+class Google:
+    """Google Cloud of one lab during one call.
+
+    A method answers one kind of call, whose path gives its arguments; None says that there is no
+    such resource.
 
     Args:
         home: the lab.
-        service: the API, such as `compute`.
-        path: below the API's version.
-        query: the parameters.
+        query: the parameters of the call.
         body: of a POST; empty for a GET.
-
-    Raises:
-        GoogleApiError: it would refuse.
-        ProviderError: the lab's files are not readable.
     """
-    simulated = Simulated(home)
-    for its_service, pattern, read in _READS:
-        match = re.fullmatch(pattern, path)
-        if its_service == service and match:
-            simulated.project(match["project"], service)
-            return read(simulated, **match.groupdict())
-    other = _OTHERS.get(service)
-    if other is None:
+
+    def __init__(self, home: Home, query: dict[str, list[str]], body: dict[str, Any]) -> None:
+        self._fleet = Fleet(home.kubeconfig)
+        self._store = Store(home.cloud)
+        self._conditions = conditions.of_cloud(home.cloud)
+        self._query = query
+        self._body = body
+        self._id = ""  # of the project that the path names
+
+    def answer(self, service: str, path: str) -> Answer:
+        """Return what Google would answer.
+
+        Args:
+            service: the API, such as `compute`.
+            path: below the API's version.
+
+        Raises:
+            GoogleApiError: it would refuse.
+            ProviderError: the lab's files are not readable, or its API server does not answer.
+        """
+        for api, pattern, read in _ROUTES:
+            match = re.fullmatch(pattern, path) if api == service else None
+            if match is None:
+                continue
+            named = match.groupdict()
+            self._id = named.pop("project", "")
+            if self._id and service != "serviceusage":
+                self._enabled(self._id, service)
+            if (found := read(self, **named)) is not None:
+                return found
         raise not_found(path)
-    return other(simulated, path, query, body)
 
+    def _enabled(self, name: str, service: str) -> Project:
+        """Return a project with an API enabled.
 
-def _networks(simulated: Simulated, path: str, _query: object, _body: object) -> Answer:
-    match = _STORED.fullmatch(path)
-    if match is None:
-        raise not_found(path)
-    simulated.project(match["project"], "compute")
-    return compute.stored(simulated, path)
+        Raises:
+            GoogleApiError: there is no such project, or its API is not enabled.
+        """
+        project = self._conditions.project(name)
+        if project is None:
+            raise GoogleApiError(
+                403, f"Permission denied on resource project {name} (or it may not exist).", "forbidden"
+            )
+        api = f"{service}.googleapis.com"
+        if api not in project.services:
+            title = _TITLES.get(service, api)
+            raise GoogleApiError(
+                403,
+                f"{title} has not been used in project {name} before or it is disabled. Enable it, then retry.",
+                "SERVICE_DISABLED",
+            )
+        return project
 
+    def _held(self, project: Project) -> Answer:
+        return {"permissions": [entry for entry in self._body.get("permissions") or [] if project.may(entry)]}
 
-def _container(simulated: Simulated, path: str, _query: object, _body: object) -> Answer:
-    match = _CLUSTER.fullmatch(path) or _CONFIG.fullmatch(path)
-    if match is None or (match["location"] not in ZONES and match["location"] not in REGIONS):
-        raise not_found(path)
-    simulated.project(match["project"], "container")
-    if _CONFIG.fullmatch(path):
-        version = simulated.gke_version()
+    def project(self) -> Answer:
+        """projects.get of the Resource Manager."""
+        return {"projectId": self._id, "projectNumber": _NUMBER, "lifecycleState": "ACTIVE"}
+
+    def permissions(self) -> Answer:
+        """projects.testIamPermissions."""
+        return self._held(self._enabled(self._id, "cloudresourcemanager"))
+
+    def services(self) -> Answer:
+        """services.batchGet."""
+        found = self._conditions.project(self._id)
+        if found is None:
+            raise GoogleApiError(403, f"Permission denied on projects/{self._id}.", "forbidden")
+        enabled = {True: "ENABLED", False: "DISABLED"}
+        return {
+            "services": [
+                {"name": name, "state": enabled[name.rsplit("/", 1)[-1] in found.services]}
+                for name in self._query.get("names") or []
+            ]
+        }
+
+    def account(self, account: str, test: str | None) -> Answer:
+        """serviceAccounts.get and testIamPermissions: each is there whose project is."""
+        project = self._enabled(account.partition("@")[2].split(".")[0], "iam")
+        return self._held(project) if test else {"email": account}
+
+    def cluster(self, path: str) -> Answer | None:
+        """clusters.get."""
+        record = self._store.get(path)
+        if record is None:
+            return None
+        version = gke_version(str(record.state.get("version", "")))
+        return {"name": record.name, "status": "RUNNING", "currentMasterVersion": version}
+
+    def server_config(self, location: str) -> Answer | None:
+        """getServerConfig: GKE has the version of the lab's API server."""
+        if location not in ZONES and location not in REGIONS:
+            return None
+        version = gke_version(self._fleet.version())
         channels = [{"channel": entry, "defaultVersion": version, "validVersions": [version]} for entry in CHANNELS]
         return {"defaultClusterVersion": version, "validMasterVersions": [version], "channels": channels}
-    record = simulated.store.get(path)
-    if record is None:
-        raise GoogleApiError(404, f"Not found: {path}.", "notFound")
-    version = gke_name(str(record.state.get("version", "")))
-    return {"name": record.name, "status": "RUNNING", "currentMasterVersion": version}
 
+    def compute_project(self) -> Answer:
+        """projects.get of Compute Engine, with the quotas of all regions."""
+        return {"name": self._id, "quotas": self._quotas(_GLOBAL)}
 
-def _projects(simulated: Simulated, path: str, _query: object, body: dict[str, Any]) -> Answer:
-    match = re.fullmatch(rf"{_P}(?P<test>:testIamPermissions)?", path)
-    if match is None:
-        raise not_found(path)
-    name = match["project"]
-    project = simulated.project(name, "cloudresourcemanager")
-    if match["test"]:
-        return {"permissions": [entry for entry in body.get("permissions") or [] if project.may(entry)]}
-    return {"projectId": name, "projectNumber": _NUMBER, "lifecycleState": "ACTIVE"}
+    def region(self, region: str) -> Answer | None:
+        """regions.get, with its quotas."""
+        return {"name": region, "quotas": self._quotas(region)} if region in REGIONS else None
 
-
-def _services(simulated: Simulated, path: str, query: dict[str, list[str]], _body: object) -> Answer:
-    match = _SERVICES.fullmatch(path)
-    project = simulated.conditions.project(match["project"]) if match else None
-    if project is None:
-        raise GoogleApiError(403, f"Permission denied on {path.split('/services', maxsplit=1)[0]}.", "forbidden")
-    names = query.get("names") or []
-    return {
-        "services": [
-            {"name": name, "state": "ENABLED" if name.rsplit("/", 1)[-1] in project.services else "DISABLED"}
-            for name in names
+    def _quotas(self, region: str) -> list[Answer]:
+        used = supply.taken(self._store.list("nodePools"), self._id, region)
+        return [
+            {"metric": metric, "limit": float(limit), "usage": float(used[metric])}
+            for metric, limit in self._limits().get(region, {}).items()
+            if metric.removeprefix("PREEMPTIBLE_").removesuffix("_GPUS") not in _NEWER
         ]
-    }
+
+    def _limits(self) -> dict[str, dict[str, int]]:
+        entry = self._conditions.project(self._id)
+        return entry.quotas if entry else {}
+
+    def machine_type(self, zone: str, name: str) -> Answer | None:
+        """machineTypes.get."""
+        machine = MACHINES.get(name)
+        if zone not in ZONES or machine is None:
+            return None
+        accelerators = [{"guestAcceleratorType": machine.gpu.accelerator, "guestAcceleratorCount": machine.gpus}]
+        return {"name": name, "guestCpus": machine.vcpus, **({"accelerators": accelerators} if machine.gpus else {})}
+
+    def accelerator_type(self, zone: str, name: str) -> Answer | None:
+        """acceleratorTypes.get."""
+        return {"name": name} if zone in ZONES and name in GPUS else None
+
+    def network_profile(self, name: str) -> Answer | None:
+        """networkProfiles.get: every zone has the one for RoCE."""
+        return {"name": name} if name.removesuffix("-vpc-roce") in ZONES else None
+
+    def network(self, path: str) -> Answer | None:
+        """networks.get and subnetworks.get: the records' inputs have the API's own names."""
+        record = self._store.get(path)
+        if record is None:
+            return None
+        return {**record.inputs, "name": record.name, "selfLink": _LINK + record.id}
+
+    def reservation(self, zone: str, name: str) -> Answer | None:
+        """reservations.get; numbers are text, as in Google's answers."""
+        found = self._conditions.reservation(self._id, name)
+        if found is None or found.zone != zone:
+            return None
+        return {
+            "name": name,
+            "zone": f"{_LINK}projects/{self._id}/zones/{zone}",
+            "status": "READY",
+            "specificReservationRequired": True,
+            "specificReservation": {
+                "count": str(found.count),
+                "inUseCount": str(supply.in_use(found, self._store.list("nodePools"))),
+                "instanceProperties": {"machineType": found.machine_type},
+            },
+        }
+
+    def reservation_block(self, zone: str, name: str, block: str) -> Answer | None:
+        """reservationBlocks.get; every block has all machines of the reservation."""
+        found = self._conditions.reservation(self._id, name)
+        if found is None or found.zone != zone or block not in found.blocks:
+            return None
+        used = supply.in_use(found, self._store.list("nodePools"))
+        return {"resource": {"name": block, "count": found.count, "inUseCount": used}}
+
+    def instances(self) -> Answer:
+        """instances.aggregatedList: the nodes of every pool."""
+        places: dict[str, Any] = {}
+        for pool in self._store.list("nodePools", self._id):
+            read = Pool(pool.inputs)
+            model = _MODELS[supply.capacity_of(read)]
+            for name, (zone, _) in expected(pool).items():
+                at = f"{_LINK}projects/{self._id}/zones/{zone}"
+                instance = {
+                    "name": name,
+                    "zone": at,
+                    "machineType": f"{at}/machineTypes/{read.machine_name}",
+                    "labels": {"goog-k8s-cluster-name": pool.id.split("/")[5], "goog-k8s-node-pool-name": pool.name},
+                    "scheduling": {"provisioningModel": model, "preemptible": model == "SPOT"},
+                }
+                places.setdefault(f"zones/{zone}", {"instances": []})["instances"].append(instance)
+        return {"items": places}
+
+    def quota(self, quota: str) -> Answer | None:
+        """quotaInfos.get: the limits of one quota, with an entry for all that none is given for."""
+        limits = self._limits()
+        infos: list[Answer] = [{"details": {"value": _NO_LIMIT}}]
+        if quota == _FAMILY_QUOTA:
+            infos += [
+                {
+                    "dimensions": {"region": region, "gpu_family": family},
+                    "details": {"value": str(metrics[f"{family}_GPUS"])},
+                }
+                for region, metrics in limits.items()
+                for family in _NEWER
+                if f"{family}_GPUS" in metrics
+            ]
+        elif quota.endswith(_REGIONAL):
+            metric = quota.removesuffix(_REGIONAL).replace("-", "_")
+            infos += [
+                {"dimensions": {"region": region}, "details": {"value": str(metrics[metric])}}
+                for region, metrics in limits.items()
+                if metric in metrics
+            ]
+        elif quota.endswith(_EVERYWHERE):
+            limit = limits.get(_GLOBAL, {}).get(quota.removesuffix(_EVERYWHERE).replace("-", "_"), _NO_LIMIT)
+            infos = [{"details": {"value": str(limit)}}]
+        else:
+            return None
+        return {"quotaId": quota, "service": "compute.googleapis.com", "dimensionsInfos": infos}
 
 
-def _accounts(simulated: Simulated, path: str, _query: object, body: dict[str, Any]) -> Answer:
-    """Service accounts: each is there whose address names a project that is."""
-    match = _ACCOUNT.fullmatch(path)
-    if match is None:
-        raise not_found(path)
-    project = simulated.project(match["account"].partition("@")[2].split(".")[0], "iam")
-    if match["test"]:
-        return {"permissions": [entry for entry in body.get("permissions") or [] if project.may(entry)]}
-    return {"email": match["account"]}
+_P = r"projects/(?P<project>[^/:]+)"
+_Z = rf"{_P}/zones/(?P<zone>[^/]+)"
+_NAME = r"(?P<name>[^/]+)"
+_QUOTA = r"locations/global/services/compute\.googleapis\.com/quotaInfos/(?P<quota>[^/]+)"
+_ACCOUNT = r"projects/-/serviceAccounts/(?P<account>[^/:]+)(?P<test>:testIamPermissions)?"
 
-
-_OTHERS: dict[str, Callable[[Simulated, str, dict[str, list[str]], dict[str, Any]], Answer]] = {
-    "compute": _networks,
-    "container": _container,
-    "cloudresourcemanager": _projects,
-    "serviceusage": _services,
-    "iam": _accounts,
-}
+_ROUTES: tuple[tuple[str, str, Callable[..., Answer | None]], ...] = (
+    ("cloudresourcemanager", _P, Google.project),
+    ("cloudresourcemanager", rf"{_P}:testIamPermissions", Google.permissions),
+    ("serviceusage", rf"{_P}/services:batchGet", Google.services),
+    ("iam", _ACCOUNT, Google.account),
+    ("cloudquotas", rf"{_P}/{_QUOTA}", Google.quota),
+    ("container", rf"(?P<path>{_P}/locations/[^/]+/clusters/[^/]+)", Google.cluster),
+    ("container", rf"{_P}/locations/(?P<location>[^/]+)/serverConfig", Google.server_config),
+    ("compute", _P, Google.compute_project),
+    ("compute", rf"{_P}/regions/(?P<region>[^/]+)", Google.region),
+    ("compute", rf"{_P}/aggregated/instances", Google.instances),
+    ("compute", rf"{_P}/global/networkProfiles/{_NAME}", Google.network_profile),
+    ("compute", rf"(?P<path>{_P}/(global/networks|regions/[^/]+/subnetworks)/[^/]+)", Google.network),
+    ("compute", rf"{_Z}/machineTypes/{_NAME}", Google.machine_type),
+    ("compute", rf"{_Z}/acceleratorTypes/{_NAME}", Google.accelerator_type),
+    ("compute", rf"{_Z}/reservations/{_NAME}", Google.reservation),
+    ("compute", rf"{_Z}/reservations/{_NAME}/reservationBlocks/(?P<block>[^/]+)", Google.reservation_block),
+)
+"""API, path and method of each kind of call."""

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from berth.lab.google_api.addresses import TOKEN
-from berth.lab.google_api.answers import answer
-from berth.lab.plugins.gcp.errors import GoogleApiError
-from berth.lab.plugins.provider import ProviderError
+from berth.lab.google_api.answers import Google
+from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 
 if TYPE_CHECKING:
     from berth.lab.home import Home
@@ -69,7 +68,7 @@ class _Handler(BaseHTTPRequestHandler):
         service, _, rest = url.path.lstrip("/").partition("/")
         path = unquote(rest.partition("/")[2])  # below the version
         try:
-            self._send(200, answer(self._home, service, path, parse_qs(url.query), body))
+            self._send(200, Google(self._home, parse_qs(url.query), body).answer(service, path))
         except GoogleApiError as error:
             self._refuse(error.code, error.message, error.reason, f"{service}.googleapis.com")
         except ProviderError as error:

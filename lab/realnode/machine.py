@@ -12,10 +12,10 @@ from berth.components.core.types import parse_quantity
 from berth.lab.devices.gpus import gke_devices
 from berth.lab.errors import USAGE, LabError
 from berth.lab.plugins.gcp import nodes, real_node
+from berth.lab.plugins.gcp.errors import ProviderError
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.pools import Pool
 from berth.lab.plugins.gcp.store import Record, Store
-from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

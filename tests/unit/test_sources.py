@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from berth.lab.sources import modules
+from docs.sources import modules
 
 
 def test_every_module_says_what_it_answers_to_or_that_it_simulates_nothing() -> None:

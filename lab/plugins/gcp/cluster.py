@@ -14,11 +14,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from berth.lab.plugins.gcp.contents import ray_operator
-from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
+from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError, bad_request
 from berth.lab.plugins.gcp.pools import cluster_zones
 from berth.lab.plugins.gcp.resource import Cloud, ResourceType, number_of
 from berth.lab.plugins.gcp.store import Record
-from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
     from berth.lab.plugins.gcp.store import Store
@@ -40,6 +39,11 @@ def find_cluster(store: Store, reference: str, project: str, location: str) -> R
 def pools_of(store: Store, cluster: Record) -> list[Record]:
     """The cluster's node pools."""
     return [pool for pool in store.list("nodePools", cluster.project) if pool.id.startswith(f"{cluster.id}/")]
+
+
+def gke_version(version: str) -> str:
+    """A Kubernetes version as GKE would call it."""
+    return f"{version.removeprefix('v')}-gke.1000"
 
 
 class Cluster(ResourceType):
@@ -95,7 +99,7 @@ class Cluster(ResourceType):
             cloud.store.remove(pool.id)
 
     def outputs(self, record: Record) -> dict[str, Any]:
-        version = f"{str(record.state['version']).removeprefix('v')}-gke.1000"
+        version = gke_version(record.state["version"])
         authority = {"clusterCaCertificate": record.state["clusterCaCertificate"]}
         labels = {str(key): str(value) for key, value in (record.inputs.get("resourceLabels") or {}).items()}
         return {

@@ -15,8 +15,7 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, Any
 
-from berth.lab.plugins.gcp.resource import ResourceType, compute_link, number_of
-from berth.lab.plugins.provider import Kind
+from berth.lab.plugins.gcp.resource import Kind, ResourceType, compute_link, number_of
 
 if TYPE_CHECKING:
     from berth.lab.plugins.gcp.store import Record

@@ -20,7 +20,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from berth.components.core.settings import Settings
-from berth.lab.plugins.provider import ProviderError
+from berth.lab.plugins.gcp.errors import ProviderError
 
 if TYPE_CHECKING:
     from berth.lab.home import Home

@@ -20,7 +20,7 @@ import yaml
 from berth.components.cluster.api import NAMESPACES, ClusterApi, ConflictError, NotFoundError
 from berth.components.core.fast_yaml import LOADER
 from berth.lab.plugins.gcp import addons
-from berth.lab.plugins.provider import ProviderError
+from berth.lab.plugins.gcp.errors import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

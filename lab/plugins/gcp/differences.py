@@ -15,10 +15,10 @@ import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from pulumi.runtime.rpc import UNKNOWN
+
 from berth.components.gke.provider_fields import Field, ResourceFields
-from berth.lab.plugins.gcp.resource import last_part
-from berth.lab.plugins.provider import Kind
-from berth.lab.plugins.values import Unknown, reveal
+from berth.lab.plugins.gcp.resource import Kind, last_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,7 +38,7 @@ def differences(
         ignored: paths whose difference, or one below them, does not count.
     """
     found: dict[str, Kind] = {}
-    _Comparison(facts, found).blocks("", "", reveal(state), reveal(inputs))
+    _Comparison(facts, found).blocks("", "", state, inputs)
     skipped = tuple(ignored)
     return {path: kind for path, kind in found.items() if not _below(path, skipped)}
 
@@ -153,7 +153,7 @@ class _Comparison:
 
 
 def _same(fact: Field, old: Any, new: Any) -> bool:
-    if isinstance(new, Unknown):
+    if new == UNKNOWN:
         return False
     if isinstance(old, str) and isinstance(new, str):
         if fact.reference:

@@ -1,4 +1,4 @@
-"""Refusals in the words of Google's API, as the real provider passes them on.
+"""Errors of the simulated cloud; refusals are in the words of Google's API.
 
 Answers to (read): googleapi/googleapi.go of https://github.com/googleapis/google-api-go-client
     (shape of an error's text).
@@ -6,7 +6,11 @@ Answers to (read): googleapi/googleapi.go of https://github.com/googleapis/googl
 
 from __future__ import annotations
 
-from berth.lab.plugins.provider import ProviderError
+from berth.components.core.errors import BerthError
+
+
+class ProviderError(BerthError):
+    """Error of the simulated cloud in words for the user, shown without a stack."""
 
 
 class GoogleApiError(ProviderError):
@@ -33,8 +37,3 @@ def bad_request(message: str) -> GoogleApiError:
 def not_found(resource: str) -> GoogleApiError:
     """404."""
     return GoogleApiError(404, f"The resource '{resource}' was not found", "notFound")
-
-
-def already_exists(resource: str) -> GoogleApiError:
-    """409."""
-    return GoogleApiError(409, f"The resource '{resource}' already exists", "alreadyExists")

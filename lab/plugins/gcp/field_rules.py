@@ -13,8 +13,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pulumi.runtime.rpc import UNKNOWN
+
 from berth.components.gke.provider_fields import Field, ResourceFields
-from berth.lab.plugins.values import Unknown
 
 _LONGEST_PREFIX = 31
 
@@ -48,13 +49,15 @@ def _block(path: str, plain: str, given: dict[str, Any], facts: ResourceFields) 
                     path,
                     f'Missing required argument: The argument "{here}" is required, but no definition was found.',
                 )
-        elif not isinstance(value, Unknown) and isinstance(value, list) is not (fact.kind in ("list", "set")):
+        elif value == UNKNOWN:
+            continue
+        elif isinstance(value, list) is not (fact.kind in ("list", "set")):
             yield here, f"expected {'a list' if fact.kind in ('list', 'set') else 'no list'}, got {value!r}"
         elif isinstance(value, list):
             yield from _list(here, inner, fact, value, facts)
         elif isinstance(value, dict):
             yield from _block(here, inner, value, facts) if inner in facts.blocks else ()
-        elif not isinstance(value, Unknown):
+        else:
             yield from _value(here, fact, value)
 
 
@@ -70,7 +73,7 @@ def _list(path: str, plain: str, fact: Field, values: list[Any], facts: Resource
     for index, value in enumerate(values):
         if isinstance(value, dict):
             yield from _block(f"{path}[{index}]", plain, value, facts)
-        elif fact.elements and isinstance(value, str) and value not in fact.elements:
+        elif fact.elements and isinstance(value, str) and value not in (*fact.elements, UNKNOWN):
             yield f"{path}[{index}]", f"expected {path}[{index}] to be one of {list(fact.elements)}, got {value}"
 
 

@@ -28,6 +28,7 @@ from berth.components.cluster.api import (
 )
 from berth.components.hardware.names import POOL_LABEL
 from berth.lab.plugins.gcp import contents, real_node
+from berth.lab.plugins.gcp.errors import ProviderError
 from berth.lab.plugins.gcp.nodes import (
     LABELS_ANNOTATION,
     TAINTS_ANNOTATION,
@@ -38,7 +39,6 @@ from berth.lab.plugins.gcp.nodes import (
     taint_key,
     taints,
 )
-from berth.lab.plugins.provider import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,15 +18,14 @@ from berth.components.core.words import counted
 from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.names import MANAGED_DRANET_LABEL
 from berth.lab.plugins.gcp import supply
-from berth.lab.plugins.gcp.cluster import find_cluster
+from berth.lab.plugins.gcp.cluster import find_cluster, gke_version
 from berth.lab.plugins.gcp.differences import differences
 from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
 from berth.lab.plugins.gcp.locations import ZONES
 from berth.lab.plugins.gcp.nodes import expected, group_name, resize, sizes_of
 from berth.lab.plugins.gcp.pools import Pool
-from berth.lab.plugins.gcp.resource import Cloud, ResourceType
+from berth.lab.plugins.gcp.resource import Cloud, Kind, ResourceType
 from berth.lab.plugins.gcp.store import Record
-from berth.lab.plugins.provider import Kind
 
 _FURTHER = "additionalNodeNetworkConfigs"
 
@@ -232,5 +231,5 @@ class NodePool(ResourceType):
             "nodeConfig": config,
             "nodeCount": self._count(record),
             "nodeLocations": zones,
-            "version": f"{str(record.state['version']).removeprefix('v')}-gke.1000",
+            "version": gke_version(record.state["version"]),
         }

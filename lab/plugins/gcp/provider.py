@@ -5,38 +5,31 @@ Answers to (read): proto/pulumi/provider.proto of https://github.com/pulumi/pulu
     before errors, timeouts, deletionPolicy).
 """
 
+# ruff: noqa: N802 (the names of the calls are the protocol's)
+
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+import threading
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from google.protobuf import empty_pb2
+from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
+from pulumi.runtime.rpc import UNKNOWN
 
 from berth.lab.plugins.gcp.cluster import Cluster
 from berth.lab.plugins.gcp.compute import Firewall, Network, Router, RouterNat, Subnetwork
 from berth.lab.plugins.gcp.differences import differences, with_kept
-from berth.lab.plugins.gcp.errors import already_exists
+from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 from berth.lab.plugins.gcp.field_rules import field_problems
 from berth.lab.plugins.gcp.identities import IamMember, ServiceAccount
 from berth.lab.plugins.gcp.node_pool import NodePool
 from berth.lab.plugins.gcp.resource import Cloud, location_problems
+from berth.lab.plugins.gcp.server import Engine, Properties, UnfinishedError, answered, read, written
 from berth.lab.plugins.gcp.store import Record
-from berth.lab.plugins.provider import (
-    CheckRequest,
-    CheckResult,
-    CreateRequest,
-    DeleteRequest,
-    DiffRequest,
-    DiffResult,
-    InitFailedError,
-    Provider,
-    ProviderError,
-    ReadRequest,
-    ReadResult,
-    UpdateRequest,
-)
-from berth.lab.plugins.values import UNKNOWN, Properties, Unknown, reveal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,6 +37,9 @@ if TYPE_CHECKING:
     from berth.lab.plugins.gcp.fleet import Fleet
     from berth.lab.plugins.gcp.resource import ResourceType
     from berth.lab.plugins.gcp.store import Store
+
+VERSION = "10.2.0"
+"""Release of the real plugin that this stands in for."""
 
 TYPES: dict[str, ResourceType] = {
     kind.token: kind
@@ -59,33 +55,75 @@ LATENCY_VARIABLE = "BERTH_LAB_GKE_LATENCY"
 _DEFAULTS = "__defaults"
 
 
-class SimulatedGoogleCloud(Provider):
-    """The `gcp` provider of the lab.
+class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
+    """The `gcp` provider of the lab: a method for each request of the engine.
+
+    The methods run in threads, many at a time; the store's lock guards what they share. The engine
+    keeps secrets to itself, since the provider does not accept them.
 
     Args:
         store: the cloud's records.
         fleet: the API server that node pools' nodes go to.
+        engine: takes lines for the user.
+
+    Attributes:
+        canceled: set when the user interrupts: waits end at once.
     """
 
-    def __init__(self, store: Store, fleet: Fleet) -> None:
-        super().__init__()
+    def __init__(self, store: Store, fleet: Fleet, engine: Engine) -> None:
         self._store = store
         self._fleet = fleet
+        self._engine = engine
         self._settings: Properties = {}
+        self.canceled = threading.Event()
 
-    def configure(self, settings: Properties) -> None:
-        """See `Provider`; `project`, `region` and `zone` are defaults of resources without them."""
-        self._settings = reveal(settings)
+    @answered
+    def GetPluginInfo(self, _request: Any) -> Any:
+        """Answer the plugin's version."""
+        return plugin_pb2.PluginInfo(version=VERSION)
+
+    @answered
+    def GetSchema(self, _request: Any) -> Any:
+        """Answer a schema without types."""
+        return provider_pb2.GetSchemaResponse(schema=f'{{"name": "gcp", "version": "{VERSION}"}}')
+
+    @answered
+    def Cancel(self, _request: Any) -> Any:
+        """End all waits."""
+        self.canceled.set()
+        return empty_pb2.Empty()
+
+    @answered
+    def Handshake(self, _request: Any) -> Any:
+        """Answer what the provider can: names by the project's own rule."""
+        return provider_pb2.ProviderHandshakeResponse(supports_autonaming_configuration=True)
+
+    @answered
+    def CheckConfig(self, request: Any) -> Any:
+        """Take every setting."""
+        return provider_pb2.CheckResponse(inputs=request.news)
+
+    @answered
+    def DiffConfig(self, _request: Any) -> Any:
+        """Leave the comparison of settings to the engine."""
+        return provider_pb2.DiffResponse()
+
+    @answered
+    def Configure(self, request: Any) -> Any:
+        """Take `project`, `region` and `zone`, which are defaults of resources without them."""
+        self._settings = read(request.args)
         for key in ("project", "region", "zone"):
             # The variables that the real provider falls back to.
             value = self._settings.get(key) or os.environ.get(f"GOOGLE_{key.upper()}")
             if value:
                 self._settings[key] = value
+        return provider_pb2.ConfigureResponse(supportsPreview=True, supports_autonaming_configuration=True)
 
-    def check(self, request: CheckRequest) -> CheckResult:
-        """See `Provider`."""
-        kind = _type(request.type)
-        inputs: Properties = dict(reveal(request.news))
+    @answered
+    def Check(self, request: Any) -> Any:
+        """Fill in defaults, and refuse what the real provider refuses before it sends anything."""
+        kind = _type(request.urn)
+        inputs = read(request.news)
         defaults = []
         if kind.named and not inputs.get("name"):
             inputs["name"] = self._name(request, inputs)
@@ -94,18 +132,19 @@ class SimulatedGoogleCloud(Provider):
             if not inputs.get(key):
                 value = self._default(key, inputs)
                 if value is None:
-                    return CheckResult(inputs, [(key, f"{key}: required field is not set")])
+                    return _checked(inputs, [(key, f"{key}: required field is not set")])
                 inputs[key] = value
                 defaults.append(key)
         inputs[_DEFAULTS] = defaults
         # A type's own rules rest on the names and kinds of the values.
-        return CheckResult(inputs, field_problems(inputs, kind.facts) or location_problems(kind, inputs))
+        return _checked(inputs, field_problems(inputs, kind.facts) or location_problems(kind, inputs))
 
-    def _default(self, key: str, inputs: Properties) -> object | None:
+    def _default(self, key: str, inputs: Properties) -> str | None:
         if key == "location":
             # A pool is where its cluster is, when the cluster is named by its path.
-            match = re.search(r"/locations/([^/]+)/", str(inputs.get("cluster", "")))
-            if isinstance(inputs.get("cluster"), Unknown):
+            cluster = str(inputs.get("cluster", ""))
+            match = re.search(r"/locations/([^/]+)/", cluster)
+            if cluster == UNKNOWN:
                 return UNKNOWN
             return match[1] if match else self._settings.get("zone") or self._settings.get("region")
         if key == "region" and not self._settings.get("region") and self._settings.get("zone"):
@@ -114,36 +153,48 @@ class SimulatedGoogleCloud(Provider):
         return None if value is None else str(value)
 
     @staticmethod
-    def _name(request: CheckRequest, inputs: Properties) -> str:
-        if "name" in (request.olds.get(_DEFAULTS) or []) and request.olds.get("name"):
-            return str(request.olds["name"])
-        if request.proposed_name:
-            return request.proposed_name
-        prefix = inputs.get("namePrefix") or f"{request.name}-"
-        return f"{prefix}{request.seed.hex()[:7]}"
+    def _name(request: Any, inputs: Properties) -> str:
+        olds = read(request.olds)
+        if "name" in (olds.get(_DEFAULTS) or []) and olds.get("name"):
+            return str(olds["name"])
+        if request.autonaming.proposed_name:
+            return str(request.autonaming.proposed_name)
+        prefix = inputs.get("namePrefix") or f"{request.urn.split('::', 3)[-1]}-"
+        return f"{prefix}{request.randomSeed.hex()[:7]}"
 
-    def diff(self, request: DiffRequest) -> DiffResult:
-        """See `Provider`."""
-        kind = _type(request.type)
-        state, news = reveal(request.olds), reveal(request.news)
-        detailed = differences(state, news, kind.facts, request.ignore_changes) | kind.also_replaces(state, news)
-        # A name is taken until its resource is gone. Said of every difference, and of none: the
-        # engine asks too when it goes on with a replacement that failed half way, and would else
-        # delete the new resource by the old one's id.
-        taken = request.old_inputs.get("name") == request.news.get("name")
-        return DiffResult(detailed, delete_before_replace=taken, input_diff=True)
+    @answered
+    def Diff(self, request: Any) -> Any:
+        """Compare the recorded resource with the program's."""
+        kind = _type(request.urn)
+        state, news = read(request.olds), read(request.news)
+        found = differences(state, news, kind.facts, request.ignoreChanges) | kind.also_replaces(state, news)
+        return provider_pb2.DiffResponse(
+            changes=provider_pb2.DiffResponse.DIFF_SOME if found else provider_pb2.DiffResponse.DIFF_NONE,
+            replaces=[path for path, difference in found.items() if difference.replaces],
+            diffs=list({path.split(".")[0].split("[")[0]: None for path in found}),
+            detailedDiff={
+                path: provider_pb2.PropertyDiff(kind=difference.value, inputDiff=True)  # type: ignore[arg-type]
+                for path, difference in found.items()
+            },
+            hasDetailedDiff=True,
+            # A name is taken until its resource is gone. Said of every difference, and of none: the
+            # engine asks too when it goes on with a replacement that failed half way, and would
+            # else delete the new resource by the old one's id.
+            deleteBeforeReplace=read(request.old_inputs).get("name") == news.get("name"),
+        )
 
-    def create(self, request: CreateRequest) -> tuple[str, Properties]:
-        """See `Provider`."""
-        kind = _type(request.type)
-        inputs = _plain(request.properties)
+    @answered
+    def Create(self, request: Any) -> Any:
+        """Create; in a preview, only return the outputs."""
+        kind = _type(request.urn)
+        inputs = _given(request.properties)
         if request.preview:
-            return "", {**inputs, **dict.fromkeys(kind.computed, UNKNOWN)}
+            return provider_pb2.CreateResponse(properties=written({**inputs, **dict.fromkeys(kind.computed, UNKNOWN)}))
         cloud = self._cloud(request.urn)
         record = Record(kind.id(inputs), inputs, {"created": datetime.now(UTC).isoformat(timespec="milliseconds")})
         with _named(f"Error creating {kind.title}"), self._store.locked():
             if self._store.get(record.id):
-                raise already_exists(record.id)
+                raise GoogleApiError(409, f"The resource '{record.id}' already exists", "alreadyExists")
             kind.create(cloud, record)
             self._store.put(record)
             try:
@@ -158,24 +209,25 @@ class SimulatedGoogleCloud(Provider):
         # there, and the next creation is told that it exists.
         self._wait(request.timeout or kind.facts.timeouts["create"])
         outputs = kind.outputs(kind.observe(cloud, record))
-        _finished(record, outputs, kind.unfinished(cloud, None, record))
-        return record.id, outputs
+        if reasons := kind.unfinished(cloud, None, record):
+            raise UnfinishedError(record.id, outputs, reasons)
+        return provider_pb2.CreateResponse(id=record.id, properties=written(outputs))
 
-    def read(self, request: ReadRequest) -> ReadResult:
-        """See `Provider`."""
-        kind = _type(request.type)
+    @answered
+    def Read(self, request: Any) -> Any:
+        """Read a resource, without inputs for an import; the answer is empty if it is gone."""
+        kind = _type(request.urn)
         resource = request.id if request.id.startswith("projects/") else self._find(kind, request.id)
         record = self._store.get(resource) if resource else None
         if record is None:
-            return ReadResult("")
-        cloud = self._cloud(request.urn)
-        record = kind.observe(cloud, record)
-        inputs = dict(record.inputs)
-        if request.inputs:
+            return provider_pb2.ReadResponse()
+        record = kind.observe(self._cloud(request.urn), record)
+        inputs = record.inputs
+        if asked := read(request.inputs):
             # Only what the program says can differ from it; the rest is in the outputs.
-            inputs = _asked(reveal(request.inputs), record.inputs)
-            inputs[_DEFAULTS] = request.inputs.get(_DEFAULTS, [])
-        return ReadResult(record.id, kind.outputs(record), inputs)
+            inputs = _asked(asked, record.inputs) | {_DEFAULTS: asked.get(_DEFAULTS, [])}
+        outputs = kind.outputs(record)
+        return provider_pb2.ReadResponse(id=record.id, properties=written(outputs), inputs=written(inputs))
 
     def _find(self, kind: ResourceType, text: str) -> str:
         """The path of the one resource whose short id, such as `location/cluster/pool`, this is."""
@@ -186,12 +238,14 @@ class SimulatedGoogleCloud(Provider):
         found = [path for path in found if all(part in path.split("/") for part in parts)]
         return found[0] if len(found) == 1 else ""
 
-    def update(self, request: UpdateRequest) -> Properties:
-        """See `Provider`."""
-        kind = _type(request.type)
-        inputs = _plain(request.news)
+    @answered
+    def Update(self, request: Any) -> Any:
+        """Change in place; in a preview, only return the outputs."""
+        kind = _type(request.urn)
+        inputs = _given(request.news)
         if request.preview:
-            return {**request.olds, **with_kept(reveal(request.olds), inputs, kind.facts)}
+            olds = read(request.olds)
+            return provider_pb2.UpdateResponse(properties=written({**olds, **with_kept(olds, inputs, kind.facts)}))
         cloud = self._cloud(request.urn)
         self._wait(request.timeout or kind.facts.timeouts["update"])
         with _named(f"Error updating {kind.title} {request.id!r}"), self._store.locked():
@@ -206,36 +260,35 @@ class SimulatedGoogleCloud(Provider):
             self._store.put(record)
             kind.settle(cloud, record)
         outputs = kind.outputs(kind.observe(cloud, record))
-        _finished(record, outputs, kind.unfinished(cloud, old, record))
-        return outputs
+        if reasons := kind.unfinished(cloud, old, record):
+            raise UnfinishedError(record.id, outputs, reasons)
+        return provider_pb2.UpdateResponse(properties=written(outputs))
 
-    def delete(self, request: DeleteRequest) -> None:
-        """See `Provider`."""
-        kind = _type(request.type)
-        policy = reveal(request.properties).get("deletionPolicy")
-        if policy == "ABANDON":
-            return
+    @answered
+    def Delete(self, request: Any) -> Any:
+        """Delete; a resource that is gone is not an error."""
+        kind = _type(request.urn)
+        policy = read(request.properties).get("deletionPolicy")
         if policy == "PREVENT":
             raise ProviderError(
                 f'cannot destroy {kind.title} {request.id!r}: its deletionPolicy is "PREVENT"; set it to "DELETE", run '
                 "`pulumi up`, then try again"
             )
-        self._wait(request.timeout or kind.facts.timeouts["delete"])
-        cloud = self._cloud(request.urn)
-        with _named(f"Error deleting {kind.title}"), self._store.locked():
-            record = self._store.get(request.id)
-            if record is None:
-                return
-            # Protection is the provider's own: what counts is what was last asked for.
-            kind.delete(cloud, record)
-            self._store.remove(record.id)
+        if policy != "ABANDON":
+            self._wait(request.timeout or kind.facts.timeouts["delete"])
+            with _named(f"Error deleting {kind.title}"), self._store.locked():
+                if record := self._store.get(request.id):
+                    # Protection is the provider's own: what counts is what was last asked for.
+                    kind.delete(self._cloud(request.urn), record)
+                    self._store.remove(record.id)
+        return empty_pb2.Empty()
 
     def _cloud(self, urn: str) -> Cloud:
         def say(message: str) -> None:
-            self.engine.status(urn, f"simulated GKE: {message}")
+            self._engine.status(urn, f"simulated GKE: {message}")
 
         def warn(message: str) -> None:
-            self.engine.warn(urn, f"simulated GKE: {message}")
+            self._engine.warn(urn, f"simulated GKE: {message}")
 
         return Cloud(self._store, self._fleet, say, warn, _latency())
 
@@ -266,17 +319,8 @@ def _latency() -> float:
         raise ProviderError(f"{LATENCY_VARIABLE}={text!r} is no number of seconds") from None
 
 
-def _finished(record: Record, outputs: Properties, reasons: list[str]) -> None:
-    """Report a resource that exists and is not complete; the engine records it all the same.
-
-    Raises:
-        InitFailedError: when there is a reason.
-    """
-    if reasons:
-        raise InitFailedError(record.id, outputs, reasons)
-
-
-def _type(token: str) -> ResourceType:
+def _type(urn: str) -> ResourceType:
+    token = urn.split("::")[2].rsplit("$", maxsplit=1)[-1]
     try:
         return TYPES[token]
     except KeyError:
@@ -285,8 +329,14 @@ def _type(token: str) -> ResourceType:
         ) from None
 
 
-def _plain(properties: Properties) -> Properties:
-    return {key: value for key, value in reveal(properties).items() if not key.startswith("__") and value is not None}
+def _checked(inputs: Properties, problems: list[tuple[str, str]]) -> Any:
+    failures = [provider_pb2.CheckFailure(property=path, reason=reason) for path, reason in problems]
+    return provider_pb2.CheckResponse(inputs=written(inputs), failures=failures)
+
+
+def _given(properties: Any) -> Properties:
+    """Return a program's inputs, without those that the engine or this provider adds."""
+    return {key: value for key, value in read(properties).items() if not key.startswith("__") and value is not None}
 
 
 def _asked(old: Properties, there: Properties) -> Properties:

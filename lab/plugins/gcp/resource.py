@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from pulumi.runtime.rpc import UNKNOWN
 
 from berth.components.gke.provider_fields import ResourceFields, resources
 from berth.lab.plugins.gcp import conditions
 from berth.lab.plugins.gcp.locations import REGIONS, ZONES
-from berth.lab.plugins.provider import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +27,26 @@ if TYPE_CHECKING:
     from berth.lab.plugins.gcp.conditions import Conditions
     from berth.lab.plugins.gcp.fleet import Fleet
     from berth.lab.plugins.gcp.store import Record, Store
+
+
+class Kind(IntEnum):
+    """Kind of difference of one property; the numbers are the engine's protocol's."""
+
+    ADD = 0
+    ADD_REPLACE = 1
+    DELETE = 2
+    DELETE_REPLACE = 3
+    UPDATE = 4
+    UPDATE_REPLACE = 5
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the difference replaces the resource."""
+        return self % 2 == 1
+
+    def as_replace(self) -> Kind:
+        """Return the same difference, as one that replaces the resource."""
+        return Kind(self | 1)
 
 
 @dataclass(frozen=True)
@@ -149,7 +171,7 @@ class ResourceType:
 def location_problems(kind: ResourceType, inputs: dict[str, Any]) -> list[tuple[str, str]]:
     """Return a problem for a place that the lab does not know; the API answers 403 or 404."""
     place = inputs.get(kind.located)
-    if not isinstance(place, str) or place in REGIONS or (kind.located == "location" and place in ZONES):
+    if place in (None, UNKNOWN) or place in REGIONS or (kind.located == "location" and place in ZONES):
         return []
     return [(kind.located, f"{place!r} is not a {kind.located} of Google Cloud that the lab knows")]
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from berth.lab.plugins.provider import ProviderError
+from berth.lab.plugins.gcp.errors import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

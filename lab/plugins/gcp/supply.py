@@ -23,7 +23,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from berth.components.hardware.quota_names import taken
+from berth.components.hardware import quota_names
 from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
 from berth.lab.plugins.gcp.locations import region_of
 from berth.lab.plugins.gcp.nodes import node_name, sizes_of
@@ -72,7 +72,7 @@ def capacity_of(pool: Pool) -> str:
 
 def metrics(pool: Pool) -> dict[str, int]:
     """Return the regional quotas that one node of a pool takes, by metric."""
-    quotas = taken(pool.machine_name, capacity_of(pool))
+    quotas = quota_names.taken(pool.machine_name, capacity_of(pool))
     return {str(quota): amount for quota, amount in quotas.items() if not quota.everywhere}
 
 
@@ -88,7 +88,8 @@ def check_quota(conditions: Conditions, pools: Iterable[Record], pool: Record, m
     Raises:
         GoogleApiError: naming the metric that is short.
     """
-    region, used = _region(pool), _taken(pools, pool)
+    region = _region(pool)
+    used = taken(pools, pool.project, region)
     for metric, amount in metrics(Pool(pool.inputs)).items():
         limit = conditions.limit(pool.project, region, metric)
         if limit is None or more < 1:
@@ -134,7 +135,7 @@ def check_reservation(conditions: Conditions, pools: Iterable[Record], pool: Rec
                     f'{reservation.machine_type} and incompatible with node pool "{pool.name}" of machine type '
                     f"{read.machine_name}."
                 )
-            free = _free(reservation, pools)
+            free = max(reservation.count - in_use(reservation, pools), 0)
             if count > free:
                 raise GoogleApiError(
                     429,
@@ -157,9 +158,10 @@ def room(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: st
     pools = list(pools)
     read = Pool(pool.inputs)
     found = [Room(None)]
-    used = _taken(pools, pool)
+    region = region_of(zone)
+    used = taken(pools, pool.project, region)
     for metric, amount in metrics(read).items():
-        limit = conditions.limit(pool.project, region_of(zone), metric)
+        limit = conditions.limit(pool.project, region, metric)
         if limit is not None:
             found.append(Room(max(limit - used[metric], 0) // amount, QUOTA))
     for reference in _references(read):
@@ -169,7 +171,7 @@ def room(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: st
         elif reservation.machine_type != read.machine_name:
             found.append(Room(0, RESERVATION_UNFIT))
         else:
-            found.append(Room(_free(reservation, pools), RESERVATION_FULL))
+            found.append(Room(max(reservation.count - in_use(reservation, pools), 0), RESERVATION_FULL))
     found.append(in_stock(conditions, pools, pool, zone))
     return min(found, key=lambda room: float("inf") if room.left is None else room.left)
 
@@ -231,8 +233,8 @@ def _reservation(conditions: Conditions, project: str, reference: str, zone: str
     return found
 
 
-def _free(reservation: Reservation, pools: Iterable[Record]) -> int:
-    """Machines of a reservation that no pool uses."""
+def in_use(reservation: Reservation, pools: Iterable[Record]) -> int:
+    """Return the machines of a reservation that pools use."""
     used = 0
     for pool in pools:
         for reference in _references(Pool(pool.inputs)):
@@ -240,16 +242,16 @@ def _free(reservation: Reservation, pools: Iterable[Record]) -> int:
             named = (match["project"], match["name"]) if match else (pool.project, reference)
             if named == (reservation.project, reservation.name):
                 used += sizes_of(pool).get(reservation.zone, 0)
-    return max(reservation.count - used, 0)
+    return used
 
 
-def _taken(pools: Iterable[Record], pool: Record) -> Counter[str]:
-    """Return the use of quotas by the project's pools in this region."""
+def taken(pools: Iterable[Record], project: str, region: str) -> Counter[str]:
+    """Return the use of quotas by a project's pools in a region."""
     used: Counter[str] = Counter()
-    for other in pools:
-        if (other.project, _region(other)) == (pool.project, _region(pool)):
-            for metric, amount in metrics(Pool(other.inputs)).items():
-                used[metric] += amount * sum(sizes_of(other).values())
+    for pool in pools:
+        if (pool.project, _region(pool)) == (project, region):
+            for metric, amount in metrics(Pool(pool.inputs)).items():
+                used[metric] += amount * sum(sizes_of(pool).values())
     return used
 
 

@@ -19,7 +19,7 @@ from berth.components.gke.node_pool import TIMEOUTS
 from berth.components.gke.provider_fields import CLUSTER, FILE, NODE_POOL, resources
 from berth.lab.home import CLONE
 from berth.lab.plugins.gcp.field_rules import FORMATS
-from berth.lab.plugins.gcp.generate_fields import distilled, pulumi_path, terraform_names, text
+from docs.provider_fields import distilled, pulumi_path, terraform_names, text
 from tests.unit.components.gke.registered import at_times, registered_fields
 
 WHOLE = CLONE.parent / "shared/upstream/google-provider/fields.json"
@@ -50,7 +50,7 @@ def part_of(whole: dict[str, Any]) -> dict[str, Any]:
 def test_the_facts_are_those_of_the_providers_source() -> None:
     whole = json.loads(WHOLE.read_text(encoding="utf-8"))
     assert FILE.read_text(encoding="utf-8") == text(distilled(whole)), (
-        f"run: python -m berth.lab.plugins.gcp.generate_fields {WHOLE}"
+        f"run: python -m docs.provider_fields {WHOLE}"
     )
 
 

@@ -9,27 +9,23 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import grpc
 import pytest
+from pulumi.runtime.proto import provider_pb2
 
 from berth.components.hardware.names import POOL_LABEL
+from berth.lab.plugins.gcp.errors import ProviderError
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.nodes import expected, manifest
 from berth.lab.plugins.gcp.provider import SimulatedGoogleCloud
+from berth.lab.plugins.gcp.resource import Kind
+from berth.lab.plugins.gcp.server import Engine, read, written
 from berth.lab.plugins.gcp.store import Store
-from berth.lab.plugins.provider import (
-    CheckRequest,
-    CreateRequest,
-    DeleteRequest,
-    DiffRequest,
-    ReadRequest,
-    UpdateRequest,
-)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from berth.lab.plugins.gcp.store import Record
-    from berth.lab.plugins.provider import DiffResult, ReadResult
 
 PROJECT, REGION, ZONE = "berth-lab", "us-central1", "us-central1-b"
 
@@ -77,14 +73,11 @@ class RememberedFleet(Fleet):
             del self.there[name]
 
 
-class Listener:
+class Listener(Engine):
     def __init__(self) -> None:
         self.warnings: list[str] = []
 
     def status(self, urn: str, message: str) -> None:
-        pass
-
-    def info(self, urn: str, message: str) -> None:
         pass
 
     def warn(self, urn: str, message: str) -> None:
@@ -106,6 +99,17 @@ class Patient(threading.Event):
         return False
 
 
+class Context:
+    """A call's context; a call that is aborted raises the text."""
+
+    def set_trailing_metadata(self, metadata: Any) -> None:
+        pass
+
+    def abort(self, code: grpc.StatusCode, text: str) -> None:
+        del code
+        raise ProviderError(text)
+
+
 @dataclass
 class Simulated:
     """The provider as the engine would use it, with the inputs of a fleet to start from."""
@@ -117,36 +121,50 @@ class Simulated:
     states: dict[str, tuple[Inputs, Inputs]] = field(default_factory=dict)
 
     def check(self, token: str, **inputs: Any) -> tuple[Inputs, list[tuple[str, str]]]:
-        result = self.provider.check(CheckRequest(_urn(token), {}, inputs, b"\x01\x02\x03\x04"))
-        return result.inputs, result.failures
+        seed = b"\x01\x02\x03\x04"
+        request = provider_pb2.CheckRequest(urn=urn_of(token), news=written(inputs), randomSeed=seed)
+        result = self.provider.Check(request, Context())
+        return read(result.inputs), [(failure.property, failure.reason) for failure in result.failures]
 
     def create(self, token: str, **inputs: Any) -> str:
         checked, failures = self.check(token, **inputs)
         assert not failures
-        resource, outputs = self.provider.create(CreateRequest(_urn(token), checked, 0, preview=False))
-        self.states[resource] = (checked, outputs)
-        return resource
+        request = provider_pb2.CreateRequest(urn=urn_of(token), properties=written(checked))
+        result = self.provider.Create(request, Context())
+        self.states[result.id] = (checked, read(result.properties))
+        return str(result.id)
 
-    def diff(self, token: str, resource: str, **inputs: Any) -> DiffResult:
+    def diff(self, token: str, resource: str, **inputs: Any) -> dict[str, Kind]:
         checked, _ = self.check(token, **inputs)
-        olds, outputs = self.states[resource]
-        return self.provider.diff(DiffRequest(_urn(token), resource, outputs, olds, checked, []))
+        olds, outputs = map(written, self.states[resource])
+        request = provider_pb2.DiffRequest(
+            urn=urn_of(token), id=resource, olds=outputs, old_inputs=olds, news=written(checked)
+        )
+        result = self.provider.Diff(request, Context())
+        return {path: Kind(found.kind) for path, found in result.detailedDiff.items()}
 
     def update(self, token: str, resource: str, **inputs: Any) -> Inputs:
         checked, failures = self.check(token, **inputs)
         assert not failures
-        olds, outputs = self.states[resource]
-        new = self.provider.update(UpdateRequest(_urn(token), resource, outputs, olds, checked, 0, [], preview=False))
+        olds, outputs = map(written, self.states[resource])
+        request = provider_pb2.UpdateRequest(
+            urn=urn_of(token), id=resource, olds=outputs, old_inputs=olds, news=written(checked)
+        )
+        new = read(self.provider.Update(request, Context()).properties)
         self.states[resource] = (checked, new)
         return new
 
-    def read(self, token: str, resource: str) -> ReadResult:
-        olds, outputs = self.states.get(resource, ({}, {}))
-        return self.provider.read(ReadRequest(_urn(token), resource, outputs, olds))
+    def read(self, token: str, resource: str) -> tuple[str, Inputs, Inputs]:
+        """Id, outputs and inputs of a resource; empty if it is gone."""
+        olds, outputs = map(written, self.states.get(resource, ({}, {})))
+        request = provider_pb2.ReadRequest(urn=urn_of(token), id=resource, properties=outputs, inputs=olds)
+        result = self.provider.Read(request, Context())
+        return result.id, read(result.properties), read(result.inputs)
 
     def delete(self, token: str, resource: str) -> None:
-        olds, outputs = self.states[resource]
-        self.provider.delete(DeleteRequest(_urn(token), resource, outputs, olds, 0))
+        olds, outputs = map(written, self.states[resource])
+        request = provider_pb2.DeleteRequest(urn=urn_of(token), id=resource, properties=outputs, old_inputs=olds)
+        self.provider.Delete(request, Context())
 
     def network(self, name: str = "gpu", **more: Any) -> str:
         return self.create(NETWORK, name=name, autoCreateSubnetworks=False, **more)
@@ -195,16 +213,15 @@ def pool_inputs(cluster: str, config: Inputs | None = None, **more: Any) -> Inpu
     return {"name": "a4", "cluster": cluster, "nodeCount": 1, "nodeConfig": copy.deepcopy(A4) | (config or {})} | more
 
 
-def _urn(token: str) -> str:
+def urn_of(token: str) -> str:
     return f"urn:pulumi:stack::project::{token}::name"
 
 
 @pytest.fixture
 def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simulated:
     monkeypatch.delenv("BERTH_LAB_GKE_LATENCY", raising=False)
-    store, fleet = Store(tmp_path / "cloud"), RememberedFleet()
-    provider = SimulatedGoogleCloud(store, fleet)
-    listener = Listener()
-    provider.engine = listener
-    provider.configure({"project": PROJECT, "zone": ZONE, "region": REGION})
+    store, fleet, listener = Store(tmp_path / "cloud"), RememberedFleet(), Listener()
+    provider = SimulatedGoogleCloud(store, fleet, listener)
+    settings = {"project": PROJECT, "zone": ZONE, "region": REGION}
+    provider.Configure(provider_pb2.ConfigureRequest(args=written(settings)), Context())
     return Simulated(provider, store, fleet, listener.warnings)

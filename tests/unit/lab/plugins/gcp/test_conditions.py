@@ -6,7 +6,7 @@ import pytest
 
 from berth.lab.home import Home
 from berth.lab.plugins.gcp.conditions import SHIPPED, conditions_of, file_of, read
-from berth.lab.plugins.provider import ProviderError
+from berth.lab.plugins.gcp.errors import ProviderError
 
 
 def test_a_new_lab_gets_the_shipped_conditions_once(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from berth.components.gke.provider_fields import NODE_POOL, resources
-from berth.lab.plugins.provider import Kind, ProviderError
+from berth.lab.plugins.gcp.errors import ProviderError
+from berth.lab.plugins.gcp.resource import Kind
 
 from .conftest import A4, CLUSTER, POOL, Patient, Simulated, cluster_inputs, pool_inputs
 
@@ -35,7 +36,7 @@ def test_edits_of_a_cluster_in_place(
     network = simulated.network()
     inputs = cluster_inputs(network, simulated.subnetwork(network))
     cluster = simulated.create(CLUSTER, **inputs, **old)
-    assert simulated.diff(CLUSTER, cluster, **inputs, **new).detailed == changes
+    assert simulated.diff(CLUSTER, cluster, **inputs, **new) == changes
 
 
 def test_values_that_are_left_out_stay_in_force(simulated: Simulated) -> None:
@@ -48,16 +49,16 @@ def test_values_that_are_left_out_stay_in_force(simulated: Simulated) -> None:
     pool = simulated.create(POOL, **pool_inputs(cluster, given, maxPodsPerNode=32))
     left_out = pool_inputs(cluster)
     del left_out["nodeConfig"]["labels"]
-    assert simulated.diff(POOL, pool, **left_out).detailed == {}
+    assert simulated.diff(POOL, pool, **left_out) == {}
     simulated.update(POOL, pool, **left_out | {"nodeCount": 2})
     (record,) = simulated.store.list("nodePools")
     assert record.inputs["maxPodsPerNode"] == 32
     assert record.inputs["nodeConfig"] == {**A4, **given}
     assert {node["metadata"]["labels"]["team"] for node in simulated.fleet.there.values()} == {"research"}
     # A refresh finds no drift in what the program does not ask for.
-    assert "labels" not in simulated.read(POOL, pool).inputs["nodeConfig"]
+    assert "labels" not in simulated.read(POOL, pool)[2]["nodeConfig"]
     # What comes back as it is there is no change either.
-    assert simulated.diff(POOL, pool, **pool_inputs(cluster, given, maxPodsPerNode=32, nodeCount=2)).detailed == {}
+    assert simulated.diff(POOL, pool, **pool_inputs(cluster, given, maxPodsPerNode=32, nodeCount=2)) == {}
 
 
 def test_the_last_label_for_bills_never_goes(simulated: Simulated) -> None:
@@ -66,7 +67,7 @@ def test_the_last_label_for_bills_never_goes(simulated: Simulated) -> None:
     simulated.update(POOL, pool, **pool_inputs(cluster))
     (record,) = simulated.store.list("nodePools")
     assert record.inputs["nodeConfig"]["resourceLabels"] == {"owner": "ml"}
-    assert simulated.diff(POOL, pool, **pool_inputs(cluster)).detailed != {}
+    assert simulated.diff(POOL, pool, **pool_inputs(cluster)) != {}
 
 
 def test_networks_that_reach_the_control_plane_stay_until_others_are_sent(simulated: Simulated) -> None:
@@ -74,11 +75,9 @@ def test_networks_that_reach_the_control_plane_stay_until_others_are_sent(simula
     inputs = cluster_inputs(network, simulated.subnetwork(network))
     office = {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "203.0.113.0/24"}]}}
     cluster = simulated.create(CLUSTER, **inputs, **office)
-    assert simulated.diff(CLUSTER, cluster, **inputs).detailed == {}
+    assert simulated.diff(CLUSTER, cluster, **inputs) == {}
     everywhere = {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "0.0.0.0/0"}]}}
-    assert [kind.replaces for kind in simulated.diff(CLUSTER, cluster, **inputs, **everywhere).detailed.values()] == [
-        False
-    ]
+    assert [kind.replaces for kind in simulated.diff(CLUSTER, cluster, **inputs, **everywhere).values()] == [False]
 
 
 @pytest.mark.parametrize(

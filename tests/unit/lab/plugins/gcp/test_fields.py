@@ -10,7 +10,7 @@ import pytest
 from berth.components.gke.provider_fields import Field, resources
 from berth.lab.plugins.gcp.differences import differences, with_kept
 from berth.lab.plugins.gcp.field_rules import field_problems
-from berth.lab.plugins.provider import Kind
+from berth.lab.plugins.gcp.resource import Kind
 from tests.unit.components.gke.registered import registrations
 from tests.unit.components.gke.test_provider_fields import PART
 
@@ -184,9 +184,7 @@ def test_further_networks_that_are_left_out_replace_the_pool(simulated: Simulate
     inputs = pool_inputs(cluster, networkConfig={"enablePrivateNodes": True, "additionalNodeNetworkConfigs": extra})
     pool = simulated.create(POOL, **inputs)
     without = inputs | {"networkConfig": {"enablePrivateNodes": True}}
-    assert simulated.diff(POOL, pool, **without).detailed == {
-        "networkConfig.additionalNodeNetworkConfigs": Kind.DELETE_REPLACE
-    }
+    assert simulated.diff(POOL, pool, **without) == {"networkConfig.additionalNodeNetworkConfigs": Kind.DELETE_REPLACE}
 
 
 def test_the_provider_refuses_nothing_that_berth_registers() -> None:

@@ -6,10 +6,13 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from pulumi.runtime.proto import provider_pb2
+from pulumi.runtime.rpc import UNKNOWN
 
+from berth.lab.plugins.gcp.errors import ProviderError
 from berth.lab.plugins.gcp.provider import TYPES
-from berth.lab.plugins.provider import CheckRequest, CreateRequest, Kind, ProviderError
-from berth.lab.plugins.values import UNKNOWN
+from berth.lab.plugins.gcp.resource import Kind
+from berth.lab.plugins.gcp.server import read, written
 from tests.unit.components.gke.registered import registrations
 from tests.unit.recording import Registration
 
@@ -19,10 +22,12 @@ from .conftest import (
     POOL,
     SUBNETWORK,
     ZONE,
+    Context,
     Patient,
     Simulated,
     cluster_inputs,
     pool_inputs,
+    urn_of,
 )
 
 if TYPE_CHECKING:
@@ -33,10 +38,8 @@ def test_a_range_grows_in_place_and_shrinks_by_replacement(simulated: Simulated)
     network = simulated.network()
     subnetwork = simulated.subnetwork(network)
     inputs = {"name": "gpu", "network": network, "region": "us-central1"}
-    assert simulated.diff(SUBNETWORK, subnetwork, ipCidrRange="10.0.0.0/16", **inputs).detailed == {
-        "ipCidrRange": Kind.UPDATE
-    }
-    assert simulated.diff(SUBNETWORK, subnetwork, ipCidrRange="10.0.0.0/24", **inputs).detailed == {
+    assert simulated.diff(SUBNETWORK, subnetwork, ipCidrRange="10.0.0.0/16", **inputs) == {"ipCidrRange": Kind.UPDATE}
+    assert simulated.diff(SUBNETWORK, subnetwork, ipCidrRange="10.0.0.0/24", **inputs) == {
         "ipCidrRange": Kind.UPDATE_REPLACE
     }
 
@@ -47,7 +50,7 @@ def test_a_reference_may_be_a_name_a_path_or_a_link(simulated: Simulated) -> Non
     link = simulated.states[network][1]["selfLink"]
     for reference in ("gpu", network, link):
         inputs = {"name": "gpu", "network": reference, "region": "us-central1", "ipCidrRange": "10.0.0.0/20"}
-        assert simulated.diff(SUBNETWORK, subnetwork, **inputs).detailed == {}
+        assert simulated.diff(SUBNETWORK, subnetwork, **inputs) == {}
 
 
 def test_a_regional_pool_has_its_count_in_each_zone(simulated: Simulated) -> None:
@@ -55,7 +58,7 @@ def test_a_regional_pool_has_its_count_in_each_zone(simulated: Simulated) -> Non
     pool = simulated.create(POOL, name="cpu", cluster=cluster, nodeCount=2, nodeConfig={"machineType": "n2-standard-8"})
     zones = sorted(node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in simulated.fleet.there.values())
     assert zones == sorted(["us-central1-a", "us-central1-b", "us-central1-c"] * 2)
-    outputs = simulated.read(POOL, pool).properties
+    outputs = simulated.read(POOL, pool)[1]
     assert (outputs["nodeCount"], len(outputs["instanceGroupUrls"])) == (2, 3)
 
 
@@ -65,32 +68,30 @@ def test_a_refresh_finds_edited_and_deleted_files(simulated: Simulated, tmp_path
     content = json.loads(file.read_text())
     content["inputs"]["autoCreateSubnetworks"] = True
     file.write_text(json.dumps(content))
-    assert simulated.read(NETWORK, network).inputs["autoCreateSubnetworks"] is True
+    assert simulated.read(NETWORK, network)[2]["autoCreateSubnetworks"] is True
     file.write_text("{")
     with pytest.raises(ProviderError, match=r"gpu\.json of the simulated cloud is not readable"):
         simulated.read(NETWORK, network)
     file.unlink()
-    assert simulated.read(NETWORK, network).id == ""
+    assert simulated.read(NETWORK, network)[0] == ""
 
 
 def test_an_import_finds_a_resource_by_path_and_by_name(simulated: Simulated) -> None:
     cluster = simulated.cluster()
     simulated.states.clear()
     for text in (cluster, f"{ZONE}/fleet", "fleet"):
-        found = simulated.read(CLUSTER, text)
-        assert (found.id, found.inputs["name"]) == (cluster, "fleet")
-    assert simulated.read(CLUSTER, "other").id == ""
+        found, _, inputs = simulated.read(CLUSTER, text)
+        assert (found, inputs["name"]) == (cluster, "fleet")
+    assert simulated.read(CLUSTER, "other")[0] == ""
 
 
 def test_a_preview_makes_nothing_and_knows_what_it_cannot_know(simulated: Simulated) -> None:
-    urn = f"urn:pulumi:s::p::{POOL}::a4"
-    inputs = pool_inputs(UNKNOWN, location=UNKNOWN, nodeCount=UNKNOWN)  # type: ignore[arg-type]
-    checked = simulated.provider.check(CheckRequest(urn, {}, inputs))
-    assert not checked.failures
-    resource, outputs = simulated.provider.create(CreateRequest(urn, checked.inputs, 0, preview=True))
-    assert resource == ""
-    assert outputs["instanceGroupUrls"] is UNKNOWN
-    assert outputs["name"] == "a4"
+    checked, failures = simulated.check(POOL, **pool_inputs(UNKNOWN, location=UNKNOWN, nodeCount=UNKNOWN))
+    assert not failures
+    request = provider_pb2.CreateRequest(urn=urn_of(POOL), properties=written(checked), preview=True)
+    result = simulated.provider.Create(request, Context())
+    outputs = read(result.properties)
+    assert (result.id, outputs["instanceGroupUrls"], outputs["name"]) == ("", UNKNOWN, "a4")
     assert not simulated.fleet.there
     assert not simulated.store.list("nodePools")
 
@@ -98,10 +99,13 @@ def test_a_preview_makes_nothing_and_knows_what_it_cannot_know(simulated: Simula
 def test_a_name_is_made_up_once(simulated: Simulated) -> None:
     inputs, _ = simulated.check(NETWORK, autoCreateSubnetworks=False)
     assert inputs["name"] == "name-0102030"
-    again = simulated.provider.check(
-        CheckRequest(f"urn:pulumi:s::p::{NETWORK}::name", inputs, {"autoCreateSubnetworks": False}, b"other seed")
-    )
-    assert again.inputs["name"] == inputs["name"]
+    news = written({"autoCreateSubnetworks": False})
+    again = provider_pb2.CheckRequest(urn=urn_of(NETWORK), olds=written(inputs), news=news, randomSeed=b"other seed")
+    assert read(simulated.provider.Check(again, Context()).inputs)["name"] == inputs["name"]
+
+
+def test_whole_numbers_are_integers() -> None:
+    assert repr(read(written({"count": 8, "half": 0.5, "more": [None, {"a": 1}]}))["more"]) == "[None, {'a': 1}]"
 
 
 def test_every_type_takes_its_time_and_changes_nothing_when_an_update_is_interrupted(
@@ -146,7 +150,7 @@ def test_whoever_is_killed_during_a_creation_leaves_the_resource_in_the_cloud(si
     assert len(simulated.fleet.there) == 1
     with pytest.raises(ProviderError, match=f"Error 409: The resource '{cluster}/nodePools/a4' already exists"):
         simulated.create(POOL, **pool_inputs(cluster))
-    assert simulated.read(POOL, f"{cluster}/nodePools/a4").properties["nodeCount"] == 1
+    assert simulated.read(POOL, f"{cluster}/nodePools/a4")[1]["nodeCount"] == 1
 
 
 def _collection(token: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from berth.cli.main import app
-from berth.lab.plugins.provider import ProviderError
+from berth.lab.plugins.gcp.errors import ProviderError
 
 from .conftest import (
     CLUSTER,

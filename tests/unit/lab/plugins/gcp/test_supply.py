@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from berth.lab.plugins.gcp.errors import ProviderError
 from berth.lab.plugins.gcp.pools import Pool
 from berth.lab.plugins.gcp.supply import capacity_of, metrics
-from berth.lab.plugins.provider import ProviderError
 
 from .conftest import A4, POOL, PROJECT, ZONE, Simulated, pool_inputs
 

@@ -1,11 +1,8 @@
 """Writer of `components/gke/provider_fields.json`, from facts about Google's provider.
 
-`python -m berth.lab.plugins.gcp.generate_fields FIELDS_JSON`, where FIELDS_JSON has each field of
-the provider's resources under its Terraform name (the folder google-provider of the reference
-data). Pulumi's names are those of the installed pulumi_gcp; its sources are parsed, since an import
-takes seconds.
-
-Simulates nothing: it writes a table of facts.
+`python -m docs.provider_fields FIELDS_JSON`, where FIELDS_JSON has each field of the provider's
+resources under its Terraform name (the folder google-provider of the reference data). Pulumi's
+names are those of the installed pulumi_gcp; its sources are parsed, since an import takes seconds.
 """
 
 from __future__ import annotations
