@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from berth.lab import files
+from berth.components.core import whole_file
 from berth.lab.errors import USAGE, LabError, quoted
 from berth.lab.probes import Probe
 from berth.lab.processes import MARK, Process
@@ -393,7 +393,7 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
     names = ("name", "command", "args", "links")
     components = [{name: item.get(name, []) for name in names} for item in first["components"]]
     layout = {"signature": _signature(home), "ports": ports, "components": components}
-    files.write(folder / "layout.json", json.dumps(layout, indent=1))
+    whole_file.write(folder / "layout.json", json.dumps(layout, indent=1))
     plane = load(home)
     if plane is None:
         raise LabError(f"the control plane's layout in {folder} is incomplete", "run `make lab-clean`, then `make lab`")

@@ -155,7 +155,7 @@ def up(home: Home, progress: Progress) -> Running:
         programs.write_plugins(home, tools)
         programs.write_charts(home, tools)
         home.backend.mkdir(exist_ok=True)
-        conditions.place(home)
+        conditions.place(home.cloud)
         supervisor = Supervisor(home)
         plane = controlplane.load(home)
         if plane is None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from berth.lab import files
+from berth.components.core import whole_file
 from berth.lab.errors import LabError, quoted
 from berth.lab.probes import listener
 
@@ -235,7 +235,7 @@ class Supervisor:
         self._children.append(child)
         started = psutil.Process(child.pid).create_time()
         record = Record(process.name, child.pid, started, list(process.needs), process.version)
-        files.write(self._record_file(process.name), json.dumps(asdict(record)))
+        whole_file.write(self._record_file(process.name), json.dumps(asdict(record)))
 
     def _wait_ready(self, process: Process) -> None:
         deadline = time.monotonic() + READY_SECONDS

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from berth.lab import files
+from berth.components.core import whole_file
 from berth.lab.controlplane import GOOGLE_PORT
 from berth.lab.errors import LabError
 from berth.lab.google_api.addresses import write_credential
@@ -60,18 +60,18 @@ def _place(path: Path, target: Path) -> None:
     finds elsewhere.
     """
     linked = path.name not in {PULUMI.name, *PULUMI_PYTHON.programs}
-
-    def fill(partial: Path) -> None:
-        if linked:
-            partial.symlink_to(target)
-            return
+    if path.is_symlink() == linked and path.is_file() and path.samefile(target):
+        return
+    partial = path.with_name(f".{path.name}.partial")
+    partial.unlink(missing_ok=True)
+    if linked:
+        partial.symlink_to(target)
+    else:
         try:
             partial.hardlink_to(target)
         except OSError:
             shutil.copy2(target, partial)
-
-    if path.is_symlink() != linked or not path.is_file() or not path.samefile(target):
-        files.replace(path, fill)
+    partial.replace(path)
 
 
 def plugin_script(home: Home, module: str, what: str) -> str:
@@ -101,7 +101,7 @@ def write_plugins(home: Home, tools: Toolchain) -> None:
     for path in folder.iterdir():
         if path not in {gcp.parent, kubernetes.parent}:
             _remove(path)
-    files.write(gcp, plugin_script(home, "berth.lab.plugins.gcp", SIMULATED_GCP), 0o755)
+    whole_file.write(gcp, plugin_script(home, "berth.lab.plugins.gcp", SIMULATED_GCP), mode=0o755)
     _place(kubernetes, tools.programs[KUBERNETES_PLUGIN])
 
 
@@ -125,12 +125,12 @@ def write_bin(home: Home, tools: Toolchain) -> None:
     for name, target in programs.items():
         _place(home.bin / name, target)
     text = _CREDENTIAL.format(file=shlex.quote(str(home.root.absolute() / "credential.json")))
-    files.write(home.bin / credential, text, 0o755)
+    whole_file.write(home.bin / credential, text, mode=0o755)
 
 
 def write_credentials(home: Home, plane: ControlPlane) -> None:
     """Write the administrator's kubeconfig, its certificate as an ExecCredential, and Google's."""
-    files.write(home.kubeconfig, yaml.safe_dump(plane.kubeconfig(), sort_keys=False), 0o600)
+    whole_file.write(home.kubeconfig, yaml.safe_dump(plane.kubeconfig(), sort_keys=False), mode=0o600)
     credential = {
         # The version that Google's plugin answers with; kubectl and helm insist on the one that the
         # kubeconfig names.
@@ -141,7 +141,7 @@ def write_credentials(home: Home, plane: ControlPlane) -> None:
             "clientKeyData": plane.certificate("admin.key").decode(),
         },
     }
-    files.write(home.root / "credential.json", json.dumps(credential), 0o600)
+    whole_file.write(home.root / "credential.json", json.dumps(credential), mode=0o600)
     write_credential(home, plane.ports[GOOGLE_PORT])
 
 

@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from berth.lab import files
+from berth.components.core import whole_file
 from berth.lab.realnode.layout import UPLINK, Layout, read
 
 _NEW_MOUNTS, _NEW_NETWORK = 0x00020000, 0x40000000
@@ -106,7 +106,7 @@ def main() -> int:
     except (OSError, subprocess.CalledProcessError) as error:
         sys.stderr.write(f"the node's namespaces cannot be created: {error}\n")
         return 1
-    files.write(layout.namespaces, f"{os.getpid()}\n")
+    whole_file.write(layout.namespaces, f"{os.getpid()}\n")
     signal.sigwait(ends)
     layout.namespaces.unlink(missing_ok=True)
     return 0

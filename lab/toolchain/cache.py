@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from berth.lab import files
+from berth.components.core import whole_file
 from berth.lab.locking import exclusive
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _write_manifest(folder: Path, digests: dict[str, str]) -> None:
     for name, digest in digests.items():
         status = (folder / name).stat()
         entries[name] = {"sha256": digest, "size": status.st_size, "modified": status.st_mtime_ns}
-    files.write(folder / MANIFEST, json.dumps({"files": entries}, indent=1))
+    whole_file.write(folder / MANIFEST, json.dumps({"files": entries}, indent=1))
 
 
 def defect(folder: Path) -> str | None:

@@ -98,7 +98,7 @@ class Lab:
         assert self.database is not None
         shutil.rmtree(self.home.backend / ".pulumi", ignore_errors=True)
         shutil.rmtree(self.home.cloud, ignore_errors=True)
-        conditions.place(self.home)
+        conditions.place(self.home.cloud)
         self.database.empty()
 
     def restart(self) -> None:

@@ -12,7 +12,6 @@ import pytest
 import yaml
 
 from berth.components.hardware.versions import RAY_IMAGE
-from berth.lab.plugins.gcp.addons import storage_class
 from berth.lab.realnode import layout, requirements
 from berth.lab.toolchain.cache import default_folder
 from tests.lab import project
@@ -25,7 +24,14 @@ DEADLINE_SECONDS = 240
 
 Object = dict[str, Any]
 
-HYPERDISK = storage_class("hyperdisk", "pd.csi.storage.gke.io", {"type": "hyperdisk-balanced"})
+HYPERDISK: Object = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "hyperdisk"},
+    "provisioner": "pd.csi.storage.gke.io",
+    "parameters": {"type": "hyperdisk-balanced"},
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
 """StorageClass of an admin: an A4 node takes no Persistent Disk, and the heads are on one here."""
 
 

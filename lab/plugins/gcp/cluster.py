@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from berth.lab.plugins.gcp.contents import ray_operator
+from berth.lab.plugins.gcp import contents
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError, bad_request
 from berth.lab.plugins.gcp.pools import cluster_zones
 from berth.lab.plugins.gcp.resource import Cloud, ResourceType, number_of
@@ -70,8 +70,8 @@ class Cluster(ResourceType):
         record.state |= {"endpoint": endpoint, "clusterCaCertificate": authority, "version": cloud.fleet.version()}
 
     def settle(self, cloud: Cloud, record: Record) -> None:
-        cloud.fleet.define_storage(record.inputs)
-        if ray_operator(record.inputs):
+        cloud.fleet.create(contents.of_storage(record.inputs))
+        if contents.ray_operator(record.inputs):
             cloud.say("GKE's Ray operator add-on brings the kinds of Ray; the lab's controller runs the operator")
             cloud.fleet.define_ray()
 

@@ -10,15 +10,13 @@ Simulates nothing: it reads what people write about the simulated projects.
 
 from __future__ import annotations
 
-import os
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import yaml
 from pydantic import Field, ValidationError
 
+from berth.components.core import whole_file
 from berth.components.core.settings import Settings
 from berth.lab.plugins.gcp.errors import ProviderError
 
@@ -30,13 +28,8 @@ SHIPPED = Path(__file__).parent / "conditions.yaml"
 
 ANY_PROJECT = "*"
 
-SERVICES = tuple(
-    f"{api}.googleapis.com"
-    for api in (
-        *("cloudquotas", "cloudresourcemanager", "compute", "container", "file", "iam"),
-        *("secretmanager", "storage"),
-    )
-)
+_APIS = ("cloudquotas", "cloudresourcemanager", "compute", "container", "file", "iam", "secretmanager", "storage")
+SERVICES = tuple(f"{api}.googleapis.com" for api in _APIS)
 """The APIs that are enabled where a project's entry names none."""
 
 Count = Annotated[int, Field(ge=0, strict=True)]
@@ -138,29 +131,22 @@ def file_of(home: Home) -> Path:
     return home.cloud / SHIPPED.name
 
 
-def conditions_of(home: Home) -> Conditions:
-    """Return a lab's conditions as they are now."""
-    return read(file_of(home))
+def place(cloud: Path) -> None:
+    """Put the shipped conditions into the folder of a simulated cloud that has none."""
+    if not (cloud / SHIPPED.name).exists():
+        cloud.mkdir(parents=True, exist_ok=True)
+        whole_file.write(cloud / SHIPPED.name, SHIPPED.read_text())
 
 
 def of_cloud(folder: Path) -> Conditions:
-    """Return the conditions of a simulated cloud's folder as they are now."""
-    return read(folder / SHIPPED.name)
-
-
-def place(home: Home) -> None:
-    """Put the shipped conditions into a lab that has none, for who looks for the file."""
-    _place(file_of(home))
-
-
-def read(file: Path) -> Conditions:
-    """Return the conditions in a file, which begins as a copy of the shipped ones.
+    """Return the conditions of a simulated cloud as its folder has them now.
 
     Raises:
-        ProviderError: when the file is not readable, saying why.
+        ProviderError: the file is not readable.
     """
+    file = folder / SHIPPED.name
     try:
-        _place(file)
+        place(folder)
         return Conditions.model_validate(yaml.safe_load(file.read_text()) or {})
     except ValidationError as error:
         problems = "; ".join(f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}" for entry in error.errors())
@@ -170,14 +156,3 @@ def read(file: Path) -> Conditions:
         f"the simulated cloud's conditions in {file} are not readable ({problems}); fix the file, or delete it: the "
         "shipped ones are then put in its place"
     )
-
-
-def _place(file: Path) -> None:
-    """Copy the shipped conditions, whole or not at all, and never over an existing file."""
-    if file.exists():
-        return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=file.parent) as folder, suppress(FileExistsError):
-        copy = Path(folder, file.name)
-        copy.write_text(SHIPPED.read_text())
-        os.link(copy, file)

@@ -1,5 +1,7 @@
 """Contents of a cluster beside its nodes: GKE's add-ons, and objects that go with the cluster.
 
+The objects of an add-on are in a file of the folder `addons`.
+
 Answers to (real): the custom resource definitions of KubeRay's own chart, for GKE's Ray operator
     add-on.
 Answers to (read):
@@ -7,32 +9,48 @@ Answers to (read):
     (names of managed DRANET's device classes).
 Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes
     (name, driver and binding mode of GKE's default StorageClass).
+Answers to (read): deploy/base/setup/csi_driver.yaml of
+    https://github.com/GoogleCloudPlatform/gcs-fuse-csi-driver, and deploy/kubernetes/manifests and
+    overlays/stable-master of https://github.com/kubernetes-sigs/gcp-filestore-csi-driver (the
+    drivers)
+Answers to (read): https://docs.cloud.google.com/filestore/docs/csi-driver (names and binding mode
+    of the StorageClasses of shares, which are in the network `default`)
+Answers to (read): config/crd/bases of
+    https://github.com/kubernetes-sigs/secrets-store-sync-controller (fields of SecretProviderClass
+    and SecretSync), and https://docs.cloud.google.com/secret-manager/docs/sync-k8-secrets (group
+    and version on GKE)
 """
 
 from __future__ import annotations
 
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from berth.components.cluster.api import NAMESPACES, ClusterApi, ConflictError, NotFoundError
 from berth.components.core.fast_yaml import LOADER
-from berth.lab.plugins.gcp import addons
 from berth.lab.plugins.gcp.errors import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
+
+Manifest = dict[str, Any]
 
 KEPT_NAMESPACES = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
 """Namespaces of the control plane."""
 
+ADD_ONS = Path(__file__).parent / "addons"
+
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
-_DRIVERS = "/apis/storage.k8s.io/v1/csidrivers"
-_STORAGE_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+_PATHS = {
+    "CustomResourceDefinition": _DEFINITIONS,
+    "CSIDriver": "/apis/storage.k8s.io/v1/csidrivers",
+    "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
+    "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
+}
 
 _PATIENCE_SECONDS = 60.0
 _LOOK_SECONDS = 0.2
@@ -46,9 +64,7 @@ _CLUSTER_WIDE = (
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
     "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "/apis/rbac.authorization.k8s.io/v1/clusterroles",
-    _DEVICE_CLASSES,
-    _DRIVERS,
-    _STORAGE_CLASSES,
+    *(path for path in _PATHS.values() if path != _DEFINITIONS),
 )
 
 
@@ -58,118 +74,62 @@ def ray_operator(inputs: dict[str, Any]) -> bool:
     return any(config.get("enabled") for config in configs)
 
 
-def define(api: ClusterApi, folder: Path) -> None:
-    """Create the definitions in a folder, and wait until they are served; existing ones stay.
+def add_on(name: str) -> list[Manifest]:
+    """Return the objects of one of the add-ons of the folder `addons`."""
+    return list(yaml.safe_load_all((ADD_ONS / f"{name}.yaml").read_text()))
 
-    Args:
-        api: the lab's API server.
-        folder: YAML files with one definition each.
+
+def of_storage(inputs: dict[str, Any]) -> list[Manifest]:
+    """Return what a cluster's add-ons for volumes and secrets bring, by the cluster's inputs."""
+    configs = {**(inputs.get("addonsConfig") or {}), "secretSyncConfig": inputs.get("secretSyncConfig")}
+    names = {
+        "gcsFuseCsiDriverConfig": "gcs-fuse",
+        "gcpFilestoreCsiDriverConfig": "filestore",
+        "secretSyncConfig": "secret-sync",
+    }
+    on = [name for config, name in names.items() if (configs.get(config) or {}).get("enabled")]
+    return [manifest for name in ("disks", *on) for manifest in add_on(name)]
+
+
+def definitions(folder: Path) -> list[Manifest]:
+    """Return the custom resource definitions in the YAML files of a folder.
 
     Raises:
-        ProviderError: the folder has none, or the server does not serve them in time.
-        ClusterError: the server refuses one.
+        ProviderError: the folder has none.
     """
     # A megabyte each: the pure Python loader takes seconds.
-    definitions = [yaml.load(path.read_text(), Loader=LOADER) for path in sorted(folder.glob("*.yaml"))]  # noqa: S506 (either loader is safe)
-    if not definitions:
+    found = [yaml.load(path.read_text(), Loader=LOADER) for path in sorted(folder.glob("*.yaml"))]  # noqa: S506 (either loader is safe)
+    if not found:
         raise ProviderError(f"the lab has no definitions in {folder}; `berth lab up` puts them there")
-    serve(api, definitions)
+    return found
 
 
-def serve(api: ClusterApi, definitions: Sequence[dict[str, Any]]) -> None:
-    """Create definitions, and wait until they are served; existing ones stay.
-
-    Args:
-        api: the lab's API server.
-        definitions: custom resource definitions.
+def create(api: ClusterApi, manifests: Sequence[Manifest]) -> None:
+    """Create objects, and wait until new kinds are served; existing objects stay.
 
     Raises:
-        ProviderError: the server does not serve them in time.
-        ClusterError: the server refuses one.
+        ProviderError: the server does not serve a kind in time.
+        ClusterError: the server refuses an object.
     """
-    for definition in definitions:
+    for manifest in manifests:
         with suppress(ConflictError):
-            api.create(_DEFINITIONS, definition)
+            api.create(_PATHS[manifest["kind"]], manifest)
+    defined = [_name(manifest) for manifest in manifests if manifest["kind"] == "CustomResourceDefinition"]
 
     def pending() -> list[str]:
         served = {_name(entry) for entry in api.list(_DEFINITIONS)[0] if _established(entry)}
-        return [_name(definition) for definition in definitions if _name(definition) not in served]
+        return [name for name in defined if name not in served]
 
-    left = _until_empty(pending)
-    if left:
+    if defined and (left := _until_empty(pending)):
         raise ProviderError(f"the lab's API server does not serve {', '.join(left)} yet; try again")
 
 
-def storage_class(api: ClusterApi) -> None:
-    """Create GKE's default StorageClass; an existing one stays.
-
-    Args:
-        api: the lab's API server.
-
-    Raises:
-        ClusterError: the server refuses it.
-    """
-    manifest = addons.storage_class("standard-rwo", "pd.csi.storage.gke.io", {"type": "pd-balanced"})
-    manifest["metadata"]["annotations"] = {"storageclass.kubernetes.io/is-default-class": "true"}
-    with suppress(ConflictError):
-        api.create(_STORAGE_CLASSES, manifest)
-
-
-def add_ons(api: ClusterApi, inputs: dict[str, Any]) -> None:
-    """Create what a cluster's add-ons for volumes and secrets bring; existing objects stay.
-
-    Args:
-        api: the lab's API server.
-        inputs: inputs of the cluster.
-
-    Raises:
-        ProviderError: the server does not serve the kinds in time.
-        ClusterError: the server refuses an object.
-    """
-    for path, manifests in ((_DRIVERS, addons.drivers(inputs)), (_STORAGE_CLASSES, addons.storage_classes(inputs))):
-        for manifest in manifests:
-            with suppress(ConflictError):
-                api.create(path, manifest)
-    if found := addons.definitions(inputs):
-        serve(api, found)
-
-
-def network_classes(api: ClusterApi) -> None:
-    """Create the device classes of GKE's managed DRANET; existing ones stay.
-
-    The names are those of "Allocate network resources by using managed DRANET". The page does not
-    say what they select by, only which NICs each of them is for.
-
-    Args:
-        api: the lab's API server.
-
-    Raises:
-        ClusterError: the server refuses one.
-    """
-    for name, is_rdma in (("mrdma.google.com", "true"), ("netdev.google.com", "false")):
-        expression = f'device.driver == "dra.net" && device.attributes["dra.net"].rdma == {is_rdma}'
-        manifest = {
-            "apiVersion": "resource.k8s.io/v1",
-            "kind": "DeviceClass",
-            "metadata": {"name": name},
-            "spec": {"selectors": [{"cel": {"expression": expression}}]},
-        }
-        with suppress(ConflictError):
-            api.create(_DEVICE_CLASSES, manifest)
-
-
 def clear(api: ClusterApi) -> list[str]:
-    """Delete what goes with a cluster: namespaces but the control plane's, and other objects.
+    """Delete what goes with a cluster; return the names of namespaces that are still in deletion.
 
-    Objects in the namespace `default` stay: berth has none there. Definitions of custom kinds stay
-    too: charts and GKE's add-ons leave them, and deleting them keeps the API server busy for half a
-    minute.
-
-    Args:
-        api: the lab's API server.
-
-    Returns:
-        Names of the namespaces in deletion; empty when all are gone.
+    Namespaces but the control plane's go, and other objects. Objects in the namespace `default`
+    stay: berth has none there. Definitions of custom kinds stay too: charts and GKE's add-ons leave
+    them, and deleting them keeps the API server busy for half a minute.
     """
 
     def namespaces() -> list[str]:

@@ -8,7 +8,6 @@ Answers to (read):
 
 from __future__ import annotations
 
-import base64
 import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -70,19 +69,13 @@ class Fleet:
             ProviderError: when the lab has no kubeconfig.
         """
         try:
-            config = yaml.safe_load(self._kubeconfig.read_text())
-            cluster = config["clusters"][0]["cluster"]
-            server = str(cluster["server"])
-            data = cluster.get("certificate-authority-data")
-            if not data:
-                data = base64.b64encode((self._kubeconfig.parent / cluster["certificate-authority"]).read_bytes())
+            cluster = yaml.safe_load(self._kubeconfig.read_text())["clusters"][0]["cluster"]
+            return cluster["server"].removeprefix("https://"), cluster["certificate-authority-data"]
         except (OSError, KeyError, IndexError, TypeError, yaml.YAMLError) as error:
             raise ProviderError(
                 f"the lab's control plane is not there: {self._kubeconfig} cannot be read ({error}); "
                 "`berth lab up` starts it"
             ) from None
-        text = data.decode() if isinstance(data, bytes) else str(data)
-        return server.removeprefix("https://").rstrip("/"), text
 
     @contextmanager
     def _connected(self) -> Iterator[ClusterApi]:
@@ -118,30 +111,16 @@ class Fleet:
             ProviderError: they cannot be.
         """
         if self._definitions is not None:
-            with self._connected() as api:
-                contents.define(api, self._definitions)
+            self.create(contents.definitions(self._definitions))
 
-    def define_storage(self, inputs: dict[str, Any]) -> None:
-        """Have a cluster's StorageClass, and what its add-ons for volumes and secrets bring.
-
-        Args:
-            inputs: inputs of the cluster.
+    def create(self, manifests: list[dict[str, Any]]) -> None:
+        """Have the objects of a cluster's add-ons; existing ones stay.
 
         Raises:
             ProviderError: the API server does not answer, or refuses an object.
         """
         with self._connected() as api:
-            contents.storage_class(api)
-            contents.add_ons(api, inputs)
-
-    def define_network_classes(self) -> None:
-        """Have the classes of network devices, as GKE's managed DRANET does.
-
-        Raises:
-            ProviderError: they cannot be.
-        """
-        with self._connected() as api:
-            contents.network_classes(api)
+            contents.create(api, manifests)
 
     def clear(self) -> list[str]:
         """Delete all that a cluster takes with it; the names of what is still going away.

@@ -1,21 +1,25 @@
 """Further network cards of a pool's machines, as its networks describe them.
 
-Answers to (read): https://docs.cloud.google.com/vpc/docs/rdma-network-profiles (MTU), and
-    examples/gke-a4 of https://github.com/GoogleCloudPlatform/cluster-toolkit (one further gVNIC,
-    one card for each GPU).
+Answers to (read): https://docs.cloud.google.com/vpc/docs/rdma-network-profiles (MTU, names of
+    profiles), https://docs.cloud.google.com/compute/docs/reference/rest/v1 (paths and self links),
+    and examples/gke-a4 of https://github.com/GoogleCloudPlatform/cluster-toolkit (one further
+    gVNIC, one card for each GPU).
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from berth.lab.plugins.gcp.pools import Pool
-from berth.lab.plugins.gcp.references import further_networks, project_of, rdma_zone
 from berth.lab.plugins.gcp.resource import last_part, number_of
 
 if TYPE_CHECKING:
     from berth.lab.plugins.gcp.store import Record, Store
+
+# Name of an RDMA network's profile.
+_PROFILE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z]-vpc-(roce|falcon|roce-metal)")
 
 # "RDMA network profiles" of Google's VPC pages, and the default of other networks.
 _RDMA_MTU = 8896
@@ -55,11 +59,13 @@ def interfaces(store: Store, pool: Record) -> list[Interface]:
             *[Interface(f"{prefix}-rdma", project, _RDMA_MTU, rdma=True)] * nics,
         ]
     found = []
-    for extra in further_networks(pool):
-        owner = project_of(extra.get("network"), pool.project)
+    for extra in (pool.inputs.get("networkConfig") or {}).get("additionalNodeNetworkConfigs") or []:
+        # The project in a path or self link; that of a Shared VPC may be another one.
+        path = re.search(r"projects/([^/]+)/", str(extra.get("network")))
+        owner = path[1] if path else pool.project
         network = store.get(f"projects/{owner}/global/networks/{last_part(extra.get('network'))}")
         if network is not None:
-            rdma = bool(rdma_zone(network))
+            rdma = _PROFILE.fullmatch(last_part(network.inputs.get("networkProfile") or "")) is not None
             mtu = int(network.inputs.get("mtu") or (_RDMA_MTU if rdma else _MTU))
             found.append(Interface(network.name, int(number_of(owner)), mtu, rdma))
     return found

@@ -17,7 +17,7 @@ from typing import Any
 from berth.components.core.words import counted
 from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.names import MANAGED_DRANET_LABEL
-from berth.lab.plugins.gcp import supply
+from berth.lab.plugins.gcp import contents, supply
 from berth.lab.plugins.gcp.cluster import find_cluster, gke_version
 from berth.lab.plugins.gcp.differences import differences
 from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
@@ -167,7 +167,7 @@ class NodePool(ResourceType):
     def settle(self, cloud: Cloud, record: Record) -> None:
         if (Pool(record.inputs).config.get("labels") or {}).get(MANAGED_DRANET_LABEL) == "true":
             cloud.say("GKE's managed DRANET brings its device classes; the lab's controller plays the driver")
-            cloud.fleet.define_network_classes()
+            cloud.fleet.create(contents.add_on("dranet"))
         cloud.say(f"{counted(len(expected(record)), 'KWOK node')} for {record.name}")
         cloud.fleet.reconcile(record)
 

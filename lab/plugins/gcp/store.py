@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
-import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from berth.components.core import whole_file
 from berth.lab.plugins.gcp.errors import ProviderError
 
 if TYPE_CHECKING:
@@ -49,16 +48,20 @@ class Record:
 
 
 class Store:
-    """Records on disk. Changes belong inside `locked`, with the checks that they depend on."""
+    """Records on disk. Changes belong inside `locked`, with the checks that they depend on.
+
+    Attributes:
+        folder: folder of the files.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep all other threads and processes of this lab out; not reentrant."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with (self._folder / ".lock").open("w") as lock:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
@@ -66,18 +69,13 @@ class Store:
         """The record at this path, or nothing."""
         return self._read(self._path(resource))
 
-    @property
-    def folder(self) -> Path:
-        """Folder of the files."""
-        return self._folder
-
     def all(self) -> list[Record]:
         """Every resource of every project: none are left once everything is destroyed."""
         return self.list("*")
 
     def list(self, collection: str, project: str = "*") -> list[Record]:
         """Return the records of a collection, such as `networks`, by name of their files."""
-        records = [self._read(path) for path in sorted(self._folder.glob(f"{project}/{collection}/*.json"))]
+        records = [self._read(path) for path in sorted(self.folder.glob(f"{project}/{collection}/*.json"))]
         return [record for record in records if record]
 
     def put(self, record: Record) -> None:
@@ -85,14 +83,7 @@ class Store:
         path = self._path(record.id)
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({"id": record.id, "inputs": record.inputs, "state": record.state}, indent=2, sort_keys=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w") as file:
-                file.write(text + "\n")
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        whole_file.write(path, text + "\n")
 
     def remove(self, resource: str) -> None:
         """Forget a record; one that is not there is no error."""
@@ -110,7 +101,7 @@ class Store:
         # apart.
         collection = parts[-2]
         names = [part for part in parts[3:-2:2] if part] + [parts[-1]] if "global" not in parts else [parts[-1]]
-        return self._folder / parts[1] / collection / f"{'.'.join(names)}.json"
+        return self.folder / parts[1] / collection / f"{'.'.join(names)}.json"
 
     @staticmethod
     def _read(path: Path) -> Record | None:

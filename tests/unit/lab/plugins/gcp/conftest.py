@@ -38,7 +38,6 @@ class RememberedFleet(Fleet):
     def __init__(self) -> None:
         self.there: dict[str, Any] = {}
         self.defined = 0
-        self.classes_defined = 0
         self.cleared = 0
 
     def endpoint(self) -> tuple[str, str]:
@@ -50,11 +49,8 @@ class RememberedFleet(Fleet):
     def define_ray(self) -> None:
         self.defined += 1
 
-    def define_storage(self, inputs: dict[str, Any]) -> None:
+    def create(self, manifests: list[dict[str, Any]]) -> None:
         pass
-
-    def define_network_classes(self) -> None:
-        self.classes_defined += 1
 
     def clear(self) -> list[str]:
         self.cleared += 1

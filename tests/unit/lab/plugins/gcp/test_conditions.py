@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 from berth.lab.home import Home
-from berth.lab.plugins.gcp.conditions import SHIPPED, conditions_of, file_of, read
+from berth.lab.plugins.gcp.conditions import SHIPPED, file_of, of_cloud
 from berth.lab.plugins.gcp.errors import ProviderError
 
 
 def test_a_new_lab_gets_the_shipped_conditions_once(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    assert conditions_of(home).project("anything") is not None
+    assert of_cloud(home.cloud).project("anything") is not None
     assert file_of(home).read_text() == SHIPPED.read_text()
     file_of(home).write_text("projects: {mine: {}}\n")
-    assert conditions_of(home).project("anything") is None
+    assert of_cloud(home.cloud).project("anything") is None
     assert file_of(home).read_text() == "projects: {mine: {}}\n"
     assert [path.name for path in home.cloud.iterdir()] == ["conditions.yaml"]
 
@@ -30,7 +30,7 @@ stock:
   - {zone: us-central1-b, machineType: a4-highgpu-8g, capacity: spot, available: 3}
 """
     )
-    found = read(file)
+    found = of_cloud(tmp_path)
     mine = found.project("mine")
     assert mine is not None
     assert "container.googleapis.com" in mine.services
@@ -54,6 +54,6 @@ def test_a_broken_file_is_said_in_one_sentence_with_what_mends_it(tmp_path: Path
     file = tmp_path / "conditions.yaml"
     file.write_text(text)
     with pytest.raises(ProviderError) as caught:
-        read(file)
+        of_cloud(tmp_path)
     assert message in str(caught.value)
     assert "fix the file, or delete it" in str(caught.value)
