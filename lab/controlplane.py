@@ -22,6 +22,8 @@ import shutil
 import socket
 import subprocess
 from dataclasses import dataclass, field
+from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 import yaml
@@ -33,14 +35,13 @@ from berth.lab.processes import MARK, Process
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from berth.lab.home import Home
     from berth.lab.processes import Supervisor
 
 CLUSTER = "berth"
-FAKE_NODE = "kwok.x-k8s.io/node=fake"
-"""Annotation of the nodes that KWOK plays; it leaves all others alone."""
+REQUEST = Path(__file__).with_name("kwokctl.yaml")
+"""Template of kwokctl's configuration."""
 
 PORTS = range(12000, 32000)
 """Range of the lab's ports: below the range from which the kernel takes those of outgoing
@@ -184,97 +185,11 @@ def choose_ports(seed: str) -> dict[str, int]:
     )
 
 
-def _arguments(
-    component: str, given: Mapping[str, str] | None = None, *, override: bool = False, **values: str
-) -> dict[str, Any]:
-    """Return kwokctl's patch of a component's flags."""
-    values = {**(given or {}), **values}
-    named = [{"key": key.replace("_", "-"), "value": value, "override": override} for key, value in values.items()]
-    return {"name": component, "extraArgs": named}
-
-
-def _configuration(home: Home) -> dict[str, Any]:
-    def program(name: str) -> str:
-        return str((home.bin / name).absolute())
-
-    def certificate(name: str) -> str:
-        return str(_folder(home) / "pki" / name)
-
-    return {
-        "apiVersion": "config.kwok.x-k8s.io/v1alpha1",
-        "kind": "KwokctlConfiguration",
-        "options": {
-            "runtime": "binary",
-            "bindAddress": "127.0.0.1",  # kwokctl's default is every address of the machine
-            "etcdBinary": program("etcd"),
-            "kubeApiserverBinary": program("kube-apiserver"),
-            "kubeControllerManagerBinary": program("kube-controller-manager"),
-            "kubeSchedulerBinary": program("kube-scheduler"),
-            "kwokControllerBinary": program("kwok"),
-            "kubectlBinary": program("kubectl"),
-            # Address of the API server's service for real pods: the first of the default range.
-            "kubeApiserverCertSANs": ["10.0.0.1"],
-        },
-        "componentsPatches": [
-            # Nothing reaches the API through the `kubernetes` service, and its endpoint may not be
-            # on loopback.
-            _arguments("kube-apiserver", advertise_address="127.0.0.1", endpoint_reconciler_type="none"),
-            # A real kubelet is reached by its address, KWOK's by the name `localhost`.
-            _arguments(
-                "kube-apiserver",
-                kubelet_preferred_address_types="InternalIP,Hostname",
-                kubelet_client_certificate=certificate("admin.crt"),
-                kubelet_client_key=certificate("admin.key"),
-            ),
-            # The way to pods, where simulated ones can answer (lab/devices/egress.py).
-            _arguments("kube-apiserver", egress_selector_config_file=str(_egress_file(home))),
-            # After a restart, a lone component does not wait for its own old lease to run out. 20
-            # requests a second, the default, let a hundred berths wait half a minute for their end.
-            _arguments("kube-controller-manager", leader_elect="false", kube_api_qps="200", kube_api_burst="400"),
-            _arguments("kube-controller-manager", resource_quota_sync_period="20s"),
-            _arguments("kube-scheduler", leader_elect="false"),
-            # After the machine slept, nodes must not count as lost: KWOK never makes their pods
-            # ready again.
-            _arguments("kube-controller-manager", override=True, node_monitor_grace_period="8760h"),
-            _arguments("kwok-controller", override=True, manage_all_nodes="false"),
-            _arguments("kwok-controller", manage_nodes_with_annotation_selector=FAKE_NODE),
-        ],
-    }
-
-
-def _database(home: Home, ports: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Return kwokctl's patches for a database that answers only to the administrator's certificate.
-
-    Who reads or writes the database needs no right in the cluster, and whoever may create pods on a
-    real node has the machine.
-    """
-    pki = _folder(home) / "pki"
-    certificate, key, authority = (str(pki / name) for name in ("admin.crt", "admin.key", "ca.crt"))
-    client, peer = (f"https://127.0.0.1:{ports[name]}" for name in ("etcdPort", "etcdPeerPort"))
-    addresses = {
-        "listen-client-urls": client,
-        "advertise-client-urls": client,
-        "listen-peer-urls": peer,
-        "initial-advertise-peer-urls": peer,
-        "initial-cluster": f"node0={peer}",
-    }
-    demands = {
-        f"{prefix}{name}": value
-        for prefix in ("", "peer-")
-        for name, value in (
-            ("client-cert-auth", "true"),
-            ("trusted-ca-file", authority),
-            ("cert-file", certificate),
-            ("key-file", key),
-        )
-    }
-
-    return [
-        _arguments("etcd", addresses, override=True),
-        _arguments("etcd", demands),
-        _arguments("kube-apiserver", override=True, etcd_servers=client),
-        _arguments("kube-apiserver", etcd_cafile=authority, etcd_certfile=certificate, etcd_keyfile=key),
-    ]
+def request(home: Home, ports: Mapping[str, object]) -> str:
+    """Return kwokctl's configuration of a lab."""
+    paths = {"bin": home.bin.absolute(), "pki": _folder(home) / "pki", "egress": _egress_file(home)}
+    quoted_paths = {name: json.dumps(str(path))[1:-1] for name, path in paths.items()}
+    return Template(REQUEST.read_text()).substitute({**quoted_paths, **ports})
 
 
 def keep_private(plane: ControlPlane) -> None:
@@ -305,8 +220,7 @@ def egress(home: Home) -> dict[str, Any]:
 
 
 def _signature(home: Home) -> str:
-    database = _database(home, dict.fromkeys(PORT_NAMES, 0))
-    text = json.dumps([str(home.root.absolute()), _configuration(home), database, NO_NODE_LEASES], sort_keys=True)
+    text = request(home, dict.fromkeys(PORT_NAMES, 0)) + NO_NODE_LEASES
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -365,13 +279,10 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
     for name in ("kwok.yaml", "layout.json"):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / "pids", ignore_errors=True)  # kwokctl takes any process with such a pid for its own
-    configuration = _configuration(home)
-    configuration["options"] |= {name: port for name, port in ports.items() if name not in OWN_PORTS}
-    configuration["componentsPatches"] += _database(home, ports)
-    request = home.root / "kwokctl.yaml"
-    request.write_text(yaml.safe_dump(configuration))
+    configuration = home.root / "kwokctl.yaml"
+    configuration.write_text(request(home, ports))
     # With `--kubeconfig=`, the user's own kubeconfig stays as it is.
-    options = [f"--name={CLUSTER}", f"--config={request}", "--kubeconfig=", "--timeout=90s", NO_NODE_LEASES]
+    options = [f"--name={CLUSTER}", f"--config={configuration}", "--kubeconfig=", "--timeout=90s", NO_NODE_LEASES]
     own = {"KWOK_WORKDIR": str(home.root.absolute() / "kwok"), MARK: f"{home.root.resolve()}:kwokctl"}
     try:
         result = subprocess.run(

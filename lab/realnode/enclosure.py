@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -21,39 +20,7 @@ from berth.lab.realnode.layout import UPLINK, Layout, read
 
 _NEW_MOUNTS, _NEW_NETWORK = 0x00020000, 0x40000000
 
-_PAIR = """set -e
-ip link add {link} type veth peer name {uplink} netns {holder}
-ip address add {host}/30 dev {link}
-ip link set {link} up
-ip route add {pods} via {node} dev {link}
-"""
-"""Script that joins the node to this machine, for the machine's network namespace."""
-
-_FURNISH = """set -e
-# What is mounted from here on does not reach the machine.
-mount --make-rprivate /
-mount -t tmpfs -o mode=755 tmpfs /run
-mkdir -p /run/cgroups
-# /sys shows the network namespace in which it was mounted; the control groups below it come along.
-mount --rbind /sys/fs/cgroup /run/cgroups
-mount -t sysfs sysfs /sys
-mount --rbind /run/cgroups /sys/fs/cgroup
-umount --recursive /run/cgroups
-# Among the node's own programs and containers, mounts are shared, as a kubelet needs it.
-mount --make-rshared /
-# The kubelet has its device plugins' folder there, whatever its own folder is.
-[ -d /var/lib/kubelet ] || mount -t tmpfs tmpfs /var/lib
-mkdir -p /var/lib/kubelet
-mount -t tmpfs tmpfs /var/lib/kubelet
-mkdir /var/lib/kubelet/device-plugins
-mount --bind {kubelet}/device-plugins /var/lib/kubelet/device-plugins
-ip link set lo up
-ip address add {dns}/32 dev lo
-ip address add {node}/30 dev {uplink}
-ip link set {uplink} up
-ip route add default via {host}
-"""
-"""Script that furnishes the namespaces, for the inside."""
+_SCRIPTS = Path(__file__).parent
 
 _KERNEL = {
     "net/ipv4/ip_forward": "1",
@@ -78,17 +45,18 @@ def furnish(layout: Layout) -> None:
     values = {
         "link": layout.tag,
         "uplink": UPLINK,
-        "holder": os.getpid(),
-        "host": layout.host_address,
-        "node": layout.node_address,
-        "dns": layout.dns_address,
-        "pods": layout.pods,
-        "kubelet": shlex.quote(str(layout.kubelet)),
+        "holder": str(os.getpid()),
+        "host": str(layout.host_address),
+        "node": str(layout.node_address),
+        "dns": str(layout.dns_address),
+        "pods": str(layout.pods),
+        "kubelet": str(layout.kubelet),
     }
-    pair = ["nsenter", f"--net=/proc/self/fd/{outside}", "sh", "-c", _PAIR.format(**values)]
-    subprocess.run(pair, check=True, pass_fds=(outside,))
+    environment = os.environ | values
+    join = ["nsenter", f"--net=/proc/self/fd/{outside}", "sh", str(_SCRIPTS / "join.sh")]
+    subprocess.run(join, check=True, pass_fds=(outside,), env=environment)
     os.close(outside)
-    subprocess.run(["sh", "-c", _FURNISH.format(**values)], check=True)
+    subprocess.run(["sh", str(_SCRIPTS / "furnish.sh")], check=True, env=environment)
     for name, value in _KERNEL.items():
         path = Path("/proc/sys") / name
         if path.exists():

@@ -85,18 +85,9 @@ def _layout(home: Home) -> Layout:
 
 def _write(node: Layout, found: Programs, described: Machine, plane: ControlPlane) -> None:
     """Write the node's configuration files and folders."""
-    etc = node.configuration
-    kubeconfig = etc / "kubeconfig.yaml"
     relay = f"https://{node.host_address}:{configuration.API_PORT}"
-    authority = plane.folder / "pki" / "ca.crt"
-    texts = {
-        etc / "containerd.toml": configuration.containerd(node, found.debian),
-        etc / "cni" / "10-berth.conflist": configuration.cni(node),
-        etc / "kubelet.yaml": configuration.kubelet(node, authority, described.reserved),
-        etc / "kube-proxy.yaml": configuration.kube_proxy(node, kubeconfig, described.node),
-        etc / "Corefile": configuration.corefile(node, kubeconfig),
-        etc / "resolv.conf": f"nameserver {node.dns_address}\n",
-        kubeconfig: configuration.kubeconfig(plane.kubeconfig(), relay),
+    texts = configuration.files(node, found.debian, plane.folder / "pki" / "ca.crt", described) | {
+        node.configuration / "kubeconfig.yaml": configuration.kubeconfig(plane.kubeconfig(), relay),
         node.devices / "gpus.json": configuration.devices(described.gpus),
         node.enter: processes.enter_script(node, found),
     }

@@ -12,6 +12,7 @@ from berth.lab.errors import LabError
 from berth.lab.home import Home
 from berth.lab.realnode import configuration
 from berth.lab.realnode.layout import Layout, tag
+from berth.lab.realnode.machine import Machine
 from berth.lab.realnode.requirements import free_network
 
 NODE = Layout(Home(Path("/lab")), IPv4Network("10.199.0.0/16"))
@@ -45,8 +46,9 @@ def test_where_all_networks_are_in_use_nothing_is_started() -> None:
 
 
 def test_the_kubelet_offers_what_gke_leaves_of_the_machine() -> None:
-    text = configuration.kubelet(NODE, Path("/ca.crt"), {"cpu": "630m", "memory": "90408960Ki"})
-    settings = yaml.safe_load(text)
+    machine = Machine("node", 224, "4Ti", {"cpu": "630m", "memory": "90408960Ki"}, 8)
+    texts = configuration.files(NODE, Path("/debian"), Path("/ca.crt"), machine)
+    settings = yaml.safe_load(texts[NODE.configuration / "kubelet.yaml"])
     assert settings["kubeReserved"] == {"cpu": "630m", "memory": "90408960Ki"}
     assert settings["cgroupRoot"] == f"/{NODE.tag}"
     assert settings["authentication"]["anonymous"] == {"enabled": False}
