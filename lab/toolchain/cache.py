@@ -1,23 +1,21 @@
 """Folder of build results, of which only complete ones are used.
 
 An entry is created in a folder of its own, gets its manifest last and its name by one rename, so
-that an interrupted build leaves nothing that looks like an entry. Every use compares the entry with
-its manifest.
+that an interrupted build leaves nothing that looks like an entry. Every use compares the sizes of
+the entry's files with its manifest.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from berth.components.core import whole_file
 from berth.lab.locking import exclusive
 
 if TYPE_CHECKING:
@@ -34,43 +32,22 @@ def default_folder() -> Path:
     return Path(base) / "berth" / "tools"
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _write_manifest(folder: Path, digests: dict[str, str]) -> None:
-    entries = {}
-    for name, digest in digests.items():
-        status = (folder / name).stat()
-        entries[name] = {"sha256": digest, "size": status.st_size, "modified": status.st_mtime_ns}
-    whole_file.write(folder / MANIFEST, json.dumps({"files": entries}, indent=1))
-
-
 def defect(folder: Path) -> str | None:
-    """Return an entry's defect, or None: contents are compared where the time differs."""
+    """Return an entry's defect, or None."""
     if not folder.is_dir():
         return "missing"
     try:
-        recorded: dict[str, dict[str, Any]] = json.loads((folder / MANIFEST).read_text())["files"]
+        recorded: dict[str, dict[str, int]] = json.loads((folder / MANIFEST).read_text())["files"]
+        sizes = {name: file["size"] for name, file in recorded.items()}
     except (OSError, ValueError, KeyError, TypeError):
         return "its manifest is missing or unreadable"
-    restamp = False
-    for name, expected in recorded.items():
-        path = folder / name
+    for name, size in sizes.items():
         try:
-            status = path.stat()
+            there = (folder / name).stat().st_size
         except OSError:
             return f"{name} is missing"
-        if status.st_size != expected["size"]:
-            return f"{name} has {status.st_size} bytes instead of {expected['size']}"
-        if status.st_mtime_ns != expected["modified"]:
-            if _digest(path) != expected["sha256"]:
-                return f"{name} has other contents than those that were built"
-            restamp = True
-    if restamp:  # A copied or restored cache: the same bytes under other times.
-        with contextlib.suppress(OSError):
-            _write_manifest(folder, {name: expected["sha256"] for name, expected in recorded.items()})
+        if there != size:
+            return f"{name} has {there} bytes instead of {size}"
     return None
 
 
@@ -125,7 +102,8 @@ class Cache:
             try:
                 make(partial)
                 paths = sorted(path for path in partial.rglob("*") if path.is_file())
-                _write_manifest(partial, {str(path.relative_to(partial)): _digest(path) for path in paths})
+                sizes = {str(path.relative_to(partial)): {"size": path.stat().st_size} for path in paths}
+                (partial / MANIFEST).write_text(json.dumps({"files": sizes}, indent=1))
                 partial.chmod(0o755)
                 partial.rename(path)
             finally:

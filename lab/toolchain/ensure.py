@@ -1,22 +1,37 @@
-"""Tools of the lab, each from the cheapest place: installed, cached, released, built."""
+"""Tools of the lab, each from the cheapest place: installed, cached, released, built.
+
+Missing tools are made one after the other: released ones where their sites answer, else built.
+"""
 
 from __future__ import annotations
 
+import os
+import tempfile
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from berth.lab.toolchain import build, installed, making
+from berth.components.core.words import counted
+from berth.lab.errors import USAGE, LabError
+from berth.lab.toolchain import go, installed, releases
 from berth.lab.toolchain.cache import Cache, default_folder, defect
-from berth.lab.toolchain.releases import RELEASE, SOURCE, choice, key
+from berth.lab.toolchain.releases import UnavailableError
 from berth.lab.toolchain.tools import PULUMI, PULUMI_PYTHON, TOOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable
 
     from berth.lab.home import Home
     from berth.lab.progress import Progress
     from berth.lab.toolchain.tools import Tool
+
+CHOICE = "BERTH_LAB_TOOLS"
+"""Environment variable: `release` or `source`. By default releases where their sites answer."""
+
+RELEASE, SOURCE = "release", "source"
+
+_MIB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -32,10 +47,6 @@ class Toolchain:
     programs: dict[str, Path]
     crds: Path
     found: dict[str, installed.Installed]
-
-    def program(self, name: str) -> Path:
-        """Return the path of a program, installed or built."""
-        return self.programs[name] if name in self.programs else self.found[name].path
 
 
 def ensure(home: Home, progress: Progress) -> Toolchain:
@@ -53,23 +64,137 @@ def ensure(home: Home, progress: Progress) -> Toolchain:
 
 
 def programs_of(tools: Iterable[Tool], progress: Progress) -> dict[str, Path]:
-    """Return every program and copied file of some tools, by name; the missing ones are made."""
-    chosen, cache = choice(), Cache(default_folder(), progress)
-    needed = list(tools)
-    entries = {tool: _entry(tool, cache, chosen) for tool in needed}
-    if missing := [tool for tool, entry in entries.items() if entry is None]:
-        making.make(missing, cache, progress, chosen)
-    complete = {tool: entry or _entry(tool, cache, chosen) for tool, entry in entries.items()}
-    return {
-        name: folder / name
-        for tool, folder in complete.items()
-        if folder is not None
-        for name in (*tool.programs, *tool.copied.values())
-    }
+    """Return every program and copied file of some tools, by name; the missing ones are made.
+
+    Raises:
+        LabError: a tool cannot be built, a release is demanded that cannot be had, or a file is
+            another one than the published one.
+    """
+    chosen, cache, needed = _choice(), Cache(default_folder(), progress), list(tools)
+    entries = {tool: path for tool in needed if (path := _entry(tool, cache, chosen)) is not None}
+    missing = [tool for tool in needed if tool not in entries]
+    if missing:
+        with tempfile.TemporaryDirectory(prefix="berth-tools-", ignore_cleanup_errors=True) as folder:
+            if chosen != SOURCE:
+                entries |= _fetch(missing, cache, chosen, Path(folder))
+            if built := [tool for tool in missing if tool not in entries]:
+                entries |= _build(built, cache, Path(folder))
+    return {name: entries[tool] / name for tool in needed for name in (*tool.programs, *tool.copied.values())}
+
+
+def _choice() -> str:
+    """Return `release`, `source`, or an empty text where the lab decides.
+
+    Raises:
+        LabError: the environment variable has another value.
+    """
+    value = os.environ.get(CHOICE, "")
+    if value not in ("", RELEASE, SOURCE):
+        raise LabError(
+            f"{CHOICE} is {value!r}: no tool is fetched or built",
+            f"set {CHOICE} to `{RELEASE}` or `{SOURCE}`, or unset it",
+            code=USAGE,
+        )
+    return value
 
 
 def _entry(tool: Tool, cache: Cache, chosen: str) -> Path | None:
     """Return the cache entry of a tool, built or released as chosen; None if there is none."""
-    keys = [build.key(tool)] if chosen != RELEASE or not tool.release else []
-    keys += [key(tool.release)] if chosen != SOURCE and tool.release else []
+    keys = [go.key(tool)] if chosen != RELEASE or not tool.release else []
+    keys += [releases.key(tool.release)] if chosen != SOURCE and tool.release else []
     return next((path for path in (cache.path(tool.name, entry) for entry in keys) if defect(path) is None), None)
+
+
+def _fetch(tools: list[Tool], cache: Cache, chosen: str, folder: Path) -> dict[Tool, Path]:
+    """Fetch the released tools whose sites answer; return their entries.
+
+    Raises:
+        LabError: a release is demanded and does not come, or a file is not the published one.
+    """
+    checksums, reasons = _checksums([tool for tool in tools if tool.release])
+    none = f"No release site answers here ({next(iter(reasons.values()), '')}): the tools are built from source"
+    _report(reasons, cache.progress, chosen, "" if checksums else none)
+    if checksums:
+        title = f"{counted(len(checksums), 'tool')} from their release sites (kept in {cache.folder})"
+        cache.progress.say(f"Fetching {title}")
+    entries: dict[Tool, Path] = {}
+    late: dict[Tool, str] = {}
+    for position, tool in enumerate(checksums, 1):
+        install = partial(_install, tool, checksums[tool], folder)
+        try:
+            obtain = partial(cache.obtain, tool.name, releases.key(tool.release), install)
+            entries[tool] = _one(tool, f"{position}/{len(checksums)}", "released", cache.progress, obtain)
+        except UnavailableError as error:
+            late[tool] = str(error)
+    _report(late, cache.progress, chosen)
+    return entries
+
+
+def _build(tools: list[Tool], cache: Cache, folder: Path) -> dict[Tool, Path]:
+    """Build tools; Go uses all cores for each. Return their entries."""
+    progress, title = cache.progress, f"{counted(len(tools), 'tool')} from source, once for this machine"
+    progress.say(f"Building {title} (kept in {cache.folder})")
+    compiler = go.find([tool.directory for tool in tools], cache)
+    progress.say(f"  go {compiler.version}: {compiler.origin}")
+    compiler.require_space(tools, cache.folder)
+    entries = {}
+    with compiler.in_use():
+        for position, tool in enumerate(tools, 1):
+            make = partial(compiler.build, tool, temporary=folder)
+            obtain = partial(cache.obtain, tool.name, go.key(tool), make)
+            entries[tool] = _one(tool, f"{position}/{len(tools)}", "built", progress, obtain)
+    return entries
+
+
+def _one(tool: Tool, position: str, how: str, progress: Progress, obtain: Callable[[], Path]) -> Path:
+    """Make one tool, with a line that has its size and its time at the end."""
+    title = f"{tool.name} {tool.version}: {tool.purpose}"
+    with progress.step(f"{position} {title}", title) as step:
+        folder = obtain()
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        step.done = f"{title}; {how}, {size / _MIB:.0f} MiB"
+    return folder
+
+
+def _checksums(tools: list[Tool]) -> tuple[dict[Tool, dict[str, str]], dict[Tool, str]]:
+    """Return the published checksums of tools by address, and why the others have none."""
+    texts = releases.texts(file.checksums for tool in tools for file in tool.release)
+    found: dict[Tool, dict[str, str]] = {}
+    reasons: dict[Tool, str] = {}
+    for tool in tools:
+        checksums = {}
+        for file in tool.release:
+            text = texts[file.checksums]
+            if isinstance(text, UnavailableError):
+                reasons[tool] = str(text)
+            elif checksum := releases.published(text, file.name):
+                checksums[file.address] = checksum
+            else:
+                reasons[tool] = f"{releases.located(file.checksums)} has no checksum of {file.name}"
+        if tool not in reasons:
+            found[tool] = checksums
+    return found, reasons
+
+
+def _report(reasons: dict[Tool, str], progress: Progress, chosen: str, none: str = "") -> None:
+    """Say which releases cannot be had; `none` is the text for all of them."""
+    if not reasons:
+        return
+    tool, reason = next(iter(reasons.items()))
+    if chosen == RELEASE:
+        raise LabError(
+            f"the release of {tool.name} {tool.version} cannot be downloaded, but {CHOICE} requires it: {reason}",
+            f"check the connection, or build the tools from source: unset {CHOICE}",
+        )
+    names = ", ".join(tool.name for tool in reasons)
+    progress.say(none or f"No release of {names} can be downloaded here ({reason})")
+
+
+def _install(tool: Tool, checksums: dict[str, str], folder: Path, entry: Path) -> None:
+    """Put the released programs of a tool into its entry; tools can share a downloaded file."""
+    for file in tool.release:
+        checksum = checksums[file.address]
+        target = folder / f"{checksum[:16]}-{file.name}"
+        if not target.exists():
+            releases.fetch(file.address, checksum, target)
+        releases.unpack(target, file.members, entry)

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from berth.lab.toolchain.compiler import numbers
-from berth.lab.toolchain.tools import HELM, KUBECTL, PULUMI
+from berth.lab.toolchain.tools import HELM, KUBECTL, PULUMI, numbers
 
 if TYPE_CHECKING:
     from berth.lab.toolchain.tools import Tool
@@ -81,25 +80,3 @@ def find(tool: Tool, excluded: tuple[Path, ...] = ()) -> Installed | None:
     if tool is PULUMI and shutil.which("pulumi-language-python", path=search) is None:
         return None  # an engine that cannot run Python programs
     return Installed(version, Path(path))
-
-
-def plugin(kind: str, version: str, excluded: Path, *more: Path) -> Path | None:
-    """Return a resource plugin in Pulumi's own plugin folder, of the version that the SDK asks for.
-
-    A folder with a `.partial` file beside it is an installation that has not ended, or never will.
-
-    Args:
-        kind: for example `kubernetes`.
-        version: without the leading v.
-        excluded: the lab's own Pulumi folder, which `PULUMI_HOME` names in a shell that uses the
-            lab.
-        more: other folders that Pulumi fills, searched last.
-    """
-    named = os.environ.get("PULUMI_HOME")
-    home = Path(named) if named and Path(named).resolve() != excluded.resolve() else Path.home() / ".pulumi"
-    for root in (home, *more):
-        folder = root / "plugins" / f"resource-{kind}-v{version}"
-        partial = folder.with_name(f"{folder.name}.partial")
-        if (folder / f"pulumi-resource-{kind}").is_file() and not partial.exists():
-            return folder
-    return None

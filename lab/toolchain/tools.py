@@ -1,13 +1,11 @@
-"""Table of the lab's tools. Versions are read from `lab/tools/*/go.mod`.
-
-KubeRay's operator and DraNet are released as container images only, and cyclonus' judge, the pause
-program and the kubelet are berth's own around a module: those are always built from source.
-"""
+"""Table of the lab's tools, read from `tools.toml`; their versions are in `lab/tools/*/go.mod`."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from berth.lab.home import CLONE
@@ -15,7 +13,6 @@ from berth.lab.toolchain.releases import ReleasedFile, filled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 MODULES = CLONE / "lab" / "tools"
 
@@ -26,6 +23,7 @@ class Tool:
 
     Attributes:
         name: unique among the tools; names the cache entry.
+        needed_by: `lab`, `real-node` or `tests`.
         purpose: reason why the lab needs it, in a few words.
         module: Go module whose version is the tool's version.
         packages: program name to Go package in the module; `.` begins one in the tool's own folder.
@@ -41,6 +39,7 @@ class Tool:
     """
 
     name: str
+    needed_by: str
     purpose: str
     module: str
     packages: Mapping[str, str]
@@ -49,7 +48,7 @@ class Tool:
     copied: Mapping[str, str] = field(default_factory=dict)
     tags: str = ""
     files: tuple[ReleasedFile, ...] = ()
-    released_with: Tool | None = None
+    released_with: str = ""
     released_as: str = ""
 
     @property
@@ -84,7 +83,7 @@ class Tool:
     @property
     def release(self) -> tuple[ReleasedFile, ...]:
         """Released files of the pinned version for this machine, empty if there are none."""
-        return filled(self.files, (self.released_with or self).version)
+        return filled(self.files, BY_NAME[self.released_with or self.name].version)
 
     @property
     def linker_flags(self) -> str:
@@ -96,181 +95,25 @@ class Tool:
         return " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in values.items())])
 
 
-_KUBERNETES = {
-    "k8s.io/component-base/version.gitVersion": "v{version}",
-    "k8s.io/component-base/version.gitMajor": "{major}",
-    "k8s.io/component-base/version.gitMinor": "{minor}",
-    "k8s.io/component-base/version.gitTreeState": "clean",
-    "k8s.io/client-go/pkg/version.gitVersion": "v{version}",
-}
-_PULUMI = {"github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": "v{version}"}
+def _table() -> dict[str, Tool]:
+    tools = {}
+    for name, row in tomllib.loads(Path(__file__).with_name("tools.toml").read_text()).items():
+        files = tuple(ReleasedFile(**file) for file in row.pop("files", ()))
+        tools[name] = Tool(name, files=files, **row)
+    return tools
 
 
-def _on_github(repository: str, file: str, checksums: str, members: Mapping[str, str]) -> ReleasedFile:
-    folder = f"https://github.com/{repository}/releases/download/v{{version}}/"
-    return ReleasedFile(folder + file, checksums if "://" in checksums else folder + checksums, members)
+BY_NAME = _table()
+
+TOOLS, REAL_NODE_TOOLS, TEST_TOOLS = (
+    tuple(tool for tool in BY_NAME.values() if tool.needed_by == user) for user in ("lab", "real-node", "tests")
+)
+"""Tools of every lab, those that only a real node needs, and those that only tests need."""
+
+PULUMI, PULUMI_PYTHON, PULUMI_KUBERNETES = (BY_NAME[name] for name in ("pulumi", "pulumi-python", "pulumi-kubernetes"))
+HELM, KUBECTL, KUBERAY = (BY_NAME[name] for name in ("helm", "kubectl", "kuberay-operator"))
 
 
-def _kubernetes(*programs: str) -> tuple[ReleasedFile, ...]:
-    folder = "https://dl.k8s.io/release/v{version}/bin/linux/{arch}"
-    return tuple(ReleasedFile(f"{folder}/{name}", f"{folder}/{name}.sha256", {name: ""}) for name in programs)
-
-
-def _pulumi(*programs: str) -> tuple[ReleasedFile, ...]:
-    members = {name: f"pulumi/{name}" for name in programs}
-    archive = "pulumi-v{version}-linux-{x64}.tar.gz"
-    return (_on_github("pulumi/pulumi", archive, "pulumi-{version}-checksums.txt", members),)
-
-
-PULUMI = Tool(
-    "pulumi",
-    "the engine that runs `pulumi up`",
-    "github.com/pulumi/pulumi/pkg/v3",
-    {"pulumi": "cmd/pulumi"},
-    variables=_PULUMI,
-    files=_pulumi("pulumi"),
-)
-PULUMI_PYTHON = Tool(
-    "pulumi-python",
-    "lets the engine run Python programs",
-    "github.com/pulumi/pulumi/sdk/v3",
-    {"pulumi-language-python": "python/cmd/pulumi-language-python"},
-    variables=_PULUMI,
-    copied={"python/cmd/pulumi-language-python-exec": "pulumi-language-python-exec"},
-    files=_pulumi("pulumi-language-python", "pulumi-language-python-exec"),
-    released_with=PULUMI,
-)
-PULUMI_KUBERNETES = Tool(
-    "pulumi-kubernetes",
-    "Pulumi's plugin that writes Kubernetes objects and Helm releases",
-    "github.com/pulumi/pulumi-kubernetes/provider/v4",
-    {"pulumi-resource-kubernetes": "."},
-    variables={"github.com/pulumi/pulumi-kubernetes/provider/v4/pkg/version.Version": "{version}"},
-    copied={"cmd/pulumi-resource-kubernetes/schema.json": "schema.json"},
-    files=(
-        _on_github(
-            "pulumi/pulumi-kubernetes",
-            "pulumi-resource-kubernetes-v{version}-linux-{arch}.tar.gz",
-            # GitHub's own digests of the release's files.
-            "https://api.github.com/repos/pulumi/pulumi-kubernetes/releases/tags/v{version}",
-            {"pulumi-resource-kubernetes": "pulumi-resource-kubernetes"},
-        ),
-    ),
-    # The module is of 2026-01-15, the last commit that the Go module proxy has before this release.
-    # pyproject.toml pins the SDK of the same version for the lab.
-    released_as="4.25.0",
-)
-_ETCD = "etcd-v{version}-linux-{arch}"
-ETCD = Tool(
-    "etcd",
-    "the cluster's database",
-    "go.etcd.io/etcd/server/v3",
-    {"etcd": ""},
-    files=(_on_github("etcd-io/etcd", f"{_ETCD}.tar.gz", "SHA256SUMS", {"etcd": f"{_ETCD}/etcd"}),),
-)
-_KWOK = "https://api.github.com/repos/kubernetes-sigs/kwok/releases/tags/v{version}"
-KWOK = Tool(
-    "kwok",
-    "plays the kubelet of every simulated node",
-    "sigs.k8s.io/kwok",
-    {"kwok": "cmd/kwok", "kwokctl": "cmd/kwokctl"},
-    # KWOK publishes no checksums of its own, but GitHub those of its files.
-    files=tuple(
-        _on_github("kubernetes-sigs/kwok", f"{name}-linux-{{arch}}", _KWOK, {name: ""}) for name in ("kwok", "kwokctl")
-    ),
-)
-KUBERNETES = Tool(
-    "kubernetes",
-    "the cluster: API server, controllers, scheduler",
-    "k8s.io/kubernetes",
-    {name: f"cmd/{name}" for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler")},
-    variables=_KUBERNETES,
-    files=_kubernetes("kube-apiserver", "kube-controller-manager", "kube-scheduler"),
-)
-KUBECTL = Tool(
-    "kubectl",
-    "looks into the cluster",
-    "k8s.io/kubernetes",
-    {"kubectl": "cmd/kubectl"},
-    folder="kubernetes",
-    variables=_KUBERNETES,
-    files=_kubernetes("kubectl"),
-)
-KUBERAY = Tool(
-    "kuberay-operator",
-    "turns RayClusters into pods",
-    "github.com/ray-project/kuberay/ray-operator",
-    {"kuberay-operator": ""},
-    folder="kuberay",
-    copied={"config/crd/bases": "crds"},
-)
-HELM = Tool(
-    "helm",
-    "installs the operators' charts",
-    "helm.sh/helm/v3",
-    {"helm": "cmd/helm"},
-    variables={"helm.sh/helm/v3/internal/version.version": "v{version}"},
-    files=(
-        ReleasedFile(
-            "https://get.helm.sh/helm-v{version}-linux-{arch}.tar.gz",
-            "https://get.helm.sh/helm-v{version}-linux-{arch}.tar.gz.sha256sum",
-            {"helm": "linux-{arch}/helm"},
-        ),
-    ),
-)
-
-TOOLS = (ETCD, PULUMI_KUBERNETES, KUBERNETES, PULUMI, KWOK, KUBERAY, HELM, KUBECTL, PULUMI_PYTHON)
-"""Tools of every lab, in the order in which they are built."""
-
-_CONTAINERD = "containerd-static-{version}-linux-{arch}"
-CONTAINERD = Tool(
-    "containerd",
-    "runs the real node's containers",
-    "github.com/containerd/containerd/v2",
-    {name: f"cmd/{name}" for name in ("containerd", "containerd-shim-runc-v2", "ctr")},
-    tags="no_btrfs,no_devmapper,no_zfs",
-    variables={"github.com/containerd/containerd/v2/version.Version": "v{version}"},
-    files=(
-        _on_github(
-            "containerd/containerd",
-            f"{_CONTAINERD}.tar.gz",
-            f"{_CONTAINERD}.tar.gz.sha256sum",
-            {name: f"bin/{name}" for name in ("containerd", "containerd-shim-runc-v2", "ctr")},
-        ),
-    ),
-)
-KUBERNETES_NODE = Tool(
-    "kubernetes-node",
-    "the real node's kubelet and service proxy",
-    "k8s.io/kubernetes",
-    {"kubelet": "./kubelet", "kube-proxy": "cmd/kube-proxy"},
-    variables=_KUBERNETES,
-)
-_COREDNS = "coredns_{version}_linux_{arch}.tgz"
-COREDNS = Tool(
-    "coredns",
-    "answers the real pods' questions for names",
-    "github.com/coredns/coredns",
-    {"coredns": ""},
-    files=(_on_github("coredns/coredns", _COREDNS, f"{_COREDNS}.sha256", {"coredns": "coredns"}),),
-)
-DRANET = Tool(
-    "dranet",
-    "hands the real node's network interfaces to pods",
-    "sigs.k8s.io/dranet",
-    {"dranet": "cmd/dranet"},
-)
-PAUSE = Tool("pause", "holds a real pod's namespaces", "golang.org/x/sys", {"pause": "."})
-
-REAL_NODE_TOOLS = (PAUSE, CONTAINERD, KUBERNETES_NODE, DRANET, COREDNS)
-"""Tools that only a real node needs."""
-
-CYCLONUS = Tool(
-    "cyclonus",
-    "says which traffic network policies let through",
-    "github.com/mattfenwick/cyclonus",
-    {"judge": "./judge"},
-)
-
-TEST_TOOLS = (CYCLONUS,)
-"""Tools that only tests need."""
+def numbers(version: str) -> tuple[int, ...]:
+    """Return a version's numbers, for comparing: `v1.26.0` gives (1, 26, 0)."""
+    return tuple(map(int, re.findall(r"\d+", re.split(r"[-+]", version)[0])))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from berth.lab.toolchain import download, releases
+from berth.lab.toolchain import ensure, releases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -118,10 +118,10 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    monkeypatch.delenv(releases.CHOICE, raising=False)
+    monkeypatch.delenv(ensure.CHOICE, raising=False)
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(download.MIRROR, "http://127.0.0.1:9")  # nobody answers there
+    monkeypatch.setenv(releases.MIRROR, "http://127.0.0.1:9")  # nobody answers there
     return tmp_path
 
 
@@ -154,7 +154,7 @@ def site(machine: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
         there.address = f"http://127.0.0.1:{server.server_address[1]}"
-        monkeypatch.setenv(download.MIRROR, there.address)
+        monkeypatch.setenv(releases.MIRROR, there.address)
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield there

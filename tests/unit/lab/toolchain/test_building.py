@@ -12,9 +12,10 @@ import pytest
 
 from berth.lab.errors import USAGE, LabError
 from berth.lab.progress import Progress
-from berth.lab.toolchain import build, compiler, failures
+from berth.lab.toolchain import failures
+from berth.lab.toolchain import go as compiler
 from berth.lab.toolchain.cache import Cache
-from berth.lab.toolchain.tools import ETCD, KUBERAY, KUBERNETES, PULUMI, REAL_NODE_TOOLS, TEST_TOOLS, TOOLS
+from berth.lab.toolchain.tools import BY_NAME, KUBERAY, PULUMI, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
     from berth.lab.toolchain.tools import Tool
 
-EVERY_TOOL = TOOLS + REAL_NODE_TOOLS + TEST_TOOLS
+EVERY_TOOL = tuple(BY_NAME.values())
+ETCD, KUBERNETES = BY_NAME["etcd"], BY_NAME["kubernetes"]
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def fake_go(tmp_path: Path) -> Callable[[str], compiler.Go]:
 
 def _obtain(go: compiler.Go, folder: Path) -> Path:
     cache = Cache(folder / "cache", Progress())
-    return cache.obtain("etcd", build.key(ETCD), lambda entry: build.Builder(go).build(ETCD, entry))
+    return cache.obtain("etcd", compiler.key(ETCD), lambda entry: go.build(ETCD, entry))
 
 
 def test_a_build_gets_the_pinned_flags_and_names(fake_go: Callable[[str], compiler.Go], tmp_path: Path) -> None:
@@ -132,15 +134,15 @@ def test_go_is_needed_in_the_newest_version_that_any_module_asks_for(tmp_path: P
 
 
 def test_versions_compare_by_number() -> None:
-    assert compiler.numbers("v1.9.2") < compiler.numbers("v1.26.0")
-    assert compiler.numbers("v3.22.0+gabcdef1") == (3, 22, 0)
-    assert compiler.numbers("3.250.0-alpha.1") == (3, 250, 0)
+    assert numbers("v1.9.2") < numbers("v1.26.0")
+    assert numbers("v3.22.0+gabcdef1") == (3, 22, 0)
+    assert numbers("3.250.0-alpha.1") == (3, 250, 0)
 
 
 @pytest.mark.parametrize("tool", EVERY_TOOL, ids=lambda tool: tool.name)
 def test_every_tool_is_pinned_by_its_go_mod(tool: Tool) -> None:
     pinned = (tool.directory / "go.mod").read_text()
-    assert compiler.numbers(tool.version) >= (0, 5)
+    assert numbers(tool.version) >= (0, 5)
     for name, package in tool.packages.items():
         if package.startswith("."):  # berth's own, around the pinned module
             assert (tool.directory / package / "main.go").is_file()
@@ -153,16 +155,16 @@ def test_every_tool_is_pinned_by_its_go_mod(tool: Tool) -> None:
 
 
 def test_the_key_follows_versions_sums_flags_and_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len({build.key(tool) for tool in EVERY_TOOL}) == len(EVERY_TOOL)
-    before = build.key(PULUMI)
-    assert build.key(PULUMI) == before
+    assert len({compiler.key(tool) for tool in EVERY_TOOL}) == len(EVERY_TOOL)
+    before = compiler.key(PULUMI)
+    assert compiler.key(PULUMI) == before
     folder = tmp_path / PULUMI.name
     shutil.copytree(PULUMI.directory, folder)
     monkeypatch.setattr("berth.lab.toolchain.tools.MODULES", tmp_path)
-    assert build.key(PULUMI) == before
+    assert compiler.key(PULUMI) == before
     with (folder / "go.sum").open("a") as sums:
         sums.write("example.invalid/x v1.0.0 h1:=\n")
-    assert build.key(PULUMI) != before
+    assert compiler.key(PULUMI) != before
 
 
 def test_the_linker_writes_the_pinned_version() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import os
 import subprocess
 import sys
 import textwrap
@@ -70,7 +69,6 @@ def _cut_manifest(entry: Path) -> None:
     ("damage", "reason"),
     [
         (lambda entry: (entry / "tool").write_bytes(b"pro"), "tool has 3 bytes instead of 7"),
-        (lambda entry: (entry / "tool").write_bytes(b"PROGRAM"), "tool has other contents"),
         (lambda entry: (entry / "crds" / "ray.yaml").unlink(), "ray.yaml is missing"),
         (lambda entry: (entry / MANIFEST).unlink(), "manifest is missing"),
         (_cut_manifest, "manifest is missing or unreadable"),
@@ -88,14 +86,6 @@ def test_a_broken_entry_is_noticed_and_made_again(
     assert defect(entry) is None
     (line,) = printed().splitlines()
     assert reason in line
-
-
-def test_the_same_bytes_under_another_time_are_good(cache: Cache) -> None:
-    make = Maker()
-    entry = cache.obtain("tool", KEY, make)
-    os.utime(entry / "tool", (1, 1))
-    assert cache.obtain("tool", KEY, make) == entry
-    assert make.times == 1
 
 
 def test_a_build_that_fails_leaves_nothing(cache: Cache) -> None:

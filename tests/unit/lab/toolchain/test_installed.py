@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from berth.lab.toolchain import installed
-from berth.lab.toolchain.tools import ETCD, HELM, KUBECTL, PULUMI
+from berth.lab.toolchain.tools import BY_NAME, HELM, KUBECTL, PULUMI
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def test_a_new_enough_pulumi_with_its_python_host_is_used(programs: Path, versio
         *((HELM, version, False) for version in ("v3.7.2", "v4.0.0", "")),
         *((KUBECTL, version, True) for version in ("v1.35.9", "v1.37.0")),
         *((KUBECTL, version, False) for version in ("v1.34.1", "no version")),
-        (ETCD, "3.6.8", False),  # always built
+        (BY_NAME["etcd"], "3.6.8", False),  # always built
     ],
 )
 def test_helm_has_to_be_a_recent_three_and_kubectl_one_minor_older(
@@ -57,26 +57,3 @@ def test_output_that_is_no_version_is_not_used(programs: Path) -> None:
 def test_the_labs_own_links_are_not_taken_for_installed(programs: Path) -> None:
     _program(programs, "helm", "v3.22.0")
     assert installed.find(HELM, (programs.resolve(),)) is None
-
-
-def test_an_installed_provider_plugin_is_found_in_the_sdks_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    elsewhere = tmp_path / "lab"
-    monkeypatch.setenv("PULUMI_HOME", str(tmp_path))
-    assert installed.plugin("kubernetes", "4.34.2", elsewhere) is None
-    folder = tmp_path / "plugins" / "resource-kubernetes-v4.34.2"
-    folder.mkdir(parents=True)
-    assert installed.plugin("kubernetes", "4.34.2", elsewhere) is None, "a download that was broken off"
-    (folder / "pulumi-resource-kubernetes").write_text("")
-    assert installed.plugin("kubernetes", "4.34.2", elsewhere) == folder
-    assert installed.plugin("kubernetes", "4.99.0", elsewhere) is None
-
-
-def test_the_labs_own_plugins_are_not_taken_for_installed_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PULUMI_HOME", str(tmp_path / "lab"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    folder = tmp_path / "lab" / "plugins" / "resource-kubernetes-v4.34.2"
-    folder.mkdir(parents=True)
-    (folder / "pulumi-resource-kubernetes").write_text("")
-    assert installed.plugin("kubernetes", "4.34.2", tmp_path / "lab") is None

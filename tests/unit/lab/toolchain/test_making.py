@@ -12,10 +12,11 @@ import pytest
 
 from berth.lab.errors import LabError
 from berth.lab.home import CLONE
-from berth.lab.toolchain import compiler
-from berth.lab.toolchain.ensure import programs_of
-from berth.lab.toolchain.releases import CHOICE
-from berth.lab.toolchain.tools import ETCD, HELM, KUBERNETES
+from berth.lab.toolchain import go as compiler
+from berth.lab.toolchain.ensure import CHOICE, programs_of
+from berth.lab.toolchain.tools import BY_NAME, HELM
+
+ETCD, KUBERNETES = BY_NAME["etcd"], BY_NAME["kubernetes"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,22 +16,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from berth.lab.errors import FAILED, USAGE, LabError
-from berth.lab.toolchain import download, releases
-from berth.lab.toolchain.ensure import programs_of
-from berth.lab.toolchain.tools import (
-    ETCD,
-    HELM,
-    KUBECTL,
-    KUBERAY,
-    KUBERNETES,
-    KWOK,
-    PULUMI,
-    PULUMI_PYTHON,
-    REAL_NODE_TOOLS,
-    TEST_TOOLS,
-    TOOLS,
-)
+from berth.lab.toolchain import releases
+from berth.lab.toolchain.ensure import CHOICE, programs_of
+from berth.lab.toolchain.tools import BY_NAME, HELM, KUBECTL, KUBERAY, PULUMI, PULUMI_PYTHON, TOOLS
 from tests.unit.lab.toolchain.conftest import Site, archive
+
+ETCD, KUBERNETES, KWOK = (BY_NAME[name] for name in ("etcd", "kubernetes", "kwok"))
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -182,7 +172,7 @@ def test_without_a_release_site_all_is_built(machine: Path, progress: Progress, 
 def test_a_site_that_does_not_answer_is_given_up(
     site: Site, machine: Path, progress: Progress, printed: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(download, "PROBE_SECONDS", 0.2)
+    monkeypatch.setattr(releases, "PROBE_SECONDS", 0.2)
     site.silent = True
     assert programs_of([HELM], progress)["helm"].read_text() == "built helm"
     assert "No release site answers here (" in printed()
@@ -191,24 +181,24 @@ def test_a_site_that_does_not_answer_is_given_up(
 
 def test_a_choice_of_source_asks_no_site(site: Site, progress: Progress, monkeypatch: pytest.MonkeyPatch) -> None:
     _publish(site, HELM)
-    monkeypatch.setenv(releases.CHOICE, "source")
+    monkeypatch.setenv(CHOICE, "source")
     assert programs_of([HELM], progress)["helm"].read_text() == "built helm"
     assert site.asked == []
-    monkeypatch.setenv(releases.CHOICE, "release")
+    monkeypatch.setenv(CHOICE, "release")
     assert programs_of([HELM], progress)["helm"].read_text() == "released helm"
 
 
 def test_a_demanded_release_that_cannot_be_had_is_an_error(
     machine: Path, progress: Progress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(releases.CHOICE, "release")
+    monkeypatch.setenv(CHOICE, "release")
     with pytest.raises(LabError, match=r"the release of helm .* cannot be downloaded, but BERTH_LAB_TOOLS requires it"):
         programs_of([HELM], progress)
     assert _built(machine) == []
 
 
 def test_another_choice_is_refused(machine: Path, progress: Progress, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(releases.CHOICE, "binary")
+    monkeypatch.setenv(CHOICE, "binary")
     with pytest.raises(LabError) as caught:
         programs_of([HELM], progress)
     assert caught.value.code == USAGE
@@ -263,7 +253,7 @@ def test_published_checksums_are_read_in_every_form(text: str, expected: str | N
 
 
 def test_a_redirection_away_from_https_is_not_followed() -> None:
-    handler = download.StaysEncrypted()
+    handler = releases.StaysEncrypted()
     request = urllib.request.Request("https://example.com/a")
     with pytest.raises(urllib.error.URLError, match="not https"):
         handler.redirect_request(request, None, 302, "Found", {}, "http://example.com/b")  # type: ignore[arg-type]
@@ -280,7 +270,7 @@ def test_releases_are_for_linux_on_two_architectures(machine: Path, monkeypatch:
     assert all(not tool.release for tool in TOOLS)
 
 
-@pytest.mark.parametrize("tool", TOOLS + REAL_NODE_TOOLS + TEST_TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", BY_NAME.values(), ids=lambda tool: tool.name)
 def test_a_release_has_everything_of_its_tool(machine: Path, tool: Tool) -> None:
     del machine
     names = [name for file in tool.release for name in file.members]

