@@ -14,34 +14,21 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from berth.lab.errors import LabError
 from berth.lab.home import ENVIRONMENT_VARIABLE, Home
-from berth.lab.progress import Progress, Step
+from berth.lab.progress import Progress
 from berth.lab.toolchain.ensure import ensure
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
+class _Nowhere:
+    """Console that nobody reads."""
 
-class Silent(Progress):
-    """Progress that nobody reads."""
+    is_terminal = False
 
-    def __init__(self) -> None:
-        pass
-
-    def say(self, text: str) -> None:
+    def print(self, *_arguments: object, **_options: object) -> None:
         """Print nothing."""
-
-    def done(self, what: str, note: str) -> None:
-        """Print nothing."""
-
-    @contextlib.contextmanager
-    def step(self, doing: str, done: str) -> Iterator[Step]:
-        """Report nothing."""
-        del doing
-        yield Step(done)
 
 
 def _end(*_: object) -> NoReturn:
@@ -59,8 +46,9 @@ def main() -> None:
     """Make the lab's tools until a signal says that `berth lab up` goes on with them."""
     signal.signal(signal.SIGTERM, _end)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    progress = Progress(_Nowhere())  # type: ignore[arg-type]
     with contextlib.suppress(LabError, OSError):
-        ensure(Home(Path(os.environ.get(ENVIRONMENT_VARIABLE) or ".lab").absolute()), Silent())
+        ensure(Home(Path(os.environ.get(ENVIRONMENT_VARIABLE) or ".lab").absolute()), progress)
 
 
 if __name__ == "__main__":

@@ -21,12 +21,11 @@ from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 from pulumi.runtime.rpc import UNKNOWN
 
 from berth.lab.plugins.gcp.cluster import Cluster
-from berth.lab.plugins.gcp.compute import Firewall, Network, Router, RouterNat, Subnetwork
 from berth.lab.plugins.gcp.differences import differences, with_kept
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 from berth.lab.plugins.gcp.field_rules import field_problems
-from berth.lab.plugins.gcp.identities import IamMember, ServiceAccount
 from berth.lab.plugins.gcp.node_pool import NodePool
+from berth.lab.plugins.gcp.plain import plain_types
 from berth.lab.plugins.gcp.resource import Cloud, location_problems
 from berth.lab.plugins.gcp.server import Engine, Properties, UnfinishedError, answered, read, written
 from berth.lab.plugins.gcp.store import Record
@@ -41,14 +40,7 @@ if TYPE_CHECKING:
 VERSION = "10.2.0"
 """Release of the real plugin that this stands in for."""
 
-TYPES: dict[str, ResourceType] = {
-    kind.token: kind
-    for kind in (
-        *(Network(), Subnetwork(), Firewall(), Router(), RouterNat()),
-        *(ServiceAccount(), IamMember()),
-        *(Cluster(), NodePool()),
-    )
-}
+TYPES: dict[str, ResourceType] = {kind.token: kind for kind in (*plain_types(), Cluster(), NodePool())}
 
 LATENCY_VARIABLE = "BERTH_LAB_GKE_LATENCY"
 

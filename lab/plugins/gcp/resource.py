@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from pulumi.runtime.rpc import UNKNOWN
 
@@ -77,7 +77,7 @@ class Cloud:
 
 
 class ResourceType:
-    """Resource type; a subclass for each. Methods that change something run in the store's lock.
+    """Resource type. Methods that change something run in the store's lock.
 
     Attributes:
         token: the engine's type token.
@@ -89,12 +89,12 @@ class ResourceType:
         path: template of the resource's path.
     """
 
-    token: ClassVar[str]
-    title: ClassVar[str]
-    computed: ClassVar[tuple[str, ...]]
-    located: ClassVar[str] = ""
-    named: ClassVar[bool] = True
-    path: ClassVar[str]
+    token: str
+    title: str
+    computed: tuple[str, ...]
+    located: str = ""
+    named: bool = True
+    path: str
 
     @property
     def facts(self) -> ResourceFields:
@@ -184,8 +184,3 @@ def last_part(reference: object) -> str:
 def number_of(resource: str) -> str:
     """A number as Google gives resources, the same for the same path."""
     return str(int(hashlib.sha256(resource.encode()).hexdigest()[:15], 16) + 10**17)
-
-
-def compute_link(resource: str) -> str:
-    """The self link of a compute resource."""
-    return f"https://www.googleapis.com/compute/v1/{resource}"

@@ -1,0 +1,102 @@
+"""Resource types without parts: networks and what belongs to them, service accounts, grants.
+
+Answers to (read): google-beta/services/compute/resource_compute_network.go,
+    resource_compute_subnetwork.go, resource_compute_firewall.go, resource_compute_router.go and
+    resource_compute_router_nat.go of https://github.com/hashicorp/terraform-provider-google-beta
+    (fields, CustomizeDiff).
+Answers to (read): google/services/resourcemanager/resource_google_service_account.go and
+    google/tpgiamresource/resource_iam_member.go of
+    https://github.com/hashicorp/terraform-provider-google (fields, which of them replace).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from berth.components.gke.provider_fields import Field, ResourceFields
+from berth.lab.plugins.gcp.resource import Kind, ResourceType, number_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from berth.lab.plugins.gcp.store import Record
+
+_TIMEOUTS = {"create": 300, "update": 1200, "delete": 1200}
+
+
+def _email(record: Record) -> str:
+    return f"{record.inputs['accountId']}@{record.project}.iam.gserviceaccount.com"
+
+
+def _mtu(record: Record) -> dict[str, int]:
+    """Return the default that depends on another input of a network."""
+    return {"mtu": 8896 if record.inputs.get("networkProfile") else 1460} if "/global/networks/" in record.id else {}
+
+
+def _number(record: Record) -> str:
+    return number_of(record.id)
+
+
+_COMPUTED: dict[str, Callable[[Record], Any]] = {
+    "autoNetworkTier": lambda record: record.inputs.get("autoNetworkTier", "PREMIUM"),
+    "creationTimestamp": lambda record: record.state["created"],
+    "email": _email,
+    "etag": _number,
+    "fingerprint": lambda record: number_of(repr(sorted(record.inputs.items()))),
+    "gatewayAddress": lambda record: str(ipaddress.IPv4Network(str(record.inputs["ipCidrRange"]))[1]),
+    "gatewayIpv4": lambda _: "",
+    "member": lambda record: f"serviceAccount:{_email(record)}",
+    "name": lambda record: f"projects/{record.project}/serviceAccounts/{_email(record)}",
+    "networkId": _number,
+    "numericId": _number,
+    "selfLink": lambda record: f"https://www.googleapis.com/compute/v1/{record.id}",
+    "subnetworkId": lambda record: int(number_of(record.id)) % 10**15,
+    "uniqueId": _number,
+}
+"""Values of outputs that nobody gives."""
+
+
+class Plain(ResourceType):
+    """Resource type whose outputs are defaults, inputs and values that follow from the record.
+
+    Args:
+        token: the engine's type token.
+        row: title, path and computed outputs, and where they are not the usual ones `located` and
+            `named` (see `ResourceType`); `defaults` of inputs that are left out; facts about
+            `fields` where the table of the provider's facts lacks the type.
+    """
+
+    def __init__(self, token: str, row: dict[str, Any]) -> None:
+        self.token, self.title, self.path = token, row["title"], row["path"]
+        self.computed = tuple(row["computed"])
+        self.located, self.named = row.get("located", ""), row.get("named", True)
+        self._defaults = row.get("defaults", {})
+        self._fields = {path: Field(**facts) for path, facts in row.get("fields", {}).items()}
+
+    @property
+    def facts(self) -> ResourceFields:
+        """Facts about the type's fields."""
+        return ResourceFields(self._fields, _TIMEOUTS) if self._fields else super().facts
+
+    def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
+        """The range of a subnetwork can grow in place, and not shrink or move."""
+        try:
+            before, after = (ipaddress.IPv4Network(str(values["ipCidrRange"])) for values in (state, new))
+        except (ValueError, KeyError):
+            return {}
+        return {} if before.subnet_of(after) else {"ipCidrRange": Kind.UPDATE_REPLACE}
+
+    def outputs(self, record: Record) -> dict[str, Any]:
+        """See `ResourceType`."""
+        computed = {name: _COMPUTED[name](record) for name in self.computed}
+        return {**self._defaults, **_mtu(record), **record.inputs, **computed}
+
+
+def plain_types() -> list[Plain]:
+    """Return the types of `plain.yaml`."""
+    rows = yaml.safe_load(Path(__file__).with_name("plain.yaml").read_text())
+    return [Plain(token, row) for token, row in rows.items()]
