@@ -92,7 +92,7 @@ def processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
         GOOGLE_API,
         controlplane.GOOGLE_PORT,
         "simulates Google's APIs, for what `berth doctor` reads",
-        "berth.lab.google_api",
+        "berth.lab.google_api.server",
         "{port}",
     )
     controller = server(

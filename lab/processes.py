@@ -238,16 +238,11 @@ class Supervisor:
         whole_file.write(self._record_file(process.name), json.dumps(asdict(record)))
 
     def _wait_ready(self, process: Process) -> None:
-        deadline = time.monotonic() + READY_SECONDS
-        problem: str | None = "no answer"
-        outcome = "ended right after its start"
-        while self.running(process.name) is not None:
-            if process.probe is None or (problem := process.probe.answer()) is None:
-                return
-            if time.monotonic() > deadline:
-                outcome = f"is not ready after {READY_SECONDS:.0f} s: {problem}"
-                break
-            time.sleep(INTERVAL)
+        problem = self.problem(process, READY_SECONDS)
+        if problem is None:
+            return
+        ended = self.running(process.name) is None
+        outcome = "ended right after its start" if ended else f"is not ready after {READY_SECONDS:.0f} s: {problem}"
         log = self.log(process.name)
         raise LabError(
             f"{process.name} ({process.purpose}) {outcome}; the last lines of {log}:\n"

@@ -1,4 +1,4 @@
-"""The stand-in's HTTP server, on loopback.
+"""`python -m berth.lab.google_api.server PORT`: the stand-in's HTTP server, on loopback.
 
 Answers to (read): https://google.aip.dev/193 (shape of an error), and
     https://datatracker.ietf.org/doc/html/rfc8693 (token exchange).
@@ -7,17 +7,16 @@ Answers to (read): https://google.aip.dev/193 (shape of an error), and
 from __future__ import annotations
 
 import json
+import sys
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from berth.lab.google_api.addresses import TOKEN
 from berth.lab.google_api.answers import Google
+from berth.lab.home import Home
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
-
-if TYPE_CHECKING:
-    from berth.lab.home import Home
 
 SIMULATED_HEADER = "X-Berth-Simulated"
 """Says in every answer that nothing of it is Google's."""
@@ -110,7 +109,6 @@ def server(home: Home, port: int) -> ThreadingHTTPServer:
     return _Server(("127.0.0.1", port), partial(_Handler, home))
 
 
-def serve(home: Home, port: int) -> None:
-    """Answer until the process is ended."""
-    with server(home, port) as it:
-        it.serve_forever()
+if __name__ == "__main__":
+    with server(Home.current(), int(sys.argv[1])) as stand_in:
+        stand_in.serve_forever()
