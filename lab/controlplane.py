@@ -21,7 +21,7 @@ import random
 import shutil
 import socket
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -48,56 +48,7 @@ PORTS = range(12000, 32000)
 connections."""
 
 
-@dataclass(frozen=True)
-class Component:
-    """Facts of a control plane's component that kwokctl's layout does not have.
-
-    Attributes:
-        purpose: short description for people.
-        health: address of its health check; ports by kwokctl's names for them.
-        ports: kwokctl's names of the ports that it listens on.
-        environment: variables on top of the lab's own.
-        certified: whether it answers only to the administrator's certificate.
-    """
-
-    purpose: str
-    health: str
-    ports: tuple[str, ...]
-    environment: Mapping[str, str] = field(default_factory=dict)
-    certified: bool = False
-
-
-COMPONENTS = {
-    "etcd": Component(
-        "the cluster's database",
-        "https://127.0.0.1:{etcdPort}/health",
-        ("etcdPort", "etcdPeerPort"),
-        certified=True,
-    ),
-    "kube-apiserver": Component(
-        "the Kubernetes API",
-        "https://127.0.0.1:{kubeApiserverPort}/readyz",
-        ("kubeApiserverPort",),
-        # The API server computes OpenAPI documents that every Pulumi plugin asks for, and keeps
-        # more garbage of them than it has to. The limit must stay well above what is alive, below
-        # it the garbage collector never rests: half a gigabyte with the operators' definitions, and
-        # more each time that Ray's are removed and come again.
-        {"GOMEMLIMIT": "1600MiB"},
-    ),
-    "kube-controller-manager": Component(
-        "jobs, services, garbage collection",
-        "https://127.0.0.1:{kubeControllerManagerPort}/healthz",
-        ("kubeControllerManagerPort",),
-    ),
-    "kube-scheduler": Component(
-        "puts pods on nodes", "https://127.0.0.1:{kubeSchedulerPort}/readyz", ("kubeSchedulerPort",)
-    ),
-    "kwok-controller": Component(
-        "simulates the nodes' kubelets and their pods",
-        "http://127.0.0.1:{kwokControllerPort}/healthz",
-        ("kwokControllerPort",),
-    ),
-}
+COMPONENTS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 
 CONTROLLER_PORT = "labControllerPort"
 GOOGLE_PORT = "googleApiPort"
@@ -105,7 +56,7 @@ CHARTS_PORT = "chartsPort"
 OWN_PORTS = (CONTROLLER_PORT, GOOGLE_PORT, CHARTS_PORT)
 """Ports of the lab's own servers, which kwokctl does not know."""
 
-PORT_NAMES = (*(port for component in COMPONENTS.values() for port in component.ports), *OWN_PORTS)
+PORT_NAMES = (*(port for row in COMPONENTS.values() for port in row["ports"]), *OWN_PORTS)
 
 SOCKET_LIMIT = 107
 """Largest number of characters of a Unix socket's path (unix(7))."""
@@ -246,18 +197,16 @@ def load(home: Home) -> ControlPlane | None:
 
 def _process(home: Home, laid_out: dict[str, Any], ports: dict[str, int]) -> Process:
     name = laid_out["name"]
-    component, pki = COMPONENTS[name], _folder(home) / "pki"
+    row, pki = COMPONENTS[name], _folder(home) / "pki"
+    health, certificate = Template(row["health"]).substitute(ports), (str(pki / "admin.crt"), str(pki / "admin.key"))
     return Process(
         name=name,
         argv=(str((home.bin / laid_out["command"][0]).absolute()), *laid_out["args"]),
-        purpose=component.purpose,
+        purpose=row["purpose"],
         needs=tuple(laid_out["links"]),
-        ports=tuple(ports[port] for port in component.ports),
-        environment=component.environment,
-        probe=Probe(
-            component.health.format(**ports),
-            (str(pki / "admin.crt"), str(pki / "admin.key")) if component.certified else None,
-        ),
+        ports=tuple(ports[port] for port in row["ports"]),
+        environment=row.get("environment", {}),
+        probe=Probe(health, certificate if row.get("certified") else None),
     )
 
 

@@ -25,14 +25,40 @@ ETC = Path(__file__).with_name("etc")
 GPU_KIND = "nvidia.com/gpu"
 """CDI kind of the stand-in devices, the same as of NVIDIA's."""
 
-KUBELET_PORT = 10250
 API_PORT = 6443
-CONTAINERD_PORT = 1338
-HEALTH_PORT = 10248
-PROXY_HEALTH_PORT = 10256
-DNS_HEALTH_PORT = 18080
-DRANET_PORT = 9177
 FABRIC_PORT = 9178
+
+
+def values(layout: Layout, machine: Machine) -> dict[str, object]:
+    """Return paths, addresses and ports by their names in the templates."""
+    return {
+        "tag": layout.tag,
+        "folder": layout.folder,
+        "etc": layout.configuration,
+        "containerd": layout.containerd,
+        "socket": layout.socket,
+        "kubelet": layout.kubelet,
+        "devices": layout.devices,
+        "host": layout.host_address,
+        "node": layout.node_address,
+        "dns": layout.dns_address,
+        "pods": layout.pods,
+        "name": machine.node,
+        "cores": machine.cores,
+        "memory": machine.memory,
+        "gpus": machine.gpus,
+        "reserved_cpu": machine.reserved["cpu"],
+        "reserved_memory": machine.reserved["memory"],
+        "pause_image": PAUSE_IMAGE,
+        "api_port": API_PORT,
+        "containerd_port": 1338,
+        "dns_health_port": 18080,
+        "dranet_port": 9177,
+        "fabric_port": FABRIC_PORT,
+        "health_port": 10248,
+        "kubelet_port": 10250,
+        "proxy_health_port": 10256,
+    }
 
 
 def files(layout: Layout, debian: Path, authority: Path, machine: Machine) -> dict[Path, str]:
@@ -44,32 +70,10 @@ def files(layout: Layout, debian: Path, authority: Path, machine: Machine) -> di
         authority: certificate of the API server's authority.
         machine: the node.
     """
-    values = {
-        "tag": layout.tag,
-        "folder": layout.folder,
-        "etc": layout.configuration,
-        "containerd": layout.containerd,
-        "socket": layout.socket,
-        "kubelet": layout.kubelet,
-        "devices": layout.devices,
-        "node": layout.node_address,
-        "dns": layout.dns_address,
-        "pods": layout.pods,
-        "debian": debian,
-        "authority": authority,
-        "name": machine.node,
-        "reserved_cpu": machine.reserved["cpu"],
-        "reserved_memory": machine.reserved["memory"],
-        "pause_image": PAUSE_IMAGE,
-        "containerd_port": CONTAINERD_PORT,
-        "kubelet_port": KUBELET_PORT,
-        "health_port": HEALTH_PORT,
-        "proxy_health_port": PROXY_HEALTH_PORT,
-        "dns_health_port": DNS_HEALTH_PORT,
-    }
+    filled = {**values(layout, machine), "debian": debian, "authority": authority}
     templates = [path for path in ETC.rglob("*") if path.is_file()]
     return {
-        layout.configuration / path.relative_to(ETC): Template(path.read_text()).substitute(values)
+        layout.configuration / path.relative_to(ETC): Template(path.read_text()).substitute(filled)
         for path in templates
     }
 

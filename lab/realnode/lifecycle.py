@@ -190,8 +190,7 @@ def up(home: Home, plane: ControlPlane, progress: Progress) -> str:
         node = _layout(home)
         _write(node, found, described, plane)
         cleanup.make_group(home)
-        first = processes.first(node, found, plane.server.removeprefix("https://"))
-        rest = processes.rest(node, found, described)
+        first, rest = processes.table(node, found, described, plane.server.removeprefix("https://"))
         with progress.step("starting the real node", "") as step:
             started = _start(supervisor, first)
             _import(node, found, archives, progress)
@@ -242,8 +241,8 @@ def all_processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
         return ()
     found, node = programs(Progress()), _layout(home)
     described = machine.describe(machine.pool_of(home))
-    target = plane.server.removeprefix("https://")
-    return (*processes.first(node, found, target), *processes.rest(node, found, described))
+    first, rest = processes.table(node, found, described, plane.server.removeprefix("https://"))
+    return first + rest
 
 
 def repair(home: Home, plane: ControlPlane, progress: Progress) -> None:
