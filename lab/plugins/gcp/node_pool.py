@@ -151,7 +151,7 @@ class NodePool(ResourceType):
             count = record.inputs.get("initialNodeCount")
         if not missing or not count:
             return []
-        reasons = [supply.stock_out(record, zone, cloud.latency) for zone in missing]
+        reasons = [supply.stock_out(record, zone) for zone in missing]
         if old is None:
             state = "RUNNING_WITH_ERROR" if any(sizes_of(record).values()) else "ERROR"
             for reason in reasons:

@@ -2,7 +2,7 @@
 
 Answers to (read): proto/pulumi/provider.proto of https://github.com/pulumi/pulumi (requests), and
     google-beta/services of https://github.com/hashicorp/terraform-provider-google-beta (texts
-    before errors, timeouts, deletionPolicy).
+    before errors).
 """
 
 # ruff: noqa: N802 (the names of the calls are the protocol's)
@@ -10,9 +10,6 @@ Answers to (read): proto/pulumi/provider.proto of https://github.com/pulumi/pulu
 from __future__ import annotations
 
 import contextlib
-import os
-import re
-import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +39,6 @@ VERSION = "10.2.0"
 
 TYPES: dict[str, ResourceType] = {kind.token: kind for kind in (*plain_types(), Cluster(), NodePool())}
 
-LATENCY_VARIABLE = "BERTH_LAB_GKE_LATENCY"
-
 _DEFAULTS = "__defaults"
 
 
@@ -57,17 +52,13 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         store: the cloud's records.
         fleet: the API server that node pools' nodes go to.
         engine: takes lines for the user.
-
-    Attributes:
-        canceled: set when the user interrupts: waits end at once.
     """
 
     def __init__(self, store: Store, fleet: Fleet, engine: Engine) -> None:
         self._store = store
         self._fleet = fleet
         self._engine = engine
-        self._settings: Properties = {}
-        self.canceled = threading.Event()
+        self._project: str | None = None
 
     @answered
     def GetPluginInfo(self, _request: Any) -> Any:
@@ -81,14 +72,13 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
 
     @answered
     def Cancel(self, _request: Any) -> Any:
-        """End all waits."""
-        self.canceled.set()
+        """End nothing: no operation takes long."""
         return empty_pb2.Empty()
 
     @answered
     def Handshake(self, _request: Any) -> Any:
-        """Answer what the provider can: names by the project's own rule."""
-        return provider_pb2.ProviderHandshakeResponse(supports_autonaming_configuration=True)
+        """Answer that the provider takes neither secrets nor outputs."""
+        return provider_pb2.ProviderHandshakeResponse()
 
     @answered
     def CheckConfig(self, request: Any) -> Any:
@@ -102,55 +92,34 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
 
     @answered
     def Configure(self, request: Any) -> Any:
-        """Take `project`, `region` and `zone`, which are defaults of resources without them."""
-        self._settings = read(request.args)
-        for key in ("project", "region", "zone"):
-            # The variables that the real provider falls back to.
-            value = self._settings.get(key) or os.environ.get(f"GOOGLE_{key.upper()}")
-            if value:
-                self._settings[key] = value
-        return provider_pb2.ConfigureResponse(supportsPreview=True, supports_autonaming_configuration=True)
+        """Take the project of resources that name none."""
+        self._project = read(request.args).get("project")
+        return provider_pb2.ConfigureResponse(supportsPreview=True)
 
     @answered
     def Check(self, request: Any) -> Any:
         """Fill in defaults, and refuse what the real provider refuses before it sends anything."""
         kind = _type(request.urn)
         inputs = read(request.news)
-        defaults = []
+        defaults = {} if inputs.get("project") else {"project": self._project}
         if kind.named and not inputs.get("name"):
-            inputs["name"] = self._name(request, inputs)
-            defaults.append("name")
-        for key in filter(None, ("project", kind.located)):
-            if not inputs.get(key):
-                value = self._default(key, inputs)
-                if value is None:
-                    return _checked(inputs, [(key, f"{key}: required field is not set")])
-                inputs[key] = value
-                defaults.append(key)
-        inputs[_DEFAULTS] = defaults
+            defaults["name"] = self._name(request, inputs)
+        inputs |= {**defaults, _DEFAULTS: [*defaults]}
+        problems = [
+            (key, f"{key}: required field is not set")
+            for key in filter(None, ("project", kind.located))
+            if not inputs.get(key)
+        ]
         # A type's own rules rest on the names and kinds of the values.
-        return _checked(inputs, field_problems(inputs, kind.facts) or location_problems(kind, inputs))
-
-    def _default(self, key: str, inputs: Properties) -> str | None:
-        if key == "location":
-            # A pool is where its cluster is, when the cluster is named by its path.
-            cluster = str(inputs.get("cluster", ""))
-            match = re.search(r"/locations/([^/]+)/", cluster)
-            if cluster == UNKNOWN:
-                return UNKNOWN
-            return match[1] if match else self._settings.get("zone") or self._settings.get("region")
-        if key == "region" and not self._settings.get("region") and self._settings.get("zone"):
-            return str(self._settings["zone"]).rsplit("-", 1)[0]
-        value = self._settings.get(key)
-        return None if value is None else str(value)
+        problems = problems or field_problems(inputs, kind.facts) or location_problems(kind, inputs)
+        failures = [provider_pb2.CheckFailure(property=path, reason=reason) for path, reason in problems]
+        return provider_pb2.CheckResponse(inputs=written(inputs), failures=failures)
 
     @staticmethod
     def _name(request: Any, inputs: Properties) -> str:
         olds = read(request.olds)
         if "name" in (olds.get(_DEFAULTS) or []) and olds.get("name"):
             return str(olds["name"])
-        if request.autonaming.proposed_name:
-            return str(request.autonaming.proposed_name)
         prefix = inputs.get("namePrefix") or f"{request.urn.split('::', 3)[-1]}-"
         return f"{prefix}{request.randomSeed.hex()[:7]}"
 
@@ -197,9 +166,6 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
                     kind.undo(cloud, record)
                 self._store.remove(record.id)
                 raise
-        # The resource is in the cloud while its operation runs: whoever is killed now leaves it
-        # there, and the next creation is told that it exists.
-        self._wait(request.timeout or kind.facts.timeouts["create"])
         outputs = kind.outputs(kind.observe(cloud, record))
         if reasons := kind.unfinished(cloud, None, record):
             raise UnfinishedError(record.id, outputs, reasons)
@@ -239,7 +205,6 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
             olds = read(request.olds)
             return provider_pb2.UpdateResponse(properties=written({**olds, **with_kept(olds, inputs, kind.facts)}))
         cloud = self._cloud(request.urn)
-        self._wait(request.timeout or kind.facts.timeouts["update"])
         with _named(f"Error updating {kind.title} {request.id!r}"), self._store.locked():
             old = self._store.get(request.id)
             if old is None:
@@ -260,55 +225,15 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
     def Delete(self, request: Any) -> Any:
         """Delete; a resource that is gone is not an error."""
         kind = _type(request.urn)
-        policy = read(request.properties).get("deletionPolicy")
-        if policy == "PREVENT":
-            raise ProviderError(
-                f'cannot destroy {kind.title} {request.id!r}: its deletionPolicy is "PREVENT"; set it to "DELETE", run '
-                "`pulumi up`, then try again"
-            )
-        if policy != "ABANDON":
-            self._wait(request.timeout or kind.facts.timeouts["delete"])
-            with _named(f"Error deleting {kind.title}"), self._store.locked():
-                if record := self._store.get(request.id):
-                    # Protection is the provider's own: what counts is what was last asked for.
-                    kind.delete(self._cloud(request.urn), record)
-                    self._store.remove(record.id)
+        with _named(f"Error deleting {kind.title}"), self._store.locked():
+            if record := self._store.get(request.id):
+                # Protection is the provider's own: what counts is what was last asked for.
+                kind.delete(self._cloud(request.urn), record)
+                self._store.remove(record.id)
         return empty_pb2.Empty()
 
     def _cloud(self, urn: str) -> Cloud:
-        def say(message: str) -> None:
-            self._engine.status(urn, f"simulated GKE: {message}")
-
-        def warn(message: str) -> None:
-            self._engine.warn(urn, f"simulated GKE: {message}")
-
-        return Cloud(self._store, self._fleet, say, warn, _latency())
-
-    def _wait(self, timeout: float) -> None:
-        """Take as long as an operation of the real cloud would, where that is asked for.
-
-        Raises:
-            ProviderError: when the user interrupts, or the timeout, the resource's own or the
-                provider's, is shorter.
-        """
-        seconds = _latency()
-        if self.canceled.wait(min(seconds, timeout)):
-            raise ProviderError("interrupted while waiting for the operation")
-        if seconds > timeout:
-            raise ProviderError(f"timeout while waiting for the operation: {timeout:g} s passed")
-
-
-def _latency() -> float:
-    """Seconds that an operation takes.
-
-    Raises:
-        ProviderError: when the variable is no number.
-    """
-    text = os.environ.get(LATENCY_VARIABLE) or "0"
-    try:
-        return float(text)
-    except ValueError:
-        raise ProviderError(f"{LATENCY_VARIABLE}={text!r} is no number of seconds") from None
+        return Cloud(self._store, self._fleet, self._engine, urn)
 
 
 def _type(urn: str) -> ResourceType:
@@ -319,11 +244,6 @@ def _type(urn: str) -> ResourceType:
         raise ProviderError(
             f"the simulated GKE of this lab has no {token}; it has: {', '.join(sorted(TYPES))}"
         ) from None
-
-
-def _checked(inputs: Properties, problems: list[tuple[str, str]]) -> Any:
-    failures = [provider_pb2.CheckFailure(property=path, reason=reason) for path, reason in problems]
-    return provider_pb2.CheckResponse(inputs=written(inputs), failures=failures)
 
 
 def _given(properties: Any) -> Properties:

@@ -22,10 +22,9 @@ from berth.lab.plugins.gcp import conditions
 from berth.lab.plugins.gcp.locations import REGIONS, ZONES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from berth.lab.plugins.gcp.conditions import Conditions
     from berth.lab.plugins.gcp.fleet import Fleet
+    from berth.lab.plugins.gcp.server import Engine
     from berth.lab.plugins.gcp.store import Record, Store
 
 
@@ -56,16 +55,22 @@ class Cloud:
     Attributes:
         store: the records.
         fleet: the lab's API server.
-        say: shows the user what is being done to a resource, until the next line.
-        warn: tells the user something that stays.
-        latency: seconds that an operation takes.
+        engine: takes lines for the user.
+        urn: the resource.
     """
 
     store: Store
     fleet: Fleet
-    say: Callable[[str], None]
-    warn: Callable[[str], None]
-    latency: float = 0.0
+    engine: Engine
+    urn: str
+
+    def say(self, message: str) -> None:
+        """Show the user what is being done to the resource, until the next line."""
+        self.engine.status(self.urn, f"simulated GKE: {message}")
+
+    def warn(self, message: str) -> None:
+        """Tell the user something that stays."""
+        self.engine.warn(self.urn, f"simulated GKE: {message}")
 
     def conditions(self) -> Conditions:
         """Return the conditions of the projects as the file has them at this moment.

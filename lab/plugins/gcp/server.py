@@ -159,7 +159,6 @@ def serve(provider: Callable[[Engine], SimulatedGoogleCloud], arguments: list[st
     parent = os.getppid()
     while not stop.wait(_PARENT_CHECK_SECONDS) and os.getppid() == parent:
         pass
-    served.canceled.set()
     server.stop(_CLOSE_SECONDS).wait(_CLOSE_SECONDS)
     logging.shutdown()
     # Threads that hang in a system call must not keep the process.

@@ -191,19 +191,18 @@ def in_stock(conditions: Conditions, pools: Iterable[Record], pool: Record, zone
     return Room(max(available - used, 0), STOCK)
 
 
-def stock_out(pool: Record, zone: str, seconds: float) -> str:
+def stock_out(pool: Record, zone: str) -> str:
     """Return GKE's text about instances for which a zone has no machines.
 
     Args:
         pool: the pool, with what it has and what it lacks.
         zone: the zone.
-        seconds: how long the machines were waited for.
     """
     running, missing = sizes_of(pool).get(zone, 0), missing_of(pool).get(zone, 0)
     taken = (pool.state.get("instances") or {}).get(zone) or []
     number = next(number for number in range(len(taken) + 1) if number not in taken)
     return (
-        f"Google Compute Engine: Not all instances running in IGM after {seconds:g}s. Expected {running + missing}, "
+        f"Google Compute Engine: Not all instances running in IGM after 0s. Expected {running + missing}, "
         f"running {running}, transitioning {missing}. Current errors: [GCE_STOCKOUT]: Instance "
         f"'{node_name(pool, zone, number)}' creation failed: ZONE_RESOURCE_POOL_EXHAUSTED: The zone "
         f"'projects/{pool.project}/zones/{zone}' does not have enough resources available to fulfill the request.  "

@@ -5,7 +5,6 @@ having an API server.
 from __future__ import annotations
 
 import copy
-import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -79,20 +78,6 @@ class Listener(Engine):
     def warn(self, urn: str, message: str) -> None:
         del urn
         self.warnings.append(message)
-
-
-class Patient(threading.Event):
-    """A provider's `canceled` event that waits for nothing, and notes the seconds that each
-    wait was to take.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.waited: list[float] = []
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self.waited.append(timeout or 0.0)
-        return False
 
 
 class Context:
@@ -206,7 +191,8 @@ def cluster_inputs(network: str, subnetwork: str, **more: Any) -> Inputs:
 
 
 def pool_inputs(cluster: str, config: Inputs | None = None, **more: Any) -> Inputs:
-    return {"name": "a4", "cluster": cluster, "nodeCount": 1, "nodeConfig": copy.deepcopy(A4) | (config or {})} | more
+    config = copy.deepcopy(A4) | (config or {})
+    return {"name": "a4", "cluster": cluster, "location": ZONE, "nodeCount": 1, "nodeConfig": config} | more
 
 
 def urn_of(token: str) -> str:
@@ -214,10 +200,9 @@ def urn_of(token: str) -> str:
 
 
 @pytest.fixture
-def simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simulated:
-    monkeypatch.delenv("BERTH_LAB_GKE_LATENCY", raising=False)
+def simulated(tmp_path: Path) -> Simulated:
     store, fleet, listener = Store(tmp_path / "cloud"), RememberedFleet(), Listener()
     provider = SimulatedGoogleCloud(store, fleet, listener)
-    settings = {"project": PROJECT, "zone": ZONE, "region": REGION}
+    settings = {"project": PROJECT}
     provider.Configure(provider_pb2.ConfigureRequest(args=written(settings)), Context())
     return Simulated(provider, store, fleet, listener.warnings)

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from berth.components.gke.provider_fields import NODE_POOL, resources
-from berth.lab.plugins.gcp.errors import ProviderError
 from berth.lab.plugins.gcp.resource import Kind
 
-from .conftest import A4, CLUSTER, POOL, Patient, Simulated, cluster_inputs, pool_inputs
+from .conftest import A4, CLUSTER, POOL, Simulated, cluster_inputs, pool_inputs
 
 
 @pytest.mark.parametrize(
@@ -116,15 +114,3 @@ def test_a_pool_that_the_autoscaler_takes_over_forgets_its_number_of_nodes(simul
     simulated.update(POOL, pool, **scaled)
     (record,) = simulated.store.list("nodePools")
     assert "nodeCount" not in record.inputs
-
-
-@pytest.mark.parametrize("seconds", resources()[NODE_POOL].timeouts.values())
-def test_the_providers_own_timeout_ends_an_operation(
-    simulated: Simulated, monkeypatch: pytest.MonkeyPatch, seconds: int
-) -> None:
-    cluster = simulated.cluster()
-    simulated.provider.canceled = clock = Patient()
-    monkeypatch.setenv("BERTH_LAB_GKE_LATENCY", "100000")
-    with pytest.raises(ProviderError, match=f"timeout while waiting for the operation: {seconds} s passed"):
-        simulated.create(POOL, **pool_inputs(cluster))
-    assert clock.waited == [seconds]
