@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
     from berth.lab.plugins.gcp.store import Record
 
-_AUTOSCALER = "cluster-autoscaler"
-
 
 class Fleet:
     """The lab's API server, as the cloud sees it.

@@ -49,9 +49,7 @@ def part_of(whole: dict[str, Any]) -> dict[str, Any]:
 @needs_whole
 def test_the_facts_are_those_of_the_providers_source() -> None:
     whole = json.loads(WHOLE.read_text(encoding="utf-8"))
-    assert FILE.read_text(encoding="utf-8") == text(distilled(whole)), (
-        f"run: python -m docs.provider_fields {WHOLE}"
-    )
+    assert FILE.read_text(encoding="utf-8") == text(distilled(whole)), f"run: python -m docs.provider_fields {WHOLE}"
 
 
 @needs_whole
