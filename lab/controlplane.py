@@ -21,7 +21,7 @@ import random
 import shutil
 import socket
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -48,15 +48,11 @@ PORTS = range(12000, 32000)
 connections."""
 
 
-COMPONENTS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
+TABLE: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("processes.yaml").read_text())
+"""Rows of the lab's processes, those of the control plane included."""
 
-CONTROLLER_PORT = "labControllerPort"
-GOOGLE_PORT = "googleApiPort"
-CHARTS_PORT = "chartsPort"
-OWN_PORTS = (CONTROLLER_PORT, GOOGLE_PORT, CHARTS_PORT)
-"""Ports of the lab's own servers, which kwokctl does not know."""
-
-PORT_NAMES = (*(port for row in COMPONENTS.values() for port in row["ports"]), *OWN_PORTS)
+GOOGLE_PORT, CHARTS_PORT = "googleApiPort", "chartsPort"
+PORT_NAMES = tuple(port for row in TABLE.values() for port in row["ports"])
 
 SOCKET_LIMIT = 107
 """Largest number of characters of a Unix socket's path (unix(7))."""
@@ -196,18 +192,12 @@ def load(home: Home) -> ControlPlane | None:
 
 
 def _process(home: Home, laid_out: dict[str, Any], ports: dict[str, int]) -> Process:
-    name = laid_out["name"]
-    row, pki = COMPONENTS[name], _folder(home) / "pki"
-    health, certificate = Template(row["health"]).substitute(ports), (str(pki / "admin.crt"), str(pki / "admin.key"))
-    return Process(
-        name=name,
-        argv=(str((home.bin / laid_out["command"][0]).absolute()), *laid_out["args"]),
-        purpose=row["purpose"],
-        needs=tuple(laid_out["links"]),
-        ports=tuple(ports[port] for port in row["ports"]),
-        environment=row.get("environment", {}),
-        probe=Probe(health, certificate if row.get("certified") else None),
-    )
+    name, pki = laid_out["name"], _folder(home) / "pki"
+    process = Process.of_row(name, TABLE[name], ports)
+    argv = (str((home.bin / laid_out["command"][0]).absolute()), *laid_out["args"])
+    if process.probe and TABLE[name].get("certified"):
+        process = replace(process, probe=Probe(process.probe.url, (str(pki / "admin.crt"), str(pki / "admin.key"))))
+    return replace(process, argv=argv, needs=tuple(laid_out["links"]))
 
 
 def _known_ports(folder: Path) -> dict[str, int] | None:

@@ -8,7 +8,7 @@ import json
 import shutil
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from berth.lab import controlplane, environment, programs
@@ -16,7 +16,6 @@ from berth.lab.errors import USAGE, LabError
 from berth.lab.home import CLONE, SIGN
 from berth.lab.locking import exclusive
 from berth.lab.plugins.gcp import conditions
-from berth.lab.probes import Probe
 from berth.lab.processes import Process, Supervisor
 from berth.lab.toolchain.ensure import ensure
 
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
 
 LOCK = ".lock"
 
-CONTROLLER = "lab-controller"
-GOOGLE_API = "google-api"
-CHARTS = "charts"
 IDENTITY_SECONDS = 30.0
 
 
@@ -79,40 +75,12 @@ def processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
     """Return every process of a lab."""
     # A digest of the lab's own code: after an update of the clone, a running lab must not go on by
     # the old rules.
-    code = hashlib.sha256(b"".join(path.read_bytes() for path in sorted((CLONE / "lab").rglob("*.py"))))
+    files = sorted(path for path in (CLONE / "lab").rglob("*") if path.suffix in {".py", ".yaml"})
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
     variables = environment.complete(home)
-
-    def server(name: str, port: str, purpose: str, *module: str, needs: tuple[str, ...] = ()) -> Process:
-        number = plane.ports[port]
-        health = f"http://127.0.0.1:{number}/healthz"
-        argv = (sys.executable, "-m", *(word.format(port=number, health=health) for word in module))
-        return Process(name, argv, purpose, needs, (number,), variables, Probe(health), code.hexdigest())
-
-    google = server(
-        GOOGLE_API,
-        controlplane.GOOGLE_PORT,
-        "simulates Google's APIs, for what `berth doctor` reads",
-        "berth.lab.google_api.server",
-        "{port}",
-    )
-    controller = server(
-        CONTROLLER,
-        controlplane.CONTROLLER_PORT,
-        "simulates the GPUs' device plugins, runs the KubeRay operator",
-        "berth.lab.devices",
-        "--liveness={health}",
-        needs=("kube-apiserver",),
-    )
-    port = plane.ports[controlplane.CHARTS_PORT]
-    charts = Process(
-        CHARTS,
-        (sys.executable, "-m", "http.server", str(port), "--bind=127.0.0.1", f"--directory={home.repository}"),
-        "serves the lab's charts, in the place of published ones",
-        ports=(port,),
-        environment=variables,
-        probe=Probe(f"{environment.chart_repository(plane)}/index.yaml"),
-    )
-    return (*plane.processes, google, controller, charts)
+    values = {**plane.ports, "python": sys.executable, "repository": home.repository}
+    own = [Process.of_row(name, row, values) for name, row in controlplane.TABLE.items() if "command" in row]
+    return (*plane.processes, *(replace(process, environment=variables, version=code) for process in own))
 
 
 def _identity(home: Home) -> str:

@@ -14,20 +14,20 @@ import os
 import subprocess
 import time
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from string import Template
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from berth.components.core import whole_file
 from berth.lab.errors import LabError, quoted
-from berth.lab.probes import listener
+from berth.lab.probes import Probe, listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from berth.lab.home import Home
-    from berth.lab.probes import Probe
 
 MARK = "BERTH_LAB_PROCESS"
 """Environment variable of every process of a lab: `<lab's folder>:<process name>`."""
@@ -68,6 +68,20 @@ class Process:
     environment: Mapping[str, str] = field(default_factory=dict)
     probe: Probe | None = None
     version: str = ""
+
+    @classmethod
+    def of_row(cls, name: str, row: Mapping[str, Any], values: Mapping[str, Any]) -> Process:
+        """Return a process as a row of a table has it, with values in the place of `${NAME}`."""
+        probe = row.get("probe")
+        return cls(
+            name=name,
+            argv=tuple(Template(word).substitute(values) for word in row.get("command", ())),
+            purpose=row["purpose"],
+            needs=tuple(row.get("needs", ())),
+            ports=tuple(values[port] for port in row.get("ports", ())),
+            environment=row.get("environment", {}),
+            probe=Probe(Template(probe).substitute(values)) if probe else None,
+        )
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from string import Template
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from berth.lab import environment
-from berth.lab.probes import Probe
 from berth.lab.processes import MARK, Process
 from berth.lab.realnode import configuration
 
@@ -78,26 +76,22 @@ def table(
         "api_server": api_server,
     }
 
-    def process(name: str) -> Process:
-        row = rows[name]
-        words = [Template(word).substitute(values) for word in row["command"]]
-        inside, probe = row.get("inside", False), row.get("probe")
-        return Process(
-            name=name,
-            argv=(*([str(layout.enter)] if inside else []), *words),
-            purpose=row["purpose"],
-            needs=tuple(row.get("needs", ())),
-            environment=environment.complete(layout.home) if words[0] == sys.executable else {},
-            probe=Probe(Template(probe).substitute(values)) if probe else None,
-            version=_version(layout, words) if inside else "",
-        )
-
     rows = yaml.safe_load(Path(__file__).with_name("processes.yaml").read_text())
-    first = tuple(process(name) for name in rows if rows[name].get("first"))
-    return first, tuple(process(name) for name in rows if not rows[name].get("first"))
+    found = {name: _process(layout, name, row, values) for name, row in rows.items()}
+    first = tuple(process for name, process in found.items() if rows[name].get("first"))
+    return first, tuple(process for process in found.values() if process not in first)
 
 
-def _version(layout: Layout, words: list[str]) -> str:
+def _process(layout: Layout, name: str, row: Mapping[str, Any], values: Mapping[str, Any]) -> Process:
+    process = Process.of_row(name, row, values)
+    if process.argv[0] == sys.executable:
+        process = replace(process, environment=environment.complete(layout.home))
+    if row.get("inside"):
+        process = replace(process, argv=(str(layout.enter), *process.argv), version=_version(layout, process.argv))
+    return process
+
+
+def _version(layout: Layout, words: tuple[str, ...]) -> str:
     """Return a digest of the configuration files that a command names; another one restarts it."""
     paths = sorted(path for path in layout.configuration.rglob("*") if path.is_file())
     read = [path.read_bytes() for path in paths if any(str(path) in word for word in words)]
