@@ -8,6 +8,8 @@ Answers to (read): https://github.com/hashicorp/terraform-provider-google-beta a
     components/gke/provider_fields.json names (facts about fields).
 """
 
+# ruff: noqa: ARG002 (most types need nothing of what a method gets)
+
 from __future__ import annotations
 
 import hashlib
@@ -117,7 +119,6 @@ class ResourceType:
             state: the recorded outputs.
             new: the inputs that are asked for.
         """
-        del state, new
         return {}
 
     def create(self, cloud: Cloud, record: Record) -> None:
@@ -126,7 +127,6 @@ class ResourceType:
         Raises:
             ProviderError: the lab cannot create it.
         """
-        del cloud, record
 
     def update(self, cloud: Cloud, old: Record, record: Record) -> None:
         """Bring the record's state to the new inputs; the caller stores the record.
@@ -134,7 +134,6 @@ class ResourceType:
         Raises:
             ProviderError: the lab cannot do it.
         """
-        del cloud, old, record
 
     def delete(self, cloud: Cloud, record: Record) -> None:
         """Remove the resource's parts; the caller removes the record.
@@ -142,11 +141,9 @@ class ResourceType:
         Raises:
             ProviderError: the resource is protected.
         """
-        del cloud, record
 
     def settle(self, cloud: Cloud, record: Record) -> None:
         """Create what the record says, after it is stored."""
-        del cloud, record
 
     def undo(self, cloud: Cloud, record: Record) -> None:
         """Take away what a creation that failed half way has made."""
@@ -160,12 +157,10 @@ class ResourceType:
             old: what it was before; None for a new one.
             record: what it is.
         """
-        del cloud, old, record
         return []
 
     def observe(self, cloud: Cloud, record: Record) -> Record:
         """The record as it really is: what others changed is drift."""
-        del cloud
         return record
 
     def outputs(self, record: Record) -> dict[str, Any]:
