@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 # Each worker has a lab of its own; `auto` is as many as memory and cores allow (tests/conftest.py).
 TEST_WORKERS ?= auto
-# A file's tests go to one worker, in order: they share a fleet, and each builds on those before it. Files begin in the order of
-# their names: those of the lab, which take longest, before the unit tests.
+# A file's tests go to one worker, in order: they share a fleet, and each builds on those before it. The longest files begin
+# (tests/conftest.py), then the lab's others, then the unit tests.
 BY_FILE := --dist loadfile --no-loadscope-reorder
 UV := uv==0.13.8
 # Targets that need the lab's tools: their build begins while pip installs the packages.

@@ -22,6 +22,15 @@ FAILURE_CHARACTERS = 600
 
 CLEAN_UP_SECONDS = 60
 
+LONGEST = (
+    "lab/test_pages.py",
+    "lab/test_workflows.py",
+    "lab/test_commands.py",
+    "lab/test_preview.py",
+    "lab/test_fleet.py",
+)
+"""The longest files, the longest first; the others follow in the order of their names."""
+
 WORKERS_A_CORE = 2
 """Workers for a core: tests of the lab wait for half of their time."""
 WORKER_BYTES = 3 << 30
@@ -45,6 +54,16 @@ def pytest_keyboard_interrupt() -> None:
     for worker in workers:
         worker.terminate()
     psutil.wait_procs(workers, timeout=CLEAN_UP_SECONDS)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files; the shortest, the unit tests, come last as before."""
+
+    def place(item: pytest.Item) -> int:
+        file = "/".join(item.path.parts[-2:])
+        return LONGEST.index(file) if file in LONGEST else len(LONGEST)
+
+    items.sort(key=place)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,5 +1,5 @@
 """Simulated GPU Operator: the chart by helm, sharing and MIG on nodes, against recordings and
-sources of the real one.
+sources of the real one. Long: test_sharing and test_verify_gpu need the same of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from berth.lab.home import CLONE
 from tests.lab.conftest import Lab
 from tests.lab.project import eventually
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 GPU = "nvidia.com/gpu"
 NAMESPACE = RELEASE = "gpu-operator"

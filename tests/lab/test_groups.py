@@ -140,6 +140,7 @@ def test_groups_grow_and_shrink_alone(fleet: Project) -> None:
     assert pods(fleet) == {group: uids for group, uids in after.items() if group != "gpu"}
 
 
+@pytest.mark.long
 def test_kuberay_restarts_all_groups_for_a_new_one_and_the_plan_says_so(fleet: Project) -> None:
     """The head has the hash of the whole RayCluster without numbers of workers."""
     change(fleet, groups())

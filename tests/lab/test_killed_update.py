@@ -1,5 +1,6 @@
 """`berth up` without checkpoints of the state, killed in its middle: the next one puts everything
-in order, also where the settings have changed in between.
+in order, also where the settings have changed in between. Long:
+`make chaos` kills at many more moments, and test_fleet kills plain Pulumi.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from chaos.fleet import ENV, Fleet, environment, launched
 from chaos.kills import own_objects, update_killed
 from tests.lab.conftest import Lab
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 NAMES = [f"eng-{number:02}" for number in range(MANY)]
 KILLED_AT = 30

@@ -1,5 +1,5 @@
 """Leftovers of a killed update, a lost state or somebody's hand: the next update repairs them, or
-says at once what does.
+says at once what does. `make chaos PART=releases` kills inside Helm operations at random.
 """
 
 from __future__ import annotations
@@ -112,6 +112,7 @@ def test_an_upgrade_that_was_killed_is_done_again(project: Project, lab: Lab) ->
     assert project.preview(ENV) == {}
 
 
+@pytest.mark.long
 def test_a_refresh_after_the_kill_loses_no_edit(project: Project, lab: Lab) -> None:
     """A refresh takes the values of the killed revision over, as though they were in effect."""
     project.write(ENV, environment=settings(lab, "two"))
@@ -123,6 +124,7 @@ def test_a_refresh_after_the_kill_loses_no_edit(project: Project, lab: Lab) -> N
     assert project.preview(ENV) == {}
 
 
+@pytest.mark.long
 def test_an_edit_that_is_taken_back_after_the_kill_is_taken_back_on_the_cluster(project: Project, lab: Lab) -> None:
     project.write(ENV, environment=settings(lab, "three"))
     killed_inside_helm(project, "pending-upgrade")
@@ -133,6 +135,7 @@ def test_an_edit_that_is_taken_back_after_the_kill_is_taken_back_on_the_cluster(
     assert project.preview(ENV) == {}
 
 
+@pytest.mark.long
 def test_an_installation_that_was_killed_is_done_again(project: Project, lab: Lab) -> None:
     project.destroy(ENV)
     killed_inside_helm(project, "pending-install")

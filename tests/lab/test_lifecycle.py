@@ -212,6 +212,7 @@ def test_killed_and_hanging_processes_are_replaced_and_the_data_is_there(own: La
     assert own.berth("status").returncode == 0
 
 
+@pytest.mark.long
 def test_an_interrupted_up_is_finished_by_the_next(tmp_path: Path) -> None:
     broken = Lab(Home(tmp_path / "lab"))
 

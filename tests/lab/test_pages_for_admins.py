@@ -1,5 +1,5 @@
 """Blocks of the pages for admins, run in order in one checkout with one lab, as a reader types
-them.
+them. Long: test_prod and test_gallery bring the same environments up.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 from tests.pages.page import ADMINS_PAGES
 from tests.pages.reader import Reader, arrived, parts
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

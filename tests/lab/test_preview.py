@@ -135,13 +135,6 @@ def test_a_larger_boot_disk_recreates_every_node(fleet: Project) -> None:
     assert "berth alice (1 pod)" in done.stdout
 
 
-def test_compact_placement_replaces_the_pool(fleet: Project) -> None:
-    changed(fleet, pools__train__compactPlacement=True)
-    done = preview(fleet)
-    assert done.returncode == 3
-    assert 'placementPolicy: + {"type": "COMPACT"}  forces the replacement' in done.stdout
-
-
 def test_removed_values_stay_and_the_preview_says_so(fleet: Project) -> None:
     changed(fleet, pools__cpu__maxPodsPerNode=None, pools__cpu__labels=None)
     report = json.loads(preview(fleet, "--json").stdout)

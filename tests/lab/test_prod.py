@@ -21,7 +21,7 @@ from tests.lab.project import CLONE, Project, eventually
 pytestmark = pytest.mark.lab
 
 STACK = "prod"
-DESTRUCTIVE, DRIFTED = 3, 4
+DRIFTED = 4
 
 UNPROTECTED = {"deletion-protection": "it is being taken down"}
 
@@ -118,18 +118,6 @@ def test_growing_is_harmless_and_up_to_the_reservation(prod: Project) -> None:
     assert refused.returncode != 0
     assert "a4-prod" in refused.stdout + refused.stderr
     assert len(prod.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")) == 3
-
-
-def test_another_driver_is_a_replacement_that_names_who_is_on_the_nodes(prod: Project) -> None:
-    settings = shipped()
-    settings["pools"]["train"] |= {"nodes": 3, "driverVersion": "latest"}
-    prod.write(STACK, environment=settings)
-    code, plan = berth_preview(prod)
-    assert code == DESTRUCTIVE
-    text = json.dumps(plan)
-    assert "guestAccelerators" in text
-    assert "train" in text
-    assert berth_preview(prod, "--allow-destroy")[0] == 0
 
 
 def test_objects_that_others_delete_are_found_and_recreated(prod: Project) -> None:

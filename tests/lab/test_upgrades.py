@@ -5,6 +5,8 @@ lack what the newer version brought. KubeRay 1.6 brought RayClusters' `authOptio
 `upgradeStrategy`, and the kind RayCronJob (https://github.com/ray-project/kuberay,
 ray-operator/config/crd/bases, v1.5.1 and v1.6.2). `upgradeStrategy` stays in the older CRD here:
 berth writes it, and server-side apply refuses a field that no definition declares.
+
+Long: a lab of its own, which never had a newer definition.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from berth.components.hardware import versions
 from tests.lab.conftest import Lab, brought_up
 from tests.lab.project import Project, Settings, eventually
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 STACK = "upgraded"
 BEFORE = {"kuberay-operator": "1.5.1", "gpu-operator": "v26.3.3", "dranet": "1.3.0", "dra-driver-nvidia-gpu": "0.4.0"}

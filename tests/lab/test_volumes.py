@@ -1,5 +1,5 @@
 """A berth with a share of Filestore and a secret of Secret Manager, from its first update to the
-removal of its share.
+removal of its share. Long: test_commands has the same life of a home and of a secret.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 from tests.lab.conftest import Lab
 from tests.lab.project import SMALL, Done, Project, Settings, environment_settings, eventually, started
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 CANARY = "canary-9e02d4"
 SOURCE = "projects/berth-test/secrets/hf/versions/latest"

@@ -355,6 +355,7 @@ def played(runner: Runner, what: str) -> list[dict[str, Any]]:
     return list(json.loads((runner.folder / "gitlab" / "state.json").read_text())[what])
 
 
+@pytest.mark.long
 def test_gitlabs_preview_keeps_one_note_and_asks_for_the_label(up: Runner, settings: Settings) -> None:
     settings["pools"]["dev"]["machineType"] = "g2-standard-48"
     up.write(settings)
@@ -369,6 +370,7 @@ def test_gitlabs_preview_keeps_one_note_and_asks_for_the_label(up: Runner, setti
     assert "label" not in played(up, "notes")[1]["body"]
 
 
+@pytest.mark.long
 def test_gitlabs_up_and_drift(up: Runner, settings: Settings) -> None:
     repository = up.folder / "repository"
     for command in (

@@ -88,6 +88,7 @@ class Site:
         return {path.relative_to(self.fleet).as_posix(): path.read_text(encoding="latin-1") for path in files}
 
 
+@pytest.mark.long
 def test_a_repository_moves_to_a_newer_berth(old: Path, new: Path, tmp_path: Path) -> None:
     site = Site(tmp_path, old)
     fleet = site.fleet
