@@ -1,4 +1,4 @@
-"""Requests of the controller to the lab's API server: objects by path, and events.
+"""Requests of the controller to the lab's API server: objects by path, watches and events.
 
 Simulates nothing: a client of the real API server.
 """
@@ -6,6 +6,9 @@ Simulates nothing: a client of the real API server.
 from __future__ import annotations
 
 import hashlib
+import logging
+import time
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +19,7 @@ from berth.components.cluster.api import (
     MERGE_PATCH,
     PODS,
     ClusterApi,
+    ClusterError,
     ConflictError,
     NotFoundError,
     Object,
@@ -24,11 +28,15 @@ from berth.components.cluster.api import (
 
 DEPLOYMENTS, DAEMONSETS = "/apis/apps/v1/deployments", "/apis/apps/v1/daemonsets"
 CLAIMS, SLICES = "/apis/resource.k8s.io/v1/resourceclaims", "/apis/resource.k8s.io/v1/resourceslices"
+POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
 
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
-_MANAGER = "berth-lab"
 _MESSAGE_LENGTH = 1024
+_WATCH_SECONDS = 600
+_AGAIN_SECONDS = 0.5
+
+_log = logging.getLogger("berth.lab.devices")
 
 
 def now() -> str:
@@ -44,8 +52,8 @@ def path_of(pod: Object) -> str:
 class Api:
     """The API server of one lab.
 
-    Every method raises a ClusterError when the server does not answer or refuses. A method that
-    writes returns False when the object is gone or somebody else was faster.
+    Every method but `follow` raises a ClusterError when the server does not answer or refuses. A
+    method that writes returns False when the object is gone or somebody else was faster.
     """
 
     def __init__(self, cluster: ClusterApi) -> None:
@@ -59,52 +67,74 @@ class Api:
         """Return an object, or None."""
         return self._cluster.get(path)
 
+    def follow(self, path: str) -> Iterator[tuple[Object | None, bool]]:
+        """Yield the objects of a collection that appear, change or go, without end.
+
+        A kind may come and go, with its definition, while it is followed. Each object comes with
+        whether it is gone; None stands for any that may have gone unseen.
+        """
+        served = False
+        while True:
+            try:
+                found, version = self._cluster.list(path)
+                if version or served:
+                    yield None, True
+                served = bool(version)
+                yield from ((item, False) for item in found)
+                if served:
+                    for event in self._cluster.events(path, version, _WATCH_SECONDS):
+                        yield event["object"], event["type"] == "DELETED"
+                    continue
+            except ClusterError as error:
+                _log.info("%s: %s", path, error)
+            time.sleep(_AGAIN_SECONDS)
+
     def create(self, path: str, manifest: Object) -> bool:
         """Create an object in a collection."""
-        return self._request("POST", path, manifest)
+        return self._write("POST", path, manifest)
 
     def replace(self, path: str, manifest: Object) -> bool:
         """Write an object in place of the former one."""
-        return self._request("PUT", path, manifest)
+        return self._write("PUT", path, manifest)
 
     def patch(self, path: str, change: Any, content_type: str = MERGE_PATCH) -> bool:
         """Change an object."""
-        return self._request("PATCH", path, change, content_type=content_type)
+        return self._write("PATCH", path, change, content_type=content_type)
 
     def apply(self, path: str, manifest: Object) -> bool:
         """Create or change an object by server-side apply, with fields that others own."""
-        query = {"fieldManager": _MANAGER, "force": "true"}
-        return self._request("PATCH", path, manifest, query=query, content_type=APPLY)
+        query = {"fieldManager": "berth-lab", "force": "true"}
+        return self._write("PATCH", path, manifest, query=query, content_type=APPLY)
 
     def delete(self, path: str) -> bool:
         """Delete an object."""
-        return self._request("DELETE", path)
+        return self._write("DELETE", path)
 
-    def event(self, pod: Object, source: str, kind: str, reason: str, message: str) -> None:
-        """Write an event about a pod, as the program `source` does; a repetition is counted."""
-        about = {key: pod["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
-        time, folder = now(), within(about["namespace"], EVENTS)
-        digest = hashlib.sha256(f"{about['uid']} {reason} {message}".encode()).hexdigest()[:16]
-        name = f"{about['name']}.{digest}"
-        before = self.get(f"{folder}/{name}")
-        if before is not None:
-            self.patch(f"{folder}/{name}", {"count": (before.get("count") or 1) + 1, "lastTimestamp": time})
-            return
+    def event(self, about: Object, source: str, kind: str, reason: str, message: str) -> None:
+        """Write an event about an object, as the program `source` does; repeated, it is renewed."""
+        metadata, time_now = about["metadata"], now()
+        name = f"{metadata['name']}."
+        name += hashlib.sha256(f"{metadata['uid']} {reason} {message}".encode()).hexdigest()[:16]
         event = {
-            "metadata": {"name": name, "namespace": about["namespace"]},
-            "involvedObject": {"apiVersion": "v1", "kind": "Pod", **about},
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": metadata["namespace"]},
+            "involvedObject": {
+                # A list of pods names no kind.
+                "kind": about.get("kind") or "Pod",
+                **{key: metadata[key] for key in ("name", "namespace", "uid")},
+            },
             "type": kind,
             "reason": reason,
             "message": message[:_MESSAGE_LENGTH],
             "source": {"component": source},
             "reportingComponent": source,
-            "firstTimestamp": time,
-            "lastTimestamp": time,
-            "count": 1,
+            "firstTimestamp": time_now,
+            "lastTimestamp": time_now,
         }
-        self.create(folder, event)
+        self.apply(f"{within(metadata['namespace'], EVENTS)}/{name}", event)
 
-    def _request(self, method: str, path: str, body: Any = None, **options: Any) -> bool:
+    def _write(self, method: str, path: str, body: Any = None, **options: Any) -> bool:
         with suppress(NotFoundError, ConflictError):
             self._cluster.request(method, path, body, **options)
             return True

@@ -1,167 +1,309 @@
-"""Rules of the cluster autoscaler: which pools grow for pods that fit no node, and which nodes go.
+"""The cluster autoscaler: it adds nodes for pods that fit none, and removes idle ones.
 
-Pure functions of the API server's objects; claimed devices are amounts here (`node_templates.py`).
+A new node is expected to be a copy of the oldest node of its instance group, or of the last one
+that the group had. For a group that never had a node, it is derived from the machine: cores,
+memory, and nvidia.com/gpu for each accelerator; pods that claim GPUs count on them where the pool
+has the label that Google's page asks for. A node with an accelerator and without nvidia.com/gpu
+counts as unready, whatever else it advertises, and is never copied. Claimed devices are counted
+like cores: berth claims whole nodes, or pairs of a GPU and its NIC.
 
-Simplified: a node goes only when nothing but pods of DaemonSets is left on it.
+GKE's own autoscaler is not public; this one decides as the two public ones do. Simplified: the
+emptiest zone grows first, a node goes when only pods of DaemonSets are left on it, and a pod that a
+node was added for waits for half a minute before another one is.
 
-Answers to (read): kube-scheduler v1.36.3 for what fits a node, pkg/scheduler/framework/plugins
-    (noderesources, nodeaffinity, tainttoleration):
-    https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/scheduler/framework/plugins
-Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/FAQ.md ("How does scale-up
-    work?", "How does scale-down work?"):
-    https://github.com/kubernetes-sigs/cluster-autoscaler/blob/33c3f97bf2749b1385d9223f1f8856fe345011f7/pkg/FAQ.md
+Answers to (read): kubernetes/autoscaler at 55c37cd5,
+    cluster-autoscaler/cloudprovider/gce/templates.go (BuildCapacity) and gce_cloud_provider.go
+    (TemplateNodeInfo, which has no ResourceSlices):
+    https://github.com/kubernetes/autoscaler/tree/55c37cd5eb550756c5ccc5a89e9068d77797e575/cluster-autoscaler/cloudprovider/gce
+Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/processors/customresources
+    (gpu_processor.go), pkg/processors/nodeinfosprovider/mixed_nodeinfos_processor.go (Process),
+    pkg/docs/dra_support.md ("Node provisioning"), and the texts of events in
+    pkg/processors/status/eventing_scale_up_processor.go and
+    pkg/core/scaleup/orchestrator/skippedreasons.go:
+    https://github.com/kubernetes-sigs/cluster-autoscaler/tree/33c3f97bf2749b1385d9223f1f8856fe345011f7/pkg
+Answers to (read): "About GKE cluster autoscaling" for the ten minutes that a node is idle before it
+    goes, of which the lab makes one:
+    https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import time
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 
+from berth.components.cluster.api import NODES, PODS
+from berth.components.cluster.inventory import Inventory, inventory
 from berth.components.cluster.pods import finds_no_node, has_a_node
 from berth.components.cluster.scheduling import Amounts, Object, amounts, requests, selected, untolerated
-from berth.lab.devices.node_templates import DRIVERS
+from berth.components.hardware import names
+from berth.components.hardware.names import ACCELERATOR_LABEL, CLAIMED_LABEL, GPU_RESOURCE, POOL_LABEL
+from berth.lab.devices.api import CLAIMS, SLICES, Api
+from berth.lab.devices.gpu_cluster import is_of_daemonset
+from berth.lab.devices.gpus import gpu_count
+from berth.lab.plugins.gcp.conditions import of_cloud
+from berth.lab.plugins.gcp.fleet import Fleet
+from berth.lab.plugins.gcp.nodes import expected, group_name, manifest, resize, sizes_of, taints
+from berth.lab.plugins.gcp.pools import Bounds, Pool
+from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.supply import missing_of, room
 
-_NONE = Decimal(0)
+IDLE_VARIABLE = "BERTH_LAB_SCALE_DOWN_SECONDS"
 
+# GKE takes an idle node away after ten minutes; nobody watches a lab for that long.
+_IDLE_SECONDS = 60.0
+# A new node shows its devices, and the scheduler sees them, well before this.
+_HELPED_SECONDS = 30.0
+# The autoscaler writes an event at each look; kubectl shows differences of this size.
+_REPEAT_SECONDS = 60.0
+_SOURCE = "cluster-autoscaler"
 
-@dataclass
-class Room:
-    """Number of nodes that may still be added; places that count together share one."""
+_NICS, _GPUS = names.DRANET_DRIVER, names.GPU
+_CLASSES = {names.DRANET: _NICS, names.MANAGED_RDMA: _NICS, names.GPU: _GPUS}
+_ZONE, _HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
-    left: int
+_log = logging.getLogger("berth.lab.devices.autoscaler")
 
 
 @dataclass
 class Place:
     """A node, or the node that a pool would add, as pods see it."""
 
-    name: str  # the node's, or the pool's path
     labels: Mapping[str, str]
     taints: list[dict[str, str]]
-    free: Amounts  # resources that are left for pods
-    zone: str = ""  # zone of a node to add; empty for one that is there
-    rooms: list[Room] = field(default_factory=list)  # counters that a node to add uses up
+    free: Amounts  # resources for pods, devices to claim among them
+    growth: str = ""  # text of the event about the growth that brings the node; empty for one that is there
 
-    @property
-    def open(self) -> bool:
-        """Whether one more node may be added."""
-        return all(room.left > 0 for room in self.rooms)
+    def obstacle(self, pod: Object, asked: Amounts) -> str:
+        """Return why the node does not help a pod, in the autoscaler's words; empty if it would."""
+        if taint := untolerated(self.taints, pod["spec"].get("tolerations") or []):
+            return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
+        if not selected(pod["spec"], self.labels):
+            return "node(s) didn't match Pod's node affinity/selector"
+        for name, amount in asked.items():
+            if self.free.get(name, 0) < amount:
+                return "cannot allocate all claims" if name in (_NICS, _GPUS) else f"Insufficient {name}"
+        return ""
 
-    def take(self, pod: Object) -> None:
+    def take(self, asked: Amounts) -> None:
         """Count a pod's resources as used."""
-        for name, amount in requests(pod["spec"]).items():
-            self.free[name] = self.free.get(name, _NONE) - amount
+        self.free = {name: self.free.get(name, Decimal(0)) - asked.get(name, 0) for name in {*self.free, *asked}}
 
 
-def fits(pod: Object, place: Place) -> bool:
-    """Whether the scheduler could put the pod there."""
-    return not obstacle(pod, place)
+def autoscaled(store: Store) -> list[tuple[Record, Bounds]]:
+    """Pools that the autoscaler resizes, with their bounds; it leaves queued pools alone."""
+    pools = [(record, Pool(record.inputs)) for record in store.list("nodePools")]
+    return [(record, pool.bounds) for record, pool in pools if pool.bounds is not None and not pool.queued]
 
 
-def obstacle(pod: Object, place: Place) -> str:
-    """Return why a node does not help a pod, in the autoscaler's words; empty if it would."""
-    spec = pod["spec"]
-    if taint := untolerated(place.taints, spec.get("tolerations") or []):
-        return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
-    if not selected(spec, place.labels):
-        return "node(s) didn't match Pod's node affinity/selector"
-    for name, amount in requests(spec).items():
-        if place.free.get(name, _NONE) < amount:
-            return "cannot allocate all claims" if name in DRIVERS else f"Insufficient {name}"
-    return ""
+class Autoscaler:
+    """Grows and shrinks the pools of one lab, and fills pools that wait for machines."""
 
+    def __init__(self, store: Store, fleet: Fleet, api: Api) -> None:
+        self._store = store
+        self._fleet = fleet
+        self._api = api
+        self._copied: dict[tuple[str, str], tuple[Mapping[str, str], Amounts]] = {}
+        self._helped: dict[str, float] = {}
+        self._idle_since: dict[str, float] = {}
+        self._idle_seconds = float(os.environ.get(IDLE_VARIABLE) or _IDLE_SECONDS)
+        self._events: dict[str, tuple[str, str, float]] = {}
 
-def why_not(pod: Object, place: Place) -> str:
-    """Return why no further node comes for a pod, in the autoscaler's words; empty if one does."""
-    return obstacle(pod, place) or ("" if place.open else "max node group size reached")
+    def step(self) -> None:
+        """Look once, and act."""
+        for pool in self._store.list("nodePools"):
+            for zone, count in missing_of(pool).items():
+                self._enlarge(pool.id, zone, count)
+        pools = autoscaled(self._store)
+        pending = self._pending() if pools else []
+        if not pending and all(sum(sizes_of(pool).values()) <= bounds.least for pool, bounds in pools):
+            self._idle_since = {}
+            return
+        pods, nodes = self._api.list(PODS, fieldSelector="spec.nodeName!="), self._api.list(NODES)
+        devices = inventory((), (), (), ())
+        if any(pod["spec"].get("resourceClaims") for pod in (*pending, *pods)):
+            devices = inventory(self._api.list(SLICES), self._api.list(CLAIMS), (), ())
+        places = self._places(nodes, devices)
+        pods = [pod for pod in pods if has_a_node(pod) and pod["spec"]["nodeName"] in places]
+        for pod in pods:
+            places[pod["spec"]["nodeName"]].take(_asked(pod, devices))
+        busy = {pod["spec"]["nodeName"] for pod in pods if not is_of_daemonset(pod)}
+        busy |= {self._help(pod, _asked(pod, devices), places) for pod in pending}
+        self._shrink(pools, places.keys() - busy)
 
+    def _pending(self) -> list[Object]:
+        """Return the pods that wait for a node; forget those that wait no more."""
+        found = [pod for pod in self._api.list(PODS, fieldSelector="status.phase=Pending") if _waits(pod)]
+        uids, since = {pod["metadata"]["uid"] for pod in found}, time.monotonic() - _HELPED_SECONDS
+        self._events = {uid: event for uid, event in self._events.items() if uid in uids}
+        self._helped = {uid: then for uid, then in self._helped.items() if uid in uids and then > since}
+        return found
 
-def unschedulable(pod: Object) -> bool:
-    """Whether the scheduler has tried the pod and found no node, and a new node could help."""
-    leaves = pod["metadata"].get("deletionTimestamp")
-    return not pod["spec"].get("nodeName") and not leaves and finds_no_node(pod)
+    def _shrink(self, pools: list[tuple[Record, Bounds]], idle: Collection[str]) -> None:
+        """Remove the nodes that have been idle for long enough."""
+        now = time.monotonic()
+        self._idle_since = {name: self._idle_since.get(name, now) for name in idle}
+        for pool, _ in pools:
+            # The newest first, as when a pool is made smaller by hand.
+            for name in reversed(list(expected(pool))):
+                if name in idle and now - self._idle_since[name] >= self._idle_seconds:
+                    self._remove(pool.id, name)
 
-
-def places(nodes: Iterable[Object], pods: Iterable[Object]) -> list[Place]:
-    """Open nodes, with the resources that their pods leave free."""
-    found = {
-        node["metadata"]["name"]: Place(
-            node["metadata"]["name"],
-            node["metadata"].get("labels") or {},
-            node["spec"].get("taints") or [],
-            amounts((node.get("status") or {}).get("allocatable")),
-        )
-        for node in nodes
-        if not node["spec"].get("unschedulable")
-    }
-    for pod in pods:
-        if has_a_node(pod) and pod["spec"]["nodeName"] in found:
-            found[pod["spec"]["nodeName"]].take(pod)
-    return list(found.values())
-
-
-@dataclass
-class Growth:
-    """Nodes that pending pods need."""
-
-    added: Counter[tuple[str, str]] = field(default_factory=Counter)  # nodes to add, by the pool's path and the zone
-    awaited: set[str] = field(default_factory=set)  # nodes that are there, and that a pending pod can go to by now
-    triggers: dict[tuple[str, str], list[Object]] = field(default_factory=dict)  # pods that a pool and zone grows for
-    unplaced: list[Object] = field(default_factory=list)  # pods that no further node would help
-
-
-def growth(pending: Iterable[Object], nodes: list[Place], further: list[Place]) -> Growth:
-    """Return the nodes to add for pending pods.
-
-    A pod that fits an open node by now needs no new one. Further nodes, one of each pool and zone,
-    are in the order of preference.
-    """
-    result, known = Growth(), list(nodes)
-    for pod in pending:
-        place = next((place for place in known if fits(pod, place)), None)
-        if place is None:
-            model = next((place for place in further if place.open and fits(pod, place)), None)
-            if model is None:
-                result.unplaced.append(pod)
+    def _places(self, nodes: Iterable[Object], devices: Inventory) -> dict[str, Place]:
+        """Return all open nodes by name; remember one of each instance group for later copies."""
+        groups = {
+            (pool.name, zone): (pool.id, zone) for pool in self._store.list("nodePools") for zone in sizes_of(pool)
+        }
+        published: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for device in devices.devices:
+            published[device.node][device.driver] += device.is_nic or device.is_gpu
+        places: dict[str, Place] = {}
+        copied: dict[tuple[str, str], tuple[Mapping[str, str], Amounts]] = {}
+        for node in sorted(nodes, key=lambda node: str(node["metadata"].get("creationTimestamp"))):
+            name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
+            if node["spec"].get("unschedulable"):
                 continue
-            for room in model.rooms:
-                room.left -= 1
-            place = replace(model, free=dict(model.free), rooms=[])
-            known.append(place)
-            result.added[place.name, place.zone] += 1
-        if (place.name, place.zone) in result.added:
-            result.triggers.setdefault((place.name, place.zone), []).append(pod)
+            free = amounts({**(node.get("status") or {}).get("allocatable", {}), **published[name]})
+            places[name] = Place(labels, node["spec"].get("taints") or [], free)
+            group = groups.get((labels.get(POOL_LABEL, ""), labels.get(_ZONE, "")))
+            ready = ACCELERATOR_LABEL not in labels or _claimed(labels) or free.get(GPU_RESOURCE, 0) > 0
+            if group is not None and ready:
+                shared = {key: value for key, value in labels.items() if key != _HOST}
+                copied.setdefault(group, (shared, free))
+        self._copied = {group: copy for group, copy in self._copied.items() if group in groups.values()} | copied
+        return places
+
+    def _help(self, pod: Object, asked: Amounts, places: dict[str, Place]) -> str:
+        """Find a node for a pending pod, or add one; return the node's name."""
+        uid = pod["metadata"]["uid"]
+        for name, place in places.items():
+            if not place.obstacle(pod, asked):
+                place.take(asked)
+                if place.growth:
+                    self._help_by(pod, place)
+                return name
+        if uid in self._helped:
+            return ""
+        reasons: Counter[str] = Counter()
+        short: list[tuple[str, str]] = []
+        for pool, zone, place, full in self._further():
+            if reason := place.obstacle(pod, asked) or ("max node group size reached" if full else ""):
+                reasons[reason] += 1
+                continue
+            left = room(of_cloud(self._store.folder), self._store.list("nodePools"), pool, zone)
+            if left.left == 0:
+                short.append((zone, left.short_of))
+            elif growth := self._grow(pool, zone):
+                place.growth = growth
+                place.take(asked)
+                places[f"{pool.id} {zone} {len(places)}"] = place
+                self._help_by(pod, place)
+                return ""
+        if short:
+            zones, words = (", ".join(dict.fromkeys(column)) for column in zip(*short, strict=True))
+            message = f"Node scale up in zones {zones} associated with this pod failed: {words}."
+            self._event(pod, "Warning", "FailedScaleUp", f"{message} Pod is at risk of not being scheduled.")
         else:
-            result.awaited.add(place.name)
-        place.take(pod)
-    return result
+            counted = [f"{count} {reason}" for reason, count in reasons.items() if reason]
+            message = f"pod didn't trigger scale-up: {', '.join(counted)}".rstrip(": ")
+            self._event(pod, "Normal", "NotTriggerScaleUp", message)
+        return ""
+
+    def _help_by(self, pod: Object, place: Place) -> None:
+        self._helped[pod["metadata"]["uid"]] = time.monotonic()
+        self._event(pod, "Normal", "TriggeredScaleUp", place.growth)
+
+    def _further(self) -> Iterator[tuple[Record, str, Place, bool]]:
+        """Yield one more node of each pool and zone, and whether the bounds rule it out."""
+        for pool, bounds in autoscaled(self._store):
+            sizes = sizes_of(pool)
+            for zone in sorted(sizes, key=sizes.__getitem__):
+                labels, free = self._copied.get((pool.id, zone)) or _derived(pool, zone)
+                full = (sizes[zone] if bounds.per_zone else sum(sizes.values())) >= bounds.most
+                yield pool, zone, Place(labels, taints(pool), free), full
+
+    def _grow(self, pool: Record, zone: str) -> str:
+        """Add a node to a pool; return the text of the event, empty where there was no machine."""
+        if not self._enlarge(pool.id, zone, 1):
+            return ""
+        before, bounds = sizes_of(pool)[zone], Pool(pool.inputs).bounds
+        zone_url = f"https://www.googleapis.com/compute/v1/projects/{pool.project}/zones/{zone}"
+        group = f"{zone_url}/instanceGroups/{group_name(pool, zone)}-grp {before}->{before + 1}"
+        return f"pod triggered scale-up: [{{{group} (max: {bounds.most if bounds else before + 1})}}]"
+
+    def _enlarge(self, path: str, zone: str, count: int) -> int:
+        """Give a pool more nodes, as far as there are machines; return their number."""
+        with self._store.locked():
+            pool = self._store.get(path)
+            if pool is None:
+                return 0
+            left = room(of_cloud(self._store.folder), self._store.list("nodePools"), pool, zone).left
+            added, sizes, missing = count if left is None else min(count, left), sizes_of(pool), missing_of(pool)
+            if added:
+                resize(pool, {**sizes, zone: sizes.get(zone, 0) + added})
+                if zone in missing:
+                    pool.state["missing"][zone] = max(missing[zone] - added, 0)
+                self._store.put(pool)
+                self._fleet.reconcile(pool)
+                _log.info("pool %s: %d more in %s", pool.name, added, zone)
+            return added
+
+    def _remove(self, path: str, name: str) -> None:
+        """Remove an idle node of a pool that has more than it must have."""
+        with self._store.locked():
+            pool = self._store.get(path)
+            bounds = Pool(pool.inputs).bounds if pool is not None else None
+            if pool is None or bounds is None or name not in expected(pool):
+                return
+            zone, number = expected(pool)[name]
+            sizes = sizes_of(pool)
+            if (sizes[zone] if bounds.per_zone else sum(sizes.values())) <= bounds.least:
+                return
+            pool.state["instances"][zone].remove(number)
+            self._store.put(pool)
+            self._fleet.remove([name])
+            _log.info("pool %s: node %s was idle and is gone", pool.name, name)
+
+    def _event(self, pod: Object, kind: str, reason: str, message: str) -> None:
+        """Write an event, unless it is the pod's last one and still new."""
+        uid, now = pod["metadata"]["uid"], time.monotonic()
+        *last, when = self._events.get(uid, ("", "", 0.0))
+        if last != [reason, message] or now - when >= _REPEAT_SECONDS:
+            self._events[uid] = (reason, message, now)
+            self._api.event(pod, _SOURCE, kind, reason, message)
 
 
-def idle(nodes: Iterable[str], pods: Iterable[Object]) -> set[str]:
-    """Nodes on which only pods of DaemonSets run."""
-    busy = {
-        pod["spec"]["nodeName"]
-        for pod in pods
-        if has_a_node(pod)
-        and not any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or [])
-    }
-    return set(nodes) - busy
+def _waits(pod: Object) -> bool:
+    """Whether the scheduler has tried the pod and found no node."""
+    return not pod["spec"].get("nodeName") and not pod["metadata"].get("deletionTimestamp") and finds_no_node(pod)
 
 
-class IdleClock:
-    """Time since when each name has been idle."""
+def _asked(pod: Object, devices: Inventory) -> Amounts:
+    """Return a pod's requests, its claims' devices by driver among them."""
+    asked, statuses = requests(pod["spec"]), (pod.get("status") or {}).get("resourceClaimStatuses") or []
+    generated = {status["name"]: status.get("resourceClaimName") for status in statuses}
+    for entry in pod["spec"].get("resourceClaims") or []:
+        name = entry.get("resourceClaimName") or generated.get(entry["name"]) or ""
+        claim = devices.claim(pod["metadata"]["namespace"], name)
+        for request in claim.requests if claim is not None else ():
+            # No node has devices of a class that is unknown here.
+            driver = _CLASSES.get(request.device_class, request.device_class)
+            asked[driver] = asked.get(driver, Decimal(0)) + (request.count or 1)
+    return asked
 
-    def __init__(self) -> None:
-        self._since: dict[str, float] = {}
 
-    def update(self, idle_now: Iterable[str]) -> None:
-        """Take note of all names that are idle now."""
-        time_now = time.monotonic()
-        self._since = {name: self._since.get(name, time_now) for name in idle_now}
+def _derived(pool: Record, zone: str) -> tuple[Mapping[str, str], Amounts]:
+    """Labels and resources of a node of a group that never had one, from the pool's machine."""
+    node = manifest(pool, zone, 0, "")
+    labels = node["metadata"]["labels"]
+    gpus = {_GPUS if _claimed(labels) else GPU_RESOURCE: gpu_count(labels)} if gpu_count(labels) else {}
+    return labels, amounts({**node["status"]["allocatable"], **gpus})
 
-    def longer_than(self, seconds: float) -> set[str]:
-        """Names that have been idle for at least so many seconds."""
-        return {name for name, since in self._since.items() if time.monotonic() - since >= seconds}
+
+def _claimed(labels: Mapping[str, str]) -> bool:
+    """Whether the autoscaler knows from a node's labels that pods claim its GPUs."""
+    return labels.get(CLAIMED_LABEL) == "true"

@@ -59,7 +59,6 @@ def volume_for(claim: Mapping[str, Any], real: RealNode) -> dict[str, Any] | Non
     if driver not in DRIVERS or _NODE not in notes or spec.get("volumeName") or "deletionTimestamp" in metadata:
         return None
     name = f"pvc-{metadata['uid']}"
-    attached = {"csi": _disk(name) if driver == DISKS else _share(name)}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -74,7 +73,7 @@ def volume_for(claim: Mapping[str, Any], real: RealNode) -> dict[str, Any] | Non
                 "name": metadata["name"],
                 "uid": metadata["uid"],
             },
-            **(_folder(real, name) if notes[_NODE] == real.name else attached),
+            **(_folder(real, name) if notes[_NODE] == real.name else {"csi": _attached(driver, name)}),
             "persistentVolumeReclaimPolicy": "Delete",
             "storageClassName": spec.get("storageClassName"),
         },
@@ -90,11 +89,10 @@ def _folder(real: RealNode, name: str) -> dict[str, Any]:
     }
 
 
-def _disk(name: str) -> dict[str, Any]:
-    return {"driver": DISKS, "volumeHandle": f"projects/lab/zones/lab/disks/{name}", "fsType": "ext4"}
-
-
-def _share(name: str) -> dict[str, Any]:
+def _attached(driver: str, name: str) -> dict[str, Any]:
+    """Return the part of a volume that says where it is, on a simulated node."""
+    if driver == DISKS:
+        return {"driver": DISKS, "volumeHandle": f"projects/lab/zones/lab/disks/{name}", "fsType": "ext4"}
     handle = f"modeInstance/lab/{name}/vol1"
     return {"driver": SHARES, "volumeHandle": handle, "volumeAttributes": {"ip": "10.0.0.2", "volume": "vol1"}}
 
@@ -106,9 +104,16 @@ def is_over(volume: Mapping[str, Any]) -> bool:
     return released and notes.get(_MADE_BY) in DRIVERS and "deletionTimestamp" not in volume["metadata"]
 
 
-def play(api: Api, item: Mapping[str, Any], real: RealNode) -> None:
-    """Create the volume of a claim, or delete a volume that is over, with the folder behind it."""
-    if item["kind"] == "PersistentVolume":
+def play(api: Api, path: str, item: Mapping[str, Any], real: RealNode) -> None:
+    """Create the volume of a claim, or delete a volume that is over, with the folder behind it.
+
+    Args:
+        api: the cluster.
+        path: collection of the claim or volume.
+        item: the claim or volume.
+        real: the real node.
+    """
+    if path == VOLUMES:
         if is_over(item):
             if "hostPath" in item["spec"]:
                 shutil.rmtree(real.disks / item["metadata"]["name"], ignore_errors=True)

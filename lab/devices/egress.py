@@ -9,11 +9,14 @@ Answers to (real): kube-apiserver, EgressSelectorConfiguration with HTTPConnect 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
+import socket
+from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
+from threading import Thread
 
 _DIAL_SECONDS = 10.0
 _CHUNK = 65536
@@ -21,65 +24,76 @@ _CHUNK = 65536
 _log = logging.getLogger("berth.lab.devices.egress")
 
 
-class Egress:
-    """Proxy for the API server's connections."""
+class Egress(ThreadingUnixStreamServer):
+    """Proxy for the API server's connections, on a Unix socket of its own.
 
-    def __init__(self) -> None:
-        self._real: dict[str, str] = {}
-        self._server: asyncio.Server | None = None
+    Args:
+        path: the socket; one of an earlier process is replaced.
+        is_real: whether an address is of the real node, or of a pod on it.
+    """
 
-    def reach(self, uid: str, address: str) -> None:
-        """Pass connections on to a real node or a pod on it; no address when it is gone."""
-        if address:
-            self._real[uid] = address
-        else:
-            self._real.pop(uid, None)
+    daemon_threads = True
 
-    def real(self, host: str) -> bool:
-        """Return whether an address is of this machine, of the real node or of a pod on it."""
-        with contextlib.suppress(ValueError):
-            return ip_address(host).is_loopback or host in self._real.values()
-        return host == "localhost"
+    def __init__(self, path: Path, is_real: Callable[[str], bool]) -> None:
+        path.unlink(missing_ok=True)
+        super().__init__(str(path), _Tunnel)
+        path.chmod(0o600)
+        self._is_real = is_real
 
-    async def start(self, socket: Path) -> None:
-        """Listen on a Unix socket; a socket of an earlier process is replaced."""
-        self._server = await asyncio.start_unix_server(self._connect, socket)
-        socket.chmod(0o600)  # noqa: ASYNC240 (a moment, before anything else runs)
+    def dial(self, request: str) -> socket.socket:
+        """Return the connection that a request asks for.
 
-    async def close(self) -> None:
-        """Stop listening."""
-        if self._server is not None:
-            self._server.close()
-
-    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.closing(writer), contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            request = (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n", 1)[0].decode("ascii", "replace")
-            try:
-                far_reader, far_writer = await asyncio.wait_for(self._dial(request), _DIAL_SECONDS)
-            except (OSError, ValueError) as error:
-                _log.info("%s: %s", request, error)
-                writer.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
-                await writer.drain()
-                return
-            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
-            with contextlib.closing(far_writer):
-                await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
-
-    async def _dial(self, request: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        Raises:
+            OSError: nothing listens there, or nobody may know.
+            ValueError: this is not a request for a connection.
+        """
         method, target, _ = request.split(" ")
         host, _, port = target.rpartition(":")
         host = host.strip("[]")
         if method != "CONNECT":
             raise ValueError("this is not CONNECT")
-        if not self.real(host):
+        if not (host == "localhost" or _is_loopback(host) or self._is_real(host)):
             raise ConnectionRefusedError("nothing listens there in a simulated pod")
-        return await asyncio.open_connection(host, int(port))
+        far = socket.create_connection((host, int(port)), _DIAL_SECONDS)
+        far.settimeout(None)
+        return far
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+def _is_loopback(host: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return ip_address(host).is_loopback
+    return False
+
+
+class _Tunnel(StreamRequestHandler):
+    """One connection."""
+
+    rbufsize = 0
+    server: Egress
+
+    def handle(self) -> None:
+        """Connect the two sides, until both are closed."""
+        request = self.rfile.readline().decode("ascii", "replace").strip()
+        while self.rfile.readline().strip():
+            pass  # headers
+        try:
+            far = self.server.dial(request)
+        except (OSError, ValueError) as error:
+            _log.info("%s: %s", request, error)
+            self.wfile.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+            return
+        with far:
+            self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            back = Thread(target=_copy, args=(far, self.connection), daemon=True)
+            back.start()
+            _copy(self.connection, far)
+            back.join()
+
+
+def _copy(source: socket.socket, sink: socket.socket) -> None:
     """Copy one direction of a connection until its end."""
-    while chunk := await reader.read(_CHUNK):
-        writer.write(chunk)
-        await writer.drain()
-    if writer.can_write_eof():
-        writer.write_eof()
+    with contextlib.suppress(OSError):
+        while chunk := source.recv(_CHUNK):
+            sink.sendall(chunk)
+    with contextlib.suppress(OSError):
+        sink.shutdown(socket.SHUT_WR)

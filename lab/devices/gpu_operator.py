@@ -6,14 +6,14 @@ What the operands' pods do on a node is in `operands.py`; the DaemonSets are in
 Left out: pods in virtual machines (`sandboxWorkloads`), NVIDIADriver and GPUCluster resources,
 precompiled drivers, the driver's upgrade controller (label `nvidia.com/gpu-driver-upgrade-state`
 and its annotation), and objects that only containers read (ConfigMaps with scripts, Services,
-ServiceAccounts). `Policy.unknown` names the settings of a ClusterPolicy that ask for one of these.
+ServiceAccounts). Simplified: a label that somebody takes away comes back at the next look.
 
 Answers to (recorded): GPU Operator v26.7.0, 26 cases of its controller against a real API server
     (../shared/upstream/gpu-operator/recordings; the core of them in
     tests/unit/lab/devices/recorded_operator.json)
 Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/controllers
     (nodelabeling_controller.go, clusterpolicy_controller.go, state_manager.go, object_controls.go:
-    order of checks, which changes of a node bring new labels, when a DaemonSet is ready)
+    order of checks, when a DaemonSet is ready)
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.components.hardware.names import MIG_LABEL, OPERANDS_LABEL
+from berth.lab.devices.api import now
 from berth.lab.devices.gpus import DISABLED
 
 PCI = ("pci-10de.present", "pci-0302_10de.present", "pci-0300_10de.present")
@@ -33,7 +34,6 @@ PRESENT = "nvidia.com/gpu.present"
 DEPLOY = "nvidia.com/gpu.deploy."
 
 _CAPABLE, _PRODUCT = "nvidia.com/mig.capable", "nvidia.com/gpu.product"
-_VGPU = "nvidia.com/vgpu.host-driver-version"
 _MIG_PRODUCTS = ("h100", "a100", "a30")
 _DEPLOYED = (
     *("driver", "gpu-feature-discovery", "container-toolkit", "device-plugin", "dcgm", "dcgm-exporter"),
@@ -47,11 +47,6 @@ _FOREIGN = (
 )
 _ALL = (*_DEPLOYED, *_FOREIGN, "mig-manager")
 _CDI_CLASSES = ("nvidia-cdi", "nvidia-legacy")
-_WHOLE_VERSIONS = ("ol", "rocky", "rhel")
-_UNKNOWN = (
-    *(("sandboxWorkloads", "enabled"), ("driver", "useNvidiaDriverCRD"), ("driver", "usePrecompiled")),
-    *(("psa", "enabled"), ("gds", "enabled"), ("gdrcopy", "enabled"), ("migManager", "config", "name")),
-)
 
 
 @dataclass(frozen=True)
@@ -77,18 +72,9 @@ class Policy:
         return str(self.part(*path[:-1]).get(path[-1]) or default)
 
     @property
-    def nri(self) -> bool:
-        """Whether the NRI plugin takes the place of the runtime classes."""
-        return bool(self.part("cdi").get("nriPluginEnabled"))
-
-    @property
     def runtime_class(self) -> str:
         """Runtime class of the operands that use GPUs."""
         return self.text("operator", "runtimeClass", default="nvidia")
-
-    def unknown(self) -> list[str]:
-        """Settings that the lab does not know, as `part.key`."""
-        return [".".join(path) for path in _UNKNOWN if self.text(*path)]
 
 
 def has_gpus(labels: Mapping[str, str]) -> bool:
@@ -98,8 +84,6 @@ def has_gpus(labels: Mapping[str, str]) -> bool:
 
 def mig_capable(labels: Mapping[str, str]) -> bool:
     """Whether a node's GPUs can do MIG, by GPU feature discovery's labels."""
-    if labels.get(_VGPU):
-        return False
     if _CAPABLE in labels:
         return labels[_CAPABLE] == "true"
     return any(product in labels.get(_PRODUCT, "").lower() for product in _MIG_PRODUCTS)
@@ -126,18 +110,6 @@ def node_labels(labels: Mapping[str, str], policy: Policy) -> dict[str, str | No
     return {name: after.get(name) for name in sorted({*labels, *after}) if labels.get(name) != after.get(name)}
 
 
-def relabels(before: Mapping[str, str] | None, now: Mapping[str, str]) -> bool:
-    """Whether a new (None) or changed node makes the operator look at the labels of all nodes."""
-    if before is None:
-        return has_gpus(now)
-    return (
-        has_gpus(now) != (now.get(PRESENT) == "true")
-        or before.get(PRESENT) != now.get(PRESENT)
-        or (before.get(OPERANDS_LABEL) == "false") != (now.get(OPERANDS_LABEL) == "false")
-        or mig_capable(before) != mig_capable(now)
-    )
-
-
 @dataclass(frozen=True)
 class Findings:
     """Findings of the controller about the cluster's nodes."""
@@ -161,16 +133,13 @@ def findings(nodes: Mapping[str, Mapping[str, str]]) -> Findings:
     for what, label in (("version", OS_VERSION), ("name", OS_NAME)):
         if label not in first:
             failure = f"failed to retrieve GPU node OS info: unable to retrieve OS {what} from label {label}"
-    name, version = first.get(OS_NAME, ""), first.get(OS_VERSION, "")
-    system = name + (version.partition(".")[0] if name in _WHOLE_VERSIONS else version)
+    system = first.get(OS_NAME, "") + first.get(OS_VERSION, "")
     return Findings(failure, gpu_nodes=True, features=features, system=system)
 
 
 def runtime_classes(policy: Policy) -> tuple[set[str], set[str]]:
     """Return names of runtime classes that the operator creates, and that it deletes."""
     own = {policy.runtime_class}
-    if policy.nri:
-        return set(), own | set(_CDI_CLASSES)
     if not policy.enabled("cdi"):
         return own, set(_CDI_CLASSES)
     return own | set(_CDI_CLASSES), set()
@@ -187,8 +156,17 @@ def rolled_out(daemonset: Mapping[str, Any]) -> bool:
     )
 
 
-def status(namespace: str, found: Findings, states_not_ready: Collection[str]) -> dict[str, Any]:
-    """Return the ClusterPolicy's status without times; states are in the operator's order."""
+def status(
+    before: Mapping[str, Any], namespace: str, found: Findings, states_not_ready: Collection[str]
+) -> dict[str, Any]:
+    """Return the ClusterPolicy's next status; empty where it does not change.
+
+    Args:
+        before: the status that it has.
+        namespace: the operator's.
+        found: findings about the nodes.
+        states_not_ready: states whose DaemonSets are not ready, in the operator's order.
+    """
     error = bool(found.failure or states_not_ready)
     if found.failure:
         reason, message = "ReconcileFailed", found.failure
@@ -204,16 +182,11 @@ def status(namespace: str, found: Findings, states_not_ready: Collection[str]) -
     true = {"reason": reason, "message": message, "status": "True"}
     false = {"reason": "Error" if error else "Ready", "message": "", "status": "False"}
     conditions = [{"type": "Ready", **(false if error else true)}, {"type": "Error", **(true if error else false)}]
-    return {"state": "notReady" if error else "ready", "namespace": namespace, "conditions": conditions}
-
-
-def dated(before: Mapping[str, Any], status: Mapping[str, Any], time: str) -> dict[str, Any]:
-    """Return a status with times of its conditions; empty where the ClusterPolicy has it."""
-    known = {condition["type"]: condition for condition in before.get("conditions") or []}
-    conditions = []
-    for condition in status["conditions"]:
-        last = known.get(condition["type"], {})
-        changed = (last.get("status") == condition["status"] and last.get("lastTransitionTime")) or time
-        conditions.append({**condition, "lastTransitionTime": changed})
-    result = {**status, "conditions": conditions}
-    return {} if all(before.get(key) == value for key, value in result.items()) else result
+    result = {"state": "notReady" if error else "ready", "namespace": namespace, "conditions": conditions}
+    known = [
+        {key: value for key, value in condition.items() if key != "lastTransitionTime"}
+        for condition in before.get("conditions") or []
+    ]
+    if {**before, "conditions": known} == result:
+        return {}
+    return {**result, "conditions": [{**condition, "lastTransitionTime": now()} for condition in conditions]}

@@ -8,17 +8,11 @@ Answers to (read): the sources of the hardware table (components/hardware/machin
     memory, compute capability, MIG
 Answers to (read):
     https://github.com/NVIDIA/mig-parted/blob/v0.15.0/deployments/systemd/config-default.yaml (the
-    layout `all-balanced`), pkg/mig/reconfigure/reconfigure.go and pkg/mig/builder/builder.go
-    (configurations come from the hardware; a name that is not among them fails before a GPU is
-    touched)
-Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/gpus and
-    https://docs.cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus
+    layout `all-balanced`)
+Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/gpus
 Answers to (read):
     https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html (the label
     that keeps GKE's plugin off)
-Answers to (read):
-    https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/cm/devicemanager/manager.go (a
-    resource that is no longer advertised is shown as 0, and then removed)
 """
 
 from __future__ import annotations
@@ -40,18 +34,9 @@ MIG_STATE = "nvidia.com/mig.config.state"
 SUCCESS, FAILED, DISABLED = "success", "failed", "all-disabled"
 
 _COUNT = "cloud.google.com/gke-accelerator-count"
-_CLIENTS = "cloud.google.com/gke-max-shared-clients-per-gpu"
 _PREINSTALLED = "berth/driver"
 # Whole GPUs, MIG instances, and either of them shared, which GPU plugins advertise.
 _MANAGED = re.compile(r"nvidia\.com/(gpu|mig-[0-9a-z.+-]+?)(\.shared)?")
-
-
-class MigError(Exception):
-    """The MIG manager cannot do what a node's label asks for."""
-
-
-class UnknownLayoutError(Exception):
-    """The MIG manager knows the layout that a node's label asks for, and the lab does not."""
 
 
 def layouts(gpu: Gpu | None) -> dict[str, Instances]:
@@ -89,35 +74,20 @@ def preinstalled(labels: Labels) -> bool:
 
 def gke_devices(labels: Labels) -> dict[str, int]:
     """Return the devices that GKE's plugin advertises, by resource; none where it does not run."""
-    count, clients = gpu_count(labels), labels.get(_CLIENTS, "1")
-    runs = DRIVER in labels and labels.get(NO_GKE_PLUGIN_LABEL) != "true" and clients.isdecimal()
-    return {GPU_RESOURCE: count * max(int(clients), 1)} if count and runs else {}
+    runs = DRIVER in labels and labels.get(NO_GKE_PLUGIN_LABEL) != "true"
+    return {GPU_RESOURCE: count} if (count := gpu_count(labels)) and runs else {}
 
 
-def instances(labels: Labels, now: Mapping[str, int]) -> tuple[Instances, bool]:
-    """Return each GPU's MIG instances after the MIG manager's work, and whether a label asked.
-
-    Raises:
-        MigError: this GPU cannot be cut so; it stays as it is.
-        UnknownLayoutError: the lab does not know this layout.
-    """
-    gpu, name = gpu_of(labels), labels.get(MIG_LABEL, "")
-    if not name:
-        return dict(now), False
-    known = layouts(gpu)
-    if name in known:
-        return known[name], True
-    profile = name.removeprefix("all-")
-    if len(known) > 1 and (profile == "enabled" or f"all-{profile.rpartition('.')[0]}" in known):
-        raise UnknownLayoutError(f"{MIG_LABEL}={name}: the lab does not know this MIG layout; GPUs stay as they are")
-    raise MigError(
-        f"{MIG_LABEL}={name}: {gpu.driver_name if gpu is not None else 'this GPU'} has no such MIG configuration; "
-        f"it has {', '.join(known)}"
-    )
+def state_of(labels: Labels) -> str:
+    """Return what the MIG manager says of the layout that a node's label asks for."""
+    return SUCCESS if labels[MIG_LABEL] in layouts(gpu_of(labels)) else FAILED
 
 
 def cut(labels: Labels) -> Instances:
-    """Return the MIG instances of each GPU of a node whose MIG manager has followed the label."""
+    """Return the MIG instances of each GPU of a node whose MIG manager has followed the label.
+
+    Simplified: GPUs that cannot be cut as the label says are whole.
+    """
     return layouts(gpu_of(labels)).get(labels.get(MIG_LABEL, ""), {}) if labels.get(MIG_STATE) == SUCCESS else {}
 
 
@@ -129,17 +99,15 @@ def managed(resource: str) -> bool:
 def status_change(
     resources: Mapping[str, int], status: Mapping[str, Mapping[str, str]]
 ) -> dict[str, dict[str, str | None]]:
-    """Return a merge patch of a node's status, the next step to these resources.
+    """Return a merge patch of a node's status that shows these resources and no others.
 
-    A resource that is no longer advertised is shown as 0 first, and removed by the step after that.
+    Simplified: a kubelet shows 0 of a resource that is no longer advertised, until it restarts.
     """
     change: dict[str, dict[str, str | None]] = {}
     for part in ("capacity", "allocatable"):
         shown = status.get(part) or {}
-        for name, count in resources.items():
-            if shown.get(name) != str(count):
-                change.setdefault(part, {})[name] = str(count)
-        for name in shown:
-            if managed(name) and name not in resources:
-                change.setdefault(part, {})[name] = None if str(shown[name]) == "0" else "0"
+        new = {name: str(count) for name, count in resources.items() if shown.get(name) != str(count)}
+        gone = {name: None for name in shown if managed(name) and name not in resources}
+        if new or gone:
+            change[part] = {**new, **gone}
     return change

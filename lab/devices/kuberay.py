@@ -1,32 +1,30 @@
-"""KubeRay operators of a lab: who asks for one, how its program is started, and which of them runs.
+"""KubeRay's operator of a lab, as a process of this machine: for its chart, or for GKE's add-on.
 
-A Deployment asks for one (the chart), or the cluster does by GKE's add-on.
+Simplified: of several Deployments of the operator, the first one's runs.
 
-Answers to (real): KubeRay's operator v1.6.2, run as a process of this machine with the arguments
-    and variables that its Deployment has.
+Answers to (real): KubeRay's operator v1.6.2, built from source (lab/tools/kuberay), with the
+    arguments and variables that its Deployment has.
 """
 
 from __future__ import annotations
 
-import logging
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any
 
-import kopf
-
-from berth.lab.devices.runner import Launch, OperatorRunner
+from berth.components.cluster.api import Object
+from berth.lab.devices.api import DEPLOYMENTS, Api
 from berth.lab.home import Home
 from berth.lab.plugins.gcp.contents import ray_operator
 from berth.lab.plugins.gcp.store import Store
+from berth.lab.processes import Process, Supervisor
 from berth.lab.toolchain.tools import KUBERAY
 
-ADD_ON = "GKE's Ray operator add-on"
+PROCESS = "kuberay-operator"
 
 _IMAGE = re.compile(r".*kuberay.*/operator(?::v?(?P<version>[^/@]+))?(?:@.+)?")
 
-# GKE runs a version of its own choice beside the control plane; the lab runs the one it has built.
-_ADD_ON_LAUNCH = Launch(("-enable-metrics",), ())
 # Flags that name addresses, files and identities of the container: the lab gives its own. A single
 # process needs no election of a leader.
 _OURS = {
@@ -36,10 +34,8 @@ _OURS = {
 # Variable that opens a port on all addresses, for webhooks that no API server calls here.
 _LEFT_OUT_VARIABLES = {"ENABLE_WEBHOOKS"}
 
-_log = logging.getLogger("berth.lab.devices")
 
-
-def _operator(deployment: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+def _operator(deployment: Object) -> tuple[dict[str, Any], str]:
     """Return the container of the KubeRay operator and its version; empty without one."""
     for container in deployment["spec"]["template"]["spec"].get("containers") or []:
         if match := _IMAGE.fullmatch(str(container.get("image", ""))):
@@ -47,29 +43,29 @@ def _operator(deployment: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     return {}, ""
 
 
-def launch_of(deployment: Mapping[str, Any]) -> Launch | None:
-    """Return how to run the operator of a Deployment; None while it should not, or cannot yet, run.
+def _process(home: Home, flags: list[str], variables: Mapping[str, str]) -> Process:
+    """Return the operator with these flags of its container."""
+    own = [f"-{flag}" for flag in flags if flag.partition("=")[0] not in _OURS]
+    # Any free ports; services and pods can be reached from here through the API server only.
+    ours = ["-metrics-addr=127.0.0.1:0", "-health-probe-bind-address=127.0.0.1:0", "-use-kubernetes-proxy"]
+    ours += [f"-kubeconfig={home.kubeconfig}", "-enable-leader-election=false"]
+    argv = (str(home.bin / PROCESS), *own, *ours)
+    version = hashlib.sha256(repr((argv, sorted(variables.items()))).encode()).hexdigest()
+    needs = ("kube-apiserver",)
+    return Process(PROCESS, argv, "runs RayClusters", needs, environment=variables, version=version)
+
+
+def process_of(home: Home, deployment: Object) -> Process | None:
+    """Return the operator of a Deployment; None while it should not, or cannot yet, run.
 
     A pod has to be available: an unschedulable operator does not work in a real cluster either.
     """
-    container, _ = _operator(deployment)
+    container, version = _operator(deployment)
     available = (deployment.get("status") or {}).get("availableReplicas") or 0
-    if not container or int(deployment["spec"].get("replicas", 1)) < 1 or int(available) < 1:
+    if version != KUBERAY.version or int(deployment["spec"].get("replicas", 1)) < 1 or int(available) < 1:
         return None
-    variables = _environment(container.get("env") or [], deployment["metadata"])
-    return Launch(tuple(_arguments(container.get("args") or [])), tuple(sorted(variables.items())))
-
-
-def _arguments(arguments: list[str]) -> list[str]:
-    """Flags as `-name=value`, without those that the lab sets."""
-    flags, rest = [], [str(argument) for argument in arguments]
-    while rest:
-        name, equals, value = rest.pop(0).lstrip("-").partition("=")
-        if not equals and rest and not rest[0].startswith("-"):
-            equals, value = "=", rest.pop(0)
-        if name not in _OURS:
-            flags.append(f"-{name}{equals}{value}")
-    return flags
+    flags = [str(argument).lstrip("-") for argument in container.get("args") or []]
+    return _process(home, flags, _environment(container.get("env") or [], deployment["metadata"]))
 
 
 def _environment(variables: list[dict[str, Any]], metadata: Mapping[str, Any]) -> dict[str, str]:
@@ -85,65 +81,50 @@ def _environment(variables: list[dict[str, Any]], metadata: Mapping[str, Any]) -
     return {name: value for name, value in found.items() if name not in _LEFT_OUT_VARIABLES}
 
 
-class Operators:
-    """Operators of one lab."""
+class RayOperator:
+    """The operator of one lab."""
 
-    def __init__(self, home: Home, store: Store) -> None:
+    def __init__(self, home: Home, store: Store, api: Api) -> None:
         self._home = home
         self._store = store
-        self._runners: dict[str, OperatorRunner] = {}
-        self._refused: set[tuple[str, Any]] = set()
-        self._add_on = False
+        self._api = api
+        self._supervisor = Supervisor(home)
+        self._deployments: list[Object] = []
+        self._stale = True
+        self._refused: set[str] = set()
 
-    async def deployment(self, event: str | None, body: kopf.Body) -> None:
-        """Run, change or stop the operator of a Deployment."""
-        key = f"{body.metadata.namespace}/{body.metadata.name}"
-        if event == "DELETED" or not _operator(body)[0]:
-            await self._run(key, None)
-            return
-        await self._run(key, self._launch(key, body))
+    def see(self) -> None:
+        """Take note that a Deployment has changed."""
+        self._stale = True
 
-    async def look(self) -> None:
-        """Start or stop the add-on's operator, as the cluster says."""
-        on = self._add_on_is_on()
-        if on == self._add_on:
-            return
-        self._add_on = on
-        await self._run(ADD_ON, _ADD_ON_LAUNCH if on else None)
+    def step(self) -> None:
+        """Run the operator that a Deployment or the cluster asks for, or none."""
+        if self._stale:
+            self._stale = False
+            self._deployments = [entry for entry in self._api.list(DEPLOYMENTS) if _operator(entry)[0]]
+            for deployment in self._deployments:
+                self._refuse(deployment)
+        wanted = [process_of(self._home, deployment) for deployment in self._deployments]
+        if any(ray_operator(cluster.inputs) for cluster in self._store.list("clusters")):
+            # GKE runs a version of its own choice beside the control plane.
+            wanted.append(_process(self._home, ["enable-metrics"], {}))
+        if process := next(filter(None, wanted), None):
+            self._supervisor.start([process])
+        else:
+            self.stop()
 
-    async def close(self) -> None:
-        """Stop every operator."""
-        for key in list(self._runners):
-            await self._run(key, None)
-
-    async def _run(self, key: str, launch: Launch | None) -> None:
-        """Have an operator run like this, or not at all."""
-        runner = self._runners.get(key)
-        if (runner.launch if runner else None) == launch:
-            return
-        if runner is not None:
-            del self._runners[key]
-            await runner.close()
-        if launch is not None:
-            self._runners[key] = OperatorRunner(self._home, key, launch)
-
-    def _add_on_is_on(self) -> bool:
-        return any(ray_operator(cluster.inputs) for cluster in self._store.list("clusters"))
-
-    def _launch(self, key: str, body: kopf.Body) -> Launch | None:
-        container, version = _operator(body)
-        if version != KUBERAY.version:
+    def _refuse(self, deployment: Object) -> None:
+        """Say once of an image that the lab does not run it."""
+        container, version = _operator(deployment)
+        if version != KUBERAY.version and container["image"] not in self._refused:
+            self._refused.add(container["image"])
             message = (
                 f"the lab runs the KubeRay operator as a local program and has built v{KUBERAY.version} only; "
                 f"{container['image']} is not run. Set the image's tag to v{KUBERAY.version}"
             )
-            self._refuse(body, key, message)
-            return None
-        return launch_of(body)
+            about = {**deployment, "kind": "Deployment"}
+            self._api.event(about, "berth-lab", "Warning", "OperatorVersionNotBuilt", message)
 
-    def _refuse(self, body: kopf.Body, key: str, message: str) -> None:
-        refused = (key, body.metadata.get("generation"))
-        if refused not in self._refused:
-            self._refused.add(refused)
-            _log.warning("%s: %s", key, message)
-            kopf.warn(body, reason="OperatorVersionNotBuilt", message=message)
+    def stop(self) -> None:
+        """Stop the operator."""
+        self._supervisor.stop([PROCESS])

@@ -1,8 +1,8 @@
 """Node feature discovery: labels that its worker finds on a machine, and that its master writes.
 
 Kernel and operating system are the lab's choice of a version; which labels they give, and under
-which names, follows the program. Left out: labels of the CPU, memory, network and storage, and PCI
-devices that are not GPUs, for nothing in the lab reads them.
+which names, follows the program. Left out: labels of the CPU, memory, network and storage, parts of
+versions, and PCI devices that are not GPUs, for nothing in the lab reads them.
 
 Answers to (read): https://github.com/kubernetes-sigs/node-feature-discovery/tree/v0.19.0/source
     (system/system.go, kernel/version.go, pci: names and values of the labels) and
@@ -19,10 +19,7 @@ from berth.components.cluster.api import Object
 from berth.lab.devices.gpu_operator import FEATURES, OS_NAME, OS_VERSION, PCI
 from berth.lab.devices.gpus import SYSTEM, Labels, gpu_count
 
-WORKER = {"app.kubernetes.io/name": "node-feature-discovery", "role": "worker"}
-MASTER = {"app.kubernetes.io/name": "node-feature-discovery", "role": "master"}
-"""Labels of the workloads that the chart brings along."""
-
+_WORKER = {"app.kubernetes.io/name": "node-feature-discovery", "role": "worker"}
 OWNED = "nfd.node.kubernetes.io/feature-labels"
 """Annotation in which node feature discovery lists the labels that it gave a node."""
 
@@ -30,26 +27,16 @@ OWNED = "nfd.node.kubernetes.io/feature-labels"
 _SYSTEMS = {"cos": ("cos", "125", "6.12.55"), "ubuntu": ("ubuntu", "24.04", "6.8.0-1040-gke")}
 
 
+def is_worker(daemonset: Object) -> bool:
+    """Whether a DaemonSet is the chart's worker, which finds what a machine has."""
+    return _WORKER.items() <= (daemonset["metadata"].get("labels") or {}).items()
+
+
 def found(labels: Labels) -> dict[str, str]:
     """Return the labels that a worker finds on a node, whose labels say what machine it is."""
     name, version, kernel = _SYSTEMS.get(labels.get(SYSTEM, ""), _SYSTEMS["ubuntu"])
-    numbers = kernel.partition("-")[0].split(".")
     result = {OS_NAME: name, OS_VERSION: version, f"{FEATURES}kernel-version.full": kernel}
-    parts = zip(("major", "minor", "revision"), numbers, strict=True)
-    result |= {f"{FEATURES}kernel-version.{part}": number for part, number in parts}
-    parts = zip(("major", "minor"), version.split("."), strict=False)
-    result |= {f"{OS_VERSION}.{part}": number for part, number in parts}
     return result | ({FEATURES + PCI[0]: "true"} if gpu_count(labels) else {})
-
-
-def owned(metadata: Object) -> dict[str, str]:
-    """Return the labels of a node that node feature discovery gave it."""
-    labels = metadata.get("labels") or {}
-    return {key: labels[key] for key in _listed(metadata).split(",") if key in labels}
-
-
-def _listed(metadata: Object) -> str:
-    return str((metadata.get("annotations") or {}).get(OWNED) or "")
 
 
 def label_change(metadata: Object, target: Mapping[str, str]) -> Object:
@@ -57,11 +44,12 @@ def label_change(metadata: Object, target: Mapping[str, str]) -> Object:
 
     A label that somebody else gave the node with the same value stays theirs.
     """
-    present, before = metadata.get("labels") or {}, owned(metadata)
+    present, listed = metadata.get("labels") or {}, str((metadata.get("annotations") or {}).get(OWNED) or "")
+    before = [name for name in listed.split(",") if name in present]
     labels: dict[str, str | None] = {name: None for name in before if name not in target}
     labels |= {name: value for name, value in target.items() if present.get(name) != value}
     list_now = ",".join(sorted(name for name in target if name in before or name in labels))
     change: Object = {"labels": labels} if labels else {}
-    if list_now != _listed(metadata):
+    if list_now != listed:
         change["annotations"] = {OWNED: list_now or None}
     return change

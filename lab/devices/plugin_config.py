@@ -1,29 +1,35 @@
-"""Configuration of NVIDIA's device plugin, read from one entry of its ConfigMap or refused.
+"""Configuration of NVIDIA's device plugin, read from one entry of its ConfigMap.
 
-Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/tree/v0.20.0 (api/config/v1: rules
-    and words; README, "Configuration file" and "Shared access to GPUs")
+Simplified: a program whose entry is missing or malformed serves nothing, and an edit of an entry
+counts at the next look, where a real program reads it only when its pod starts or when the node's
+label names another entry. berth edits no entry: it names a ConfigMap after its content.
+
+Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/tree/v0.20.0 (api/config/v1: rules;
+    README, "Configuration file" and "Shared access to GPUs"; cmd/config-manager/main.go: label
+    before default, default before an empty config)
+Answers to (recorded): ../shared/upstream/gpu-operator/recordings A2, D1, I1 (the variables of the
+    config-manager; a changed entry changes no DaemonSet)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import yaml
 
+from berth.components.cluster.api import Object, within
+from berth.components.hardware.names import CONFIG_LABEL
+from berth.lab.devices.api import Api
+from berth.lab.devices.operand_objects import CONFIG_MANAGER
+
 NONE, TIME_SLICING, MPS = "none", "time-slicing", "mps"
 
-_VERSION = "v1"
 _PREFIX = "nvidia.com/"
-_LEAST_REPLICAS = 2
 
 
 class PluginConfigError(Exception):
-    """Reason for which the plugin ends when it starts, and is started again and again."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"unable to parse config file: {reason}")
+    """Reason for which a program has no configuration, in the program's words."""
 
 
 @dataclass(frozen=True)
@@ -32,11 +38,37 @@ class PluginConfig:
 
     mig_strategy: str = ""  # a ClusterPolicy's goes before it
     strategy: str = NONE
-    replicas: Mapping[str, int] = field(
-        default_factory=dict
-    )  # pods that may have one device of a resource, by resource
+    replicas: Mapping[str, int] = field(default_factory=dict)  # pods that may have one device, by resource
     renamed: bool = False  # whether shared resources are advertised with `.shared` behind their name
-    single: bool = False  # whether a container that asks for more than one shared device is refused
+
+
+def config_of(api: Api, daemonset: Object, labels: Mapping[str, str]) -> PluginConfig:
+    """Return the configuration of a DaemonSet's program on a node with these labels.
+
+    Raises:
+        PluginConfigError: there is none.
+    """
+    config_map, default = _mounted(daemonset["spec"]["template"]["spec"])
+    if not config_map:
+        return PluginConfig()
+    found = api.get(f"{within(daemonset['metadata']['namespace'], '/api/v1/configmaps')}/{config_map}")
+    if found is None:
+        raise PluginConfigError(f'configmap "{config_map}" not found')
+    data, entry = found.get("data") or {}, labels.get(CONFIG_LABEL, "") or default
+    if entry and entry not in data:
+        raise PluginConfigError(f"specified config {entry} does not exist (ConfigMap {config_map})")
+    return parse(data[entry]) if entry else PluginConfig()
+
+
+def _mounted(spec: Object) -> tuple[str, str]:
+    """Return a pod's ConfigMap and the entry that its config-manager takes by default."""
+    manager = next((entry for entry in spec["containers"] if entry["name"] == CONFIG_MANAGER), None)
+    if manager is None:
+        return "", ""
+    volumes = spec.get("volumes") or []
+    config_map = next((volume["configMap"]["name"] for volume in volumes if volume.get("configMap")), "")
+    variables = {entry["name"]: entry.get("value") or "" for entry in manager.get("env") or []}
+    return config_map, str(variables.get("DEFAULT_CONFIG", ""))
 
 
 def parse(text: str) -> PluginConfig:
@@ -46,58 +78,16 @@ def parse(text: str) -> PluginConfig:
         PluginConfigError: the plugin would not start with the entry.
     """
     try:
-        document = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise PluginConfigError(" ".join(str(error).split())) from None
-    document = _mapping({} if document is None else document, "the config file")
-    version = document.get("version") or _VERSION
-    if version != _VERSION:
-        raise PluginConfigError(f"unknown version: {version}")
-    strategy = str(_mapping(document.get("flags") or {}, "flags").get("migStrategy") or "")
-    sharing = _mapping(document.get("sharing") or {}, "sharing")
-    # MPS goes before time-slicing. By default it lets a container have one device.
-    if sharing.get("mps") is not None:
-        return _shared(_mapping(sharing["mps"], "sharing.mps"), MPS, strategy, single=True)
-    if "timeSlicing" in sharing:
-        section = _mapping(sharing["timeSlicing"] or {}, "sharing.timeSlicing")
-        return _shared(section, TIME_SLICING, strategy, single=False)
-    return PluginConfig(strategy)
-
-
-def _shared(section: Mapping[str, Any], strategy: str, mig_strategy: str, *, single: bool) -> PluginConfig:
-    resources = section.get("resources")
-    if not resources or not isinstance(resources, list):
-        raise PluginConfigError("no resources specified")
-    return PluginConfig(
-        mig_strategy=mig_strategy,
-        strategy=strategy,
-        replicas=dict(_replicas(_mapping(resource, "a resource")) for resource in resources),
-        renamed=_boolean(section, "renameByDefault", default=False),
-        single=_boolean(section, "failRequestsGreaterThanOne", default=single),
-    )
-
-
-def _replicas(resource: Mapping[str, Any]) -> tuple[str, int]:
-    if not resource.get("name"):
-        raise PluginConfigError("no resource name specified")
-    if "replicas" not in resource:
-        raise PluginConfigError("no replicas specified")
-    count = resource["replicas"]
-    if not isinstance(count, int) or isinstance(count, bool):
-        raise PluginConfigError(f"replicas must be a number, not {count!r}")
-    if count < _LEAST_REPLICAS:
-        raise PluginConfigError("number of replicas must be >= 2")
-    return _PREFIX + str(resource["name"]).removeprefix(_PREFIX), count
-
-
-def _mapping(value: Any, name: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise PluginConfigError(f"{name} must be a mapping, not {value!r}")
-    return value
-
-
-def _boolean(section: Mapping[str, Any], key: str, *, default: bool) -> bool:
-    value = section.get(key)
-    if value is not None and not isinstance(value, bool):
-        raise PluginConfigError(f"{key} must be true or false, not {value!r}")
-    return default if value is None else value
+        document = yaml.safe_load(text) or {}
+        sharing = document.get("sharing") or {}
+        # MPS goes before time-slicing.
+        strategy = MPS if sharing.get("mps") else TIME_SLICING if sharing.get("timeSlicing") else NONE
+        section = sharing.get("mps") or sharing.get("timeSlicing") or {}
+        replicas = {
+            _PREFIX + str(resource["name"]).removeprefix(_PREFIX): int(resource["replicas"])
+            for resource in section.get("resources") or []
+        }
+        mig_strategy = str((document.get("flags") or {}).get("migStrategy") or "")
+        return PluginConfig(mig_strategy, strategy, replicas, renamed=bool(section.get("renameByDefault")))
+    except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise PluginConfigError(f"unable to parse config file: {' '.join(str(error).split())}") from None

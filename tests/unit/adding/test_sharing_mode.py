@@ -39,7 +39,6 @@ def test_a_sharing_mode_is_the_files_that_the_page_names(tree: Copy) -> None:
     known = json.loads(tree.python("-c", ASK))
     assert known["status"] == ["fake × 4", "1 × a4-highgpu-8g with 8 GPUs, each shared by 4"]
     assert known["offered"] == known["served"] == {"nvidia.com/gpu.shared": 32}
-    assert known["limited"] == ["nvidia.com/gpu.shared"]
     assert set(known["labels"].values()) == {True}, known["labels"]
     (effect,) = known["effects"]
     assert effect.startswith("pool dev: sharing profile 'any' changes; the device plugin restarts on its nodes")

@@ -45,7 +45,7 @@ def test_an_error_is_text_and_an_exit_code(
 
 
 def test_a_package_of_an_extra_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "schema_text", raising(ModuleNotFoundError("No module named 'kopf'", name="kopf")))
+    monkeypatch.setattr(check, "schema_text", raising(ModuleNotFoundError("No module named 'psutil'", name="psutil")))
     result = CliRunner().invoke(app, ["schema"])
     assert result.exit_code == 2
     assert 'run: pip install "berth[lab]"' in result.stderr

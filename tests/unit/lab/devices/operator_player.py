@@ -6,19 +6,20 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from berth.components.cluster.api import MERGE_PATCH
 from berth.components.cluster.scheduling import selected, untolerated
-from berth.lab.devices.reconciler import Memory, Seen
+from berth.lab.devices.api import Api
+from berth.lab.devices.reconciler import CLASSES, reconcile
 
 Object = dict[str, Any]
 
 NAMESPACE = "gpu-operator"
 
 
-class Player:
-    """One case: nodes, a ClusterPolicy, and what the operator makes of them."""
+class Player(Api):
+    """The operator's API server in one case: nodes, a ClusterPolicy, and what is made of them."""
 
     def __init__(self, case: Mapping[str, Any]) -> None:
-        self._memory = Memory()
         self.labels: dict[str, dict[str, str]] = {}
         self._taints: dict[str, list[Object]] = {}
         for name, node in copy.deepcopy(case["input"]["nodes"]).items():
@@ -63,23 +64,42 @@ class Player:
         for _ in range(8):
             before = copy.deepcopy((self.labels, self.daemonsets, self._classes, self.status))
             if self._running:
-                self._act(waiting)
+                self._act()
             self._roll_out(waiting)
             if before == (self.labels, self.daemonsets, self._classes, self.status):
                 return
         raise AssertionError("the operator does not come to rest")
 
-    def _act(self, waiting: Mapping[str, list[str]]) -> None:
-        seen = Seen(copy.deepcopy(self.labels), self._policy, NAMESPACE, self.daemonsets, waiting)
-        decision = self._memory.decide(seen)
-        for name, change in decision.labels.items():
-            self.labels[name] = merged(self.labels[name], change)
-        self._classes = (self._classes - decision.classes_gone) | decision.classes
-        for name in decision.gone:
+    def _act(self) -> None:
+        reconcile(self, self._policy, NAMESPACE, copy.deepcopy(self.labels), dict(self.daemonsets))
+
+    def patch(self, path: str, change: Any, content_type: str = MERGE_PATCH) -> bool:
+        del content_type
+        name = path.rsplit("/", 1)[-1]
+        if name == "status":
+            conditions = [without_time(condition) for condition in change["status"]["conditions"]]
+            self.status = {**change["status"], "conditions": conditions}
+        else:
+            self.labels[name] = merged(self.labels[name], change["metadata"]["labels"])
+        return True
+
+    def create(self, path: str, manifest: Object) -> bool:
+        if path == CLASSES:
+            self._classes.add(manifest["metadata"]["name"])
+        else:
+            self.daemonsets[manifest["metadata"]["name"]] = copy.deepcopy(manifest)
+        return True
+
+    def replace(self, path: str, manifest: Object) -> bool:
+        return self.create(path, manifest)
+
+    def delete(self, path: str) -> bool:
+        folder, _, name = path.rpartition("/")
+        if folder == CLASSES:
+            self._classes.discard(name)
+        else:
             del self.daemonsets[name]
-        for target in (*decision.created, *decision.replaced):
-            self.daemonsets[target["metadata"]["name"]] = copy.deepcopy(target)
-        self.status = decision.status
+        return True
 
     def _roll_out(self, waiting: Mapping[str, list[str]]) -> None:
         """Set the statuses of DaemonSets, as a control plane and kubelets do."""
@@ -93,7 +113,6 @@ class Player:
         """Apply the change of a step."""
         if self._stops:
             self._running = change.get("operator") == "started"
-            self._memory.forget()
         known = {"node", "newNode", "labels", "removeLabels", "clusterPolicySpec", "configMap", "data", "operator"}
         known |= {"deletedDaemonSet", "daemonSet", "nodeSelectorAdded", "allocatablePods"}
         assert change.keys() <= known, f"a change that nobody plays: {change}"
@@ -119,6 +138,14 @@ class Player:
     def _specify(self, change: Mapping[str, Any] | None) -> None:
         self._policy["spec"] = copy.deepcopy(self._given) if change is None else merged(self._policy["spec"], change)
         self._policy["metadata"]["generation"] += 1
+
+    def list(self, path: str, **query: str) -> list[Object]:
+        assert (path, query) == (CLASSES, {})
+        return [{"metadata": {"name": name}} for name in self._classes]
+
+
+def without_time(condition: Object) -> Object:
+    return {key: value for key, value in condition.items() if key != "lastTransitionTime"}
 
 
 def merged(thing: Any, patch: Any) -> Any:

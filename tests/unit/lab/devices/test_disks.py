@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from berth.lab.devices.api import Api
-from berth.lab.devices.disks import DISKS, SHARES, RealNode, is_over, play, volume_for
+from berth.lab.devices.disks import CLAIMS, DISKS, SHARES, VOLUMES, RealNode, is_over, play, volume_for
 
 NOTES = {
     "volume.kubernetes.io/storage-provisioner": DISKS,
@@ -83,7 +83,7 @@ class Calls:
 
 def test_a_disk_of_the_real_node_is_a_folder_that_goes_with_the_volume(tmp_path: Path) -> None:
     api, real = Calls(), RealNode("real", tmp_path / "disks")
-    play(cast("Api", api), claim(NOTES | {"volume.kubernetes.io/selected-node": "real"}), real)
+    play(cast("Api", api), CLAIMS, claim(NOTES | {"volume.kubernetes.io/selected-node": "real"}), real)
     (volume,) = api.created
     folder = tmp_path / "disks" / "pvc-1"
     assert volume["spec"]["hostPath"] == {"path": str(folder), "type": "Directory"}
@@ -91,8 +91,8 @@ def test_a_disk_of_the_real_node_is_a_folder_that_goes_with_the_volume(tmp_path:
     assert term["matchExpressions"] == [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["real"]}]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o777, "the container's user is not root"
     (folder / "file").write_text("data")
-    play(cast("Api", api), volume | {"status": {"phase": "Bound"}}, real)
+    play(cast("Api", api), VOLUMES, volume | {"status": {"phase": "Bound"}}, real)
     assert (folder / "file").exists()
-    play(cast("Api", api), volume | {"status": {"phase": "Released"}}, real)
+    play(cast("Api", api), VOLUMES, volume | {"status": {"phase": "Released"}}, real)
     assert not folder.exists()
     assert api.deleted == ["/api/v1/persistentvolumes/pvc-1"]

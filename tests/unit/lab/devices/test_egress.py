@@ -2,42 +2,45 @@
 
 from __future__ import annotations
 
-import asyncio
+import socket
+import threading
 from pathlib import Path
+
+import pytest
 
 from berth.lab.devices.egress import Egress
 
 
-def test_only_this_machine_and_the_real_node_are_reached() -> None:
-    egress = Egress()
-    hosts = ("127.0.0.1", "localhost", "10.0.0.77", "example.com", "10.199.0.1")
-    assert [egress.real(host) for host in hosts] == [True, True, False, False, False]
-    egress.reach("node", "10.199.0.1")
-    assert egress.real("10.199.0.1")
-    egress.reach("node", "")
-    assert not egress.real("10.199.0.1")
+def echo(server: socket.socket) -> None:
+    """Send back what one connection sends, and close it."""
+    connection, _ = server.accept()
+    with connection:
+        while data := connection.recv(100):
+            connection.sendall(data)
 
 
 def test_a_connection_is_passed_on_in_both_directions_or_refused(tmp_path: Path) -> None:
-    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(await reader.read())
-        writer.close()
+    def connect(to: str) -> tuple[socket.socket, str]:
+        near = socket.socket(socket.AF_UNIX)
+        near.settimeout(20)
+        near.connect(str(tmp_path / "egress.sock"))
+        near.sendall(f"CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n".encode())
+        return near, near.recv(1000).decode().partition("\r\n")[0]
 
-    async def connect(to: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, str]:
-        reader, writer = await asyncio.open_unix_connection(tmp_path / "egress.sock")
-        writer.write(f"CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n".encode())
-        answer = (await reader.readuntil(b"\r\n\r\n")).decode()
-        return reader, writer, answer.split("\r\n", 1)[0]
-
-    async def all_of_it() -> None:
-        egress, far = Egress(), await asyncio.start_server(echo, "127.0.0.1", 0)
-        await egress.start(tmp_path / "egress.sock")
-        reader, writer, answer = await connect(f"127.0.0.1:{far.sockets[0].getsockname()[1]}")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as far,
+        Egress(tmp_path / "egress.sock", lambda host: host == "10.199.0.1") as egress,
+    ):
+        for target, arguments in ((egress.serve_forever, ()), (echo, (far,))):
+            threading.Thread(target=target, args=arguments, daemon=True).start()
+        near, answer = connect(f"127.0.0.1:{far.getsockname()[1]}")
         assert answer == "HTTP/1.1 200 OK"
-        writer.write(b"hello")
-        writer.write_eof()
-        assert await reader.read() == b"hello"
-        assert (await connect("10.0.0.9:8265"))[2] == "HTTP/1.1 502 Bad Gateway", "an address of a simulated pod"
-        await egress.close()
-
-    asyncio.run(asyncio.wait_for(all_of_it(), 20))
+        near.sendall(b"hello")
+        near.shutdown(socket.SHUT_WR)
+        assert near.recv(100) == b"hello"
+        assert connect("10.0.0.9:8265")[1] == "HTTP/1.1 502 Bad Gateway", "an address of a simulated pod"
+        with pytest.raises(ConnectionRefusedError, match="simulated pod"):
+            egress.dial("CONNECT example.com:80 HTTP/1.1")
+        with pytest.raises(ValueError, match="not CONNECT"):
+            egress.dial("GET 10.199.0.1:80 HTTP/1.1")
+        egress.shutdown()

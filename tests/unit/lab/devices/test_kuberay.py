@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
-import kopf
 import pytest
 import yaml
 
-from berth.lab.devices import kuberay
-from berth.lab.devices.kuberay import ADD_ON, Operators, launch_of
-from berth.lab.devices.runner import Launch
+from berth.lab.devices.api import DEPLOYMENTS, Api
+from berth.lab.devices.kuberay import PROCESS, RayOperator, process_of
 from berth.lab.home import CLONE, Home
 from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.processes import Process, Supervisor
 from berth.lab.toolchain.tools import KUBERAY
 
-CHART = "kuberay-system/kuberay-operator"
 CLUSTER = "projects/p/locations/us-central1-b/clusters/fleet"
 
 
@@ -40,60 +37,76 @@ def test_the_chart_and_the_lab_are_of_one_version() -> None:
 
 def test_the_operator_runs_with_the_containers_flags_but_the_labs_addresses() -> None:
     arguments = ["--feature-gates=RayCronJob=false", "--enable-leader-election=true", "--metrics-addr=:8080"]
-    arguments += ["--watch-namespace", "a,b", "--enable-metrics", "--health-probe-bind-address", ":8082"]
+    arguments += ["--watch-namespace=a,b", "--enable-metrics", "--health-probe-bind-address=:8082"]
     variables = [
         {"name": "ENABLE_PROBES_INJECTION", "value": "false"},
         {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
         {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
         {"name": "ENABLE_WEBHOOKS", "value": "true"},
     ]
-    assert launch_of(deployment(args=arguments, env=variables)) == Launch(
-        ("-feature-gates=RayCronJob=false", "-watch-namespace=a,b", "-enable-metrics"),
-        (("ENABLE_PROBES_INJECTION", "false"), ("POD_NAMESPACE", "kuberay-system")),
-    )
+    process = process_of(Home(Path("/lab")), deployment(args=arguments, env=variables))
+    assert process
+    assert process.argv[1:4] == ("-feature-gates=RayCronJob=false", "-watch-namespace=a,b", "-enable-metrics")
+    assert {"-metrics-addr=127.0.0.1:0", "-kubeconfig=/lab/kubeconfig.yaml"} <= {*process.argv[4:]}
+    assert process.environment == {"ENABLE_PROBES_INJECTION": "false", "POD_NAMESPACE": "kuberay-system"}
 
 
 @pytest.mark.parametrize(
     "body", [deployment(available=0), deployment(replicas=0), deployment(image="quay.io/other/thing:v1")]
 )
 def test_nothing_runs_for_a_deployment_that_is_not_available_or_another_program(body: Any) -> None:
-    assert launch_of(body) is None
+    assert process_of(Home(Path("/lab")), body) is None
 
 
-def test_an_operator_runs_for_the_chart_and_for_the_add_on_and_in_the_labs_version_only(
+class Deployments(Api):
+    """Cluster with one Deployment, or none."""
+
+    def __init__(self, *deployments: Any) -> None:
+        self.deployments = [*deployments]
+        self.events: list[tuple[str, str]] = []
+
+    def list(self, path: str, **query: str) -> list[Any]:
+        assert (path, query) == (DEPLOYMENTS, {})
+        return self.deployments
+
+    def event(self, about: Any, source: str, kind: str, reason: str, message: str) -> None:
+        assert (about["kind"], source, kind) == ("Deployment", "berth-lab", "Warning")
+        self.events.append((reason, message))
+
+
+def test_an_operator_runs_for_the_chart_or_for_the_add_on_and_in_the_labs_version_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    running, events = set(), []
+    running: list[str] = []
 
-    class Runner:
-        def __init__(self, home: Home, name: str, launch: Launch) -> None:
-            del home
-            self.name, self.launch = name, launch
-            running.add(name)
+    def start(_: Supervisor, processes: list[Process]) -> None:
+        running[:] = [process.version for process in processes]
 
-        async def close(self) -> None:
-            running.discard(self.name)
+    def stop(_: Supervisor, names: list[str]) -> None:
+        assert names == [PROCESS]
+        running.clear()
 
-    monkeypatch.setattr(kuberay, "OperatorRunner", Runner)
-    monkeypatch.setattr(kopf, "warn", lambda _, *, reason, message: events.append((reason, message)))
-    store, body = Store(tmp_path / "cloud"), kopf.Body(deployment())
-    operators = Operators(Home(tmp_path), store)
-
-    async def story() -> None:
-        await operators.deployment("ADDED", body)
-        assert running == {CHART}
-        store.put(Record(CLUSTER, {"addonsConfig": {"rayOperatorConfigs": [{"enabled": True}]}}))
-        await operators.look()
-        assert running == {CHART, ADD_ON}
-        store.remove(CLUSTER)
-        await operators.look()
-        assert running == {CHART}
-        for image in ("quay.io/kuberay/operator:v1.7.0", "registry.example:5000/kuberay/operator@sha256:0"):
-            await operators.deployment("MODIFIED", kopf.Body(deployment(image=image)))
-        assert running == set()
-        await operators.close()
-        assert running == set()
-
-    asyncio.run(story())
-    assert {reason for reason, _ in events} == {"OperatorVersionNotBuilt"}
-    assert "has built v1.6.2 only; quay.io/kuberay/operator:v1.7.0 is not run" in events[0][1]
+    monkeypatch.setattr(Supervisor, "start", start)
+    monkeypatch.setattr(Supervisor, "stop", stop)
+    store, cluster = Store(tmp_path / "cloud"), Deployments(deployment())
+    operator = RayOperator(Home(tmp_path), store, cluster)
+    operator.step()
+    of_chart = running.copy()
+    assert len(of_chart) == 1
+    for image in ("quay.io/kuberay/operator:v1.7.0", "registry.example:5000/kuberay/operator@sha256:0"):
+        cluster.deployments = [deployment(image=image)]
+        operator.see()
+        operator.step()
+    assert running == []
+    assert {reason for reason, _ in cluster.events} == {"OperatorVersionNotBuilt"}
+    assert "has built v1.6.2 only; quay.io/kuberay/operator:v1.7.0 is not run" in cluster.events[0][1]
+    store.put(Record(CLUSTER, {"addonsConfig": {"rayOperatorConfigs": [{"enabled": True}]}}))
+    operator.step()
+    assert len(running) == 1
+    assert running != of_chart
+    cluster.deployments = [deployment()]
+    operator.see()
+    operator.step()
+    assert running == of_chart
+    operator.stop()
+    assert running == []

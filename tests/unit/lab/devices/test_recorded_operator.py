@@ -21,6 +21,8 @@ PLAYED = [
     *("H1", "H2", "I1", "J1", "K2", "K3"),
 ]
 NOT_RUN = {"N1": "what the chart deploys: what helm makes of its values is compared in tests/lab"}
+OTHERWISE = {"somebody takes a deploy label away": "the lab sets it again at its next look"}
+"""Steps after which the lab does something else."""
 UNDONE = {"H1"}
 """Cases in which each change of the ClusterPolicy is undone before the next."""
 
@@ -65,6 +67,15 @@ UNKNOWN_VARIABLES = {
     # Of init containers that check, and of the driver's.
     *("ENABLE_GPU_POD_EVICTION", "ENABLE_AUTO_DRAIN", "DRAIN_USE_FORCE", "DRAIN_POD_SELECTOR_LABEL"),
     *("DRAIN_TIMEOUT_SECONDS", "DRAIN_DELETE_EMPTYDIR_DATA", "DRIVER_CONFIG_DIGEST", "KERNEL_MODULE_TYPE"),
+    *("COMPONENT", "WITH_WAIT", "DRIVER_INSTALL_DIR", "DRIVER_INSTALL_DIR_CTR_PATH"),
+    # Of the config-manager, beside the entry that it takes by default.
+    *("ONESHOT", "NODE_LABEL", "CONFIG_FILE_SRCDIR", "CONFIG_FILE_DST", "SEND_SIGNAL", "SIGNAL"),
+    *("PROCESS_TO_SIGNAL", "FALLBACK_STRATEGIES"),
+    # Settings that reach a container by these are in a digest beside it.
+    *("ROOT", "CDI_ENABLED", "NVIDIA_RUNTIME_SET_AS_DEFAULT", "NVIDIA_CONTAINER_RUNTIME_MODE", "CRIO_CONFIG_MODE"),
+    *("RUNTIME", "CONTAINERD_RUNTIME_CLASS", "FAIL_ON_INIT_ERROR", "DEVICE_LIST_STRATEGY", "MPS_ROOT"),
+    *("NVIDIA_CDI_HOOK_PATH", "NVIDIA_MIG_MONITOR_DEVICES", "GFD_SLEEP_INTERVAL", "DEFAULT_CONFIG_FILE"),
+    "CONFIG_FILE",
 }
 CHECKS = {"toolkit-validation", "cuda-validation"}
 """Init containers whose fixed variables the lab leaves out: they say what to check."""
@@ -145,6 +156,8 @@ def play(case: Mapping[str, Any]) -> None:
     player = Player(case)
     compare(player, case["output"], copy.deepcopy(player.labels))
     for step in case.get("then") or []:
+        if step["step"] in OTHERWISE:
+            continue
         where = f"{case['case']}, {step['step']}"
         if case["case"].partition("-")[0] in UNDONE:
             player.undo()

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from berth.components.cluster.api import ClusterApi, RefusedError
-from berth.lab.devices.policies import seen
-from berth.lab.devices.reconciler import POLICIES
+from berth.lab.devices.api import POLICIES, Api
 
 Object = dict[str, Any]
 NOT_SERVED: tuple[list[Object], str] = ([], "")
@@ -36,7 +35,7 @@ class EndError(Exception):
     pass
 
 
-def test_policies_are_seen_although_their_kind_comes_goes_and_comes_again() -> None:
+def test_objects_are_seen_although_their_kind_comes_goes_and_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
 
     def wait(seconds: float) -> None:
@@ -44,6 +43,7 @@ def test_policies_are_seen_although_their_kind_comes_goes_and_comes_again() -> N
         if len(waits) == 4:
             raise EndError
 
+    monkeypatch.setattr("berth.lab.devices.api.time.sleep", wait)
     first, second = {"metadata": {"uid": "1"}}, {"metadata": {"uid": "2"}}
     cluster = Cluster(
         NOT_SERVED,
@@ -54,8 +54,9 @@ def test_policies_are_seen_although_their_kind_comes_goes_and_comes_again() -> N
         NOT_SERVED,
         events={"5": [{"type": "ADDED", "object": first}, {"type": "DELETED", "object": first}], "9": []},
     )
-    found: list[Object | None] = []
+    found: list[tuple[Object | None, bool]] = []
     with pytest.raises(EndError):
-        found.extend(seen(cluster, wait))
-    assert found == [None, first, None, None, None, second, None]
+        found.extend(Api(cluster).follow(POLICIES))
+    unseen = (None, True)
+    assert found == [unseen, (first, False), (first, True), unseen, unseen, (second, False), unseen]
     assert len(waits) == 4
