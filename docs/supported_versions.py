@@ -75,7 +75,7 @@ def _installed() -> Iterator[tuple[str, str, str]]:
 
 
 def _features() -> Iterator[tuple[str, str]]:
-    found = {value.name: str(value.since) for value in vars(gke).values() if isinstance(value, gke.Feature)}
+    found = {value.name: str(value.since) for value in gke.FEATURES.values()}
     for series in {machine.series.name: machine.series for machine in MACHINES.values()}.values():
         for key, text in (("gke_since", "{} machines"), ("gke_rdma_since", "GPUDirect RDMA on {}")):
             if since := getattr(series, key):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+from berth.components.core import fast_yaml
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.settings import GkeSettings
 from berth.components.hardware.facts import Source
@@ -78,43 +80,17 @@ class Need:
     who: str
 
 
-_DOCS = "https://docs.cloud.google.com/kubernetes-engine/docs"
-_FLEX_START = Source(
-    "Run a large-scale workload with flex-start with queued provisioning, Before you begin",
-    f"{_DOCS}/how-to/provisioningrequest",
-)
-_DRANET = Source(
-    "Allocate network resources by using GKE managed DRANET",
-    f"{_DOCS}/how-to/allocate-network-resources-dra",
-)
-_KUBERNETES_DRA = Source(
-    "Kubernetes v1.34: DRA has graduated to GA", "https://kubernetes.io/blog/2025/09/01/kubernetes-v1-34-dra-updates/"
-)
-_GPU_DRA = Source(
-    "DRA Driver for NVIDIA GPUs, Prerequisites", "https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu"
-)
-_RAY = Source("Enable the Ray Operator on GKE", f"{_DOCS}/add-on/ray-on-gke/how-to/enable-ray-on-gke")
-_SECRETS = Source(
-    "Synchronize secrets to Kubernetes Secrets, Before you begin",
-    "https://docs.cloud.google.com/secret-manager/docs/sync-k8-secrets",
-)
-_DCGM = Source("Collect and view DCGM metrics", f"{_DOCS}/how-to/dcgm-metrics")
+FEATURES: Mapping[str, Feature] = {
+    key: Feature(row["name"], parse(row["since"]), Source(row["title"], row["url"]))
+    for key, row in fast_yaml.read(Path(__file__).with_name("features.yaml")).items()
+}
+"""Features that an environment may use, and that older versions lack."""
 
-FLEX_START = Feature("flex-start", parse("1.32.2-gke.1652000"), _FLEX_START)
-MANAGED_DRANET = Feature("managed DRANET", parse("1.34.1-gke.1829001"), _DRANET)
-DRA = Feature(
-    "dynamic resource allocation (resource.k8s.io/v1), with which DraNet assigns NICs", parse("1.34"), _KUBERNETES_DRA
-)
-GPU_DRA = Feature("NVIDIA's DRA driver for GPUs", parse("1.34.2"), _GPU_DRA)
-DCGM = Feature("managed DCGM", parse("1.30.1-gke.1204000"), _DCGM)
-RAY_ADDON = Feature("the Ray operator add-on", parse("1.30.0-gke.1747000"), _RAY)
-SECRET_SYNC = Feature("synchronization with Secret Manager", parse("1.34"), _SECRETS)
-
-_BY_POOL: dict[Feature, Callable[[PoolSettings], bool]] = {
-    FLEX_START: lambda pool: pool.capacity.kind == "flex-start",
-    MANAGED_DRANET: lambda pool: pool.rdma == "managed",
-    DRA: lambda pool: pool.rdma == "networks",
-    GPU_DRA: lambda pool: pool.by_dra,
+_BY_POOL: Mapping[str, Callable[[PoolSettings], bool]] = {
+    "flex-start": lambda pool: pool.capacity.kind == "flex-start",
+    "managed-dranet": lambda pool: pool.rdma == "managed",
+    "dra": lambda pool: pool.rdma == "networks",
+    "gpu-dra": lambda pool: pool.by_dra,
 }
 
 
@@ -126,16 +102,16 @@ def needed(settings: GkeSettings) -> list[Need]:
 def _needs(settings: GkeSettings) -> Iterator[Need]:
     users: dict[Feature, list[str]] = {}
     for name, pool in settings.pools.items():
-        for feature in (*_of_machine(pool), *(feature for feature, uses in _BY_POOL.items() if uses(pool))):
+        for feature in (*_of_machine(pool), *(FEATURES[key] for key, uses in _BY_POOL.items() if uses(pool))):
             users.setdefault(feature, []).append(repr(name))
     for feature, pools in users.items():
         yield Need(feature, f"{'pool' if len(pools) == 1 else 'pools'} {', '.join(pools)}")
     if settings.cluster.managed_dcgm and any(pool.machine.gpus for pool in settings.pools.values()):
-        yield Need(DCGM, "cluster.managedDcgm")
+        yield Need(FEATURES["managed-dcgm"], "cluster.managedDcgm")
     if settings.ray_addon:
-        yield Need(RAY_ADDON, "operators.kuberay.source: addon")
+        yield Need(FEATURES["ray-addon"], "operators.kuberay.source: addon")
     if settings.secret_sync:
-        yield Need(SECRET_SYNC, "secrets with secretManager")
+        yield Need(FEATURES["secret-sync"], "secrets with secretManager")
 
 
 def _of_machine(pool: PoolSettings) -> Iterator[Feature]:

@@ -109,7 +109,7 @@ def _group(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels:
         **_replicas(group),
         **(_idle_timeout(group) if group.is_named else {}),
         "rayStartParams": _ray_counts(group, pool),
-        **_given("labels", group.labels),
+        **given("labels", group.labels),
         "template": _worker(settings, group, pool, labels),
     }
 
@@ -220,13 +220,13 @@ def _template(
     claims = [{"name": claim.name}] if claim else []
     of_pod = [{"name": claim.name, "resourceClaimTemplateName": claim.template_name}] if claim else []
     template = {
-        "metadata": {"labels": labels, **_given("annotations", annotations)},
+        "metadata": {"labels": labels, **given("annotations", annotations)},
         "spec": {
             "nodeSelector": {POOL_LABEL: pool.name},
             "tolerations": tolerations(pool.settings),
-            **_given("resourceClaims", of_pod),
-            **_given("volumes", nccl.volumes),
-            **_given("imagePullSecrets", [{"name": name} for name in settings.image_pull_secrets]),
+            **given("resourceClaims", of_pod),
+            **given("volumes", nccl.volumes),
+            **given("imagePullSecrets", [{"name": name} for name in settings.image_pull_secrets]),
             "containers": [
                 {
                     "name": container.name,
@@ -235,10 +235,10 @@ def _template(
                     "resources": {
                         "limits": container.limits,
                         "requests": container.requests,
-                        **_given("claims", claims),
+                        **given("claims", claims),
                     },
-                    **_given("volumeMounts", nccl.mounts),
-                    **_given("ports", container.ports),
+                    **given("volumeMounts", nccl.mounts),
+                    **given("ports", container.ports),
                 }
             ],
         },
@@ -246,7 +246,7 @@ def _template(
     return add_parts(template, nested_parts(settings.nested_containers, gpus=gpus))
 
 
-def _given(key: str, value: Any) -> dict[str, Any]:
+def given(key: str, value: Any) -> dict[str, Any]:
     """Return a mapping of the key to a value; empty for an empty value."""
     return {key: value} if value else {}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from berth.components.core.manifest import Manifest, unawaited
+from berth.components.core.manifest import Manifest
 from berth.components.core.problems import Path, Problem
 from berth.components.core.types import parse_quantity
 from berth.components.gke import SHARE_CLASSES, own_class
-from berth.components.ray.storage import Home
+from berth.components.ray.storage import Home, claim
 
 if TYPE_CHECKING:
     from berth.components.ray.volumes import Volume
@@ -46,22 +46,17 @@ def share_claims(
         labels: labels of the claims.
         own_classes: whether the environment has StorageClasses for the network of its cluster.
     """
-    claims = []
-    for name, volume in shares_of(volumes).items():
-        storage_class = volume.storage_class or DEFAULT_CLASS
-        claim = {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": claim_name(name), "namespace": namespace, "labels": labels},
-            "spec": {
-                "accessModes": ["ReadWriteMany"],
-                "resources": {"requests": {"storage": volume.filestore}},
-                "storageClassName": own_class(storage_class) if own_classes else storage_class,
-            },
-        }
-        # A share is created once a pod that mounts it is scheduled.
-        claims.append(unawaited(claim))
-    return claims
+    return [
+        claim(
+            claim_name(name),
+            namespace,
+            labels,
+            "ReadWriteMany",
+            str(volume.filestore),
+            own_class(volume.storage_class or DEFAULT_CLASS) if own_classes else volume.storage_class or DEFAULT_CLASS,
+        )
+        for name, volume in shares_of(volumes).items()
+    ]
 
 
 def keeps(home: Home | None, volumes: Mapping[str, Volume]) -> bool:

@@ -16,6 +16,8 @@ from berth.components.isolation import RAY_USER
 from berth.components.ray.variables import ObjectName
 from berth.components.sharing import Pool
 
+Object = dict[str, Any]
+
 HOME = "/mnt/home"
 """Folder of the home in the head. /home/ray is not free: Ray's image has its Python there, and a
 volume hides what the image has at its place
@@ -81,40 +83,49 @@ def home_claim(home: Home | None, namespace: str, labels: dict[str, str]) -> Man
     """
     if home is None:
         return None
-    storage_class = {"storageClassName": home.storage_class} if home.storage_class else {}
-    claim = {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": CLAIM, "namespace": namespace, "labels": labels},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "resources": {"requests": {"storage": home.size}},
-            **storage_class,
-        },
-    }
-    return unawaited(claim)
+    return claim(CLAIM, namespace, labels, "ReadWriteOnce", home.size, home.storage_class)
 
 
-def with_home(template: dict[str, Any], home: Home | None) -> dict[str, Any]:
-    """Return the pod template of a head with its home mounted in Ray's container.
+def claim(
+    name: str, namespace: str, labels: dict[str, str], mode: str, size: str, storage_class: str | None
+) -> Manifest:
+    """Return a claim on storage, which is created once a pod that mounts it is scheduled.
 
-    A new disk belongs to root: the group of the pod lets the user of Ray's image write.
+    Without a StorageClass it has the cluster's default.
     """
+    spec = {"accessModes": [mode], "resources": {"requests": {"storage": size}}}
+    return unawaited(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": namespace, "labels": labels},
+            "spec": spec | ({"storageClassName": storage_class} if storage_class else {}),
+        }
+    )
+
+
+def with_home(template: Object, home: Home | None) -> Object:
+    """Return the pod template of a head with its home mounted in Ray's container."""
     if home is None:
         return template
+    volume = {"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}}
+    return mounted(template, [volume], [{"name": CLAIM, "mountPath": HOME}], new_storage=True)
+
+
+def mounted(template: Object, volumes: list[Object], mounts: list[Object], *, new_storage: bool) -> Object:
+    """Return a pod template with volumes that are mounted in Ray's container.
+
+    New storage belongs to root: the group of the pod lets the user of Ray's image write.
+    """
     spec = template["spec"]
     ray, *others = spec["containers"]
-    mounts = [*ray.get("volumeMounts", []), {"name": CLAIM, "mountPath": HOME}]
-    group = {"fsGroup": RAY_USER, "fsGroupChangePolicy": "OnRootMismatch"}
+    group = {"fsGroup": RAY_USER, "fsGroupChangePolicy": "OnRootMismatch"} if new_storage else {}
     return {
         **template,
         "spec": {
             **spec,
-            "securityContext": {**spec.get("securityContext", {}), **group},
-            "volumes": [
-                *spec.get("volumes", []),
-                {"name": CLAIM, "persistentVolumeClaim": {"claimName": CLAIM}},
-            ],
-            "containers": [{**ray, "volumeMounts": mounts}, *others],
+            **({"securityContext": {**spec.get("securityContext", {}), **group}} if group else {}),
+            "volumes": [*spec.get("volumes", []), *volumes],
+            "containers": [{**ray, "volumeMounts": [*ray.get("volumeMounts", []), *mounts]}, *others],
         },
     }

@@ -14,7 +14,7 @@ from berth.components.core.settings import Settings
 from berth.components.core.types import Memory, Name, written_as
 from berth.components.isolation import BUCKETS, RAY_USER
 from berth.components.ray.shares import claim_name, shares_of
-from berth.components.ray.storage import HOME
+from berth.components.ray.storage import HOME, mounted
 from berth.components.ray.variables import ObjectName
 
 BUCKET_DRIVER = "gcsfuse.csi.storage.gke.io"
@@ -102,34 +102,22 @@ def mounts_shares(volumes: Mapping[str, Volume]) -> bool:
 def with_volumes(template: dict[str, Any], volumes: Mapping[str, Volume], *, worker: bool) -> dict[str, Any]:
     """Return a pod template with volumes in Ray's container; only workers have scratch.
 
-    A new share belongs to root: the group of the pod lets the user of Ray's image write. GKE's
-    driver lets Kubernetes set the group
+    GKE's driver for shares lets Kubernetes set the group of the files
     (https://github.com/kubernetes-sigs/gcp-filestore-csi-driver, docs/kubernetes/fsgroup.md).
     """
-    mounted = {name: volume for name, volume in volumes.items() if worker or not volume.scratch}
-    if not mounted:
+    own = {name: volume for name, volume in volumes.items() if worker or not volume.scratch}
+    if not own:
         return template
-    metadata, spec = template["metadata"], template["spec"]
-    ray, *others = spec["containers"]
-    annotations = {**metadata.get("annotations", {}), **(BUCKETS if mounts_buckets(mounted) else {})}
     mounts = [
         {"name": _name(name), "mountPath": volume.at, **({"readOnly": True} if volume.read_only else {})}
-        for name, volume in mounted.items()
+        for name, volume in own.items()
     ]
-    group = {"fsGroup": RAY_USER, "fsGroupChangePolicy": "OnRootMismatch"} if mounts_shares(mounted) else {}
-    return {
-        **template,
-        "metadata": {**metadata, **({"annotations": annotations} if annotations else {})},
-        "spec": {
-            **spec,
-            **({"securityContext": {**spec.get("securityContext", {}), **group}} if group else {}),
-            "volumes": [
-                *spec.get("volumes", []),
-                *({"name": _name(name), **_source(name, volume)} for name, volume in mounted.items()),
-            ],
-            "containers": [{**ray, "volumeMounts": [*ray.get("volumeMounts", []), *mounts]}, *others],
-        },
-    }
+    sources = [{"name": _name(name), **_source(name, volume)} for name, volume in own.items()]
+    result = mounted(template, sources, mounts, new_storage=mounts_shares(own))
+    if mounts_buckets(own):
+        metadata = template["metadata"]
+        result["metadata"] = {**metadata, "annotations": {**metadata.get("annotations", {}), **BUCKETS}}
+    return result
 
 
 def _name(name: str) -> str:

@@ -13,6 +13,7 @@ from berth.components.core.manifest import Manifest
 from berth.components.core.types import canonical_quantity, parse_duration
 from berth.components.isolation import SERVE_PORT, cluster_spec
 from berth.components.ray import code
+from berth.components.ray.manifest import given
 from berth.components.ray.submitter import submitter_pod
 from berth.components.ray.workload_settings import JobShape, RayJobSettings, RayServiceSettings
 
@@ -38,10 +39,10 @@ def ray_job(job: RayJobSettings, cluster: Manifest, labels: dict[str, str]) -> M
     spec: dict[str, Any] = {
         "entrypoint": settings.entrypoint,
         "submissionMode": settings.submission_mode,
-        **_given("runtimeEnvYAML", yaml.safe_dump(settings.runtime_env) if settings.runtime_env else ""),
-        **_given("entrypointNumCpus", _number(settings.entrypoint_num_cpus)),
-        **_given("entrypointNumGpus", _number(settings.entrypoint_num_gpus)),
-        **_given("activeDeadlineSeconds", parse_duration(settings.active_deadline) if settings.active_deadline else 0),
+        **given("runtimeEnvYAML", yaml.safe_dump(settings.runtime_env) if settings.runtime_env else ""),
+        **given("entrypointNumCpus", _number(settings.entrypoint_num_cpus)),
+        **given("entrypointNumGpus", _number(settings.entrypoint_num_gpus)),
+        **given("activeDeadlineSeconds", parse_duration(settings.active_deadline) if settings.active_deadline else 0),
         **(_own_cluster(settings, cluster) if job.own_cluster else _cluster_there(cluster)),
     }
     name = f"{job.name}-{digest(spec)}"
@@ -118,8 +119,8 @@ def _own_cluster(settings: JobShape, cluster: Manifest) -> dict[str, Any]:
     shutdown, ttl = settings.shutdown_after_job_finishes, settings.ttl_after_finished
     return {
         "rayClusterSpec": _spec_for_kuberay(cluster),
-        **_given("shutdownAfterJobFinishes", shutdown),
-        **_given("ttlSecondsAfterFinished", parse_duration(ttl) if ttl else 0),
+        **given("shutdownAfterJobFinishes", shutdown),
+        **given("ttlSecondsAfterFinished", parse_duration(ttl) if ttl else 0),
         "backoffLimit": settings.backoff_limit,
     }
 
@@ -153,7 +154,3 @@ def _canonical(value: Any, key: str = "") -> Any:
 def _number(value: float | None) -> float:
     """Return a number in the API server's form: a whole number without a fraction."""
     return int(value) if value is not None and value == int(value) else value or 0
-
-
-def _given(key: str, value: Any) -> dict[str, Any]:
-    return {key: value} if value else {}
