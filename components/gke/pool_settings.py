@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from berth.components.core import fast_yaml
 from berth.components.core.bounds import CountOrBounds, at_least, at_most
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.settings import Settings
@@ -79,22 +82,7 @@ class Upgrade(Settings):
 
 
 _MOST_OPTIONS = 3
-_AUTOSCALED = "write the bounds under `nodes`: nodes: {min: 0, max: 4}"
-_OTHER_WORDS = {
-    "spot": "write `capacity: spot`",
-    "preemptible": "write `capacity: spot`",
-    "gpus": "the machine type says how many GPUs a node has",
-    "gpu": "the machine type says how many GPUs a node has",
-    "instanceType": "write `machineType`",
-    "replicas": "write `nodes`",
-    "size": "write `nodes`",
-    "count": "write `nodes`",
-    "nodeCount": "write `nodes`",
-    "numNodes": "write `nodes`",
-    "minNodes": _AUTOSCALED,
-    "maxNodes": _AUTOSCALED,
-    "autoscaling": _AUTOSCALED,
-}
+_OTHER_WORDS: Mapping[str, str] = fast_yaml.read(Path(__file__).with_name("other_words.yaml"))
 """Words of other tools for the settings of a pool, and what berth has."""
 
 

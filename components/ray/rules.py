@@ -20,7 +20,7 @@ from berth.components.ray.volumes import volume_problems
 from berth.components.sharing import Pool
 
 Rule = Callable[[Placed], Iterable[Problem]]
-"""Rule of a RayCluster; the problems of several groups may be one."""
+"""Rule of a RayCluster."""
 
 
 def _groups(placed: Placed) -> Iterable[Problem]:
@@ -54,8 +54,15 @@ def _lifecycle(placed: Placed) -> Iterable[Problem]:
         yield from lifecycle_problems(placed.written.lifecycle, placed.cluster.lifecycle, placed.path)
 
 
-CLUSTER_RULES: tuple[Rule, ...] = (fit_problems, _groups, version_problems, _storage, _variables, _lifecycle)
-"""Rules of a RayCluster on its pools."""
+def cluster_problems(placed: Placed) -> list[Problem]:
+    """Return the problems of a RayCluster on its pools; those of several groups may be one."""
+    rules: tuple[Rule, ...] = (fit_problems, _groups, version_problems, _storage, _variables, _lifecycle)
+    return list(dict.fromkeys(problem for rule in rules for problem in rule(placed)))
+
+
+def cluster_warnings(placed: Placed) -> list[Problem]:
+    """Return what works of a RayCluster, but likely not as intended."""
+    return list(dict.fromkeys(_warnings(placed)))
 
 
 def _warnings(placed: Placed) -> Iterable[Problem]:
@@ -70,9 +77,6 @@ def _warnings(placed: Placed) -> Iterable[Problem]:
         yield from filter(None, found)
     yield from filter(None, (nested_warning(cluster.nested_containers, path), image_warning(cluster, path)))
 
-
-CLUSTER_WARNINGS: tuple[Rule, ...] = (_warnings,)
-"""Rules of a RayCluster that works, but likely not as intended."""
 
 RULES = (workload_rules.problems,)
 """Rules of an environment's jobs and services that KubeRay or Ray would refuse."""

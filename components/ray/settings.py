@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
+from berth.components.core import fast_yaml
 from berth.components.core.bounds import WorkerBounds, WorkerCount, at_most
 from berth.components.core.image import Image
 from berth.components.core.settings import DefaultedSettings
@@ -112,19 +115,7 @@ class Wait(DefaultedSettings):
     """Longest wait for `ready`; after it the update fails and reports the reasons."""
 
 
-_BOUNDS = "write the bounds under `workers`: workers: {min: 0, max: 4}"
-_OTHER_WORDS = {
-    "replicas": "write `workers`, the number of worker pods",
-    "numWorkers": "write `workers`, the number of worker pods",
-    "minWorkers": _BOUNDS,
-    "maxWorkers": _BOUNDS,
-    "minReplicas": _BOUNDS,
-    "maxReplicas": _BOUNDS,
-    "autoscaling": _BOUNDS,
-    "workerGroupSpecs": "write `workerGroups`, by the group's name",
-    "pool": "write `worker.pool`",
-    "gpu": "write `worker.gpus`",
-}
+_OTHER_WORDS: Mapping[str, str] = fast_yaml.read(Path(__file__).with_name("other_words.yaml"))
 """Words of other tools for the settings of a RayCluster, and what berth has."""
 
 

@@ -14,8 +14,8 @@ from berth.components.core.problems import Path, Problem
 from berth.components.gke.rules import drivers
 from berth.components.ray import JobShape, RayClusterSettings, RayJobSettings, RayServiceSettings, ServiceShape
 from berth.components.ray.fit import capacity_problems, demands_of, second_cluster_warning
-from berth.components.ray.place import Ground, Placed, place
-from berth.components.ray.rules import CLUSTER_RULES, CLUSTER_WARNINGS
+from berth.components.ray.place import Ground, place
+from berth.components.ray.rules import cluster_problems, cluster_warnings
 from berth.components.ray.variables import from_secret_manager
 from berth.components.ray.volumes import mounts_buckets, mounts_shares
 from berth.components.sharing import offered
@@ -60,8 +60,8 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
         if placed is None:
             continue
         cluster, demands = placed.cluster, demands_of(placed.cluster)
-        resolved.problems += _problems(placed)
-        resolved.warnings += _warnings(placed)
+        resolved.problems += cluster_problems(placed)
+        resolved.warnings += cluster_warnings(placed)
         if isinstance(shape, JobShape):
             # A job waits for room, and one that has ended takes none: its demands count alone.
             resolved.problems += capacity_problems(pools, demands, path)
@@ -91,18 +91,10 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
         return resolved
     resolved.berths.append(placed.cluster)
     resolved.demands += demands_of(placed.cluster)
-    resolved.problems += [*_problems(placed), *_lacking(placed.cluster, contract)]
-    resolved.warnings += _warnings(placed)
+    resolved.problems += [*cluster_problems(placed), *_lacking(placed.cluster, contract)]
+    resolved.warnings += cluster_warnings(placed)
     resolved.problems += capacity_problems(ground.pools, [*contract.demands, *resolved.demands], path)
     return resolved
-
-
-def _problems(placed: Placed) -> list[Problem]:
-    return list(dict.fromkeys(problem for rule in CLUSTER_RULES for problem in rule(placed)))
-
-
-def _warnings(placed: Placed) -> list[Problem]:
-    return list(dict.fromkeys(warning for rule in CLUSTER_WARNINGS for warning in rule(placed)))
 
 
 def _job(name: str, shape: JobShape, cluster: RayClusterSettings) -> RayJobSettings:
