@@ -17,13 +17,15 @@ pytestmark = pytest.mark.lab
 STATES = Path(__file__).parent / "states"
 CHANGED_IN_PLACE = {
     "pulumi:providers:kubernetes",
+    "kubernetes:core/v1:ConfigMap",
     "kubernetes:core/v1:Namespace",
     "kubernetes:helm.sh/v3:Release",
     "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy",
     "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding",
 }
 """Types of resources that may change: the provider has the SDK's version; newer versions of berth
-state more facts on namespaces, have more policies, and another value of the GPU Operator's toolkit.
+state more facts on namespaces, have more policies, another value of the GPU Operator's toolkit, and
+another program of the keeper.
 """
 ALWAYS = {"lab", "alice", "prod"}
 NAMES = sorted(path.name.removesuffix(".json.gz") for path in STATES.glob("*.json.gz"))
