@@ -66,7 +66,7 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
         chart_mirror=mirror.charts or "",
         image_mirror=mirror.images or "",
     )
-    operators = _install(settings.operators, site, on_nodes)
+    operators = install(settings.operators, site, on_nodes)
     classes = storage_classes(settings, settings.cluster.name or stack)
     policies: list[Manifest] = [*pod_policy(), *pod_update_policy(), *ray_version_policy(), *ray_policy([KEEPER_USER])]
     *first, last = [*priority_classes(), *classes, *policies]
@@ -100,7 +100,7 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
         await wait_until_ready(stack, platform.kubeconfig, berths)
 
 
-def _install(operators: OperatorsSettings, site: Site, on_nodes: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+def install(operators: OperatorsSettings, site: Site, on_nodes: pulumi.ResourceOptions) -> list[pulumi.Resource]:
     """Install a cluster's operators, each after the ones that it needs; return the components."""
     installed: dict[type, pulumi.Resource] = {}
     for operator in operators.on(site):
