@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from threading import Lock
 from typing import Any
 
@@ -67,7 +67,7 @@ class Examination:
             "kind": self.kind,
             "simulated": self.simulated,
             "fine": not self.missing,
-            "findings": [finding.as_json() for finding in self.findings],
+            "findings": list(map(asdict, self.findings)),
         }
 
 
@@ -82,28 +82,24 @@ def examine(stack: str) -> Examination:
     ]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         if not isinstance(checked.loaded, Environment):
-            return Examination(stack, "engineer", [*findings, *_engineer(pool, stack)])
+            there = pool.submit(cluster.check_environment, stack)
+            return Examination(stack, "engineer", [*findings, *_machine(pool, stack), *there.result()])
         existing = checked.loaded.settings.cluster.existing
         unknown = pool.submit(cluster.check_state, stack)
         if existing:
             there = pool.submit(cluster.check_existing, checked.loaded, existing)
-            found = [*_machine(pool, stack, auth_plugin=False)(), *there.result(), *unknown.result()]
+            found = [*_machine(pool, stack), *there.result(), *unknown.result()]
             return Examination(stack, "environment", [*findings, *found])
         examination = _environment(pool, checked.loaded, findings)
         return replace(examination, findings=[*examination.findings, *unknown.result()])
 
 
-def _engineer(pool: ThreadPoolExecutor, stack: str) -> list[Finding]:
+def _machine(pool: ThreadPoolExecutor, stack: str) -> list[Finding]:
+    """Return the findings about programs and state."""
     # Whether the kubeconfig needs Google's credential plugin shows when it is used.
-    there = pool.submit(cluster.check_environment, stack)
-    return [*_machine(pool, stack, auth_plugin=False)(), *there.result()]
-
-
-def _machine(pool: ThreadPoolExecutor, stack: str, *, auth_plugin: bool) -> Callable[[], list[Finding]]:
-    """Start the checks of programs and state; return a function that waits for their findings."""
-    programs = pool.submit(tools.check, auth_plugin=auth_plugin)
+    programs = pool.submit(tools.check, auth_plugin=False)
     state = pool.submit(backend.check, stack)
-    return lambda: [*programs.result(), *state.result().findings]
+    return [*programs.result(), *state.result().findings]
 
 
 def _environment(pool: ThreadPoolExecutor, loaded: Environment, findings: list[Finding]) -> Examination:

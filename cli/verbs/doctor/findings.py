@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 State = Literal["fine", "missing", "unchecked"]
 
@@ -23,10 +23,6 @@ class Finding:
     state: State
     text: str
     remedy: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the finding for programs."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
