@@ -119,8 +119,7 @@ class GpuRun(Run):
                 self.api.create(NAMESPACES, namespace_manifest(self.run))
 
     def _namespace(self) -> Object | None:
-        found, _ = self.api.list(NAMESPACES, fieldSelector=f"metadata.name={NAMESPACE}")
-        return found[0] if found else None
+        return self.api.get(f"{NAMESPACES}/{NAMESPACE}")
 
     def _gone(self, identity: str) -> str | None:
         def there() -> bool:

@@ -88,7 +88,7 @@ class FabricRun(Run):
         Raises:
             ClusterError: the API server cannot be asked, or refuses to create the job.
         """
-        cluster = self._cluster()
+        cluster = self.api.get(f"{within(self.namespace, RAY_CLUSTERS)}/{self.expected.cluster}")
         if cluster is None:
             reason = f"there is no RayCluster {self.expected.cluster} in namespace {self.namespace}"
             return self._found([Check("scheduling", "fail", reason), *not_run(reason)])
@@ -142,11 +142,6 @@ class FabricRun(Run):
     def _found(self, checks: list[Check], evidence: Evidence | None = None, findings: Findings | None = None) -> Found:
         causes = causes_of(checks, self.expected, self.namespace, evidence, findings)
         return Found(checks, causes, evidence, findings=findings)
-
-    def _cluster(self) -> Object | None:
-        path = within(self.namespace, RAY_CLUSTERS)
-        found, _ = self.api.list(path, fieldSelector=f"metadata.name={self.expected.cluster}")
-        return found[0] if found else None
 
     def _devices(self) -> Inventory:
         """Return the cluster's devices, and the claims of the namespace."""
