@@ -2,11 +2,12 @@
 
 A head runs its tenant's programs, so nothing that it answers is trusted: an answer has a largest
 size, and all questions to one head together have a deadline by the clock. This file also runs in
-the keeper's pod, where it imports only the standard library.
+the keeper's pod, and imports only the standard library.
 """
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import http.client
 import json
@@ -17,7 +18,7 @@ import tempfile
 import threading
 import time
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -181,25 +182,51 @@ def in_cluster() -> Server:
 
 
 def by_kubeconfig(path: Path) -> Server:
-    """Return the API server of a kubeconfig's current context, with the credentials of its user.
-
-    The official client reads the file. It comes with berth, and is not in the keeper's pod.
+    """Return the API server of a kubeconfig's current context, without credential plugins.
 
     Raises:
         ApiError: the file cannot be read, or has no such context.
     """
-    from kubernetes import client, config  # noqa: PLC0415
-
-    settings = client.Configuration()
     try:
+        config = _parsed(path.read_text(encoding="utf-8"))
+        context = _named(config["contexts"], config["current-context"])["context"]
+        cluster = _named(config["clusters"], context["cluster"])["cluster"]
+        user = _named(config["users"], context["user"])["user"]
+        tls = ssl.create_default_context(
+            cafile=cluster.get("certificate-authority"),
+            cadata=_decoded(cluster, "certificate-authority-data") or None,
+        )
         with tempfile.TemporaryDirectory() as folder:
-            config.load_kube_config(
-                str(path), client_configuration=settings, persist_config=False, temp_file_path=folder
-            )
-            tls = ssl.create_default_context(cafile=settings.ssl_ca_cert)
-            if settings.cert_file:
-                tls.load_cert_chain(settings.cert_file, settings.key_file)
-        login = settings.auth_settings().get("BearerToken", {}).get("value", "")
-        return Server(str(settings.host).rstrip("/"), login.removeprefix("Bearer "), tls)
-    except Exception as error:  # noqa: BLE001 - the file may hold anything
+            if certificate := _file(user, "client-certificate", Path(folder)):
+                tls.load_cert_chain(certificate, _file(user, "client-key", Path(folder)))
+        return Server(cluster["server"].rstrip("/"), user.get("token", ""), tls)
+    except (OSError, KeyError, TypeError, ValueError, StopIteration) as error:
         raise ApiError(f"{path} cannot be used: {error!r}") from None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        # An image with Ray has a YAML library, which Ray needs.
+        import yaml  # noqa: PLC0415
+
+        return yaml.safe_load(text)
+
+
+def _named(entries: Iterable[Object], name: str) -> Object:
+    return next(entry for entry in entries if entry["name"] == name)
+
+
+def _decoded(holder: Object, key: str) -> str:
+    return base64.b64decode(holder.get(key, "")).decode()
+
+
+def _file(user: Object, key: str, folder: Path) -> str | None:
+    """Return the file of a certificate or key; data in the kubeconfig is written to a new file."""
+    if text := _decoded(user, f"{key}-data"):
+        path = folder / key
+        path.touch(mode=0o600)
+        path.write_text(text)
+        return str(path)
+    return user.get(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -22,7 +23,7 @@ from berth.components.programs import keeper, servers
 from berth.components.programs.keeper import Keeper
 from berth.components.programs.lifetimes import parse_duration, parse_expiry
 from berth.components.programs.logins import OPEN_UNTIL
-from berth.components.programs.servers import ApiError, Server, by_kubeconfig
+from berth.components.programs.servers import ApiError, Server
 from tests.conftest import GOLDEN
 from tests.unit.serving import Handler, answer, body_of, kubeconfig, serving
 
@@ -280,16 +281,15 @@ LIMIT = 256
 
 _RUN = """
 import re, sys
-from berth.components.programs import keeper, servers
-keeper.in_cluster = lambda: servers.Server(sys.argv[1])
-code = keeper.main(sys.argv[2:])
+from berth.components.programs.keeper import main
+code = main(sys.argv[1:])
 # Not ru_maxrss, which begins at the memory of the process that started this one.
 print(int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1024, file=sys.stderr)
 sys.exit(code)
 """
 
 
-def test_a_pass_over_a_thousand_berths_fits_into_the_pod(world: World) -> None:
+def test_a_pass_over_a_thousand_berths_fits_into_the_pod(world: World, tmp_path: Path) -> None:
     spec = yaml.safe_load((GOLDEN / "ray/berth-that-autoscales.yaml").read_text())["spec"]
     for number in range(1000):
         world.berth(f"eng-{number}")
@@ -298,25 +298,12 @@ def test_a_pass_over_a_thousand_berths_fits_into_the_pod(world: World) -> None:
         # A live object is twice as large: managed fields and status.
         cluster["metadata"]["managedFields"] = [{"manager": "berth", "fieldsV1": {"f:spec": spec}}]
         cluster["status"] = {"text": "x" * len(json.dumps(spec))}
-    options = ["--selector=berth/environment=e", f"--dashboard={world.url}/heads/{{name}}"]
-    command = [sys.executable, "-c", _RUN, world.url, *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    config = tmp_path / "kubeconfig"
+    config.write_text(json.dumps(yaml.safe_load(kubeconfig(world.url))))
+    command = [sys.executable, "-c", _RUN, "--selector=berth/environment=e", f"--dashboard={world.url}/heads/{{name}}"]
+    environment = os.environ | {"KUBECONFIG": str(config)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     reports = [json.loads(line) for line in done.stdout.splitlines()]
     assert [report for report in reports if "error" in report] == []
     assert (done.returncode, len(reports)) == (0, 1000), done.stderr
     assert int(done.stderr) < LIMIT
-
-
-@pytest.mark.parametrize("with_plugin", [False, True])
-def test_a_kubeconfig_gives_the_login_of_its_user(tmp_path: Path, *, with_plugin: bool) -> None:
-    version = "client.authentication.k8s.io/v1"
-    said = tmp_path / "answer"
-    said.write_text(json.dumps({"kind": "ExecCredential", "apiVersion": version, "status": {"token": "secret"}}))
-    plugin = {"apiVersion": version, "command": "cat", "args": [str(said)], "interactiveMode": "Never"}
-    config = tmp_path / "kubeconfig"
-    config.write_text(kubeconfig("http://127.0.0.1:1/", {"exec": plugin} if with_plugin else {"token": "secret"}))
-    found = by_kubeconfig(config)
-    assert (found.url, found.token) == ("http://127.0.0.1:1", "secret")
-    config.write_text("a: [")
-    with pytest.raises(ApiError, match="cannot be used"):
-        by_kubeconfig(config)
