@@ -189,11 +189,26 @@ def _event(event: Object) -> str:
 
 
 def _nodes(api: ClusterApi, pods: Iterable[Object]) -> list[Object]:
-    """Return the nodes of pods, without the long list of the images that they have."""
     names = {pod["spec"].get("nodeName") for pod in pods}
-    nodes = [_object(node) for node in api.list(NODES)[0] if node["metadata"]["name"] in names]
+    found, _ = api.list(NODES)
     return [
-        {**node, "status": {key: value for key, value in node["status"].items() if key != "images"}} for node in nodes
+        {
+            "name": node["metadata"]["name"],
+            "labels": node["metadata"].get("labels"),
+            "taints": node["spec"].get("taints"),
+            "unschedulable": node["spec"].get("unschedulable", False),
+            "allocatable": node["status"].get("allocatable"),
+            "conditions": [
+                f"{condition['type']}={condition['status']}: {condition.get('message', '')}"
+                for condition in node["status"].get("conditions") or []
+            ],
+            "versions": {
+                key: (node["status"].get("nodeInfo") or {}).get(key)
+                for key in ("kubeletVersion", "kernelVersion", "osImage")
+            },
+        }
+        for node in found
+        if node["metadata"]["name"] in names
     ]
 
 
