@@ -26,6 +26,11 @@ SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 1.0
 CHARTS = {"kuberay": "kuberay-operator", "gpu": "gpu-operator", "dranet": "dranet", "gpuDra": "dra-driver-nvidia-gpu"}
 """Charts of the lab by the operator's name in the settings."""
 
+NETWORK = {"existing": {"network": "shared", "subnetwork": "shared-nodes"}}
+"""An existing network: the import of pulumi_gcp.compute, for new ones, is a third of what an update
+without changes costs. Pools with RDMA networks have new ones, and so have the shipped stacks.
+"""
+
 HEAD = {"cpu": 1, "memory": "2Gi"}
 SMALL = {"head": HEAD, "worker": {"cpu": 1, "memory": "4Gi"}}
 """Pods that fit on small nodes."""

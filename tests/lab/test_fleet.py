@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, brought_up, environment_settings, eventually
+from tests.lab.project import NETWORK, Project, Settings, brought_up, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -31,6 +31,7 @@ def environment(lab: Lab) -> Settings:
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 1},
             "train": {"machineType": "a4-highgpu-8g", "nodes": 2},
         },
+        network=NETWORK,
         defaults={"worker": {"pool": "dev"}},
         engineers={"bob": {"workers": 2}, "carol": {}},
         clusters={"train": {"workers": 2, "worker": {"pool": "train"}}},
@@ -49,8 +50,7 @@ def settings(fleet: Project) -> Iterator[Settings]:
     original = environment(fleet.lab)
     yield copy.deepcopy(original)
     fleet.write("env", environment=original)
-    if fleet.preview("env"):
-        fleet.up("env")
+    fleet.up("env")
 
 
 def status(fleet: Project, stack: str) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from berth.lab.toolchain.tools import TEST_TOOLS
 from tests.lab.bad_pods import BAD_PODS, good_pod, over
 from tests.lab.bad_ray import BAD_CLUSTERS, GOOD_CLUSTERS, OTHER_POOL, POOL, complete, ray_objects
 from tests.lab.conftest import Lab
-from tests.lab.project import SMALL, Done, Project, Settings, brought_up, environment_settings, eventually
+from tests.lab.project import NETWORK, SMALL, Done, Project, Settings, brought_up, environment_settings, eventually
 from tests.lab.traffic import BerthPods, Case, Peer, between, within, wrong
 
 pytestmark = pytest.mark.lab
@@ -56,6 +56,7 @@ def environment(lab: Lab) -> Settings:
             "cpu": {"machineType": "n2-standard-32", "nodes": 1},
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 1},
         },
+        network=NETWORK,
         defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}, "workers": {"min": 0, "max": 1}},
         engineers={
             **{name: {"access": {"users": [user(name)]}} for name in OWNERS},

@@ -78,6 +78,17 @@ def _config_map(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"kept": "yes"}}
 
 
+def _node(name: str, annotations: dict[str, str]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "annotations": annotations}}
+
+
+def _ready(node: dict[str, Any]) -> bool:
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True"
+        for condition in node["status"].get("conditions", [])
+    )
+
+
 def test_up_again_starts_nothing(own: Lab) -> None:
     own.up()
     before = own.pids()
@@ -92,7 +103,6 @@ def test_up_again_starts_nothing(own: Lab) -> None:
 
 
 def test_two_labs_run_side_by_side(lab: Lab, own: Lab) -> None:
-    own.up()
     servers = {item.run(["kubectl", "config", "view", "-o", "jsonpath={..server}"]).stdout for item in (lab, own)}
     assert len(servers) == 2
     assert all(re.fullmatch(r"https://127\.0\.0\.1:\d+", server) for server in servers)
@@ -101,7 +111,6 @@ def test_two_labs_run_side_by_side(lab: Lab, own: Lab) -> None:
 
 
 def test_everything_listens_on_loopback_only(own: Lab) -> None:
-    own.up()
     listening = [
         (process.name(), connection.laddr.ip)
         for process in _marked(own)
@@ -141,7 +150,6 @@ for folder, _, names in os.walk(sys.argv[1]):
 
 def test_other_users_of_the_machine_get_nothing(own: Lab) -> None:
     """The database answers only to a certificate, and no file with a key can be reached."""
-    own.up()
     ports = [
         connection.laddr.port
         for process in _marked(own)
@@ -164,7 +172,6 @@ def test_other_users_of_the_machine_get_nothing(own: Lab) -> None:
 
 
 def test_it_fits_in_a_small_machine(own: Lab) -> None:
-    own.up()
     states = json.loads(own.berth("status", "--json").stdout)
     assert {state["name"] for state in states} >= PROCESSES
     assert all(state["problem"] is None and state["memory"] > 0 for state in states)
@@ -172,9 +179,10 @@ def test_it_fits_in_a_small_machine(own: Lab) -> None:
 
 
 def test_down_ends_every_process_and_up_resumes(own: Lab) -> None:
-    own.up()
     ports = {state["name"]: state["ports"][0] for state in json.loads(own.berth("status", "--json").stdout)}
     _apply(own, _config_map("survives-a-rest"))
+    _apply(own, _node("fake", {"kwok.x-k8s.io/node": "fake"}), _node("foreign", {}))
+    eventually(lambda: _ready(own.get("node", "fake")), "KWOK plays its node")
     pids = [process.pid for process in _marked(own)]
     assert len(pids) >= len(PROCESSES)
     own.berth("down")
@@ -195,8 +203,33 @@ def test_down_ends_every_process_and_up_resumes(own: Lab) -> None:
     assert own.get("configmap", "survives-a-rest")["data"] == {"kept": "yes"}
 
 
+def test_kwok_plays_its_own_nodes_only_and_jobs_complete(own: Lab) -> None:
+    """After a rest, pods have no old lease of their node to wait for."""
+    container = {"name": "main", "image": "busybox", "command": ["true"]}
+    pod = {
+        "nodeName": "fake",
+        "initContainers": [container | {"name": "first"}],
+        "containers": [container],
+        "tolerations": [{"operator": "Exists"}],
+    }
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "proof"},
+        "spec": {"template": {"spec": pod | {"restartPolicy": "Never"}}},
+    }
+    server = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "server"}, "spec": pod}
+    _apply(own, job, server)
+    own.run(["kubectl", "wait", "--for=condition=Complete", "job/proof", "--timeout=60s"])
+    own.run(["kubectl", "wait", "--for=condition=Ready", "pod/server", "--timeout=60s"])
+    status = own.get("pod", "server")["status"]
+    assert status["phase"] == "Running"
+    assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
+    own.run(["kubectl", "delete", "pod/server", "job/proof", "--timeout=60s"])
+    assert not _ready(own.get("node", "foreign"))
+
+
 def test_killed_and_hanging_processes_are_replaced_and_the_data_is_there(own: Lab) -> None:
-    own.up()
     _apply(own, _config_map("survives-kills"))
     before = own.pids()
     victims = ["etcd", "kube-apiserver", "kwok-controller"]
@@ -247,7 +280,6 @@ def test_an_interrupted_up_is_finished_by_the_next(tmp_path: Path) -> None:
 
 
 def test_a_lost_database_is_noticed(own: Lab) -> None:
-    own.up()
     for path in own.home.run.iterdir():
         path.unlink()
     own.berth("down")
@@ -262,7 +294,6 @@ def test_a_lost_database_is_noticed(own: Lab) -> None:
 
 
 def test_the_environment_makes_plain_tools_work(own: Lab) -> None:
-    own.up()
     env = f"{sys.executable} -m berth.cli lab env --home {own.home.root}"
     script = f'eval "$({env})" && kubectl get namespaces && command -v pulumi'
     plain = {key: value for key, value in os.environ.items() if key not in {"KUBECONFIG", "BERTH_LAB"}}
@@ -282,7 +313,6 @@ def test_the_environment_of_a_lab_that_is_down_has_a_warning(tmp_path: Path) -> 
 
 
 def test_the_credential_plugin_lets_a_gke_kubeconfig_in(own: Lab, tmp_path: Path) -> None:
-    own.up()
     config = yaml.safe_load(own.kubeconfig.read_text())
     execute = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "gke-gcloud-auth-plugin"}
     config["users"][0]["user"] = {"exec": execute | {"interactiveMode": "Never", "provideClusterInfo": True}}
@@ -302,44 +332,3 @@ def test_clean_removes_a_labs_folder_and_no_other(tmp_path: Path) -> None:
         assert refused.returncode == 2
         assert "not a lab's" in refused.stderr
     assert sorted(path.name for path in precious.iterdir()) == ["thesis.tex"]
-
-
-def _node(name: str, annotations: dict[str, str]) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "annotations": annotations}}
-
-
-def _ready(node: dict[str, Any]) -> bool:
-    return any(
-        condition["type"] == "Ready" and condition["status"] == "True"
-        for condition in node["status"].get("conditions", [])
-    )
-
-
-def test_kwok_plays_its_own_nodes_only_and_jobs_complete(own: Lab) -> None:
-    own.up()
-    _apply(own, _node("fake", {"kwok.x-k8s.io/node": "fake"}), _node("foreign", {}))
-    eventually(lambda: _ready(own.get("node", "fake")), "KWOK plays its node")
-    own.berth("down")
-    own.up()  # what follows has no old lease to wait for
-    container = {"name": "main", "image": "busybox", "command": ["true"]}
-    pod = {
-        "nodeName": "fake",
-        "initContainers": [container | {"name": "first"}],
-        "containers": [container],
-        "tolerations": [{"operator": "Exists"}],
-    }
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "proof"},
-        "spec": {"template": {"spec": pod | {"restartPolicy": "Never"}}},
-    }
-    server = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "server"}, "spec": pod}
-    _apply(own, job, server)
-    own.run(["kubectl", "wait", "--for=condition=Complete", "job/proof", "--timeout=60s"])
-    own.run(["kubectl", "wait", "--for=condition=Ready", "pod/server", "--timeout=60s"])
-    status = own.get("pod", "server")["status"]
-    assert status["phase"] == "Running"
-    assert status["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
-    own.run(["kubectl", "delete", "pod/server", "job/proof", "--timeout=60s"])
-    assert not _ready(own.get("node", "foreign"))

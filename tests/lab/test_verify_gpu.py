@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, brought_up, environment_settings, eventually
+from tests.lab.project import NETWORK, Project, Settings, brought_up, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
@@ -32,6 +32,7 @@ def environment(lab: Lab) -> Settings:
             "train": {"machineType": "a2-highgpu-1g", "nodes": 1},
         },
         "gpu",
+        network=NETWORK,
         sharing={"slices": {"kind": "time-slicing", "replicas": 4}},
         defaults={"worker": {"pool": "dev", "cpu": 2, "memory": "4Gi"}},
         engineers={"bob": {}},

@@ -19,7 +19,7 @@ import pytest
 from berth.components.core.owner import namespace_of
 from tests import workflows
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, environment_settings, eventually
+from tests.lab.project import NETWORK, Project, Settings, environment_settings, eventually
 
 pytestmark = [
     pytest.mark.lab,
@@ -33,7 +33,8 @@ COMMIT = "c0ffee"
 def environment(lab: Lab) -> Settings:
     pools = {"dev": {"machineType": "g2-standard-24", "nodes": 2}}
     cluster = {"deletionProtection": False, "nodeServiceAccount": "own"}
-    return environment_settings(lab, pools, project="berth-ci", cluster=cluster, engineers={"ines": {"workers": 2}})
+    engineers = {"ines": {"workers": 2}}
+    return environment_settings(lab, pools, project="berth-ci", network=NETWORK, cluster=cluster, engineers=engineers)
 
 
 @dataclass(frozen=True)
@@ -132,11 +133,8 @@ def settings(runner: Runner) -> Settings:
 def up(runner: Runner, settings: Settings) -> Runner:
     """Runner with the environment up and unchanged."""
     runner.write(settings)
-    # What the test before has left goes, too.
-    runner.set(main=COMMIT, labels=["allow-destroy"])
-    done = runner.step("up: Up")
-    assert done.code == 0, done.text
-    runner.set(labels=[])
+    runner.project.up("ci")
+    runner.set(main=COMMIT, labels=[])
     return runner
 
 
