@@ -84,7 +84,6 @@ BARS: Mapping[str, tuple[Bar, ...]] = {
         _timed("up", 3, "floor: up", 100),
         _timed("destroy", 2, "floor: destroy", 100),
         _timed("no-op", 2.2, "plain pulumi: no-op", 100),
-        Bar(("facts", STATE), 15),
     ),
     "preview": (_timed("preview", 2, "plain pulumi: preview"),),
     "check": (_timed("check", 2),),

@@ -56,8 +56,7 @@ than a ratio of that release, and 10 % more than a berth's part of the state.
 
 ## What a berth's state consists of
 
-A berth is 23 kB of state: RayCluster 9.0 kB, NetworkPolicy 4.9, ResourceQuota 4.1, LimitRange 2.5,
-Namespace 2.4, the component 0.4. By content:
+A berth is 32 kB of state. By content:
 
 | content | kB | written by |
 |---|---|---|
@@ -67,15 +66,15 @@ Namespace 2.4, the component 0.4. By content:
 | live objects: managed fields | 3.3 | kubernetes plugin |
 | live objects: the rest of the metadata, status | 2.6 | kubernetes plugin |
 | URNs, parents, dependencies, times | 3.8 | engine |
+| call stack of the program at each registration | 9 | Pulumi's SDK |
 
-The plugin, the real one too, has no option to keep less of an object, and `ignoreChanges` does not
-change what it keeps. The bar of 15 kB would therefore take fewer objects in a berth: it is what
-remains without the second copy of the manifests and without the managed fields. Copies compress
-well: gzip makes 20 kB of the 296 kB of an environment of 10, and Pulumi compresses a state in a
-bucket or folder with `PULUMI_DIY_BACKEND_GZIP=true`. Set it before a stack's first update, and
-then for everybody who updates the stack: where the format changes, the engine deletes the old file
-before it writes the new one, and an update that is killed in between leaves only a backup. berth
-therefore does not turn it on.
+The plugin has no option to keep less of an object, `ignoreChanges` does not change what it keeps,
+and the SDK has none to leave the call stack out. Copies compress well: gzip makes a fifteenth of the
+state of an environment of 10, and Pulumi compresses a state in a bucket or folder with
+`PULUMI_DIY_BACKEND_GZIP=true`. Set it before a stack's first update, and then for everybody who
+updates the stack: where the format changes, the engine deletes the old file before it writes the
+new one, and an update that is killed in between leaves only a backup. berth therefore does not turn
+it on.
 
 ## Why an environment of 100 takes seconds
 
