@@ -221,7 +221,8 @@ class ClusterApi:
     def text(self, path: str, seconds: float = _READ_SECONDS, /, **query: str) -> str:
         """Return the text at a path, such as a pod's log; "" where the path has nothing."""
         with suppress(NotFoundError):
-            return str(self._send("GET", path, query, seconds=seconds).data.decode(errors="replace"))
+            text = self._send("GET", path, query, seconds=seconds).data.decode(errors="replace")
+            return "\n".join(map(log_line, text.split("\n")))
         return ""
 
     def watch(self, path: str, version: str, seconds: int, **query: str) -> Iterator[Object]:

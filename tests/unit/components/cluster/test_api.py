@@ -108,6 +108,13 @@ def test_delete_leaves_what_is_gone_or_another(server: Server, status: int) -> N
     server.api.delete("/api/v1/namespaces/x", "1")
 
 
+def test_a_log_steers_no_terminal_read_at_once_or_by_its_lines(server: Server) -> None:
+    server.answer = "\x1b[32mgood\x1b[0m\n\x1b]52;c;eA==\x07\n"
+    shown = ["\x1b[32mgood\x1b[0m", "\\x1b]52;c;eA==\\x07"]
+    assert server.api.text("/log").splitlines() == shown
+    assert list(server.api.lines("/log")) == shown
+
+
 def test_text_is_what_the_path_answers(server: Server) -> None:
     server.answer = "Test PASSED\n"
     assert server.api.text("/log", tailLines="20") == "Test PASSED\n"
