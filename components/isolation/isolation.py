@@ -14,6 +14,7 @@ from berth.components.isolation.pod_templates import (
     autoscales,
     cluster_spec,
     pod_templates,
+    pods_of,
     pools_of,
     runtime_classes_of,
 )
@@ -73,11 +74,7 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
 
 def _pod_rules(contents: Iterable[Manifest]) -> str:
     """Return the rules of pods whose namespace has the level `privileged` for a few fields."""
-    specs = [
-        pod_security.without_folders(template["spec"])
-        for manifest in contents
-        for _, template, _ in pod_templates(manifest)
-    ]
+    specs = list(map(pod_security.without_folders, pods_of(contents)))
     if all(pod_security.needed_by(spec) == "restricted" for spec in specs):
         return "restricted"
     without_profiles = map(pod_security.without_profiles, specs)

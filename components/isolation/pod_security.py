@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, get_args
 
-from berth.components.isolation.pod_templates import Object, pod_templates
+from berth.components.isolation.pod_templates import Object, pods_of
 from berth.components.isolation.settings import PodSecurity
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -63,8 +63,7 @@ def level_of(manifests: Iterable[Object], strictest: PodSecurity = "restricted")
         manifests: RayClusters, RayJobs and RayServices that make the pods.
         strictest: upper bound of the level.
     """
-    needed = [needed_by(template["spec"]) for manifest in manifests for _, template, _ in pod_templates(manifest)]
-    return max([strictest, *needed], key=_LEVELS.index)
+    return max([strictest, *map(needed_by, pods_of(manifests))], key=_LEVELS.index)
 
 
 def needed_by(pod: Object) -> PodSecurity:

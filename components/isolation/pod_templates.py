@@ -37,19 +37,22 @@ def pod_templates(manifest: Object) -> Iterator[tuple[str, Object, int]]:
         yield "submitter", submitter, 1
 
 
+def pods_of(manifests: Iterable[Object]) -> Iterator[Object]:
+    """Yield the spec of every pod template."""
+    for manifest in manifests:
+        for _, template, _ in pod_templates(manifest):
+            yield template["spec"]
+
+
 def pools_of(manifests: Iterable[Object]) -> list[str]:
     """Return the node pools that the pods of manifests select, sorted."""
-    templates = [template for manifest in manifests for _, template, _ in pod_templates(manifest)]
-    selected = [(template["spec"].get("nodeSelector") or {}).get(POOL_LABEL) for template in templates]
+    selected = [(pod.get("nodeSelector") or {}).get(POOL_LABEL) for pod in pods_of(manifests)]
     return sorted({pool for pool in selected if pool})
 
 
 def runtime_classes_of(manifests: Iterable[Object]) -> Iterator[str]:
-    """Yield the RuntimeClass of every pod template that has one."""
-    for manifest in manifests:
-        for _, template, _ in pod_templates(manifest):
-            if name := template["spec"].get("runtimeClassName"):
-                yield name
+    """Return the RuntimeClass of every pod template that has one."""
+    return (name for pod in pods_of(manifests) if (name := pod.get("runtimeClassName")))
 
 
 def secrets_of(manifests: Iterable[Object]) -> list[str]:
@@ -60,18 +63,12 @@ def secrets_of(manifests: Iterable[Object]) -> list[str]:
 
 def pull_secrets(manifests: Iterable[Object]) -> set[str]:
     """Return the Secrets with logins to image registries that pods name."""
-    templates = [template for manifest in manifests for _, template, _ in pod_templates(manifest)]
-    return {entry["name"] for template in templates for entry in template["spec"].get("imagePullSecrets") or []}
+    return {entry["name"] for pod in pods_of(manifests) for entry in pod.get("imagePullSecrets") or []}
 
 
 def secret_variables(manifests: Iterable[Object]) -> dict[str, Object]:
     """Return the variables of pods whose values are in Secrets: name and key of the Secret."""
-    return {
-        variable["name"]: reference
-        for manifest in manifests
-        for _, template, _ in pod_templates(manifest)
-        for variable, reference in secret_references(template["spec"])
-    }
+    return {variable["name"]: reference for pod in pods_of(manifests) for variable, reference in secret_references(pod)}
 
 
 def secret_references(pod: Object) -> Iterator[tuple[Object, Object]]:

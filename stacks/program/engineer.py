@@ -12,6 +12,7 @@ import pulumi
 from pydantic import ValidationError
 
 from berth.components.berth import Berth
+from berth.components.core.numbers import whole_numbers
 from berth.stacks.load.stack import EngineerBerth, EngineerStack
 from berth.stacks.program.existing import Platform, on_cluster, owned
 from berth.stacks.program.notices import log
@@ -81,7 +82,7 @@ def read_contract(value: Any, environment: str) -> EnvironmentContract:
             f"environment {environment!r} has no output `environment`; make it first: pulumi up -s {environment}"
         )
     try:
-        contract = EnvironmentContract.model_validate(_whole_numbers(value))
+        contract = EnvironmentContract.model_validate(whole_numbers(value))
     except ValidationError:
         contract = None
     if contract is None or contract.isolation is None:
@@ -89,14 +90,3 @@ def read_contract(value: Any, environment: str) -> EnvironmentContract:
             f"environment {environment!r} was made by another version of berth; update it: pulumi up -s {environment}"
         )
     return contract
-
-
-def _whole_numbers(value: Any) -> Any:
-    """Return a value with whole floats as integers: the engine passes 8 as 8.0."""
-    if isinstance(value, dict):
-        return {key: _whole_numbers(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_whole_numbers(inner) for inner in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from berth.components.cluster.api import APPLY, ClusterApi, RefusedError
+from berth.components.core.numbers import whole_numbers
 from berth.components.isolation import cluster_spec
 from berth.stacks.load.stack import Environment, load_stack
 from tests.fuzz.judge import FindingError, registered
@@ -78,7 +79,7 @@ def objects(recorder: Recorder) -> Iterator[Manifest]:
     """Yield the Kubernetes objects that a program registers, as the engine hands them on."""
     for registration in recorder.registrations:
         if registration.type.startswith("kubernetes:") and "kind" in registration.inputs:
-            yield _whole(registration.inputs)
+            yield whole_numbers(registration.inputs)
 
 
 def pods(manifest: Manifest) -> Iterator[Manifest]:
@@ -101,11 +102,3 @@ def nodes(stack: str) -> Iterator[Manifest]:
         taints = [taint.model_dump() for taint in pool.taints]
         metadata = {"name": f"node-{name}", "labels": dict(pool.labels)}
         yield {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": taints}}
-
-
-def _whole(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _whole(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_whole(inner) for inner in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value

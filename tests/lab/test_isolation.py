@@ -411,7 +411,7 @@ def test_a_pod_stays_as_it_was_admitted(fleet: Project) -> None:
 
 
 def test_rays_older_api_is_refused(fleet: Project) -> None:
-    """It drops fields of a RayCluster, such as the one that turns tokens on."""
+    """Version v1alpha1 lacks fields of a RayCluster, such as the one that turns tokens on."""
     owner = OWNERS[7]
     where = ["-n", namespace(owner), "--type=merge", "--dry-run=server", "-p", '{"metadata":{"annotations":{"a":"b"}}}']
     for by in ([f"--as={user(owner)}"], []):

@@ -8,4 +8,4 @@ from typing import Any
 from berth.components.core import fast_yaml
 
 WORDS_OF_FIELDS: dict[str, dict[str, Any]] = fast_yaml.read(Path(__file__).with_name("words.yaml"))
-"""What the preview says of fields of Google's provider, by Pulumi's type."""
+"""Words of the preview for fields of Google's provider, by Pulumi's type."""

@@ -24,6 +24,7 @@ from google.protobuf import json_format, struct_pb2
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, provider_pb2_grpc, status_pb2
 
 from berth.components.core.errors import BerthError
+from berth.components.core.numbers import whole_numbers
 from berth.lab.plugins.gcp.errors import ProviderError
 
 if TYPE_CHECKING:
@@ -67,16 +68,8 @@ class UnfinishedError(ProviderError):
 
 def read(properties: struct_pb2.Struct) -> Properties:
     """Return a message's properties as plain data, in which whole numbers are integers."""
-    found: Properties = _with_integers(json_format.MessageToDict(properties))
+    found: Properties = whole_numbers(json_format.MessageToDict(properties))
     return found
-
-
-def _with_integers(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _with_integers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_with_integers(item) for item in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def written(properties: Mapping[str, Any]) -> struct_pb2.Struct:

@@ -13,7 +13,9 @@ import pytest
 from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_quantity
 from berth.components.fabric import NODE_FOLDERS
+from berth.components.hardware.names import VISIBLE_DEVICES
 from berth.components.isolation import (
+    LONGEST_GRACE,
     RESTRICTED_VOLUMES,
     Isolation,
     IsolationInputs,
@@ -27,6 +29,7 @@ from berth.components.isolation import (
 )
 from berth.components.isolation.quota import resource_quota
 from berth.components.ray.manifest import dashboard_service, ray_cluster
+from berth.components.ray.pod_template_refusals import REFUSALS
 from berth.components.ray.storage import home_claim
 from tests.unit.cases import holds, table
 from tests.unit.loaded import environment_of
@@ -157,6 +160,21 @@ def test_the_policies_name_what_pods_may_mount() -> None:
     of_pods, of_ray = json.dumps(pod_policy()), json.dumps(ray_policy())
     assert [folder for folder in NODE_FOLDERS if folder not in of_pods] == []
     assert json.dumps(json.dumps(["name", *sorted(RESTRICTED_VOLUMES)])).strip('"') in of_ray
+    assert [kind for kind in RESTRICTED_VOLUMES if f"'{kind}'" not in of_pods] == []
+
+
+def test_the_policies_name_what_settings_refuse() -> None:
+    of_pods, of_ray = json.dumps(pod_policy()), json.dumps(ray_policy())
+    by_words: dict[str, list[str]] = {}
+    for key, words in REFUSALS["annotations"].items():
+        by_words.setdefault(words, []).append(key)
+    (devices,) = (keys for keys in by_words.values() if "nvidia.cdi.k8s.io" in keys)
+    (networks,) = (keys for keys in by_words.values() if "networking.gke.io/interfaces" in keys)
+    for policy in (of_pods, of_ray):
+        assert [key for key in devices if f"key == '{key}' || key.startsWith('{key}/')" not in policy] == []
+        assert f"variable.name != '{VISIBLE_DEVICES}'" in policy
+    assert [key for key in networks if key not in of_pods] == []
+    assert f"terminationGracePeriodSeconds.orValue(0) <= {LONGEST_GRACE} " in of_ray
 
 
 def test_the_policy_on_rays_kinds(golden: Callable[[str, Any], None]) -> None:
