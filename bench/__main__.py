@@ -2,7 +2,7 @@
 
 Each run of a part has a lab of its own, with real engine, API server and operator, and its figures
 are in build/bench.json when it ends: a benchmark that was interrupted goes on with `PART` and `N`.
-`RECORD=docs/performance.json` also merges them into the figures of docs/performance.md. Seconds of
+`RECORD=docs/performance.json` also merges them into the figures of docs/proven.md. Seconds of
 a busy machine say little: figures are printed beside their bars, and `JUDGE=1` exits with 1 if one
 is above its own.
 """

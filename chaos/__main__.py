@@ -2,7 +2,7 @@
 
 Every case is chosen by the seed, the part's name and the case's number, so that a failure can be
 repeated: `make chaos SEED=… PART=… CASE=…`. Results are in build/chaos.json; `--record FILE`
-writes the parts that ran into a file, from which docs/reliability.md is drawn. A full campaign
+writes the parts that ran into a file, from which docs/proven.md has its figures. A full campaign
 takes hours: `--resume` goes on after the cases that the file has.
 """
 

@@ -1,4 +1,4 @@
-"""Reference of errors: each message in the code with its remedy, read from the sources."""
+"""Errors with their remedies, read from the sources: a page of the site that its search finds."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ _HEAD = f"""\
 
 An error says what is wrong, what would happen and what to do, and ends the command with an exit
 code: {BAD_INPUT} for wrong input, before anything is changed, and {FAILED} for a failure on the way.
-`…` stands for values. `make pages` writes this page from the code.
+`…` stands for values. The site's search finds this page, which is written from the code.
 [Troubleshooting](troubleshooting.md) begins at symptoms.
 
 Settings that break a policy have their remedies in [Policies](policies.md). Errors of Google Cloud

@@ -1,15 +1,19 @@
-"""Writer of the lists in docs/lab.md: sources of the lab's modules, from their docstrings."""
+"""lab/sources.md: lists of the sources of the lab's modules, from their docstrings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
-from docs.inserted import inserted
 from docs.sources import KINDS, Kind, Module, modules
 
-PAGE = Path(__file__).with_name("lab.md")
+_HEAD = """\
+# Sources of the lab
 
+What each module of `lab/` answers to. Each module ends its docstring with lines such as
+`Answers to (read): …`, or says that it simulates nothing; a test names every module that does
+neither. `make pages` writes this page. Whoever changes what a module simulates changes its line.
+
+"""
 _HEADINGS: dict[Kind, tuple[str, str]] = {
     "real": ("Real", "The program itself runs, built from its source, released by its project, or installed."),
     "recorded": ("Recorded", "The real program was run elsewhere, and tests compare the lab with what it did."),
@@ -34,5 +38,5 @@ def lists(found: Iterable[Module]) -> str:
 
 
 def page() -> str:
-    """Return the page's text, with its lists as they have to be."""
-    return inserted(PAGE.read_text(encoding="utf-8"), lists(modules()))
+    """Return the page's text."""
+    return f"{_HEAD}{lists(modules())}\n"

@@ -7,18 +7,16 @@ from collections.abc import Callable, Mapping
 
 from berth.cli.repository.check import schema_text
 from berth.lab.home import CLONE
-from docs import commands, errors, lab, performance, pictures, policies, reliability, settings, supported_versions
+from docs import commands, lab, pictures, policies, proven, settings, supported_versions
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "stacks/schema.json": schema_text,
     "docs/settings.md": settings.page,
     "docs/commands.md": commands.page,
     "docs/policies.md": policies.page,
-    "docs/errors.md": errors.page,
-    "docs/lab.md": lab.page,
-    "docs/reliability.md": reliability.page,
-    "docs/performance.md": performance.page,
-    "docs/supported-versions.md": supported_versions.page,
+    "docs/proven.md": proven.page,
+    "docs/own-repository.md": supported_versions.page,
+    "lab/sources.md": lab.page,
     **pictures.GENERATED,
 }
 """Text of a file as it has to be, by its path in the clone."""

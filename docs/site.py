@@ -1,15 +1,19 @@
-"""Hooks of the docs site: its home, files from outside of docs/ and links between pages.
+"""Hooks of the docs site: its name, its home, files from outside of docs/ and links between pages.
 
 mkdocs.yml names this module. The README is the home.
 Pages are written for a reader of the repository. A link that leaves `docs/` leads to a page of the
-site: Markdown is shown as it is, any other file as a block of code.
+site: Markdown is shown as it is, any other file as a block of code. Files about the project are not
+on the site: a link to one leads to the repository, whose address is that of git's remote `origin`.
+Without such an address the link's text stays.
 """
 
 from __future__ import annotations
 
 import posixpath
 import re
+import subprocess
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -17,12 +21,19 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
+from docs import errors
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "repository/"
 """Folder of the site with files from outside of docs/."""
+ERRORS = "errors.md"
+"""Page with all errors and remedies of the code, for the search: the menu does not have it."""
 HOME = {"README.md": "index.md"}
-ALWAYS = ("README.md", "CHANGELOG.md", "SECURITY.md")
+ALWAYS = ("README.md", "SECURITY.md")
+OF_THE_PROJECT = ("CONTRIBUTING.md", "CHANGELOG.md", "docs/project/", "lab/", "bench/", "chaos/")
+"""Files and folders about the project: the site links to the repository for them."""
 
+_LINKED = re.compile(r"(?<!!)\[(?P<text>[^]]*)\]\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", flags=re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"""(?P<before>\]\(|\b(?:src|srcset|href)=")(?P<target>[^)\s"#]+)(?P<anchor>#[^)\s"]*)?""")
 _PICTURE = re.compile(
@@ -30,6 +41,22 @@ _PICTURE = re.compile(
     r"(?P<more>[^>]*)>\s*</picture>"
 )
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".go": "go", ".sh": "sh"}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Settings of the site, with berth's version and the repository's address."""
+    config.site_name = f"berth {version('berth')}"
+    command = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    config.repo_url = web_address(done.stdout.strip()) or None
+    config.repo_name = "Repository"
+    return config
+
+
+def web_address(remote: str) -> str:
+    """Address of a repository on the web; empty for another kind of remote, such as a folder."""
+    found = re.fullmatch(r"(?:https://(?:[^@/]+@)?|(?:ssh://)?git@)([\w.-]+)[:/](.+?)(?:\.git)?/?", remote)
+    return f"https://{found[1]}/{found[2]}" if found else ""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -41,15 +68,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
                 _add(files, path, config)
     for path in ALWAYS:
         _add(files, path, config)
+    files.append(File.generated(config, ERRORS, content=errors.page(), inclusion=InclusionLevel.NOT_IN_NAV))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Text of a page with its links as the site needs them."""
-    del config, files
+    del files
     source = source_of(page.file.src_uri)
     if not source.endswith(".md"):
         return markdown
+    markdown = without_the_project(markdown, source, config.repo_url or "")
     return outside_fences(light_and_dark, with_links(markdown, source, page.file.src_uri))
 
 
@@ -73,6 +102,19 @@ def uri_of(path: str) -> str:
     return FOLDER + (path if path.endswith(".md") else f"{path}.md")
 
 
+def without_the_project(markdown: str, source: str, repository: str) -> str:
+    """Markdown whose links about the project lead to the repository, if its address is known."""
+
+    def moved(match: re.Match[str]) -> str:
+        path = _path(source, match["target"])
+        if not path.startswith(OF_THE_PROJECT):
+            return match[0]
+        address = f"{repository}/blob/HEAD/{path}{match['anchor'] or ''}"
+        return f"[{match['text']}]({address})" if repository else match["text"]
+
+    return outside_fences(lambda text: _LINKED.sub(moved, text), markdown)
+
+
 def with_links(markdown: str, source: str, uri: str) -> str:
     """Markdown of a repository's file, with relative links for its place in the site."""
 
@@ -80,7 +122,7 @@ def with_links(markdown: str, source: str, uri: str) -> str:
         target = match["target"]
         if re.match(r"[a-z]+:", target):
             return match[0]
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        path = _path(source, target)
         link = posixpath.relpath(uri_of(path), posixpath.dirname(uri) or ".")
         return f"{match['before']}{link}{match['anchor'] or ''}"
 
@@ -109,9 +151,14 @@ def outside_fences(change: Callable[[str], str], markdown: str) -> str:
 def _outside(source: str, markdown: str) -> Iterator[str]:
     """Paths of files outside of docs/ that a page links to."""
     for match in _LINK.finditer(_FENCE.sub("", markdown)):
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), match["target"]))
-        if not re.match(r"[a-z]+:", match["target"]) and not path.startswith("docs/"):
+        path = _path(source, match["target"])
+        if not re.match(r"[a-z]+:", match["target"]) and not path.startswith(("docs/", *OF_THE_PROJECT)):
             yield path
+
+
+def _path(source: str, target: str) -> str:
+    """Path in the repository to which a link of a file leads."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
 
 
 def _add(files: Files, path: str, config: MkDocsConfig) -> None:

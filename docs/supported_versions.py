@@ -1,4 +1,4 @@
-"""Page of supported versions, from those that the code names."""
+"""Supported versions in docs/own-repository.md, from those that the code names."""
 
 from __future__ import annotations
 
@@ -13,35 +13,34 @@ from berth.components.hardware.machines import MACHINES
 from berth.lab.home import CLONE
 from berth.lab.toolchain.installed import HELM_MINIMUM
 from berth.lab.toolchain.tools import HELM, KUBECTL, PULUMI
+from docs.inserted import inserted
+
+PAGE = CLONE / "docs/own-repository.md"
 
 _HEAD = """\
-# Supported versions
+## Supported versions
 
-Fixes go into the latest minor version of berth. `make pages` writes this page from the versions
-that the code installs, refuses and tests with; the settings of an environment can name others.
+Fixes go into the latest minor version of berth. The settings of an environment can name other
+versions than those that berth installs.
 """
 
 _FEATURES = """\
-## GKE
-
 berth names no version of GKE: an environment gets the one of its release channel, or of
-`cluster.version`. These features need a version of their own; `berth check` refuses an older one,
-and `berth doctor` asks the release channel.
+`cluster.version`. `berth check` refuses a version without a feature that the settings use, and
+`berth doctor` asks the release channel.
 """
 
 
 def page() -> str:
-    """Return the page's text."""
-    return "\n".join(
-        [
-            _HEAD,
-            *_table(("program", "supported", "tests run with"), _programs()),
-            "## What berth installs on a cluster\n",
-            *_table(("software", "version", "setting"), _installed()),
-            _FEATURES,
-            *_table(("feature", "GKE since"), _features()),
-        ]
-    )
+    """Return the page's text, with its versions as they have to be."""
+    parts = [
+        _HEAD,
+        *_table(("program", "supported", "tests run with"), _programs()),
+        *_table(("installed on a cluster", "version", "setting"), _installed()),
+        _FEATURES,
+        *_table(("feature", "GKE since"), _features()),
+    ]
+    return inserted(PAGE.read_text(encoding="utf-8"), "\n".join(parts).rstrip())
 
 
 def _programs() -> Iterator[tuple[str, str, str]]:
@@ -67,7 +66,7 @@ def _installed() -> Iterator[tuple[str, str, str]]:
     bad = ", ".join(versions.GPU_OPERATOR_BAD)
     oldest = ".".join(map(str, versions.RAY_TOKEN_AUTH_SINCE))
     yield "KubeRay", versions.KUBERAY, "`operators.kuberay.version`"
-    yield "NVIDIA's GPU Operator", f"{versions.GPU_OPERATOR}; {bad} are refused", "`operators.gpuOperator.version`"
+    yield "NVIDIA's GPU Operator", f"{versions.GPU_OPERATOR}; {bad} are refused", "`operators.gpu.version`"
     yield "DraNet", versions.DRANET, "`operators.dranet.version`"
     yield "NVIDIA's DRA driver for GPUs", versions.GPU_DRA, "`operators.gpuDra.version`"
     yield "Google's NCCL plugin gIB", versions.GIB_IMAGE.rpartition(":")[2], "`operators.gib.image`"

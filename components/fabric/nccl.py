@@ -65,7 +65,7 @@ class Parts:
     """Parts of a worker's pod for NCCL.
 
     The capability IPC_LOCK is not among them: it has no effect where the container does not run as
-    root, as Ray's images don't (docs/decisions.md).
+    root, as Ray's images don't (docs/project/decisions.md).
 
     Attributes:
         env: environment variables.

@@ -1,6 +1,6 @@
 """Parts of a RayCluster's pods that give containers inside them the pods' GPUs, for each way.
 
-Tested with podman 4.3.1 and crun 1.8.1 as a user without any capability; docs/nested-containers.md
+Tested with podman 4.3.1 and crun 1.8.1 as a user without any capability; docs/advanced.md
 explains each part.
 """
 

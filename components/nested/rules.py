@@ -30,5 +30,5 @@ def nested_warning(way: NestedContainers, path: Path) -> Problem | None:
         "podman in its pods needs system calls that seccomp and AppArmor profiles forbid, so they run without"
         " either, though"
         " not privileged and without any capability; their namespace admits pods of level privileged"
-        " (docs/nested-containers.md)",
+        " (docs/advanced.md)",
     )

@@ -51,7 +51,7 @@ class HeadShape(DefaultedSettings):
     """Environment variables of the head alone; they override those of all pods."""
     pod_template: Annotated[PodTemplate, Field(examples=[{"metadata": {"annotations": {"team": "research"}}}])] = {}
     """Patch of the head's pod template for everything that has no setting: `metadata` and `spec` of
-    a Kubernetes pod. docs/pod-templates.md says what berth keeps."""
+    a Kubernetes pod. docs/advanced.md says what berth keeps."""
 
 
 class WorkerShape(DefaultedSettings):
@@ -93,7 +93,7 @@ class WorkerShape(DefaultedSettings):
     too."""
     pod_template: Annotated[PodTemplate, Field(examples=[{"spec": {"terminationGracePeriodSeconds": 120}}])] = {}
     """Patch of the workers' pod template for everything that has no setting: `metadata` and `spec`
-    of a Kubernetes pod. docs/pod-templates.md says what berth keeps."""
+    of a Kubernetes pod. docs/advanced.md says what berth keeps."""
 
 
 class WorkerGroupShape(WorkerShape):
@@ -191,7 +191,7 @@ class RayShape(DefaultedSettings):
     pod's GPUs. `cdi-per-pod`: podman of the image sees exactly the GPUs of its pod, through a CDI
     specification made in the pod; the pods then run without seccomp and AppArmor profiles.
     `nvidia-runtime`: the worker pods themselves run under NVIDIA's container runtime. `none`: no
-    GPUs for such containers. docs/nested-containers.md compares the ways."""
+    GPUs for such containers. docs/advanced.md compares the ways."""
     auth: Literal["token", "none"] = "token"
     """`token`: every call to Ray's ports needs the cluster's token. `none` breaks policy
     `ray-auth`."""

@@ -1,4 +1,4 @@
-"""The programs of docs/components.md, run as Pulumi projects of their own: three components that
+"""The programs of docs/advanced.md, run as Pulumi projects of their own: three components that
 work without berth's program.
 """
 
@@ -16,7 +16,7 @@ from tests.lab.project import CLONE, Project, eventually
 pytestmark = pytest.mark.lab
 
 GOOGLE, OPERATORS, BERTH = re.findall(
-    r"^```python\n(.*?)^```", (CLONE / "docs/components.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    r"^```python\n(.*?)^```", (CLONE / "docs/advanced.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
 )
 
 

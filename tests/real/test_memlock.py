@@ -1,7 +1,7 @@
 """Limit of locked memory, in which RDMA registers memory: containers inherit it from containerd,
 and IPC_LOCK does not lift it.
 
-docs/decisions.md rests on it, and docs/fabric.md says how to raise it.
+docs/project/decisions.md rests on it, and docs/fabric.md says how to raise it.
 """
 
 from __future__ import annotations

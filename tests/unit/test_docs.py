@@ -22,7 +22,8 @@ from berth.lab.home import CLONE
 from berth.stacks.load.stack import load
 
 PAGES = sorted([CLONE / "README.md", CLONE / "images/README.md", *(CLONE / "docs").glob("*.md")])
-WITH_LINKS = sorted({*PAGES, *CLONE.glob("*.md"), CLONE / "lab/tools/README.md", CLONE / "cli/template/README.md"})
+OF_FOLDERS = [CLONE / folder / "README.md" for folder in ("lab/tools", "cli/template", "bench", "chaos")]
+WITH_LINKS = sorted({*PAGES, *CLONE.glob("*.md"), *(CLONE / "docs/project").glob("*.md"), *OF_FOLDERS})
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
@@ -88,7 +89,7 @@ def parse(arguments: list[str], *, whole: bool) -> str:
         if not left:
             return "which verb?" if whole else ""
         name = left.pop(0)
-        if name in ("--help", "--version"):
+        if name in ("--help", "--version", "--install-completion"):
             return ""
         command = command.get_command(Context(command), name)
         if command is None:

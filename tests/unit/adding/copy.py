@@ -1,4 +1,4 @@
-"""Copy of the source tree in which a test adds something, as docs/contributing.md tells."""
+"""Copy of the source tree in which a test adds something, as CONTRIBUTING.md tells."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ def file(name: str) -> str:
 
 
 def listed(title: str) -> set[str]:
-    """Files that a section of docs/contributing.md names, one `- path` a line after `Files:`."""
-    text = (CLONE / "docs/contributing.md").read_text(encoding="utf-8")
+    """Files that a section of CONTRIBUTING.md names, one `- path` a line after `Files:`."""
+    text = (CLONE / "CONTRIBUTING.md").read_text(encoding="utf-8")
     section = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, flags=re.DOTALL | re.MULTILINE)
-    assert section, f"docs/contributing.md has no section {title!r}"
+    assert section, f"CONTRIBUTING.md has no section {title!r}"
     files = section[1].partition("Files:\n")[2]
     return set(re.findall(r"^- `([^`]+)`", files, flags=re.MULTILINE))

@@ -1,5 +1,5 @@
 """A setting on a berth is a field, its use in a manifest and the generated schema, as
-docs/contributing.md names.
+CONTRIBUTING.md names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A machine type is rows of one table and the generated schema, which docs/contributing.md
+"""A machine type is rows of one table and the generated schema, which CONTRIBUTING.md
 names.
 """
 

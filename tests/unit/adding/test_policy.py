@@ -1,4 +1,4 @@
-"""A policy is the file that docs/contributing.md names."""
+"""A policy is the file that CONTRIBUTING.md names."""
 
 from __future__ import annotations
 

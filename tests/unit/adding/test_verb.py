@@ -1,4 +1,4 @@
-"""A verb is one file, which docs/contributing.md names."""
+"""A verb is one file, which CONTRIBUTING.md names."""
 
 from __future__ import annotations
 

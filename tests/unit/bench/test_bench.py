@@ -1,4 +1,4 @@
-"""The benchmark's figures: bars, the file with all runs, the page."""
+"""The benchmark's figures: bars, the file with all runs, the picture."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from bench.bars import BASE, RELEASED, STATE, measured
 from bench.figures import Run, merge
-from docs import performance
 from docs.pictures import performance as picture
 
 
@@ -52,14 +51,10 @@ def test_the_short_benchmark_is_compared_with_the_last_release() -> None:
         assert (up.what, up.good, state.good) == (f"CPU of up / {BASE}", good, True)
 
 
-def test_the_page_has_the_bars_and_the_picture_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_picture_has_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(picture, "FIGURES", tmp_path / "performance.json")
-    assert "No run is recorded yet" in performance.page()
     for size, seconds in ((1, 5.0), (100, 45.0)):
         merge(picture.FIGURES, "environment", size, document(up=seconds))
-    text = performance.page()
-    assert "| `environment` | 100 | up / floor: up | 4.5 × | 3 × | **missed** |" in text
-    assert "| up, s | 5 | 45 |" in text
     drawn = picture.draw()
     assert {"1", "100", "berth", "up, in seconds"} <= {area.what for area in drawn.texts}
     assert [text.what for text in drawn.texts for line in drawn.lines if text.meets(line)] == []

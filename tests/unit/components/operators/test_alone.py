@@ -1,4 +1,4 @@
-"""Operators in a Pulumi program that is not berth's: the one of docs/components.md."""
+"""Operators in a Pulumi program that is not berth's: the one of docs/advanced.md."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.recording import run
 
-PAGE = Path(__file__).resolve().parents[4] / "docs" / "components.md"
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "advanced.md"
 
 
 def test_the_pages_program_installs_three_operators(monkeypatch: pytest.MonkeyPatch) -> None:
