@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from berth.components.gke.arguments import NodeNetwork, NodePoolArguments, given
 from berth.components.gke.capacity_arguments import machine_arguments, size_arguments, upkeep_arguments
 from berth.components.gke.cluster_arguments import CLOUD_PLATFORM
-from berth.components.gke.pool_settings import PoolSettings
-from berth.components.hardware.names import MANAGED_DRANET_LABEL, QUEUED
+from berth.components.gke.pool_settings import PoolSettings, Taint
+from berth.components.hardware.names import GPU_RESOURCE, MANAGED_DRANET_LABEL, QUEUED
 
 if TYPE_CHECKING:
     import pulumi_gcp as gcp
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
 IMAGE_TYPES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
 
 _TAINT_EFFECTS = {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}
+
+GPU_TAINT = Taint(key=GPU_RESOURCE, value="present", effect="NoSchedule")
+"""Taint that keeps pods without GPUs off GPU nodes.
+
+GKE sets it only on a pool that is created beside a pool without GPUs, and the next edit of `taints`
+drops it, since the provider sends the whole list
+(https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus, "Create a GPU node pool";
+cluster-toolkit, modules/compute/gke-node-pool, sets it too)."""
 
 RDMA_SYSCTLS = {"net.ipv4.tcp_rmem": "4096 87380 16777216", "net.ipv4.tcp_wmem": "4096 16384 16777216"}
 """TCP buffers of nodes with RDMA NICs (cluster-toolkit's recipes for A3 Ultra and A4)."""
@@ -49,6 +57,7 @@ class NodePlace:
         node_labels: labels of the Kubernetes nodes beside those of the pool's settings.
         service_account: account of the nodes; Compute Engine's default without one.
         private: whether the nodes have no public addresses.
+        taint_gpus: whether nodes with GPUs are tainted; there must be others for pods without GPUs.
         networks: further network interfaces of the nodes, in order.
     """
 
@@ -60,6 +69,7 @@ class NodePlace:
     node_labels: Mapping[str, str] = field(default_factory=dict)
     service_account: str | None = None
     private: bool = True
+    taint_gpus: bool = True
     networks: Sequence[NodeNetwork] = ()
 
 
@@ -86,7 +96,8 @@ def _node_config(settings: PoolSettings, place: NodePlace) -> gcp.container.Node
     sysctls = {**(RDMA_SYSCTLS if settings.machine.rdma else {}), **settings.sysctls}
     secure_boot = settings.driver != "operator" if settings.secure_boot is None else settings.secure_boot
     taints: list[gcp.container.NodePoolNodeConfigTaintArgsDict] = [
-        {"key": taint.key, "value": taint.value, "effect": _TAINT_EFFECTS[taint.effect]} for taint in settings.taints
+        {"key": taint.key, "value": taint.value, "effect": _TAINT_EFFECTS[taint.effect]}
+        for taint in _taints(settings, place)
     ]
     # Labels that drivers and operators read are in the pool's config, so that nodes added later
     # have them too.
@@ -117,6 +128,13 @@ def _node_config(settings: PoolSettings, place: NodePlace) -> gcp.container.Node
         **machine_arguments(settings.capacity, place.project),
     }
     return given(config)
+
+
+def _taints(settings: PoolSettings, place: NodePlace) -> list[Taint]:
+    """Taints of a pool's nodes: those of its settings, and GKE's own for GPUs."""
+    gpus = bool(settings.machine.gpus) and place.taint_gpus
+    given = any((taint.key, taint.effect) == (GPU_TAINT.key, GPU_TAINT.effect) for taint in settings.taints)
+    return [*settings.taints, *([GPU_TAINT] if gpus and not given else [])]
 
 
 def _accelerators(settings: PoolSettings) -> list[gcp.container.NodePoolNodeConfigGuestAcceleratorArgsDict] | None:

@@ -64,21 +64,21 @@ async def google(
     accounts = [NodeAccount(name, project, on_google)] if own else []
     cluster = Cluster(name, ClusterInputs(settings, network, accounts), on_google)
     await _check_version(settings, cluster)
-    node_pools = [
-        NodePool(
-            pool.name,
-            NodePoolInputs(
-                pool.settings,
-                cluster.name,
-                _place(name, settings, pool, network),
-                partial(of_labels, pool.name, occupants=occupants.get(pool.name, ())),
-                f"{file.shown_path}:{file.line(('environment', 'pools', pool.name))}" if file else "",
-            ),
-            on_google,
+
+    def node_pool(pool: Pool, after: Sequence[NodePool] = ()) -> NodePool:
+        inputs = NodePoolInputs(
+            pool.settings,
+            cluster.name,
+            _place(name, settings, pool, network),
+            partial(of_labels, pool.name, occupants=occupants.get(pool.name, ())),
+            f"{file.shown_path}:{file.line(('environment', 'pools', pool.name))}" if file else "",
         )
-        for pool in pools.values()
-    ]
-    return Platform(cluster.kubeconfig, cluster.id, node_pools)
+        return NodePool(pool.name, inputs, pulumi.ResourceOptions(providers={"gcp": provider}, depends_on=after))
+
+    # Pods of GKE itself that start while there are GPU nodes alone would hold these from then on.
+    plain = [node_pool(pool) for pool in pools.values() if not pool.settings.machine.gpus]
+    with_gpus = [node_pool(pool, plain) for pool in pools.values() if pool.settings.machine.gpus]
+    return Platform(cluster.kubeconfig, cluster.id, [*plain, *with_gpus])
 
 
 def rdma_zones(settings: EnvironmentSettings) -> list[str]:
@@ -98,6 +98,7 @@ def _place(cluster: str, settings: EnvironmentSettings, pool: Pool, network: Net
         node_labels=node_labels(pool),
         service_account=node_account(settings, cluster),
         private=settings.cluster.private_nodes,
+        taint_gpus=any(not other.machine.gpus for other in settings.pools.values()),
         networks=network.node_networks(zones[0]) if pool.settings.rdma == "networks" and zones else (),
     )
 

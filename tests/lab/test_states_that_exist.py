@@ -17,6 +17,7 @@ pytestmark = pytest.mark.lab
 STATES = Path(__file__).parent / "states"
 CHANGED_IN_PLACE = {
     "pulumi:providers:kubernetes",
+    "gcp:container/nodePool:NodePool",
     "kubernetes:core/v1:ConfigMap",
     "kubernetes:core/v1:Namespace",
     "kubernetes:helm.sh/v3:Release",
@@ -24,8 +25,8 @@ CHANGED_IN_PLACE = {
     "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding",
 }
 """Types of resources that may change: the provider has the SDK's version; newer versions of berth
-state more facts on namespaces, have more policies, another value of the GPU Operator's toolkit, and
-another program of the keeper.
+taint GPU nodes, state more facts on namespaces, have more policies, another value of the GPU
+Operator's toolkit, and another program of the keeper.
 """
 ALWAYS = {"lab", "alice", "prod"}
 NAMES = sorted(path.name.removesuffix(".json.gz") for path in STATES.glob("*.json.gz"))

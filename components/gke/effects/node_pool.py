@@ -143,11 +143,17 @@ def _zones_left(before: PlannedPool, after: PlannedPool) -> list[str]:
 
 
 def _taints(before: PlannedPool, after: PlannedPool, fleet: PlannedFleet) -> list[Effect]:
-    """Return the effect of new taints with NoExecute; others only keep new pods away."""
+    """Return the effects of new taints: NoExecute ends pods, others only keep new ones away."""
     old, new = ((pool.settings.get("nodeConfig") or {}).get("taints") or [] for pool in (before, after))
-    evicting = [taint["key"] for taint in new if taint not in old and taint.get("effect") == "NO_EXECUTE"]
-    if not evicting:
-        return []
-    text = f"pool {before.name}: taint {', '.join(evicting)} (NoExecute) ends the pods that do not tolerate it"
-    sitting = sitting_on(fleet, [before.name])
-    return [Effect(where_somebody_works(fleet, sitting), text, sitting)]
+    added = [taint for taint in new if taint not in old]
+    evicting = [taint["key"] for taint in added if taint.get("effect") == "NO_EXECUTE"]
+    others = [taint["key"] for taint in added if taint.get("effect") != "NO_EXECUTE"]
+    effects = []
+    if evicting:
+        text = f"pool {before.name}: taint {', '.join(evicting)} (NoExecute) ends the pods that do not tolerate it"
+        sitting = sitting_on(fleet, [before.name])
+        effects.append(Effect(where_somebody_works(fleet, sitting), text, sitting))
+    if others:
+        text = f"pool {before.name}: taint {', '.join(others)} keeps new pods that do not tolerate it off the nodes"
+        effects.append(Effect(Level.HARMLESS, f"{text}; what runs there stays"))
+    return effects

@@ -76,6 +76,9 @@ class NodePool(ResourceType):
         pool = Pool(record.inputs)
         _check_place(pool, pool.zones(cluster))
         record.state["version"] = cluster.state["version"]
+        # GKE looks once, at creation, whether pods without GPUs have a pool (docs/how-to/gpus).
+        others = [other for other in cloud.store.list("nodePools") if other.id.startswith(f"{cluster.id}/")]
+        record.state["gpu_taint"] = any(not Pool(other.inputs).machine.gpus for other in others)
         if pool.queued:
             cloud.warn(
                 f"pool {record.name} is queued: its nodes come by ProvisioningRequests, which this lab does not serve"
@@ -85,6 +88,9 @@ class NodePool(ResourceType):
     def update(self, cloud: Cloud, old: Record, record: Record) -> None:
         cluster = self._cluster(cloud, record)
         pool = Pool(record.inputs)
+        if pool.config.get("taints") != Pool(old.inputs).config.get("taints"):
+            # The provider sends the whole list, without what GKE added (node_config.go).
+            record.state["gpu_taint"] = False
         if pool.bounds is not None:
             # The autoscaler's business from now on: the number that was asked for before does not
             # come back.

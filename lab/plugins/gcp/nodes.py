@@ -126,8 +126,8 @@ def _provisioning_labels(read: Pool) -> dict[str, str]:
 def taints(pool: Record) -> list[dict[str, str]]:
     """The taints of the pool's nodes: its own, and GKE's.
 
-    GKE taints GPU nodes where the cluster has a pool without GPUs; here they are always tainted. A
-    pool that brings the same taint keeps its own.
+    GKE's own for GPUs is on pools that were created beside one without GPUs, until somebody edits
+    the taints. A pool that brings the same taint keeps its own.
     """
     read = Pool(pool.inputs)
     result = [
@@ -136,9 +136,8 @@ def taints(pool: Record) -> list[dict[str, str]]:
     ]
     if read.queued:
         result.append({"key": QUEUED, "value": "true", "effect": "NoSchedule"})
-    if read.machine.gpus and not any(
-        taint["key"] == GPU_TAINT["key"] and taint["effect"] == GPU_TAINT["effect"] for taint in result
-    ):
+    given = any((taint["key"], taint["effect"]) == (GPU_TAINT["key"], GPU_TAINT["effect"]) for taint in result)
+    if read.machine.gpus and pool.state.get("gpu_taint", True) and not given:
         result.append(dict(GPU_TAINT))
     return result
 

@@ -59,6 +59,23 @@ def test_values_that_are_left_out_stay_in_force(simulated: Simulated) -> None:
     assert simulated.diff(POOL, pool, **pool_inputs(cluster, given, maxPodsPerNode=32, nodeCount=2)) == {}
 
 
+def test_gke_taints_gpu_nodes_only_beside_a_pool_without_gpus_and_until_the_taints_are_edited(
+    simulated: Simulated,
+) -> None:
+    cluster = simulated.cluster()
+
+    def taints(pool: str) -> list[str]:
+        return [taint["key"] for node in simulated.fleet.nodes(pool).values() for taint in node["spec"]["taints"]]
+
+    simulated.create(POOL, **pool_inputs(cluster) | {"name": "alone"})
+    simulated.create(POOL, **pool_inputs(cluster) | {"name": "plain", "nodeConfig": {"machineType": "n2-standard-16"}})
+    beside = simulated.create(POOL, **pool_inputs(cluster) | {"name": "beside"})
+    assert (taints("alone"), taints("beside")) == ([], ["nvidia.com/gpu"])
+    team = {"key": "team", "value": "research", "effect": "NO_SCHEDULE"}
+    simulated.update(POOL, beside, **pool_inputs(cluster, {"taints": [team]}) | {"name": "beside"})
+    assert taints("beside") == ["team"]
+
+
 def test_the_last_label_for_bills_never_goes(simulated: Simulated) -> None:
     cluster = simulated.cluster()
     pool = simulated.create(POOL, **pool_inputs(cluster, {"resourceLabels": {"owner": "ml"}}))
