@@ -67,7 +67,7 @@ def init(stack: str) -> None:
     Raises:
         BerthError: Pulumi fails.
     """
-    provider = stack_file.secrets_provider(stack)
+    provider = stack_file.marks(stack).get("secretsprovider", "")
     more = ["--secrets-provider", provider] if provider else []
     _asked(stack, "stack", "init", stack, "--no-select", *more)
 

@@ -121,10 +121,11 @@ def find(stack: str) -> StackFile:
     return read(path)
 
 
-def secrets_provider(stack: str) -> str:
-    """Return the secrets provider that a stack's file names; "" for Pulumi's default."""
+def marks(stack: str) -> dict[str, str]:
+    """Return Pulumi's own keys in a stack's file: `secretsprovider`, `encryptionsalt`."""
     found = document.read(stack_path(stack).read_text(encoding="utf-8"))
-    return str(found.get("secretsprovider") or "") if isinstance(found, CommentedMap) else ""
+    entries = found.items() if isinstance(found, CommentedMap) else ()
+    return {str(key): str(value) for key, value in entries if key != "config" and value}
 
 
 def all_settings() -> dict[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Removal of secrets from a diagnosis. Pure.
 
-Structures lose literal values of environment variables, except the known ones of `variables`, and
+Structures lose literal values of environment variables, except those that secrets.yaml names, and
 the values of secret names. The whole text then loses these values wherever else they stand, known
 secrets, assignments of variables, and whatever has the shape of a well-known credential. Secrets
 and the kubeconfig itself are never gathered.
@@ -11,66 +11,36 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from berth.cli.verbs.diagnose.variables import is_shown
+from berth.components.core import fast_yaml
 
 REMOVED = "[removed]"
 
-_SECRET_NAME = re.compile(
-    r"(?i)(passw|passphrase|secret|token|credential|private.?key|api.?key|access.?key|auth.?key|encryption.?key|client.?key|\bkey$|_key$"
-    r"|_pat$|cookie|connection.?string|dsn$|salt|signature|webhook)"
-)
-# Names with "token" or "key" that mean something else.
-_HARMLESS_NAME = re.compile(
-    r"(?i)^(automountServiceAccountToken|secretName|secretKeyRef|secretRef|imagePullSecrets|key|tokenFile|enableK8sTokenAuth"
-    r"|RAY_AUTH_MODE|topologyKey|labelKey|.*tokenExpirationSeconds|.*_PATH|.*_FILE|.*PublicKey|hasToken|keys?|matchLabelKeys"
-    r"|podTemplateHash|encryptionConfig)$"
-)
-# Keys of RayJobs and RayServices whose values are YAML.
-_DOCUMENTS = ("runtimeEnvYAML", "serveConfigV2")
-# Keys of environment variables: of containers, settings, Ray's runtime environments, charts.
-_ENVIRONMENT = frozenset({"env", "env_vars", "envVars", "extraEnv", "extraEnvVars", "environment_variables"})
+_TABLES = fast_yaml.read(Path(__file__).with_name("secrets.yaml"))
+
+_SECRET_NAME = re.compile(f"(?i){'|'.join(_TABLES['secret_names'])}")
+_HARMLESS_NAME = re.compile(f"(?i){'|'.join(_TABLES['harmless_names'])}")
+_SHAPES = [re.compile(shape) for shape in _TABLES["shapes"]]
+_ASSIGNED, _VARIABLE, _OPTION = (re.compile(_TABLES[key]) for key in ("assigned", "variable", "option"))
+_NO_VALUES = frozenset(_TABLES["no_values"])
+_DOCUMENTS, _ENVIRONMENTS = frozenset(_TABLES["documents"]), frozenset(_TABLES["environments"])
+_SHOWN = frozenset(_TABLES["shown_variables"].split())
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 _SHORTEST_KNOWN = 6
 
-_SHAPES = (
-    # Whole blocks first, so that what is left of them has no lines.
-    re.compile(r"-----BEGIN [A-Z ]*(?:PRIVATE KEY|CERTIFICATE)-----.*?-----END [A-Z ]*-----", re.DOTALL),
-    re.compile(r"\beyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?"),  # JSON Web Tokens, service accounts' among them
-    re.compile(r"\bya29\.[\w.-]+"),  # Google's access tokens
-    re.compile(r"\bAIza[\w-]{30,}"),  # Google's API keys
-    re.compile(r"\b(?:ghp|gho|ghs|ghu|github_pat|glpat|hf|sk|xox[abprs]|pul|dckr_pat|nvapi)[_-][\w-]{16,}"),
-    re.compile(r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}"),
-    re.compile(
-        r"\bv1:[A-Za-z0-9+/]{6,}={0,2}:[A-Za-z0-9+/=]+(?::[A-Za-z0-9+/=]+)*"
-    ),  # values that Pulumi encrypted, and its salt
-    re.compile(r"(?i)(?<=bearer )[\w.~+/-]{8,}=*"),
-    re.compile(r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"),  # user and password of a URL
-)
-# `--api-key=x`, `password: x`, `"authToken": "x"`, in logs and arguments.
-_ASSIGNED = re.compile(
-    r"""(?ix)
-    (?P<name>[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|credential|api[_-]?key|access[_-]?key|private[_-]?key)[\w.-]*)
-    (?P<between>["']?\s*[=:]\s*["']?)
-    (?P<value>[^\s"',;&}\]]{4,})
-    """
-)
-# `NAME=value`, of commands and of what they print.
-_VARIABLE = re.compile(
-    r"""(?x)(?<![\w./-])(?P<name>[A-Z][A-Z0-9_]{2,})=(?P<value>"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"',;&|()]+)"""
-)
-_OPTION = re.compile(
-    r"(?i)(?P<name>--[\w-]*(?:passw(?:or)?d|passphrase|secret|token|credential|api-?key|access-?key)[\w-]*\s+)(?!-)[^\s\"']{4,}"
-)
-_NO_VALUES = {"null", "true", "false", "none", REMOVED, "{}", "token", "disabled"}
+
+def is_shown(name: str) -> bool:
+    """Return whether a diagnosis shows the value of an environment variable."""
+    return name in _SHOWN
 
 
 def is_secret_name(name: str) -> bool:
     """Return whether a value of this name is likely a secret."""
-    return bool(_SECRET_NAME.search(name)) and not _HARMLESS_NAME.match(name)
+    return bool(_SECRET_NAME.search(name)) and not _HARMLESS_NAME.fullmatch(name)
 
 
 def cleaned(value: Any) -> tuple[Any, set[str]]:
@@ -94,7 +64,7 @@ def _cleaned(value: Any, lost: set[str]) -> Any:
 
 def _entry(key: str, inner: Any, lost: set[str]) -> Any:
     """Return the value of a key."""
-    if key in _ENVIRONMENT and isinstance(inner, Mapping):
+    if key in _ENVIRONMENTS and isinstance(inner, Mapping):
         return {name: _variable(str(name), value, lost) for name, value in inner.items()}
     return REMOVED if _taken_out(key, inner) else _cleaned(_opened(key, inner), lost)
 
@@ -112,7 +82,7 @@ def _variable(name: str, value: Any, lost: set[str]) -> Any:
 def _at(path: str, value: Any, lost: set[str]) -> Any:
     """Return the old or new value of a property that a plan changes: `spec.….env[0].value`."""
     steps = [step.strip("[]\"'") for step in _STEP.findall(path)]
-    after = next((steps[index + 1 :] for index, step in enumerate(steps) if step in _ENVIRONMENT), None)
+    after = next((steps[index + 1 :] for index, step in enumerate(steps) if step in _ENVIRONMENTS), None)
     if after and not (after[-1] == "name" or is_shown(after[-1]) or "valueFrom" in after):
         return _variable(after[-1], value, lost)
     return _entry(steps[-1], value, lost) if steps else _cleaned(value, lost)

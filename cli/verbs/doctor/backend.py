@@ -8,11 +8,7 @@ import json
 import os
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
-
-from ruamel.yaml import YAML
 
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.shell.programs import output_of
@@ -62,60 +58,44 @@ class Backend:
 def check(stack: str) -> Backend:
     """Check log-in, stack and secrets with Pulumi itself."""
     if shutil.which("pulumi") is None:
-        return Backend("", [TOPIC.unchecked("not checked: pulumi is not on PATH")])
+        return Backend("", [TOPIC.found("no-pulumi")])
     try:
         url = str(json.loads(output_of("pulumi", "whoami", "--json", "--non-interactive", seconds=_SECONDS))["url"])
     except BerthError as error:
-        return Backend("", [_not_logged_in(error.problem)])
+        if pulumi_stack.is_logged_out(error.problem):
+            return Backend("", [TOPIC.missing(pulumi_stack.LOGGED_OUT, pulumi_stack.LOG_IN)])
+        return Backend("", [TOPIC.found("unusable", reason=_first(error.problem))])
     except (ValueError, KeyError, TypeError):
-        return Backend("", [TOPIC.unchecked("pulumi does not report its state backend", "pulumi whoami --verbose")])
-    found = [TOPIC.fine(f"Pulumi is logged in to {url}"), _stack(stack), secrets(stack, url)]
+        return Backend("", [TOPIC.found("no-backend")])
+    found = [TOPIC.found("logged-in", url=url), _stack(stack), secrets(stack, url)]
     return Backend(url, [finding for finding in found if finding])
-
-
-def _not_logged_in(text: str) -> Finding:
-    if pulumi_stack.is_logged_out(text):
-        return TOPIC.missing(pulumi_stack.LOGGED_OUT, pulumi_stack.LOG_IN)
-    login = "pulumi login gs://YOUR-STATE-BUCKET   # docs/gke.md, State"
-    return TOPIC.missing(f"Pulumi's state backend cannot be used: {_first(text)}", login)
 
 
 def _stack(stack: str) -> Finding:
     try:
-        stacks = pulumi_stack.stacks()
+        return TOPIC.found("stack" if stack in pulumi_stack.stacks() else "no-stack", stack=stack)
     except BerthError as error:
-        problem = f"the stacks in the state backend cannot be listed: {_first(error.problem)}"
-        return TOPIC.missing(problem, "pulumi stack ls")
-    if stack in stacks:
-        return TOPIC.fine(f"stack {stack} exists")
-    return TOPIC.missing(f"stack {stack} is not in the state backend", f"pulumi stack init {stack}")
+        return TOPIC.found("no-list", reason=_first(error.problem))
 
 
 def secrets(stack: str, url: str) -> Finding | None:
     """Check that a passphrase or Pulumi Cloud decrypts the secrets; None for a key: `check_key`."""
-    marks = marks_of(stack_file.stack_path(stack))
+    marks = stack_file.marks(stack)
     if marks.get("secretsprovider"):
         return None
-    salt = str(marks.get("encryptionsalt") or "")
+    salt = marks.get("encryptionsalt", "")
     if not salt and url.startswith("https://"):
-        return TOPIC.fine("Pulumi Cloud encrypts the stack's secrets")
+        return TOPIC.found("cloud")
     given = passphrase.given(os.environ)
     if given is None:
-        return TOPIC.missing(
-            "the stack's secrets are encrypted by a passphrase, which is not set",
-            f"export PULUMI_CONFIG_PASSPHRASE=…   # or by a key: pulumi stack change-secrets-provider -s {stack}"
-            " gcpkms://…",
-        )
+        return TOPIC.found("no-passphrase", stack=stack)
     if salt and not fits(given, salt):
-        return TOPIC.missing(
-            f"the passphrase is not the one that stack {stack} was created with (encryptionsalt in its file)",
-            "export PULUMI_CONFIG_PASSPHRASE=…   # for a new stack take the line encryptionsalt out of its file",
-        )
+        return TOPIC.found("other-passphrase", stack=stack)
     try:
         passphrase.refuse_public(stack, stack_file.stack_path(stack).read_text(encoding="utf-8"), os.environ)
     except passphrase.PublicPassphraseError as error:
-        return TOPIC.missing(error.problem, f"pulumi stack change-secrets-provider -s {stack} gcpkms://…")
-    return TOPIC.fine("the passphrase of the stack's secrets is set")
+        return TOPIC.found("public-passphrase", problem=error.problem, stack=stack)
+    return TOPIC.found("passphrase")
 
 
 def fits(given: str, mark: str) -> bool:
@@ -138,12 +118,6 @@ def fits(given: str, mark: str) -> bool:
     return True
 
 
-def marks_of(path: Path) -> dict[str, Any]:
-    """Return Pulumi's own keys in a stack's file: `secretsprovider`, `encryptionsalt`."""
-    document = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
-    return {key: value for key, value in document.items() if key != "config"} if isinstance(document, dict) else {}
-
-
 def check_bucket(google: Google, bucket: str) -> Finding:
     """Check the bucket of the state: it exists, you may write it, and it keeps old versions."""
     try:
@@ -151,28 +125,14 @@ def check_bucket(google: Google, bucket: str) -> Finding:
     except GoogleError as error:
         if error.kind != "forbidden":
             raise
-        return TOPIC.missing(f"you may not read the state bucket {bucket}: {error.problem}", _grant_bucket(bucket))
+        return TOPIC.found("unreadable-bucket", bucket=bucket, reason=error.problem)
     if found is None:
-        make = f"gcloud storage buckets create gs://{bucket} --project={google.project} --uniform-bucket-level-access"
-        return TOPIC.missing(f"there is no bucket {bucket}, where Pulumi is logged in to", make)
+        return TOPIC.found("no-bucket", bucket=bucket, project=google.project)
     held = google.get("storage", f"b/{bucket}/iam/testPermissions", permissions=list(_BUCKET_PERMISSIONS))
-    lacking = [permission for permission in _BUCKET_PERMISSIONS if permission not in held.get("permissions", [])]
-    if lacking:
-        return TOPIC.missing(f"in the state bucket {bucket} you lack {', '.join(lacking)}", _grant_bucket(bucket))
-    if not (found.get("versioning") or {}).get("enabled"):
-        return TOPIC.missing(
-            f"the state bucket {bucket} keeps no old versions: a lost state cannot be restored",
-            f"gcloud storage buckets update gs://{bucket} --versioning",
-        )
-    return TOPIC.fine(f"the state bucket {bucket} can be written, and keeps old versions")
-
-
-def _grant_bucket(bucket: str) -> str:
-    return (
-        f'gcloud storage buckets add-iam-policy-binding gs://{bucket} --member="user:$(gcloud config get account)"'
-        " --role=roles/storage.objectUser   # run by an admin; reading the bucket itself:"
-        " roles/storage.bucketViewer"
-    )
+    if lacking := [permission for permission in _BUCKET_PERMISSIONS if permission not in held.get("permissions", [])]:
+        return TOPIC.found("unwritable-bucket", bucket=bucket, lacking=", ".join(lacking))
+    kept = (found.get("versioning") or {}).get("enabled")
+    return TOPIC.found("bucket" if kept else "no-versions", bucket=bucket)
 
 
 def check_key(google: Google, provider: str) -> Finding:
@@ -183,23 +143,17 @@ def check_key(google: Google, provider: str) -> Finding:
         provider: the stack's secrets provider.
     """
     if not provider.startswith(KMS):
-        return TOPIC.unchecked(f"not checked: the secrets provider {provider}")
+        return TOPIC.found("other-provider", provider=provider)
     key = provider.removeprefix(KMS)
     try:
         lacking = google.lacking("cloudkms", key, _KMS_PERMISSIONS)
     except GoogleError as error:
         if error.kind != "absent":
             raise
-        return TOPIC.missing(
-            f"there is no key {key}, the stack's secrets provider", "docs/gke.md, State: gcloud kms keys create"
-        )
+        return TOPIC.found("no-key", key=key)
     if lacking:
-        grant = (
-            f'gcloud kms keys add-iam-policy-binding {key} --member="user:$(gcloud config get account)"'
-            " --role=roles/cloudkms.cryptoKeyEncrypterDecrypter"
-        )
-        return TOPIC.missing(f"on the key {key} you lack {', '.join(lacking)}", grant)
-    return TOPIC.fine(f"the key {key.rsplit('/', 1)[-1]} of the stack's secrets can be used")
+        return TOPIC.found("unusable-key", key=key, lacking=", ".join(lacking))
+    return TOPIC.found("key", name=key.rsplit("/", 1)[-1])
 
 
 def _first(text: str) -> str:

@@ -30,7 +30,7 @@ from berth.cli.verbs.doctor.findings import Finding, State, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError
 from berth.cli.verbs.doctor.machines_in_use import Running
 from berth.components.core.words import are, counted
-from berth.stacks.files.stack_file import secrets_provider, shown, stack_path
+from berth.stacks.files.stack_file import marks, shown, stack_path
 from berth.stacks.load.stack import Environment
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -77,7 +77,7 @@ def examine(stack: str) -> Examination:
     if checked.lines:
         raise ProblemsError(stack, checked.lines)
     findings = [
-        SETTINGS.fine(f"{shown(stack_path(stack))} is valid"),
+        SETTINGS.found("valid", file=shown(stack_path(stack))),
         *(SETTINGS.unchecked(line) for line in checked.warnings),
     ]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -125,7 +125,7 @@ def _connected(settings: EnvironmentSettings) -> tuple[Google | None, list[Findi
     except GoogleError as error:
         return None, [_no_access(error)]
     account = f" ({google.account})" if google.account else ""
-    found = [CREDENTIALS.fine(f"the Google credentials work{account}")]
+    found = [CREDENTIALS.found("work", account=account)]
     try:
         return google, [*found, project.check_project(google)]
     except GoogleError as error:
@@ -148,7 +148,7 @@ def _checks(
 ) -> list[tuple[Topic, Check]]:
     """Return the questions to Google, by topic."""
     name = settings.cluster.name or stack
-    provider = secrets_provider(stack)
+    provider = marks(stack).get("secretsprovider", "")
     needed = project.apis(settings, bucket=bool(state.bucket), key=provider.startswith(backend.KMS))
     lock, listed = Lock(), list[Future[list[Running]]]()
 

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
+
+from berth.components.core import fast_yaml
 
 State = Literal["fine", "missing", "unchecked"]
+_STATES: tuple[State, ...] = ("fine", "missing", "unchecked")
+
+TEXTS: dict[str, dict[str, dict[str, str]]] = fast_yaml.read(Path(__file__).with_name("findings.yaml"))
+"""Texts and remedies of findings, by topic and key."""
 
 
 @dataclass(frozen=True)
@@ -27,18 +34,20 @@ class Finding:
 
 @dataclass(frozen=True)
 class Topic:
-    """Topic of findings."""
+    """Topic of findings, of which findings.yaml has the texts."""
 
     name: str
 
-    def fine(self, text: str) -> Finding:
-        """Return a finding that something is as it has to be."""
-        return Finding(self.name, "fine", text)
+    def found(self, key: str, /, **facts: Any) -> Finding:
+        """Return a finding of the topic with its facts filled in."""
+        texts = TEXTS[self.name][key]
+        state = next(state for state in _STATES if state in texts)
+        return Finding(self.name, state, texts[state].format(**facts), texts.get("remedy", "").format(**facts))
 
     def missing(self, text: str, remedy: str = "") -> Finding:
-        """Return a finding for which an update would fail."""
+        """Return a finding in the words of an error for which an update would fail."""
         return Finding(self.name, "missing", text, remedy)
 
     def unchecked(self, text: str, remedy: str = "") -> Finding:
-        """Return a finding that something could not be checked, or is advice only."""
+        """Return a finding in the words of an error that left something unchecked, or advice."""
         return Finding(self.name, "unchecked", text, remedy)

@@ -27,54 +27,33 @@ def check(google: Google, settings: EnvironmentSettings, cluster: str) -> list[F
 
 def _there(google: Google, settings: EnvironmentSettings, cluster: str, found: dict[str, Any]) -> Finding:
     version, status = str(found.get("currentMasterVersion", "")), str(found.get("status", ""))
-    show = f"gcloud container clusters describe {cluster} --location={settings.location} --project={google.project}"
+    facts = {"cluster": cluster, "location": settings.location, "project": google.project}
     if status not in ("RUNNING", "RECONCILING"):
-        return TOPIC.missing(
-            f"cluster {cluster} is {status}: {found.get('statusMessage') or 'GKE does not say why'}", show
-        )
-    problem = too_old(settings, version) if version else None
-    if problem:
-        where = f"--location={settings.location} --project={google.project}"
-        upgrade = f"gcloud container clusters upgrade {cluster} --master {where}"
-        return TOPIC.missing(
-            f"cluster {cluster}: {problem}", f"{upgrade} --cluster-version={needed(settings)[0].feature.since}"
-        )
-    return TOPIC.fine(f"cluster {cluster} exists ({status}), with GKE {version}")
+        reason = found.get("statusMessage") or "GKE does not say why"
+        return TOPIC.found("broken", status=status, reason=reason, **facts)
+    if version and (problem := too_old(settings, version)):
+        return TOPIC.found("old-cluster", problem=problem, since=needed(settings)[0].feature.since, **facts)
+    return TOPIC.found("cluster", cluster=cluster, status=status, version=version)
 
 
 def _to_be_made(config: dict[str, Any], settings: EnvironmentSettings) -> Finding:
-    channel = settings.cluster.release_channel
-    of_channel: dict[str, Any] = next(
-        (known for known in config.get("channels") or [] if known.get("channel") == channel), {}
-    )
+    channel, requested = settings.cluster.release_channel, settings.cluster.version
+    channels = {known.get("channel"): known for known in config.get("channels") or []}
+    of_channel = channels.get(channel, {})
     versions = [str(version) for version in of_channel.get("validVersions") or []]
-    listing = (
-        f"gcloud container get-server-config --location={settings.location} --project={settings.project}"
-        f' --flatten=channels --filter="channels.channel={channel}"'
-    )
-    requested = settings.cluster.version
     if requested is None:
         version = str(of_channel.get("defaultVersion") or "")
     else:
         # The newest that begins with it
         # (https://docs.cloud.google.com/kubernetes-engine/versioning#specifying_cluster_version).
-        version = next(
-            (
-                known
-                for known in versions
-                if parse(known).parts[: len(parse(requested).parts)] == parse(requested).parts
-            ),
-            "",
-        )
+        parts = parse(requested).parts
+        version = next((known for known in versions if parse(known).parts[: len(parts)] == parts), "")
+    facts = {"channel": channel, "location": settings.location, "project": settings.project}
     if not version:
         has = ", ".join(versions[:_SHOWN]) or "none that it lists"
-        return TOPIC.missing(
-            f"release channel {channel} has no GKE {requested or 'version'} in {settings.location}; it has {has}",
-            listing,
-        )
-    problem = too_old(settings, version)
-    if problem:
-        return TOPIC.missing(f"release channel {channel} gives a new cluster GKE {version}. {problem}", listing)
+        return TOPIC.found("no-version", version=requested or "version", has=has, **facts)
+    if problem := too_old(settings, version):
+        return TOPIC.found("old-channel", version=version, problem=problem, **facts)
     features = [need.feature for need in needed(settings)]
     reason = f", and {features[0].name} needs {features[0].since}" if features else ""
-    return TOPIC.fine(f"release channel {channel} gives a new cluster GKE {version}{reason}")
+    return TOPIC.found("channel", channel=channel, version=version, reason=reason)

@@ -72,6 +72,11 @@ def base_of(service: str) -> str:
     return (os.environ.get(variable) or default).rstrip("/") + "/"
 
 
+def last(path: object) -> str:
+    """Return the name of a resource, the last part of its address."""
+    return str(path or "").rsplit("/", 1)[-1]
+
+
 class Google:
     """Google Cloud as the caller may see it.
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from berth.cli.verbs.doctor.google import Google
+from berth.cli.verbs.doctor.google import Google, last
 
 # Labels that GKE gives to its nodes' machines
 # (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels).
@@ -67,8 +67,8 @@ def in_pool(machines: list[Running], pool: str) -> Counter[str]:
 def _read(instance: dict[str, Any], cluster: str) -> Running:
     labels = instance.get("labels") or {}
     return Running(
-        machine_type=_last(instance.get("machineType")),
-        zone=_last(instance.get("zone")),
+        machine_type=last(instance.get("machineType")),
+        zone=last(instance.get("zone")),
         capacity=_capacity(instance),
         pool=str(labels.get(POOL_LABEL, "")) if labels.get(CLUSTER_LABEL) == cluster else "",
     )
@@ -83,7 +83,3 @@ def _capacity(instance: dict[str, Any]) -> str:
     if model == "FLEX_START":
         return "flex-start"
     return "spot" if model == "SPOT" or scheduling.get("preemptible") else "on-demand"
-
-
-def _last(path: object) -> str:
-    return str(path or "").rsplit("/", 1)[-1]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from berth.cli.verbs.doctor.findings import Finding, Topic
-from berth.cli.verbs.doctor.google import Google
+from berth.cli.verbs.doctor.google import Google, last
 from berth.components.core.words import counted
 from berth.components.gke import ExistingNetwork, ExistingRdmaNetwork
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -35,6 +35,7 @@ class _Networks:
 
     def __init__(self, google: Google, project: str, region: str) -> None:
         self._google, self._project, self._region = google, project, region
+        self._place = {"project": project, "region": region}
 
     def primary(self, existing: ExistingNetwork) -> Iterable[Finding]:
         found = list(self.subnetworks(existing.network, [existing.subnetwork]))
@@ -46,54 +47,34 @@ class _Networks:
         for name, key in ((existing.pod_range, "podRange"), (existing.service_range, "serviceRange")):
             if name not in there:
                 has = f"it has {', '.join(sorted(there))}" if there else "it has none"
-                yield TOPIC.missing(
-                    f"subnetwork {existing.subnetwork} has no secondary range {name} ({key}); {has}",
-                    f"gcloud compute networks subnets update {existing.subnetwork} --project={self._project}"
-                    f" --region={self._region} --add-secondary-ranges={name}=RANGE",
-                )
+                facts = {**self._place, "subnetwork": existing.subnetwork, "name": name, "key": key}
+                yield TOPIC.found("no-range", has=has, **facts)
 
     def rdma(self, existing: ExistingRdmaNetwork, zones: list[str]) -> Iterable[Finding]:
         network = self._network(existing.network)
         if network is not None:
-            profile = str(network.get("networkProfile", "")).rsplit("/", 1)[-1]
+            profile = last(network.get("networkProfile"))
             for zone in zones:
                 if profile != f"{zone}-vpc-roce":
                     has = f"profile {profile}" if profile else "no network profile"
-                    yield TOPIC.missing(
-                        f"network {existing.network} has {has}: it cannot be the RDMA network of nodes in {zone}",
-                        f"gcloud compute networks create NAME --project={self._project} --subnet-mode=custom"
-                        f" --network-profile={zone}-vpc-roce",
-                    )
+                    yield TOPIC.found("not-rdma", network=existing.network, has=has, zone=zone, **self._place)
         yield from self.subnetworks(existing.network, existing.subnetworks)
 
     def subnetworks(self, network: str, names: list[str]) -> Iterable[Finding]:
+        facts = {**self._place, "network": network}
         if self._network(network) is None:
-            yield TOPIC.missing(
-                f"project {self._project} has no network {network}",
-                f"gcloud compute networks list --project={self._project}",
-            )
+            yield TOPIC.found("no-network", **facts)
             return
-        wrong = []
-        for name in names:
-            found = self._subnetwork(name)
-            if found is None:
-                wrong.append(name)
-            elif str(found.get("network", "")).rsplit("/", 1)[-1] != network:
-                yield TOPIC.missing(
-                    f"subnetwork {name} belongs to network {str(found.get('network', '')).rsplit('/', 1)[-1]}, not to"
-                    f" {network}",
-                    f"gcloud compute networks subnets list --project={self._project} --network={network}",
-                )
+        there = {name: self._subnetwork(name) for name in names}
+        for name, found in there.items():
+            if found is not None and (other := last(found.get("network"))) != network:
+                yield TOPIC.found("elsewhere", subnetwork=name, other=other, **facts)
                 return
-        if wrong:
-            yield TOPIC.missing(
-                f"network {network} has no {', '.join(wrong)} in {self._region}",
-                f"gcloud compute networks subnets list --project={self._project} --network={network}"
-                f" --regions={self._region}",
-            )
+        if absent := [name for name, found in there.items() if found is None]:
+            yield TOPIC.found("no-subnetwork", names=", ".join(absent), **facts)
             return
         many = f"subnetwork {names[0]}" if len(names) == 1 else counted(len(names), "subnetwork")
-        yield TOPIC.fine(f"network {network} exists, with {many} in {self._region}")
+        yield TOPIC.found("exists", subnetworks=many, **facts)
 
     def _network(self, name: str) -> dict[str, Any] | None:
         return self._google.exists(

@@ -1,105 +1,30 @@
-"""Permissions that `pulumi up` needs, by the resources that the program registers.
-
-Sources: the permissions that each method of the Compute Engine, GKE and IAM APIs asks for
-(https://docs.cloud.google.com/compute/docs/reference/rest/v1,
-https://docs.cloud.google.com/kubernetes-engine/docs/reference/api-permissions,
-https://docs.cloud.google.com/iam/docs/roles-permissions).
-"""
+"""Permissions that `pulumi up` needs, by the resources that the program registers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
+from berth.components.core import fast_yaml
 from berth.components.gke import NODE_ROLES
 
-_NETWORK_ADMIN, _SECURITY_ADMIN = "roles/compute.networkAdmin", "roles/compute.securityAdmin"
-_GKE_ADMIN, _ACCOUNT_USER = "roles/container.admin", "roles/iam.serviceAccountUser"
-_ACCOUNT_ADMIN, _IAM_ADMIN = "roles/iam.serviceAccountAdmin", "roles/resourcemanager.projectIamAdmin"
+_TABLES = fast_yaml.read(Path(__file__).with_name("permissions.yaml"))
 
-ROLES: dict[str, str] = {
-    "compute.networks.": _NETWORK_ADMIN,
-    "compute.subnetworks.": _NETWORK_ADMIN,
-    "compute.routers.": _NETWORK_ADMIN,
-    "compute.addresses.": _NETWORK_ADMIN,
-    "compute.firewalls.": _SECURITY_ADMIN,
-    "compute.globalOperations.": _NETWORK_ADMIN,
-    "compute.regionOperations.": _NETWORK_ADMIN,
-    "compute.": "roles/compute.viewer",
-    "container.": _GKE_ADMIN,
-    "iam.serviceAccounts.actAs": _ACCOUNT_USER,
-    "iam.serviceAccounts.": _ACCOUNT_ADMIN,
-    "resourcemanager.projects.": _IAM_ADMIN,
-}
+ROLES: dict[str, str] = _TABLES["roles"]
 """Smallest of Google's roles with a permission, by its prefix; the first match counts."""
 
 
-def _permissions(api: str, **verbs: str) -> tuple[str, ...]:
-    """Return permissions of an API by resource: `networks="create get"`."""
-    return tuple(f"{api}.{resource}.{verb}" for resource, words in verbs.items() for verb in words.split())
+def _permissions(resources: Mapping[str, str]) -> list[str]:
+    return [f"{resource}.{verb}" for resource, verbs in resources.items() for verb in verbs.split()]
 
 
-_ACT_AS = "iam.serviceAccounts.actAs"
-
-OF_TYPE: dict[str, tuple[str, ...]] = {
-    "gcp:compute/network:Network": _permissions(
-        "compute", networks="create delete get updatePolicy", globalOperations="get"
-    ),
-    "gcp:compute/subnetwork:Subnetwork": _permissions(
-        "compute", networks="updatePolicy", subnetworks="create delete get update use", regionOperations="get"
-    ),
-    "gcp:compute/firewall:Firewall": _permissions(
-        "compute", firewalls="create delete get update", networks="updatePolicy", globalOperations="get"
-    ),
-    "gcp:compute/router:Router": _permissions(
-        "compute", networks="updatePolicy", routers="create delete get update", regionOperations="get"
-    ),
-    "gcp:compute/routerNat:RouterNat": _permissions("compute", routers="get update", regionOperations="get"),
-    "gcp:serviceaccount/account:Account": _permissions("iam", serviceAccounts="create delete get update"),
-    "gcp:projects/iAMMember:IAMMember": _permissions("resourcemanager", projects="getIamPolicy setIamPolicy"),
-    "gcp:container/cluster:Cluster": (
-        *_permissions("container", clusters="create delete get list update", operations="get"),
-        _ACT_AS,
-    ),
-    "gcp:container/nodePool:NodePool": (
-        *_permissions("compute", instanceGroupManagers="get"),
-        *_permissions("container", clusters="get update", operations="get"),
-        _ACT_AS,
-    ),
-}
+OF_TYPE = {kind: _permissions(resources) for kind, resources in _TABLES["of_type"].items()}
 """Permissions that create, change and delete each type of resource that the program registers."""
 
-ON_THE_CLUSTER = _permissions(
-    "container",
-    clusterRoleBindings="create",
-    clusterRoles="bind create escalate",
-    configMaps="create",
-    cronJobs="create",
-    customResourceDefinitions="create",
-    daemonSets="create",
-    deployments="create",
-    events="list",
-    limitRanges="create",
-    namespaces="create",
-    networkPolicies="create",
-    nodes="list",
-    persistentVolumeClaims="create",
-    pods="list",
-    priorityClasses="create",
-    resourceQuotas="create",
-    roleBindings="create",
-    roles="bind create escalate",
-    secrets="create",
-    serviceAccounts="create",
-    services="create",
-    thirdPartyObjects="create list",
-)
-"""Permissions for operators, berths and clusters, which IAM grants as Kubernetes' own RBAC does.
+ON_THE_CLUSTER = _permissions(_TABLES["on_the_cluster"])
+"""Permissions for operators, berths and clusters."""
 
-Newer kinds, such as admission policies and device classes, are not in IAM's list
-(https://docs.cloud.google.com/iam/docs/roles-permissions/container).
-"""
-
-
+ACT_AS = "iam.serviceAccounts.actAs"
 _OWN_ACCOUNT = ("gcp:serviceaccount/", "gcp:projects/")
 
 
@@ -114,7 +39,7 @@ def needed(*, networks: bool, node_account: bool, own_account: bool = False) -> 
     prefixes = ("gcp:container/", *(["gcp:compute/"] if networks else []), *(_OWN_ACCOUNT if own_account else ()))
     types = [kind for kind in OF_TYPE if kind.startswith(prefixes)]
     permissions = {permission for kind in types for permission in OF_TYPE[kind]} | set(ON_THE_CLUSTER)
-    return sorted(permissions - ({_ACT_AS} if node_account else set()))
+    return sorted(permissions - ({ACT_AS} if node_account else set()))
 
 
 def role_of(permission: str) -> str:
@@ -129,7 +54,7 @@ def roles_of(permissions: Iterable[str]) -> list[str]:
 
 def condition_of(role: str) -> str:
     """Return the option that limits a role: who may set the project's policy could do anything."""
-    if role != _IAM_ADMIN:
+    if role != role_of("resourcemanager.projects.setIamPolicy"):
         return ""
     granted = ", ".join(f"'{name}'" for name in NODE_ROLES)
     attribute = "api.getAttribute('iam.googleapis.com/modifiedGrantsByRole', [])"

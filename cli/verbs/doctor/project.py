@@ -8,34 +8,32 @@ from berth.cli.verbs.doctor import permissions
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError
 from berth.components.core.types import OWN_ACCOUNT
+from berth.components.core.words import are
 from berth.stacks.settings.environment import EnvironmentSettings
 
 PROJECT, APIS, PERMISSIONS = Topic("project"), Topic("APIs"), Topic("permissions")
 
-ADVICE = {
-    "cloudquotas.googleapis.com": "only this API has the limits of the newer GPUs, so they are not checked",
-}
-"""APIs that only these checks use, with the loss without them."""
+_LIMITS_API = "cloudquotas.googleapis.com"
+"""API that only these checks use."""
+_SHOWN = 6
 
 
 def check_project(google: Google) -> Finding:
     """Check that the project exists and is active."""
     found = google.get("cloudresourcemanager", f"projects/{google.project}")
     state = found.get("lifecycleState", "ACTIVE")
+    if state == "DELETE_REQUESTED":
+        return PROJECT.found("deleted", project=google.project)
     if state != "ACTIVE":
-        undelete = f"gcloud projects undelete {google.project}" if state == "DELETE_REQUESTED" else ""
-        return PROJECT.missing(f"project {google.project} is {state}", undelete)
+        return PROJECT.found("inactive", project=google.project, state=state)
     number = found.get("projectNumber")
-    return PROJECT.fine(f"project {google.project} exists" + (f" ({number})" if number else ""))
+    return PROJECT.found("exists", project=google.project, number=f" ({number})" if number else "")
 
 
 def no_project(project: str, error: GoogleError) -> Finding:
     """Return why a project cannot be checked; Google answers 403 also for one that is missing."""
     if error.kind in ("absent", "forbidden") and not error.remedy:
-        return PROJECT.missing(
-            f"there is no project {project}, or you may not see it",
-            f"gcloud projects create {project}   # or ask for access",
-        )
+        return PROJECT.found("absent", project=project)
     return PROJECT.missing(error.problem, error.remedy)
 
 
@@ -64,24 +62,18 @@ def check_apis(google: Google, needed: Sequence[str]) -> Iterable[Finding]:
     """Check that APIs are enabled."""
     # At most 30 names a call
     # (https://docs.cloud.google.com/service-usage/docs/reference/rest/v1/services/batchGet).
-    names = [f"projects/{google.project}/services/{api}" for api in (*needed, *ADVICE)]
-    answer = google.get("serviceusage", f"projects/{google.project}/services:batchGet", names=names)
+    project = google.project
+    names = [f"projects/{project}/services/{api}" for api in (*needed, _LIMITS_API)]
+    answer = google.get("serviceusage", f"projects/{project}/services:batchGet", names=names)
     enabled = {
         str(api["name"]).rsplit("/", 1)[-1] for api in answer.get("services", []) if api.get("state") == "ENABLED"
     }
-    off = [api for api in needed if api not in enabled]
-    if off:
-        verb = "is" if len(off) == 1 else "are"
-        yield APIS.missing(f"{', '.join(off)} {verb} not enabled", _enable(google.project, off))
-    if len(off) < len(needed):
-        yield APIS.fine(f"enabled: {', '.join(api for api in needed if api in enabled)}")
-    for api, loss in ADVICE.items():
-        if api not in enabled:
-            yield APIS.unchecked(f"{api} is not enabled: {loss}", _enable(google.project, [api]))
-
-
-def _enable(project: str, apis: Iterable[str]) -> str:
-    return f"gcloud services enable {' '.join(apis)} --project={project}"
+    if off := [api for api in needed if api not in enabled]:
+        yield APIS.found("off", apis=", ".join(off), are=are(len(off)), names=" ".join(off), project=project)
+    if on := [api for api in needed if api in enabled]:
+        yield APIS.found("on", apis=", ".join(on))
+    if _LIMITS_API not in enabled:
+        yield APIS.found("no-limits", names=_LIMITS_API, project=project)
 
 
 def check_permissions(google: Google, settings: EnvironmentSettings) -> Iterable[Finding]:
@@ -94,7 +86,7 @@ def check_permissions(google: Google, settings: EnvironmentSettings) -> Iterable
     if lacking := google.lacking("cloudresourcemanager", f"projects/{google.project}", needed):
         yield _lacking(google, lacking, len(needed))
     else:
-        yield PERMISSIONS.fine(f"you have all {len(needed)} permissions that an update needs")
+        yield PERMISSIONS.found("all", count=len(needed))
     if account:
         try:
             yield _node_account(google, account)
@@ -102,10 +94,7 @@ def check_permissions(google: Google, settings: EnvironmentSettings) -> Iterable
             # An API that is not enabled is a finding of its own.
             if error.kind != "disabled":
                 raise
-            yield PERMISSIONS.unchecked(f"service account {account} is not checked: {error.problem}")
-
-
-_SHOWN = 6
+            yield PERMISSIONS.found("account-unknown", account=account, reason=error.problem)
 
 
 def _lacking(google: Google, lacking: list[str], of: int) -> Finding:
@@ -115,28 +104,20 @@ def _lacking(google: Google, lacking: list[str], of: int) -> Finding:
         + permissions.condition_of(role)
         for role in permissions.roles_of(lacking)
     ]
-    return PERMISSIONS.missing(
-        f"you lack {len(lacking)} of {of} permissions: {', '.join(lacking[:_SHOWN])}{more}",
-        "\n".join(grants),
-    )
+    shown = f"{', '.join(lacking[:_SHOWN])}{more}"
+    return PERMISSIONS.found("lacking", count=len(lacking), of=of, shown=shown, grants="\n".join(grants))
 
 
 def _node_account(google: Google, account: str) -> Finding:
     path = f"projects/-/serviceAccounts/{account}"
     if google.exists("iam", path) is None:
         name, _, domain = account.partition("@")
-        return PERMISSIONS.missing(
-            f"there is no service account {account}, as which nodes are to run",
-            f"gcloud iam service-accounts create {name} --project={domain.split('.', 1)[0]}",
-        )
-    act = "iam.serviceAccounts.actAs"
+        return PERMISSIONS.found("no-account", account=account, name=name, project=domain.split(".", 1)[0])
+    act = permissions.ACT_AS
     if not google.lacking("iam", path, [act]):
-        return PERMISSIONS.fine(f"you may let nodes run as {account}")
-    return PERMISSIONS.missing(
-        f"you may not let nodes run as {account}: you lack {act}",
-        f"gcloud iam service-accounts add-iam-policy-binding {account} --member={_member(google)}"
-        f" --role={permissions.role_of(act)}",
-    )
+        return PERMISSIONS.found("account", account=account)
+    role = permissions.role_of(act)
+    return PERMISSIONS.found("no-act-as", account=account, permission=act, member=_member(google), role=role)
 
 
 def _member(google: Google) -> str:

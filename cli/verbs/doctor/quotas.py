@@ -69,7 +69,7 @@ def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Runn
     """
     amounts, pools = needs(settings)
     if not amounts:
-        yield TOPIC.fine("no pool needs quota: reserved machines used theirs when they were reserved")
+        yield TOPIC.found("none-needed")
         return
     region = settings.in_region
     limits = _limits(google, region, {*amounts, *(usual(quota) for quota in amounts if quota.preemptible)})
@@ -78,7 +78,7 @@ def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Runn
     for quota in sorted(amounts):
         limit = limits[quota]
         if isinstance(limit, Unknown):
-            yield TOPIC.unchecked(f"{_named(quota, region)}: not checked: {limit.why}", limit.remedy)
+            yield TOPIC.found("unknown", quota=_named(quota, region), reason=limit.why, remedy=limit.remedy)
             continue
         elsewhere = max(limit.used - own[quota], 0) if limit.used is not None else others[quota]
         if limit.used is None and machines is None:
@@ -94,21 +94,13 @@ def _verdict(
     who = f"pool {names[0]} takes" if len(names) == 1 else f"pools {', '.join(names)} take"
     asked = f"{_named(quota, region)}: {who} up to {amount}{used}"
     if limit is None:
-        return TOPIC.fine(f"{asked}; there is no limit")
+        return TOPIC.found("unlimited", asked=asked)
     if amount + elsewhere <= limit:
-        return TOPIC.fine(f"{asked}; the limit is {limit}")
-    return TOPIC.missing(f"{asked}, but the limit is {limit}", request(project, quota, region, amount + elsewhere))
-
-
-def request(project: str, quota: Quota, region: str, value: int) -> str:
-    """The command that asks Google for a higher limit."""
-    dimensions = ",".join(f"{key}={value}" for key, value in quota.dimensions(region).items())
-    return (
-        f"gcloud beta quotas preferences create --project={project} --service=compute.googleapis.com"
-        f" --quota-id={quota.id}"
-        + (f" --dimensions={dimensions}" if dimensions else "")
-        + f' --preferred-value={value} --email="$(gcloud config get account)"'
-    )
+        return TOPIC.found("enough", asked=asked, limit=limit)
+    pairs = ",".join(f"{key}={value}" for key, value in quota.dimensions(region).items())
+    dimensions = f" --dimensions={pairs}" if pairs else ""
+    ask = {"project": project, "id": quota.id, "dimensions": dimensions, "value": amount + elsewhere}
+    return TOPIC.found("too-small", asked=asked, limit=limit, **ask)
 
 
 def _named(quota: Quota, region: str) -> str:

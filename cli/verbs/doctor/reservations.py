@@ -13,10 +13,6 @@ from berth.stacks.settings.environment import EnvironmentSettings
 
 TOPIC = Topic("reservations")
 
-# The docs' page that leads to capacity which is not just ordered:
-# https://docs.cloud.google.com/ai-hypercomputer/docs/reservation
-_HOW = "docs/gke.md, Capacity"
-
 
 def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Running] | None) -> Iterable[Finding]:
     """Yield findings about pools' reservations: existence, machine type, zone, free machines.
@@ -34,42 +30,31 @@ def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Runn
             try:
                 yield _reservation(google, name, pool, zone, own)
             except GoogleError as error:
-                yield TOPIC.unchecked(f"{pool.capacity.reservation}: not checked: {error.problem}", error.remedy)
+                named = pool.capacity.reservation
+                yield TOPIC.found("unknown", reservation=named, reason=error.problem, remedy=error.remedy)
 
 
 def _reservation(google: Google, name: str, pool: PoolSettings, zone: str, own: int) -> Finding:
     capacity, owner = pool.capacity, pool.capacity.project or google.project
     path = f"projects/{owner}/zones/{zone}/reservations/{capacity.reservation}"
+    facts: dict[str, Any] = {"pool": name, "reservation": capacity.reservation, "zone": zone, "owner": owner}
     found = google.exists("compute", path)
     if found is None:
-        listing = f"gcloud compute reservations list --project={owner}   # to have one: {_HOW}"
-        return TOPIC.missing(
-            f"pool {name}: zone {zone} of project {owner} has no reservation {capacity.reservation}", listing
-        )
-    show = f"gcloud compute reservations describe {capacity.reservation} --zone={zone} --project={owner}"
-    wrong = _of_other_kind(found, pool)
-    if wrong:
-        return TOPIC.missing(f"pool {name}: reservation {capacity.reservation} {wrong}", show)
+        return TOPIC.found("none", **facts)
+    if wrong := _of_other_kind(found, pool):
+        return TOPIC.found("unfit", wrong=wrong, **facts)
     counts, place = _counts(found.get("specificReservation") or {}), f"reservation {capacity.reservation} in {zone}"
     if capacity.block:
         answer = google.exists("compute", f"{path}/reservationBlocks/{capacity.block}")
         if answer is None:
-            return TOPIC.missing(
-                f"pool {name}: {place} has no block {capacity.block}",
-                f"gcloud compute reservations blocks list {capacity.reservation} --zone={zone} --project={owner}",
-            )
+            return TOPIC.found("no-block", place=place, block=capacity.block, **facts)
         counts, place = _counts(answer.get("resource") or answer), f"block {capacity.block} of {place}"
     count, in_use = counts
     free = count - max(in_use - own, 0)
+    facts |= {"place": place, "count": count, "machine": pool.machine_type, "most": pool.nodes_at_most}
     if pool.nodes_at_most > free:
-        return TOPIC.missing(
-            f"pool {name}: {place} has {count} {pool.machine_type}, others use {count - free}, and the pool takes up to"
-            f" {pool.nodes_at_most}",
-            f"{show}   # then fewer nodes in pools.{name}.nodes, or more machines: {_HOW}",
-        )
-    return TOPIC.fine(
-        f"pool {name}: {place} has {count} {pool.machine_type}, {free} of them for the pool's {pool.nodes_at_most}"
-    )
+        return TOPIC.found("too-small", used=count - free, **facts)
+    return TOPIC.found("enough", free=free, **facts)
 
 
 def _of_other_kind(found: dict[str, Any], pool: PoolSettings) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from berth.cli.verbs.doctor.findings import Finding, Topic
-from berth.cli.verbs.doctor.google import Google
+from berth.cli.verbs.doctor.google import Google, last
 from berth.stacks.settings.environment import EnvironmentSettings
 
 TOPIC = Topic("machines")
@@ -35,33 +34,21 @@ def check(google: Google, settings: EnvironmentSettings) -> list[Finding]:
 def _machine(google: Google, machine: str, zone: str) -> Finding:
     path = f"projects/{google.project}/zones/{zone}"
     found = google.exists("compute", f"{path}/machineTypes/{machine}", fields="name,accelerators")
-    listing = (
-        f'gcloud compute machine-types list --project={google.project} --filter="name={machine}" --format="value(zone)"'
-    )
     if found is None:
-        return TOPIC.missing(f"zone {zone} has no {machine}; the command lists the zones that have it", listing)
-    for entry in found.get("accelerators") or []:
-        gpu = str(entry.get("guestAcceleratorType", "")).rsplit("/", 1)[-1]
-        if gpu and google.exists("compute", f"{path}/acceleratorTypes/{gpu}", fields="name") is None:
-            return TOPIC.missing(f"zone {zone} has {machine}, but offers this project no {gpu}", listing)
-    gpus = _gpus(found.get("accelerators") or [])
-    return TOPIC.fine(f"{zone} has {machine}{gpus}")
-
-
-def _gpus(accelerators: Iterable[dict[str, object]]) -> str:
-    named = [
-        f"{entry.get('guestAcceleratorCount')} × {str(entry.get('guestAcceleratorType', '')).rsplit('/', 1)[-1]}"
-        for entry in accelerators
-    ]
-    return f" ({', '.join(named)})" if named else ""
+        return TOPIC.found("no-machine", zone=zone, machine=machine, project=google.project)
+    counts = {
+        last(entry.get("guestAcceleratorType")): entry.get("guestAcceleratorCount")
+        for entry in found.get("accelerators") or []
+    }
+    for gpu in filter(None, counts):
+        if google.exists("compute", f"{path}/acceleratorTypes/{gpu}", fields="name") is None:
+            return TOPIC.found("no-gpu", zone=zone, machine=machine, gpu=gpu, project=google.project)
+    gpus = ", ".join(f"{count} × {gpu}" for gpu, count in counts.items())
+    return TOPIC.found("zone", zone=zone, machine=machine, gpus=f" ({gpus})" if gpus else "")
 
 
 def _profile(google: Google, zone: str) -> Finding:
     name = f"{zone}-vpc-roce"
     if google.exists("compute", f"projects/{google.project}/global/networkProfiles/{name}", fields="name") is not None:
-        return TOPIC.fine(f"{zone} has RDMA networks (network profile {name})")
-    return TOPIC.missing(
-        f"zone {zone} has no RDMA networks: there is no network profile {name}; the command lists the zones that have"
-        " one",
-        f'gcloud compute network-profiles list --project={google.project} --filter="name~vpc-roce"',
-    )
+        return TOPIC.found("rdma", zone=zone, profile=name)
+    return TOPIC.found("no-rdma", zone=zone, profile=name, project=google.project)

@@ -20,11 +20,11 @@ from berth.cli.verbs.diagnose.gather import Part, gathered
 from berth.cli.verbs.diagnose.secrets import (
     REMOVED,
     cleaned,
+    is_shown,
     scrubbed,
     secrets_of_environment,
     secrets_of_kubeconfig,
 )
-from berth.cli.verbs.diagnose.variables import is_shown
 from berth.components.core.errors import BerthError
 from berth.components.fabric.nccl import PROFILES
 from tests.unit.cases import table

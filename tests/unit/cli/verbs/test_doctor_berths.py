@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from berth.cli.reach.environment import NotUpError
-from berth.cli.verbs.doctor.cluster import check_berths, check_own
+from berth.cli.verbs.doctor.berths import BUCKETS, SECRET_MANAGER, SHARES, check_berths, check_features
+from berth.cli.verbs.doctor.cluster import check_own
 from berth.cli.verbs.doctor.findings import Finding
-from berth.cli.verbs.doctor.volumes import BUCKETS, SECRET_MANAGER, SHARES, check_features
 from berth.components.berth import BerthInputs
 from berth.components.cluster.api import ClusterApi, RefusedError
 from tests.unit.loaded import environment_of
@@ -100,10 +100,18 @@ def test_a_claim_has_to_be_there_and_for_several_nodes(there: Any, state: str, w
     assert words in found.text
 
 
-@pytest.mark.parametrize("feature", [BUCKETS, SHARES, SECRET_MANAGER])
-def test_a_feature_of_gke_that_is_off_comes_with_its_command(feature: Any) -> None:
+@pytest.mark.parametrize(
+    ("feature", "words", "options"),
+    [
+        (BUCKETS, "gcsfuse.csi.storage.gke.io is not there", "--update-addons=GcsFuseCsiDriver=ENABLED"),
+        (SHARES, "filestore.csi.storage.gke.io is not there", "--update-addons=GcpFilestoreCsiDriver=ENABLED"),
+        (SECRET_MANAGER, "secret-sync.gke.io/v1 is not served", "--enable-secret-sync --enable-secret-sync-rotation"),
+    ],
+)
+def test_a_feature_of_gke_that_is_off_comes_with_its_command(feature: Any, words: str, options: str) -> None:
     (off,) = check_features(cast("ClusterApi", Answers({})), [feature])
-    assert (off.state, off.remedy) == ("missing", feature.remedy)
+    assert (off.state, off.remedy) == ("missing", f"gcloud container clusters update CLUSTER {options}")
+    assert off.text.startswith(words)
     (on,) = check_features(cast("ClusterApi", Answers({feature.path: {"kind": "x"}})), [feature])
     assert (on.state, on.text) == ("fine", f"GKE's {feature.name} is on")
     (unknown,) = check_features(cast("ClusterApi", Answers({feature.path: None})), [feature])

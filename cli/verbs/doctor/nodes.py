@@ -1,14 +1,16 @@
-"""Checks of an existing cluster's nodes against their pools' settings: labels and taints."""
+"""Checks of a cluster's nodes against their pools' settings: readiness, labels and taints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from berth.cli.verbs.doctor.findings import Finding, Topic
+from berth.components.cluster.pods import is_ready
 from berth.components.cluster.scheduling import untolerated
+from berth.components.core.words import counted
 from berth.components.gke import tolerations
-from berth.components.hardware.names import DEPLOYED_LABEL, POOL_LABEL
+from berth.components.hardware.names import DEPLOYED_LABEL, METADATA_SERVER_LABEL, POOL_LABEL
 from berth.components.sharing import Pool, label_command, offered, serving_labels
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -23,6 +25,33 @@ _OF_CONDITION = (
 )
 
 
+def check_pools(nodes: Iterable[Object], least: Mapping[str, int]) -> Iterable[Finding]:
+    """Check that each declared pool has ready nodes, if it always has nodes.
+
+    Args:
+        nodes: nodes of the cluster.
+        least: fewest nodes of each declared pool.
+    """
+    of_pool: dict[str, list[bool]] = {name: [] for name in least}
+    others = set()
+    for node in nodes:
+        name = _labels(node).get(POOL_LABEL)
+        if name in of_pool:
+            of_pool[name].append(is_ready(node))
+        elif name:
+            others.add(name)
+    for name, ready in of_pool.items():
+        if not ready and least[name]:
+            has = f"; its pools are {', '.join(sorted(others))}" if others else ""
+            yield CLUSTER.found("no-nodes", label=POOL_LABEL, pool=name, has=has)
+        elif not all(ready):
+            count = ready.count(False)
+            yield CLUSTER.found("not-ready", pool=name, count=count, of=len(ready), label=POOL_LABEL)
+        else:
+            has = f"{counted(len(ready), 'node')}, all ready" if ready else "no nodes now"
+            yield CLUSTER.found("pool", pool=name, nodes=has)
+
+
 def check_nodes(nodes: Iterable[Object], settings: EnvironmentSettings) -> list[Finding]:
     """Return findings on labels and taints of declared pools' nodes; none if all is well."""
     there = list(nodes)
@@ -33,6 +62,17 @@ def check_nodes(nodes: Iterable[Object], settings: EnvironmentSettings) -> list[
         of_pool = [node for node in there if _labels(node).get(POOL_LABEL) == name]
         findings += [*_unlabeled(pool, of_pool, operator=operator), *_untolerated(pool, of_pool)]
     return findings
+
+
+def check_metadata(nodes: Iterable[Object], pools: Collection[str]) -> Iterable[Finding]:
+    """Yield the pools with nodes that give their own credentials to pods."""
+    without: dict[str, list[str]] = {}
+    for node in nodes:
+        labels = _labels(node)
+        if labels.get(POOL_LABEL) in pools and labels.get(METADATA_SERVER_LABEL) != "true":
+            without.setdefault(labels[POOL_LABEL], []).append(node["metadata"]["name"])
+    for pool, names in sorted(without.items()):
+        yield CLUSTER.found("no-metadata-server", pool=pool, node=names[0])
 
 
 def _unlabeled(pool: Pool, nodes: Sequence[Object], *, operator: bool) -> Iterable[Finding]:
@@ -48,11 +88,8 @@ def _unlabeled(pool: Pool, nodes: Sequence[Object], *, operator: bool) -> Iterab
             lacking |= wrong
             without.append(node["metadata"]["name"])
     if lacking:
-        yield CLUSTER.missing(
-            f"pool {pool.name}: {len(without)} of {len(nodes)} nodes (such as {without[0]}) lack labels that select the"
-            " device plugin: a second one, or the wrong one, advertises them",
-            label_command(pool.name, lacking),
-        )
+        facts = {"pool": pool.name, "count": len(without), "of": len(nodes), "node": without[0]}
+        yield CLUSTER.found("unlabeled", remedy=label_command(pool.name, lacking), **facts)
 
 
 def _untolerated(pool: Pool, nodes: Sequence[Object]) -> Iterable[Finding]:
@@ -60,12 +97,7 @@ def _untolerated(pool: Pool, nodes: Sequence[Object]) -> Iterable[Finding]:
     tolerated = tolerations(pool.settings)
     for taint in _taints(nodes):
         if untolerated([taint], tolerated):
-            key, value, effect = taint["key"], taint.get("value", ""), taint["effect"]
-            yield CLUSTER.missing(
-                f"pool {pool.name}: nodes have the taint {key}={value}:{effect}, which its settings do not name:"
-                " neither workers nor the GPU Operator's daemons run on them",
-                f"environment.pools.{pool.name}.taints: [{{key: {key}, value: {value!r}, effect: {effect}}}]",
-            )
+            yield CLUSTER.found("tainted", pool=pool.name, **taint)
 
 
 def _taints(nodes: Iterable[Object]) -> list[Mapping[str, str]]:

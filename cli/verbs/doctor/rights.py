@@ -1,0 +1,122 @@
+"""Rights in a cluster: those of an update, and those of an engineer in a berth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from berth.cli.verbs.doctor.findings import Finding, Topic
+from berth.cli.verbs.doctor.registered import WouldFailError, types_of
+from berth.components.cluster.api import ClusterApi, ClusterError, within
+from berth.components.core import fast_yaml
+from berth.components.core.errors import BerthError
+from berth.components.core.owner import namespace_of
+from berth.components.core.words import plural
+from berth.components.isolation import OWNER, USER
+from berth.stacks.files.stack_file import shown, stack_path
+from berth.stacks.settings.engineer import EngineerSettings
+
+CLUSTER, ROAD = Topic("cluster"), Topic("road")
+
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_BINDINGS = "/apis/rbac.authorization.k8s.io/v1/rolebindings"
+_TABLES: dict[str, Any] = fast_yaml.read(Path(__file__).with_name("rights.yaml"))
+
+Right = tuple[str, str, str]
+"""Verb, API group and resource: `create`, `batch`, `cronjobs`."""
+
+
+def rights_for(types: Iterable[str]) -> list[Right]:
+    """Return the rights that an update needs on a cluster.
+
+    Args:
+        types: Pulumi's types of the objects that the stack's program registers.
+    """
+    rights: set[Right] = set(map(tuple, _TABLES["to_wait"]))
+    for registered in types:
+        _, group_version, kind = registered.split(":")
+        group = group_version.partition("/")[0]
+        if group == "helm.sh":
+            rights.update(map(tuple, _TABLES["by_charts"]))
+        else:
+            rights.add(("create", "" if group == "core" else group, plural(kind.lower())))
+    return sorted(rights)
+
+
+def check_rights(api: ClusterApi, stack: str, outputs: dict[str, Any] | None, remedy: str) -> Finding:
+    """Check the rights of an update of a stack.
+
+    Args:
+        api: the cluster.
+        stack: the stack.
+        outputs: outputs of an engineer's environment.
+        remedy: command that grants the rights.
+    """
+    try:
+        rights = rights_for(types_of(stack, outputs))
+    except WouldFailError as error:
+        return CLUSTER.missing(str(error))
+    except BerthError as error:
+        return CLUSTER.found("rights-unknown", reason=error)
+    lacking = [f"{right[0]} {right[2]}" for right in rights if not _may(api, right)]
+    return CLUSTER.found("no-rights", lacking=", ".join(lacking), remedy=remedy) if lacking else CLUSTER.found("rights")
+
+
+def _may(api: ClusterApi, right: Right, namespace: str = "") -> bool:
+    """Return whether the user of a connection has a right, in a namespace or in all."""
+    verb, group, resource = right
+    resource, _, part = resource.partition("/")
+    attributes = {"verb": verb, "group": group, "resource": resource, "subresource": part, "namespace": namespace}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value or key == "group"}},
+    }
+    return bool((api.create(_REVIEWS, review).get("status") or {}).get("allowed"))
+
+
+def check_road(stack: str, settings: EngineerSettings, api: ClusterApi) -> list[Finding]:
+    """Report who applies an engineer's stack, and what identities may do in the berth.
+
+    Raises:
+        ClusterError: the cluster does not answer.
+    """
+    namespace = namespace_of(settings.name or stack)
+    rights = _TABLES["inside"] | _TABLES["limits"]
+    may = {name: _may(api, tuple(right), namespace) for name, right in rights.items()}
+    admin = any(may[name] for name in _TABLES["limits"])
+    allowed = ", ".join(name for name in may if may[name]) or "do nothing"
+    denied = ", ".join(name for name in may if not may[name])
+    key = "rights-and-limits" if denied else "rights"
+    findings = [
+        _road(stack, settings, namespace, admin=admin),
+        ROAD.found(key, namespace=namespace, allowed=allowed, denied=denied),
+        *_bound(api, namespace),
+    ]
+    if settings.part == "cluster" and (lacking := [name for name in _TABLES["owner"] if not may[name]]):
+        findings.append(ROAD.found("lacking", namespace=namespace, lacking=", ".join(lacking), stack=stack))
+    return findings
+
+
+def _road(stack: str, settings: EngineerSettings, namespace: str, *, admin: bool) -> Finding:
+    if settings.part == "cluster":
+        return ROAD.found("own-and-more" if admin else "own", namespace=namespace, role=OWNER)
+    return ROAD.found("admin" if admin else "ci", file=shown(stack_path(stack)))
+
+
+def _bound(api: ClusterApi, namespace: str) -> Iterable[Finding]:
+    """Yield who has the Roles of the berth, where the user may know."""
+    try:
+        bindings, _ = api.list(within(namespace, _BINDINGS))
+    except ClusterError:
+        return
+    named = {binding["metadata"]["name"]: binding.get("subjects") or () for binding in bindings}
+    for role in (USER, OWNER):
+        if role in named:
+            yield ROAD.found("bound", role=role, subjects=", ".join(map(_subject, named[role])))
+
+
+def _subject(subject: dict[str, Any]) -> str:
+    name = f"{subject['namespace']}/{subject['name']}" if subject.get("namespace") else subject["name"]
+    return f"{subject['kind']} {name}"
