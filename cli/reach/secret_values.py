@@ -17,7 +17,6 @@ import typer
 
 from berth.cli.reach.berths import which
 from berth.cli.reach.environment import NotUpError, brought_up
-from berth.cli.reach.secret_manager import grant, unread
 from berth.cli.shell.console import Table, err, out, print_json
 from berth.components.berth import BerthInputs
 from berth.components.cluster.api import (
@@ -25,6 +24,7 @@ from berth.components.cluster.api import (
     RAY_CLUSTERS,
     SECRETS,
     ClusterApi,
+    ClusterError,
     ConflictError,
     NotFoundError,
     Object,
@@ -35,7 +35,7 @@ from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.isolation import pull_secrets, secret_variables
-from berth.components.ray.secret_manager import synced
+from berth.components.ray.secret_manager import ACCOUNT, SYNCS, synced
 from berth.stacks.load.stack import Environment, load_stack
 
 MISSING = 3
@@ -195,6 +195,46 @@ def places_of(manifest: Object, sources: Mapping[str, str] | None = None) -> dic
 def places_of_berth(berth: BerthInputs) -> dict[str, Place]:
     """Return the places of the secret values that a berth's settings name."""
     return places_of(berth.manifests.main, synced(berth.settings.secrets, berth.project))
+
+
+def unread(api: ClusterApi, namespace: str, secret: str, source: str) -> str:
+    """Return why GKE has not written a value, with GKE's reason if there is one.
+
+    Args:
+        api: the cluster.
+        namespace: namespace of the berth.
+        secret: name of the Secret.
+        source: full name of the secret of Secret Manager.
+    """
+    text = f"GKE has not written {source} into Secret {secret}"
+    try:
+        sync = api.get(f"{within(namespace, SYNCS)}/{secret}") or {}
+    except ClusterError:  # users of a berth may not look
+        return text
+    conditions = (sync.get("status") or {}).get("conditions") or []
+    failed = next((condition for condition in conditions if condition.get("status") == "False"), None)
+    if failed is None:
+        return text
+    return f"{text}: {failed.get('reason')}: {failed.get('message')}"
+
+
+def grant(source: str, project: str | None, namespace: str) -> str:
+    """Return the command that lets GKE read a secret of Secret Manager for a berth.
+
+    Args:
+        source: full name of the secret.
+        project: project of the cluster; None if the settings do not have it.
+        namespace: namespace of the berth.
+    """
+    _, owner, _, secret, *_ = source.split("/")
+    of_cluster = project or "PROJECT"
+    number = f"$(gcloud projects describe {of_cluster} --format='value(projectNumber)')"
+    pool = f"projects/{number}/locations/global/workloadIdentityPools/{of_cluster}.svc.id.goog"
+    member = f"principal://iam.googleapis.com/{pool}/subject/ns/{namespace}/sa/{ACCOUNT}"
+    return (
+        f"gcloud secrets add-iam-policy-binding {secret} --project={owner}"
+        f' --role=roles/secretmanager.secretAccessor --member="{member}"'
+    )
 
 
 def _find(name: str, stack: str | None) -> _Berth:

@@ -29,6 +29,6 @@ def run(
 
     Example: `berth code alice`
     """
-    from berth.cli.reach.ssh import config, session
+    from berth.cli.reach.ssh import client, config
 
-    return config.code(session.place_of(name, stack, worker, user), editor, folder)
+    return config.code(client.place_of(name, stack, worker, user), editor, folder)

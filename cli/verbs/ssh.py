@@ -36,7 +36,7 @@ def run(
 
     Example: `berth ssh alice -- nvidia-smi`
     """
-    from berth.cli.reach.ssh import session
+    from berth.cli.reach.ssh import client
 
-    place = session.place_of(name, stack, worker, user)
-    return session.proxy(place) if as_proxy else session.ssh(place, command or ())
+    place = client.place_of(name, stack, worker, user)
+    return client.proxy(place) if as_proxy else client.ssh(place, command or ())

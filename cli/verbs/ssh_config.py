@@ -33,7 +33,7 @@ def run(
     """
     if only_print and remove:
         raise BadInputError("--print and --remove exclude each other; choose one")
-    from berth.cli.reach.ssh import config, session
+    from berth.cli.reach.ssh import client, config
 
-    place = session.place_of(name, stack, worker, user)
+    place = client.place_of(name, stack, worker, user)
     return config.ssh_config(place, only_print=only_print, remove_it=remove, as_json=as_json)

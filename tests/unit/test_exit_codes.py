@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from berth.cli.reach.ssh import session
+from berth.cli.reach.ssh import client
 from berth.cli.shell import agreement, signals
 from berth.cli.verbs import lab, preview
 from berth.components.core.errors import BAD_INPUT, FAILED
@@ -24,7 +24,7 @@ OF_THE_CODE = {
     signals.INTERRUPTED,
     signals.HUNG_UP,
     signals.TERMINATED,
-    session.DISCONNECTED,
+    client.DISCONNECTED,
 }
 
 

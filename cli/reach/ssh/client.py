@@ -1,19 +1,27 @@
-"""OpenSSH on this machine: the key, and the options with which it reaches a berth."""
+"""OpenSSH on this machine: its key, its options, and the transport to a pod that it uses."""
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from berth.cli.reach.berths import find, which
+from berth.cli.reach.pods import attached, pod_of
 from berth.components.core.errors import BerthError
+from berth.components.programs import ssh_server
 from berth.stacks.files import stack_file
 
 USER = "ray"
 """User of Ray's images, https://github.com/ray-project/ray/blob/ray-2.60.0/docker/base-deps/Dockerfile."""
+
+DISCONNECTED = 255
+"""Exit code of OpenSSH's client for a connection that breaks or is refused, ssh(1)."""
 
 
 @dataclass(frozen=True)
@@ -91,3 +99,40 @@ def options(place: Place) -> dict[str, str]:
         "ServerAliveInterval": "30",
         "ProxyCommand": f"sh -c {shlex.quote(command)}".replace("%", "%%"),
     }
+
+
+def place_of(name: str | None, stack: str | None, worker: str | None, user: str) -> Place:
+    """Return the pod that arguments name, by the stacks' files.
+
+    Raises:
+        BadInputError: there is no such berth or stack, or the name is ambiguous.
+    """
+    named = which(name, stack)
+    return Place(named.name, named.stack, worker, user)
+
+
+def ssh(place: Place, command: Sequence[str]) -> int:
+    """Become OpenSSH's client, connected to a pod.
+
+    Raises:
+        BerthError: the pod is not ready, or OpenSSH is not installed.
+    """
+    pod_of(find(place.berth, place.stack), place.worker)
+    client = program("ssh")
+    public_key()
+    words = [client, *(f"-o{key}={value}" for key, value in options(place).items())]
+    if command:
+        words += [place.host, "--", *command]
+    elif sys.stdin.isatty():
+        # A login shell reads /etc/profile, which sets another PATH than the image's.
+        words += ["-t", place.host, 'exec "$SHELL"']
+    else:
+        words.append(place.host)
+    sys.stdout.flush()
+    os.execv(client, words)  # noqa: S606 - no shell is needed
+
+
+def proxy(place: Place) -> int:
+    """Connect an SSH client on the standard streams to a server in a pod; return the exit code."""
+    server = Path(ssh_server.__file__).read_text(encoding="utf-8")
+    return attached(find(place.berth, place.stack), place.worker, ["python", "-c", server, public_key()])

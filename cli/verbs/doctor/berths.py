@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from berth.cli.reach.secret_manager import grant, unread
-from berth.cli.reach.secret_values import Place, places_of_berth
+from berth.cli.reach.secret_values import Place, grant, places_of_berth, unread
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.components.berth import BerthInputs
 from berth.components.cluster.api import NAMESPACES, SECRETS, ClusterApi, RefusedError, within

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from threading import Lock
 from typing import Any
 
 from rich.console import Group
@@ -107,14 +106,15 @@ def _environment(pool: ThreadPoolExecutor, loaded: Environment, findings: list[F
     berths = pool.submit(cluster.check_own, stack, loaded.berths)
     programs, state = pool.submit(tools.check, auth_plugin=True), pool.submit(backend.check, stack)
     google, about = _connected(settings)
-    checks = _checks(pool, stack, settings, state.result())
+    checks = _checks(stack, settings, state.result())
     if google is None or about[-1].state == "missing":
         rest = [topic.unchecked(f"not checked: see {about[-1].topic}") for topic, _ in checks]
     else:
-        begun = [pool.submit(_outcome, topic, check, google) for topic, check in checks]
+        machines = pool.submit(machines_in_use.running, google, settings.cluster.name or stack)
+        begun = [pool.submit(_outcome, topic, check, google, machines) for topic, check in checks]
         rest = [finding for future in begun for finding in future.result()]
     everything = [*findings, *programs.result(), *state.result().findings, *about, *rest, *berths.result()]
-    return Examination(stack, "environment", _unique(everything), google.simulated if google else "")
+    return Examination(stack, "environment", list(dict.fromkeys(everything)), google.simulated if google else "")
 
 
 def _connected(settings: EnvironmentSettings) -> tuple[Google | None, list[Finding]]:
@@ -140,60 +140,44 @@ def _no_access(error: GoogleError) -> Finding:
     return (REACH if error.kind == "unreachable" else CREDENTIALS).missing(error.problem, error.remedy)
 
 
-Check = Callable[[Google], Iterable[Finding]]
+Check = Callable[[Google, Future[list[Running]]], Iterable[Finding]]
 
 
-def _checks(
-    pool: ThreadPoolExecutor, stack: str, settings: EnvironmentSettings, state: Backend
-) -> list[tuple[Topic, Check]]:
+def _checks(stack: str, settings: EnvironmentSettings, state: Backend) -> list[tuple[Topic, Check]]:
     """Return the questions to Google, by topic."""
-    name = settings.cluster.name or stack
     provider = marks(stack).get("secretsprovider", "")
     needed = project.apis(settings, bucket=bool(state.bucket), key=provider.startswith(backend.KMS))
-    lock, listed = Lock(), list[Future[list[Running]]]()
-
-    def machines(google: Google) -> list[Running] | None:
-        """Return the machines, listed once for all checks; None without the right to list them."""
-        with lock:
-            if not listed:
-                listed.append(pool.submit(machines_in_use.running, google, name))
-        try:
-            return listed[0].result()
-        except GoogleError as error:
-            if error.kind == "disabled":
-                raise
-            return None
-
-    checks: list[tuple[Topic, Check]] = [
-        (project.APIS, lambda google: project.check_apis(google, needed)),
-        (project.PERMISSIONS, lambda google: project.check_permissions(google, settings)),
-        (zones.TOPIC, lambda google: zones.check(google, settings)),
+    reserved = any(pool.capacity.kind == "reservation" for pool in settings.pools.values())
+    checks: list[tuple[Topic, Check, object]] = [
+        (project.APIS, lambda google, _: project.check_apis(google, needed), True),
+        (project.PERMISSIONS, lambda google, _: project.check_permissions(google, settings), True),
+        (zones.TOPIC, lambda google, _: zones.check(google, settings), True),
+        (networks.TOPIC, lambda google, _: networks.check(google, settings), settings.network.existing),
+        (reservations.TOPIC, lambda google, running: reservations.check(google, settings, _known(running)), reserved),
+        (quotas.TOPIC, lambda google, running: quotas.check(google, settings, _known(running)), True),
+        (gke.TOPIC, lambda google, _: gke.check(google, settings, settings.cluster.name or stack), True),
+        (backend.TOPIC, lambda google, _: [backend.check_bucket(google, state.bucket)], state.bucket),
+        (backend.TOPIC, lambda google, _: [backend.check_key(google, provider)], provider),
     ]
-    if settings.network.existing:
-        checks.append((networks.TOPIC, lambda google: networks.check(google, settings)))
-    if any(pool.capacity.kind == "reservation" for pool in settings.pools.values()):
-        checks.append((reservations.TOPIC, lambda google: reservations.check(google, settings, machines(google))))
-    checks += [
-        (quotas.TOPIC, lambda google: quotas.check(google, settings, machines(google))),
-        (gke.TOPIC, lambda google: gke.check(google, settings, name)),
-    ]
-    if state.bucket:
-        checks.append((backend.TOPIC, lambda google: [backend.check_bucket(google, state.bucket)]))
-    if provider:
-        checks.append((backend.TOPIC, lambda google: [backend.check_key(google, provider)]))
-    return checks
+    return [(topic, check) for topic, check, applies in checks if applies]
 
 
-def _outcome(topic: Topic, check: Check, google: Google) -> list[Finding]:
+def _known(machines: Future[list[Running]]) -> list[Running] | None:
+    """Return the machines that run in the project; None without the right to list them."""
     try:
-        return list(check(google))
+        return machines.result()
+    except GoogleError as error:
+        if error.kind == "disabled":
+            raise
+        return None
+
+
+def _outcome(topic: Topic, check: Check, google: Google, machines: Future[list[Running]]) -> list[Finding]:
+    try:
+        return list(check(google, machines))
     except GoogleError as error:
         # A disabled API is reported with the APIs.
         return [topic.unchecked(f"not checked: {error.problem}", "" if error.kind == "disabled" else error.remedy)]
-
-
-def _unique(findings: Iterable[Finding]) -> list[Finding]:
-    return list(dict.fromkeys(findings))
 
 
 _MARKS: dict[State, tuple[str, str]] = {
