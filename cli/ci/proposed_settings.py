@@ -52,11 +52,7 @@ class Proposal:
 
 
 def read(commit: str) -> Proposal:
-    """Read a commit's changes since it left the commit that is checked out.
-
-    Raises:
-        BadInputError: the commit is unknown, or a file is not a stack's.
-    """
+    """Read a commit's changes since it left the commit that is checked out."""
     if not _COMMIT.fullmatch(commit):
         raise BadInputError(f"{commit!r} is not the hash of a commit", "give the full hash of the pull request's head")
     base = _git("merge-base", "HEAD", commit).strip()
@@ -75,11 +71,7 @@ def take(proposal: Proposal) -> None:
 
 
 def _content(commit: str, name: str) -> str | None:
-    """Return a file of a commit; None if there is none.
-
-    Raises:
-        BadInputError: it is a link or a program, too large, or has other keys than a stack's file.
-    """
+    """Return a file of a commit; None if there is none."""
     entry = _git("ls-tree", commit, "--", name).split()
     if not entry:
         return None

@@ -12,11 +12,7 @@ from berth.components.core.errors import BadInputError
 
 
 def seconds_of(timeout: str) -> int:
-    """Return the seconds of option `--timeout`.
-
-    Raises:
-        BadInputError: it is not a duration.
-    """
+    """Return the seconds of option `--timeout`."""
     from berth.components.core.types import parse_duration  # noqa: PLC0415
 
     try:

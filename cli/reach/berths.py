@@ -76,11 +76,7 @@ class Berth:
         return str(self.cluster["metadata"]["labels"][STACK_LABEL])
 
     def suspension_note(self, cluster: Object | None = None) -> str:
-        """Return a note on how to wake a suspended berth; "" for one that is awake.
-
-        Args:
-            cluster: its RayCluster as it is by now.
-        """
+        """Return a note on how to wake a suspended berth; "" for one that is awake."""
         if not is_suspended(cluster or self.cluster):
             return ""
         return f"{self.name} is suspended; bring it back with: berth wake {self.name}"
@@ -111,8 +107,6 @@ def find(name: str | None, stack: str | None) -> Berth:
 
     Raises:
         NotUpError: the berth or its environment is in the settings and not up.
-        BadInputError: the name is ambiguous, or there is no such berth or stack.
-        BerthError: the environment cannot be asked.
     """
     named = which(name, stack)
     environment = brought_up(named.stack)
@@ -163,10 +157,6 @@ def which(name: str | None, stack: str | None) -> Named:
     """Return the berth that arguments name, by the stacks' files.
 
     Of several stacks that have the name, the selected one is meant, else the only one that is up.
-
-    Args:
-        name: the engineer's id or the cluster's name.
-        stack: the environment's stack, or the engineer's own.
     """
     if stack is not None:
         settings = settings_of(stack)

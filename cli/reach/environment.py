@@ -59,9 +59,7 @@ def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> Environm
 
     Raises:
         NotUpError: it was never brought up, or was destroyed.
-        BadInputError: there is no such stack.
         KubeconfigError: no kubeconfig of this machine logs in to its cluster.
-        BerthError: Pulumi cannot be asked, or another version of berth brought the environment up.
     """
     engineer = settings_of(stack).get("engineer")
     environment = str(engineer["environment"]) if isinstance(engineer, dict) and "environment" in engineer else stack
@@ -126,11 +124,7 @@ def not_in_state_note(namespaces: Sequence[str], stack: str) -> tuple[str, str]:
 
 
 def settings_of(stack: str) -> dict[str, Any]:
-    """Return the settings in a stack's file, by key without namespace.
-
-    Raises:
-        BadInputError: there is no such stack, or its file is not YAML.
-    """
+    """Return the settings in a stack's file, by key without namespace."""
     return stack_file.find(stack).settings
 
 

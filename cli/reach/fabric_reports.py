@@ -30,12 +30,7 @@ class FabricReport:
 
 
 def newest(environment: str, seen_from: Path) -> list[FabricReport]:
-    """Return the newest report of each RayCluster of an environment, by name.
-
-    Args:
-        environment: stack of the environment.
-        seen_from: folder of the page that links them.
-    """
+    """Return the newest report of each RayCluster of an environment, by name."""
     found = {report.cluster: report for report in _all(environment, seen_from)}
     return [found[name] for name in sorted(found)]
 

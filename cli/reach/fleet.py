@@ -39,11 +39,7 @@ def fleet_of(stack: str) -> Fleet:
 
 
 def fleet_on(up: Environment, stack: str) -> Fleet:
-    """Return the fleet of a stack on an environment that is up.
-
-    Raises:
-        BerthError: the cluster cannot be asked.
-    """
+    """Return the fleet of a stack on an environment that is up."""
     try:
         return observed(Snapshot(ClusterApi(up.kubeconfig)), stack, up)
     except ClusterError as error:

@@ -34,11 +34,7 @@ _FORWARDED = re.compile(r"^Forwarding from 127\.0\.0\.1:(\d+) -> (\d+)$")
 
 
 def ready_head(berth: Berth) -> Object:
-    """Return the ready head pod of a berth.
-
-    Raises:
-        BerthError: the berth has no head that is ready, or no container runs in it.
-    """
+    """Return the ready head pod of a berth."""
     condition = condition_of(berth.cluster)
     if note := berth.suspension_note():
         raise BerthError(note)
@@ -105,9 +101,6 @@ def keep_forwarding(
         program: kubectl on its cluster.
         ports: returns the ports of this machine, by the ports of a head, before each connection.
         connected: called after each connection.
-
-    Raises:
-        BerthError: the berth is suspended or gone.
     """
     while True:
         began = time.monotonic()
@@ -126,14 +119,7 @@ def keep_forwarding(
 def forwarding(
     program: Kubectl, namespace: str, head: Object, ports: Mapping[int, int]
 ) -> Iterator[subprocess.Popen[str] | None]:
-    """Yield kubectl, forwarding ports of a head; None if it failed, after it has said why.
-
-    Args:
-        program: kubectl on the head's cluster.
-        namespace: namespace of the head.
-        head: the head's pod.
-        ports: ports of this machine, by the head's ports.
-    """
+    """Yield kubectl, forwarding ports of a head; None if it failed, after it has said why."""
     arguments = [f"{local}:{remote}" for remote, local in ports.items()]
     where = ["--namespace", namespace, "--address", LOOPBACK, f"pod/{head['metadata']['name']}"]
     with program.started("port-forward", *where, *arguments) as process:
@@ -177,11 +163,7 @@ def _watch(berth: Berth, head: Object, process: subprocess.Popen[str]) -> None:
 
 
 def _next_head(berth: Berth) -> Object:
-    """Wait for a ready head, and print why there is none whenever that changes.
-
-    Raises:
-        BerthError: the berth is suspended or gone: no head will come.
-    """
+    """Wait for a ready head, and print why there is none whenever that changes."""
     reported = ""
     namespace, name = berth.key
     while True:

@@ -48,11 +48,7 @@ class Kubectl:
     def execute(
         self, namespace: str, pod: str, container: str, command: Sequence[str], seconds: float = _EXEC_SECONDS
     ) -> str:
-        """Run a command in a container; return its output.
-
-        Raises:
-            BerthError: the command failed, or did not end in time.
-        """
+        """Run a command in a container; return its output."""
         where = ["exec", "--namespace", namespace, pod, "--container", container, "--"]
         done = ended(
             [*self._command, *where, *command], seconds, f"no answer from {namespace}/{pod} within {seconds} s"

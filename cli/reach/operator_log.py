@@ -18,12 +18,7 @@ _BEFORE, _AFTER = ('"', "/", " ", "="), ('"', "/", " ", ",", "\\")
 
 
 def operator_lines(berth: Berth, query: Mapping[str, str]) -> Iterator[str]:
-    """Return the operator's lines about a berth.
-
-    Args:
-        berth: the berth.
-        query: query of the log request, such as `follow`.
-    """
+    """Return the operator's lines about a berth."""
     return about(berth, _lines(berth.api, berth.simulated_nodes, query))
 
 

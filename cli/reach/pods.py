@@ -44,17 +44,7 @@ def choose(berth: Berth, worker: str | None) -> Object:
 
 
 def attached(berth: Berth, worker: str | None, command: Sequence[str], *, terminal: bool = False) -> int:
-    """Run a command in a container on this process's streams, as use of the berth.
-
-    Args:
-        berth: the berth.
-        worker: the worker, counted from 1 by name, `2` or `gpu/2`; None for the head.
-        command: the command.
-        terminal: whether the streams are a terminal.
-
-    Returns:
-        The command's exit code.
-    """
+    """Run a command in a container on this process's streams, as use of the berth."""
     pod = pod_of(berth, worker)
     container = HEAD_CONTAINER if worker is None else WORKER_CONTAINER
     where = ["--namespace", berth.namespace, pod, "--container", container]

@@ -89,11 +89,7 @@ class _Berth:
         return place.key in ((self.secret(place) or {}).get("data") or {})
 
     def place(self, variable: str) -> Place:
-        """Return the place of a variable's value, which `berth secret` may write.
-
-        Raises:
-            BadInputError: no setting names the variable, or its value is in Secret Manager.
-        """
+        """Return the place of a variable's value, which `berth secret` may write."""
         if found := self.places.get(variable):
             if found.secret_manager:
                 _, project, _, secret, *_ = found.secret_manager.split("/")
@@ -113,7 +109,6 @@ def write(name: str, variable: str, stack: str | None, *, as_json: bool) -> int:
     """Read the value of a secret variable and write it into its Secret; return the exit code.
 
     Raises:
-        BadInputError: no setting names the variable, the value is empty, or the berth is not up.
         ClusterError: the API server refuses or does not answer.
     """
     berth = _find(name, stack)
@@ -179,12 +174,7 @@ def remove(name: str, variable: str, stack: str | None, *, as_json: bool) -> int
 
 
 def places_of(manifest: Object, sources: Mapping[str, str] | None = None) -> dict[str, Place]:
-    """Return the places of the secret values that a RayCluster, RayJob or RayService names.
-
-    Args:
-        manifest: the object.
-        sources: secrets of Secret Manager, by the names of the Secrets with their values.
-    """
+    """Return the places of the secret values that a RayCluster, RayJob or RayService names."""
     found = {
         name: Place(name, at["name"], at["key"], secret_manager=(sources or {}).get(at["name"], ""))
         for name, at in secret_variables([manifest]).items()
@@ -198,14 +188,7 @@ def places_of_berth(berth: BerthInputs) -> dict[str, Place]:
 
 
 def unread(api: ClusterApi, namespace: str, secret: str, source: str) -> str:
-    """Return why GKE has not written a value, with GKE's reason if there is one.
-
-    Args:
-        api: the cluster.
-        namespace: namespace of the berth.
-        secret: name of the Secret.
-        source: full name of the secret of Secret Manager.
-    """
+    """Return why GKE has not written a value, with GKE's reason if there is one."""
     text = f"GKE has not written {source} into Secret {secret}"
     try:
         sync = api.get(f"{within(namespace, SYNCS)}/{secret}") or {}
@@ -219,13 +202,7 @@ def unread(api: ClusterApi, namespace: str, secret: str, source: str) -> str:
 
 
 def grant(source: str, project: str | None, namespace: str) -> str:
-    """Return the command that lets GKE read a secret of Secret Manager for a berth.
-
-    Args:
-        source: full name of the secret.
-        project: project of the cluster; None if the settings do not have it.
-        namespace: namespace of the berth.
-    """
+    """Return the command that lets GKE read a secret of Secret Manager for a berth."""
     _, owner, _, secret, *_ = source.split("/")
     of_cluster = project or "PROJECT"
     number = f"$(gcloud projects describe {of_cluster} --format='value(projectNumber)')"
@@ -258,11 +235,7 @@ def _find(name: str, stack: str | None) -> _Berth:
 
 
 def _read(place: Place) -> str:
-    """Return a value from a prompt without echo, or from stdin.
-
-    Raises:
-        BadInputError: the value is empty, or is not a Docker configuration where one is needed.
-    """
+    """Return a value from a prompt without echo, or from stdin."""
     if sys.stdin.isatty():
         value = typer.prompt(f"Value of {place.variable}", hide_input=True, default="", show_default=False, err=True)
     else:

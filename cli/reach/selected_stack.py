@@ -10,12 +10,7 @@ from berth.stacks.files.stack_file import stack_names
 
 
 def stack_of_the_project() -> str:
-    """Return the stack that `pulumi stack select` chose, else the only one that is up.
-
-    Raises:
-        BadInputError: nothing is selected, and no stack is up, or several are; or Pulumi cannot be
-            asked.
-    """
+    """Return the stack that `pulumi stack select` chose, else the only one that is up."""
     stacks = f"stacks are {', '.join(stack_names())}"
     try:
         if selected := pulumi_stack.selected():

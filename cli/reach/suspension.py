@@ -61,11 +61,7 @@ def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) ->
 
 
 def wake_up(berth: Berth, seconds: float) -> None:
-    """Wake a berth before something else is done with it.
-
-    Raises:
-        BerthError: it is not ready in time.
-    """
+    """Wake a berth before something else is done with it."""
     suspension.set_suspended(berth.api, berth.key, suspended=False)
     if reasons := _reasons(berth, suspended=False, seconds=seconds):
         raise BerthError(

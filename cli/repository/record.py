@@ -47,11 +47,7 @@ class Record:
 
 
 def read(folder: Path) -> Record:
-    """Read the record of a repository.
-
-    Raises:
-        BadInputError: there is none, or it cannot be read.
-    """
+    """Read the record of a repository."""
     try:
         found = YAML(typ="safe", pure=True).load((folder / FILE).read_text(encoding="utf-8"))
         record = Record(str(found["version"]), dict(found["values"]), dict(found["files"]))

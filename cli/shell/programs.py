@@ -17,15 +17,7 @@ def ended(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program to its end, whatever its exit code; return what it wrote.
 
-    Args:
-        command: the program and its arguments.
-        seconds: the longest time.
-        late: text of the error after that time.
-        given: its standard input.
-        options: options of its process.
-
     Raises:
-        BerthError: it did not end in time.
         OSError: it cannot be started.
     """
     try:
@@ -37,11 +29,7 @@ def ended(
 
 
 def output_of(*command: str, seconds: float = 20) -> str:
-    """Run a program in the project; return its output.
-
-    Raises:
-        BerthError: it is not on PATH, fails or takes too long; the text is what it wrote to stderr.
-    """
+    """Run a program in the project; return its output."""
     if shutil.which(command[0]) is None:
         raise BerthError(f"{command[0]} is not on PATH")
     try:

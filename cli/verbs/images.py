@@ -60,11 +60,7 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
 
 
 def _environment(stack: str, settings: Mapping[str, Any]) -> EnvironmentSettings | None:
-    """Return the settings of an environment; None for an engineer's own stack.
-
-    Raises:
-        BadInputError: the settings are wrong.
-    """
+    """Return the settings of an environment; None for an engineer's own stack."""
     from pydantic import ValidationError
 
     from berth.components.core.errors import BadInputError

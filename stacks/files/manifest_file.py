@@ -15,11 +15,7 @@ Object = dict[str, Any]
 
 
 def read(path: Path) -> list[Object]:
-    """Return the objects of a file, in order; empty documents are left out.
-
-    Raises:
-        BadInputError: the file is missing, is not YAML, or has other documents than named objects.
-    """
+    """Return the objects of a file, in order; empty documents are left out."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -43,11 +43,6 @@ class PublicPassphraseError(BadInputError):
 def refuse_public(stack: str, text: str, environment: Mapping[str, str]) -> None:
     """Refuse the lab's passphrase for a stack whose state is not the lab's.
 
-    Args:
-        stack: name of the stack.
-        text: text of its file; "" without one.
-        environment: environment variables.
-
     Raises:
         PublicPassphraseError: everybody could read the stack's secrets.
     """

@@ -41,11 +41,7 @@ def shown(path: Path) -> str:
 
 
 def path_of(text: str) -> Path:
-    """Return the path that a setting gives: from the project's folder, or from `~`, the home.
-
-    Raises:
-        BadInputError: there is no such home folder.
-    """
+    """Return the path that a setting gives: from the project's folder, or from `~`, the home."""
     try:
         return project() / Path(text).expanduser()
     except RuntimeError:

@@ -32,9 +32,6 @@ def read(path: Path) -> dict[str, str]:
     """Return the text of a Python file, or of a folder's files, by path.
 
     Hidden files, such as `.env`, and compiled ones are left out.
-
-    Raises:
-        BadInputError: the code is missing, not text, too large, or hides a module of Python or Ray.
     """
     try:
         files, size = _files(path)
@@ -130,11 +127,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def _files(path: Path) -> tuple[dict[str, Path], int]:
-    """Return the files of some code by path, and the number of their bytes.
-
-    Raises:
-        BadInputError: there is no code, or far too much of it.
-    """
+    """Return the files of some code by path, and the number of their bytes."""
     if path.is_file():
         return {path.name: path}, path.stat().st_size
     if not path.is_dir():

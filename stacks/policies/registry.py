@@ -22,11 +22,7 @@ POLICIES: dict[str, Policy] = {policy.name: policy for policy in (module.POLICY 
 
 
 def policies() -> Mapping[str, Policy]:
-    """Return every policy by name: berth's own, then those of the project.
-
-    Raises:
-        BadInputError: a module of the project has no policy, or one of a known name.
-    """
+    """Return every policy by name: berth's own, then those of the project."""
     return _with_those_of(project() / "policies")
 
 

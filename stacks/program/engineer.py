@@ -24,10 +24,6 @@ from berth.stacks.settings.contract import EnvironmentContract
 async def engineer(loaded: EngineerStack, *, wait: bool = True) -> None:
     """Register an engineer's berth.
 
-    Args:
-        loaded: the stack.
-        wait: wait until its RayCluster is ready.
-
     Raises:
         SettingsError: the berth doesn't fit on its environment.
         NotPreparedError: no admin has brought up the other half for this user.

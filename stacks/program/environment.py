@@ -36,10 +36,6 @@ from berth.stacks.settings.contract import has_keeper
 async def environment(loaded: Environment, *, wait: bool = True) -> None:
     """Register an environment.
 
-    Args:
-        loaded: the environment.
-        wait: wait until everything is ready.
-
     Raises:
         SettingsError: the kubeconfig of an existing cluster, or a file of objects, cannot be used.
         RunError: the cluster's version is too old, or it serves no claims and pools need some.

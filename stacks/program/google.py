@@ -40,13 +40,6 @@ async def google(
 ) -> Platform:
     """Register the cluster with its networks and node pools.
 
-    Args:
-        name: name of the cluster.
-        settings: settings of the environment.
-        pools: pools with what they offer.
-        occupants: names of the RayClusters on each pool.
-        file: file of the settings, where there is one.
-
     Raises:
         RunError: the release channel gave a version that is too old for the settings.
     """

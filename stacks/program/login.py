@@ -129,10 +129,6 @@ def own_login(text: str, named: ExistingCluster | None) -> ExistingCluster | Non
 def logged_in(text: str, login: ExistingCluster | None) -> str:
     """Return an environment's kubeconfig with the login of the user of this machine.
 
-    Args:
-        text: output `kubeconfig` of the environment's stack.
-        login: what `own_login` has found for it.
-
     Raises:
         KubeconfigError: the kubeconfig cannot be used any more.
     """

@@ -55,13 +55,6 @@ async def build(loaded: Environment | EngineerStack, *, wait: bool = True) -> No
     """Build a loaded stack.
 
     A program is imported only when it is built: an environment's takes seconds.
-
-    Args:
-        loaded: the stack.
-        wait: wait until everything is ready.
-
-    Raises:
-        BerthError: the stack cannot be built, or is not ready in time.
     """
     if isinstance(loaded, Environment):
         from berth.stacks.program.environment import environment  # noqa: PLC0415

@@ -142,11 +142,7 @@ class EnvironmentSettings(OperatedSettings):
         return self.isolation.model_copy(update={"metadata_server": self.cluster.existing is None})
 
     def is_production(self, stack: str) -> bool:
-        """Whether it is a production environment: as it says, else by its stack's name.
-
-        Args:
-            stack: the stack's name.
-        """
+        """Whether it is a production environment: as it says, else by its stack's name."""
         if self.production is not None:
             return self.production
         return stack.partition("-")[0] in ("prod", "production")

@@ -136,12 +136,7 @@ class RayJobs:
         return bool(self._of(job, "POST", "/stop").get("stopped"))
 
     def submit(self, request: Mapping[str, Any]) -> str:
-        """Submit a job, with a `submission_id`; return that id.
-
-        Raises:
-            BadInputError: there is a job with this id.
-            BerthError: Ray refuses the job.
-        """
+        """Submit a job, with a `submission_id`; return that id."""
         job = str(request["submission_id"])
         try:
             self.dashboard.ask("POST", _JOBS, body=request)

@@ -178,11 +178,7 @@ class Connection:
 
 @contextlib.contextmanager
 def connected(berth: Berth) -> Iterator[Connection]:
-    """Yield a connection to the head of a berth.
-
-    Raises:
-        BerthError: the berth has no head that is ready and runs, or nothing leads there.
-    """
+    """Yield a connection to the head of a berth."""
     head = ready_head(berth)
     with (
         kubectl(berth.environment.kubeconfig) as program,

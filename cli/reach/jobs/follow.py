@@ -18,16 +18,7 @@ _STOP_SECONDS = 20.0
 
 
 def follow(connection: Connection, job: str, write: Callable[[str], object]) -> RayJob:
-    """Write a job's log, from its beginning, until the job ends; return the ended job.
-
-    Args:
-        connection: the way to the head's dashboard.
-        job: id of a submitted job.
-        write: called with each piece of the log.
-
-    Raises:
-        BerthError: the head is gone, and the job with it, or does not answer for a while.
-    """
+    """Write a job's log, from its beginning, until the job ends; return the ended job."""
     log = _Log(write)
     failed = 0
     while True:
@@ -82,11 +73,7 @@ def _until_the_end(jobs: RayJobs, job: str, log: _Log) -> RayJob:
 
 
 def _renew(connection: Connection, job: str) -> None:
-    """Connect again, if the head is still the same.
-
-    Raises:
-        BerthError: the head is gone.
-    """
+    """Connect again, if the head is still the same."""
     berth = connection.berth
     try:
         heads = {pod["metadata"]["uid"] for pod in berth.pods("head")}

@@ -56,11 +56,7 @@ class Package:
 
 
 def pack(folder: Path, target: IO[bytes]) -> Package:
-    """Write a folder's package to an empty file.
-
-    Raises:
-        BadInputError: the folder is none, or is too large, or a file cannot be read.
-    """
+    """Write a folder's package to an empty file."""
     if not folder.is_dir():
         raise BadInputError(f"--working-dir: {folder} is not a folder", "name a folder, or write --no-working-dir")
     sizes: dict[str, int] = {}

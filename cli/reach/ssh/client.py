@@ -52,11 +52,7 @@ def folder() -> Path:
 
 
 def program(name: str) -> str:
-    """Return the path of a program of OpenSSH.
-
-    Raises:
-        BerthError: it is not installed.
-    """
+    """Return the path of a program of OpenSSH."""
     path = shutil.which(name)
     if path is None:
         raise BerthError(
@@ -102,21 +98,13 @@ def options(place: Place) -> dict[str, str]:
 
 
 def place_of(name: str | None, stack: str | None, worker: str | None, user: str) -> Place:
-    """Return the pod that arguments name, by the stacks' files.
-
-    Raises:
-        BadInputError: there is no such berth or stack, or the name is ambiguous.
-    """
+    """Return the pod that arguments name, by the stacks' files."""
     named = which(name, stack)
     return Place(named.name, named.stack, worker, user)
 
 
 def ssh(place: Place, command: Sequence[str]) -> int:
-    """Become OpenSSH's client, connected to a pod.
-
-    Raises:
-        BerthError: the pod is not ready, or OpenSSH is not installed.
-    """
+    """Become OpenSSH's client, connected to a pod."""
     pod_of(find(place.berth, place.stack), place.worker)
     client = program("ssh")
     public_key()

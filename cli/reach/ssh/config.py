@@ -71,11 +71,7 @@ def ssh_config(place: Place, *, only_print: bool, remove_it: bool, as_json: bool
 
 
 def code(place: Place, editor: str, where: str) -> int:
-    """Open a folder of a pod in an editor on this machine; return the editor's exit code.
-
-    Raises:
-        BerthError: the editor is not installed.
-    """
+    """Open a folder of a pod in an editor on this machine; return the editor's exit code."""
     add(place)
     address = f"ssh-remote+{place.host}"
     try:

@@ -58,15 +58,7 @@ class Addresses:
 
 
 def connect(name: str | None, stack: str | None, dashboard: int | None, client: int | None, *, as_json: bool) -> int:
-    """Forward ports until Ctrl-C; return the exit code.
-
-    Args:
-        name: the engineer's id or the cluster's name.
-        stack: a stack that leads to its environment.
-        dashboard: local port of the dashboard; None for Ray's own or a free one.
-        client: local port of Ray Client; None for Ray's own or a free one.
-        as_json: print the addresses for a program.
-    """
+    """Forward ports until Ctrl-C; return the exit code."""
     berth = find(name, stack)
     head = ready_head(berth)
     ports = {DASHBOARD: local_port(dashboard, DASHBOARD), CLIENT: local_port(client, CLIENT)}

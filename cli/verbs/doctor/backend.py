@@ -136,12 +136,7 @@ def check_bucket(google: Google, bucket: str) -> Finding:
 
 
 def check_key(google: Google, provider: str) -> Finding:
-    """Check the key that encrypts a stack's secrets, if it is one of Cloud KMS.
-
-    Args:
-        google: Google Cloud.
-        provider: the stack's secrets provider.
-    """
+    """Check the key that encrypts a stack's secrets, if it is one of Cloud KMS."""
     if not provider.startswith(KMS):
         return TOPIC.found("other-provider", provider=provider)
     key = provider.removeprefix(KMS)

@@ -196,11 +196,7 @@ def _check_base(service: str, *, only_here: bool) -> None:
 def refusal(status: int, body: Any, project: str, api: str) -> GoogleError:
     """Return an API's error answer as an error.
 
-    Args:
-        status: the HTTP status.
-        body: the answer, as https://docs.cloud.google.com/apis/design/errors describes it.
-        project: the project.
-        api: the API's name, such as `compute.googleapis.com`.
+    The format of the answer: https://docs.cloud.google.com/apis/design/errors.
     """
     error = body.get("error") if isinstance(body, dict) else None
     error = error if isinstance(error, dict) else {}

@@ -38,11 +38,7 @@ class Running:
 
 
 def running(google: Google, cluster: str) -> list[Running]:
-    """Every machine of the project.
-
-    Args:
-        google: the project.
-        cluster: name of the environment's cluster.
+    """Return every machine of the project, with its pool in the environment's cluster.
 
     Raises:
         GoogleError: they can't be listed.

@@ -26,12 +26,7 @@ _OF_CONDITION = (
 
 
 def check_pools(nodes: Iterable[Object], least: Mapping[str, int]) -> Iterable[Finding]:
-    """Check that each declared pool has ready nodes, if it always has nodes.
-
-    Args:
-        nodes: nodes of the cluster.
-        least: fewest nodes of each declared pool.
-    """
+    """Check that each declared pool has ready nodes, if it always has nodes."""
     of_pool: dict[str, list[bool]] = {name: [] for name in least}
     others = set()
     for node in nodes:

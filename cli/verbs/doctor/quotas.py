@@ -57,12 +57,7 @@ def needs(settings: EnvironmentSettings) -> tuple[Counter[Quota], dict[Quota, li
 
 
 def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Running] | None) -> Iterable[Finding]:
-    """Every quota that the pools need.
-
-    Args:
-        google: the project.
-        settings: of the environment.
-        machines: those that run in the project now; None where they could not be listed.
+    """Yield a finding for each quota of the pools, beside the machines that could be listed.
 
     Raises:
         GoogleError: the limits can't be asked for.

@@ -25,12 +25,7 @@ class WouldFailError(BerthError):
 
 
 def types_of(stack: str, outputs: dict[str, Any] | None = None) -> list[str]:
-    """Return Pulumi's types of all Kubernetes objects, each once: `kubernetes:batch/v1:CronJob`.
-
-    Args:
-        stack: an environment on an existing cluster, or an engineer's own stack.
-        outputs: outputs of an engineer's environment.
-    """
+    """Return Pulumi's types of all Kubernetes objects, each once: `kubernetes:batch/v1:CronJob`."""
     # By stdin: a kubeconfig is no argument.
     question = json.dumps({"stack": stack, "outputs": outputs or {}})
     command = [sys.executable, "-m", "berth.cli.verbs.doctor.registered"]
@@ -51,12 +46,7 @@ def types_of(stack: str, outputs: dict[str, Any] | None = None) -> list[str]:
 
 
 def record(stack: str, outputs: dict[str, Any]) -> list[str]:
-    """Run a stack's program in this process; return the types of its Kubernetes objects.
-
-    Args:
-        stack: the stack.
-        outputs: outputs of every stack that the program reads.
-    """
+    """Run a stack's program in this process; return the types of its Kubernetes objects."""
     import pulumi
 
     types: set[str] = set()

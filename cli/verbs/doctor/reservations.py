@@ -15,13 +15,7 @@ TOPIC = Topic("reservations")
 
 
 def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Running] | None) -> Iterable[Finding]:
-    """Yield findings about pools' reservations: existence, machine type, zone, free machines.
-
-    Args:
-        google: the project.
-        settings: of the environment.
-        machines: those that run in the project now; None where they could not be listed.
-    """
+    """Yield findings about pools' reservations: existence, machine type, zone, free machines."""
     for name, pool in settings.pools.items():
         if pool.capacity.kind != "reservation" or pool.capacity.reservation is None:
             continue

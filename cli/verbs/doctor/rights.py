@@ -28,11 +28,7 @@ Right = tuple[str, str, str]
 
 
 def rights_for(types: Iterable[str]) -> list[Right]:
-    """Return the rights that an update needs on a cluster.
-
-    Args:
-        types: Pulumi's types of the objects that the stack's program registers.
-    """
+    """Return the rights that an update needs on a cluster."""
     rights: set[Right] = set(map(tuple, _TABLES["to_wait"]))
     for registered in types:
         _, group_version, kind = registered.split(":")
@@ -45,14 +41,7 @@ def rights_for(types: Iterable[str]) -> list[Right]:
 
 
 def check_rights(api: ClusterApi, stack: str, outputs: dict[str, Any] | None, remedy: str) -> Finding:
-    """Check the rights of an update of a stack.
-
-    Args:
-        api: the cluster.
-        stack: the stack.
-        outputs: outputs of an engineer's environment.
-        remedy: command that grants the rights.
-    """
+    """Check the rights of an update of a stack."""
     try:
         rights = rights_for(types_of(stack, outputs))
     except WouldFailError as error:

@@ -36,17 +36,7 @@ _RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
 def entry_of(
     workers: str | None, image: str | None, worker: Mapping[str, str | int | None], head: Mapping[str, str | None]
 ) -> dict[str, Any]:
-    """Return the settings of a berth that the command's options give, as a file has them.
-
-    Args:
-        workers: number of workers, or a range such as `0..4`.
-        image: image of the containers.
-        worker: settings of a worker.
-        head: settings of the head.
-
-    Raises:
-        BadInputError: `workers` is neither a number nor a range.
-    """
+    """Return the settings of a berth that the command's options give, as a file has them."""
     found = {"workers": _workers(workers), "worker": _given(worker), "head": _given(head), "image": image}
     return {key: value for key, value in found.items() if value not in (None, {})}
 
@@ -70,11 +60,7 @@ def _given(settings: Mapping[str, str | int | None]) -> dict[str, str | int]:
 
 
 def add(stack: str, name: str, entry: dict[str, Any], *, dry_run: bool, as_json: bool) -> int:
-    """Write a berth into an environment's file; return the exit code.
-
-    Raises:
-        BadInputError: the file can't be edited, or has another berth of that name.
-    """
+    """Write a berth into an environment's file; return the exit code."""
     file, text = _environment(stack)
     present = _engineers(file.settings["environment"])
     if name in present:
@@ -97,19 +83,7 @@ def add(stack: str, name: str, entry: dict[str, Any], *, dry_run: bool, as_json:
 
 
 def remove(stack: str, name: str, *, forget_home: bool, dry_run: bool, as_json: bool) -> int:
-    """Take a berth out of an environment's file; return the exit code.
-
-    Args:
-        stack: the environment's stack.
-        name: the engineer's id.
-        forget_home: delete home and shares as soon as the berth's pods are gone.
-        dry_run: show the difference, and write nothing.
-        as_json: print the change for programs.
-
-    Raises:
-        BadInputError: there is no such berth, or the file can't be edited.
-        BerthError: the home is to be deleted, and the cluster cannot be asked.
-    """
+    """Take a berth out of an environment's file; return the exit code."""
     file, text = _environment(stack)
     present = _engineers(file.settings["environment"])
     if name not in present:
@@ -136,11 +110,7 @@ def remove(stack: str, name: str, *, forget_home: bool, dry_run: bool, as_json: 
 
 
 def init(environment: str, name: str, entry: dict[str, Any], *, dry_run: bool, as_json: bool) -> int:
-    """Write the file of an engineer's own stack; return the exit code.
-
-    Raises:
-        BadInputError: the file exists, or the environment has a berth of that name.
-    """
+    """Write the file of an engineer's own stack; return the exit code."""
     of_secrets = ""
     if "/" not in environment:
         file, written = _environment(environment)
@@ -168,11 +138,7 @@ def init(environment: str, name: str, entry: dict[str, Any], *, dry_run: bool, a
 
 
 def show(stack: str, *, as_json: bool) -> int:
-    """Print who has a berth; return the exit code.
-
-    Raises:
-        BadInputError: the stack is not an environment, or its settings are wrong.
-    """
+    """Print who has a berth; return the exit code."""
     loaded = load_stack(stack)
     if not isinstance(loaded, Environment):
         raise BadInputError(f"stack {stack} is not an environment")
@@ -224,11 +190,7 @@ def _cells(*, gpus: int | None, unit: str | None, pool: str | None, **row: Any) 
 
 
 def _environment(stack: str) -> tuple[stack_file.StackFile, str]:
-    """Return an environment's file and its text.
-
-    Raises:
-        BadInputError: there is no such environment, or the file can't be read.
-    """
+    """Return an environment's file and its text."""
     file = stack_file.find(stack)
     if not isinstance(file.settings.get("environment"), dict):
         raise BadInputError(f"stack {stack} is not an environment", place=file.shown_path)
@@ -242,11 +204,7 @@ def _engineers(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _check_result(change: Change, engineers: Mapping[str, Any]) -> None:
-    """Check that an edit of the text means what was asked, however the file is written.
-
-    Raises:
-        BadInputError: the edit means something else.
-    """
+    """Check that an edit of the text means what was asked, however the file is written."""
     try:
         before = stack_file.parse(change.path, change.before).settings
         after = stack_file.parse(change.path, change.after).settings

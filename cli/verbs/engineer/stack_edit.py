@@ -55,9 +55,6 @@ def with_entry(text: str, keys: Keys, name: str, entry: Any) -> str:
     """Return the text with an entry added at the end of the mapping that keys lead to.
 
     The last key is added where it is missing.
-
-    Raises:
-        BadInputError: there is no such mapping, or the entry exists already.
     """
     yaml = _yaml(text)
     document = yaml.load(text)
@@ -76,11 +73,7 @@ def with_entry(text: str, keys: Keys, name: str, entry: Any) -> str:
 
 
 def without_entry(text: str, keys: Keys, name: str) -> str:
-    """Return the text without an entry of a mapping, which stays, if empty.
-
-    Raises:
-        BadInputError: there is no such entry.
-    """
+    """Return the text without an entry of a mapping, which stays, if empty."""
     yaml = _yaml(text)
     document = yaml.load(text)
     mapping = _mapping(document, keys)
@@ -122,11 +115,7 @@ def _dumped(yaml: YAML, document: Any, before: str) -> str:
 
 
 def _mapping(document: Any, keys: Keys) -> CommentedMap:
-    """Return the mapping that keys lead to.
-
-    Raises:
-        BadInputError: there is none.
-    """
+    """Return the mapping that keys lead to."""
     for depth, key in enumerate(keys, start=1):
         if not isinstance(document, CommentedMap) or document.get(key) is None:
             raise BadInputError(f"there is no {'.'.join(keys[:depth])}; {_BY_HAND}")

@@ -226,16 +226,7 @@ def roots(schema: Node) -> list[Setting]:
 
 
 def find(schema: Node, path: str) -> Setting:
-    """Return the setting at a path; keys that users choose may be left out: `pools.capacity`.
-
-    Args:
-        schema: of a stack's file.
-        path: dotted path, from `environment` or `engineer` downward; without either, from
-            `environment`.
-
-    Raises:
-        BadInputError: there is no such setting.
-    """
+    """Return the setting at a path; keys that users choose may be left out: `pools.capacity`."""
     named = {root.path: root for root in roots(schema)}
     first, _, rest = path.partition(".")
     setting = named.get(first, named["environment"])

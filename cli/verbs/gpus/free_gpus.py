@@ -20,11 +20,7 @@ from berth.components.sharing import offered
 
 
 def gpus(stack: str, product: str | None, *, as_json: bool) -> int:
-    """Print the GPUs of an environment's pools; return the exit code.
-
-    Raises:
-        BadInputError: no pool has such a GPU.
-    """
+    """Print the GPUs of an environment's pools; return the exit code."""
     up = brought_up(stack)
     pools = offered(up.contract.pools, up.contract.sharing).values()
     offers = gpu_offers(pools, fleet_on(up, stack).nodes)

@@ -20,15 +20,7 @@ _COLORS = {"SUCCEEDED": "green", "FAILED": "red", "RUNNING": "cyan", "PENDING": 
 
 
 def jobs(name: str | None, stack: str | None, job: str | None, action: str | None, *, as_json: bool) -> int:
-    """Print the jobs of a berth, one of them, or its log, or stop it; return the exit code.
-
-    Args:
-        name: the engineer's id or the cluster's name.
-        stack: a stack that leads to its environment.
-        job: id of one job; None for all.
-        action: what to do with the job: `log`, `follow` or `stop`; None to show it.
-        as_json: print for a program.
-    """
+    """Print the jobs of a berth, one of them, or its log, or stop it; return the exit code."""
     with connected(find(name, stack)) as connection:
         ray = RayJobs(connection.berth.name, connection.dashboard)
         if job is None:

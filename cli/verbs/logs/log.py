@@ -16,15 +16,7 @@ from berth.components.core.errors import BerthError
 
 
 def logs(name: str | None, stack: str | None, worker: str | None, tail: int | None, **flags: bool) -> None:
-    """Print the log of one of a berth's pods.
-
-    Args:
-        name: the engineer's id or the cluster's name.
-        stack: a stack that leads to its environment.
-        worker: the worker, counted from 1 by name, `2` or `gpu/2`; None for the head.
-        tail: number of last lines; None for all.
-        flags: `follow` and `previous`, as the API server has them.
-    """
+    """Print the log of one of a berth's pods."""
     berth = find(name, stack)
     pod = choose(berth, worker)
     pod_name = pod["metadata"]["name"]

@@ -18,16 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
 def write(folder: Path, project: str, zone: str) -> list[str]:
-    """Write a repository, and return the paths of its files in it.
-
-    Args:
-        folder: where; it is created, or is empty.
-        project: Google Cloud project of the environment `dev`.
-        zone: zone of that environment.
-
-    Raises:
-        BadInputError: there cannot be a repository in the folder, or a value is malformed.
-    """
+    """Write a repository, and return the paths of its files in it."""
     name = folder.absolute().name
     _check_folder(folder, name)
     for option, kind, value in (("--project", ProjectId, project), ("--zone", Zone, zone)):

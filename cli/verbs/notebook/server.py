@@ -57,11 +57,7 @@ class Head:
         self._program, self._python = program, python
 
     def start(self) -> Server:
-        """Return the running server, or a new one.
-
-        Raises:
-            BerthError: the head has no Jupyter, or Jupyter does not start.
-        """
+        """Return the running server, or a new one."""
         found = self.ask(START)
         try:
             return Server(int(found["port"]), str(found["token"]), str(found["page"]), str(found["folder"]))
@@ -69,11 +65,7 @@ class Head:
             raise self._nonsense(", ".join(map(str, found))) from None
 
     def ask(self, verb: str) -> Mapping[str, Any]:
-        """Return what the program in the head answers to START, FIND or STOP.
-
-        Raises:
-            BerthError: the head has no Jupyter, or it failed.
-        """
+        """Return what the program in the head answers to START, FIND or STOP."""
         text = Path(program_of_the_head.__file__).read_text(encoding="utf-8")
         pod, name = str(self.pod["metadata"]["name"]), self.berth.name
         answer = self._program.execute(
@@ -108,15 +100,7 @@ class Head:
 
 
 def notebook(name: str | None, stack: str | None, port: int | None, python: str, *, as_json: bool) -> int:
-    """Open the notebook until Ctrl-C; return the exit code.
-
-    Args:
-        name: the engineer's id or the cluster's name.
-        stack: a stack that leads to its environment.
-        port: port of this machine; None for Jupyter's own or a free one.
-        python: Python of the head that has Jupyter.
-        as_json: print the address for a program.
-    """
+    """Open the notebook until Ctrl-C; return the exit code."""
     berth = find(name, stack)
     pod = ready_head(berth)
     local = local_port(port, PORT)
@@ -133,11 +117,7 @@ def notebook(name: str | None, stack: str | None, port: int | None, python: str,
 
 
 class _Forward:
-    """Server behind a port of this machine, at the head that runs now.
-
-    Raises:
-        BerthError: Jupyter does not start.
-    """
+    """Server behind a port of this machine, at the head that runs now."""
 
     def __init__(self, head: Head, local: int, *, as_json: bool) -> None:
         self._head, self._local, self._as_json = head, local, as_json
@@ -145,11 +125,7 @@ class _Forward:
         self._reported: Server | None = None
 
     def ports(self, pod: Object) -> Mapping[int, int]:
-        """Return the port of this machine by that of a head, where a new head starts a new server.
-
-        Raises:
-            BerthError: somebody stopped the server.
-        """
+        """Return this machine's port by the head's, where a new head starts a new server."""
         berth = self._head.berth
         if pod["metadata"]["uid"] != self._head.pod["metadata"]["uid"]:
             err.print(f"{berth.name} has a new head: the kernels of the last one are gone", markup=False)

@@ -53,11 +53,6 @@ def watch(stack: str, interval: float, *, as_json: bool) -> int:
 
     A terminal shows one picture that changes and whose last state stays. Elsewhere each change
     prints a picture, or a line of JSON.
-
-    Args:
-        stack: an environment's stack, or an engineer's.
-        interval: seconds between two looks.
-        as_json: print for a program.
     """
     up = brought_up(stack)
     reader = Mirror(ClusterApi(up.kubeconfig))
@@ -95,12 +90,7 @@ def look(reader: Reader, stack: str, up: Environment) -> tuple[Fleet, list[Waiti
 
 
 def queue_of(pods: Iterable[Object], scaling: Iterable[Object]) -> list[Waiting]:
-    """Return the pods that wait, grouped by reason, those that wait longest first.
-
-    Args:
-        pods: pods that are not running yet.
-        scaling: the cluster autoscaler's events about pods.
-    """
+    """Return the pods that wait, grouped by reason, those that wait longest first."""
     events = list(scaling)
     created: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for pod in pods:

@@ -40,11 +40,7 @@ _MOST_SLOTS = 64
 
 
 def write(fleet: Fleet, to: Path) -> None:
-    """Write the page of a fleet in one step, to a file, or to stdout for `-`.
-
-    Raises:
-        BadInputError: the file cannot be written; an older one stays as it is.
-    """
+    """Write the page of a fleet in one step, to a file, or to stdout for `-`."""
     now = datetime.now(UTC)
     if str(to) == "-":
         sys.stdout.write(page(fleet, now))

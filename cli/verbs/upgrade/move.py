@@ -117,11 +117,7 @@ class Upgrade:
 
 
 def prepare() -> Upgrade:
-    """Return the move of the repository that this is run in; nothing is changed yet.
-
-    Raises:
-        BadInputError: it is not a repository of `berth new`, or a newer berth wrote it.
-    """
+    """Return the move of the repository that this is run in; nothing is changed yet."""
     folder, installed = stack_file.project(), version("berth")
     record = read(folder)
     if numbers(installed) < numbers(record.version):
