@@ -15,12 +15,21 @@ from berth.cli.main import app
 
 _WIDTH = 100
 
+_COMMON = {
+    "`NAME`": "a berth by the engineer's id, or a named cluster.",
+    "`--stack STACK`, `-s STACK`": "stack of an environment or an engineer; default: the selected one, or the only one"
+    " that is up.",
+    "`--worker [GROUP/]N`": "a worker, counted from 1, or of a group as in gpu/1; default: the head.",
+    "`--home HOME`": "folder of the lab; default: `.lab`.",
+    "`--json`": "print JSON for programs.",
+}
+"""Arguments and options of many commands, described once."""
+
 _HEAD = """\
 # Commands
 
-All commands of `berth`, in the words of their `--help`. `make pages` writes this page.
-
-Data goes to stdout, everything else to stderr. A command that prints data has `--json`.
+What each command of `berth` does, with its arguments and options; `--help` of a command also has
+its exit codes. Data goes to stdout, everything else to stderr.
 
 | exit code | meaning |
 |---|---|
@@ -34,6 +43,8 @@ the lab is not up. |
 | 130 | Ctrl-C. |
 | 143 | SIGTERM. |
 | 255 | Of `berth ssh`: the connection broke, or was refused. |
+
+Many commands have these arguments and options, which their tables leave out:
 """
 
 _EXIT = re.compile(r"Exit\s+codes?:?\s.*", flags=re.DOTALL)
@@ -72,17 +83,6 @@ class Command:
         return _EXAMPLE.findall(self.click.help or "")
 
     @property
-    def usage(self) -> str:
-        """Usage in one line."""
-        if self.group:
-            return f"{self.path} COMMAND"
-        words = [_usage(parameter) for parameter in self._parameters if parameter.required or _is_argument(parameter)]
-        options = [
-            parameter for parameter in self._parameters if not parameter.required and not _is_argument(parameter)
-        ]
-        return " ".join([self.path, *words, *(["[OPTIONS]"] if options else [])])
-
-    @property
     def rows(self) -> list[tuple[str, str, str]]:
         """Arguments and options with their defaults and descriptions."""
         return [(_names(parameter), _default(parameter), parameter.help or "") for parameter in self._parameters]
@@ -117,13 +117,6 @@ def _value(parameter: Any) -> str:
     return str(parameter.metavar or parameter.name.upper().replace("_", "-"))
 
 
-def _usage(parameter: Any) -> str:
-    if not _is_argument(parameter):
-        return f"{parameter.opts[0]} {_value(parameter)}"
-    word = f"{_value(parameter)}…" if parameter.nargs == -1 else _value(parameter)
-    return word if parameter.required else f"[{word}]"
-
-
 def _names(parameter: Any) -> str:
     if _is_argument(parameter):
         return f"`{_value(parameter)}`"
@@ -143,24 +136,44 @@ def _default(parameter: Any) -> str:
     return f"`{parameter.default}`"
 
 
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
 def page() -> str:
     """Return the page's text."""
-    return "\n".join([_HEAD, *("\n".join(_section(command)) for command in commands())])
+    common = "".join(f"- {names}: {description}\n" for names, description in _COMMON.items())
+    shown: dict[tuple[str, str], str] = {}
+    return "\n".join([_HEAD, common, *("\n".join(_section(command, shown)) for command in commands())])
 
 
-def _section(command: Command) -> Iterator[str]:
+def _section(command: Command, shown: dict[tuple[str, str], str]) -> Iterator[str]:
+    """Yield the lines of a command.
+
+    Args:
+        command: the command.
+        shown: command that first had an option with a description; those of this one are added.
+    """
     yield f"{'#' * (command.path.count(' ') + 1)} {command.path}"
     yield ""
     for paragraph in command.paragraphs:
         yield from (fill(paragraph, _WIDTH), "")
     if command.group:
         return
-    yield from ("```text", command.usage, "```", "")
-    if command.rows:
-        yield from ("| argument or option | default | description |", "|---|---|---|")
-        yield from (f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in command.rows)
-        yield ""
-    if command.exit_codes:
-        yield from (fill(command.exit_codes, _WIDTH), "")
+    rows, elsewhere = list[str](), dict[str, list[str]]()
+    for names, default, description in command.rows:
+        group, _, _ = command.path.rpartition(" ")
+        first = shown.setdefault((names, description), command.path)
+        if names in _COMMON:
+            continue
+        if first != command.path and first.startswith(f"{group} ") and group != "berth":
+            elsewhere.setdefault(first, []).append(names.partition(" ")[0].strip("`"))
+            continue
+        text = f"{description} Default: {default}." if default.strip("`") not in ("", "required") else description
+        rows.append(f"| {_cell(names)} | {_cell(text)} |")
+    if rows:
+        yield from ("| argument or option | description |", "|---|---|", *rows, "")
+    for first, names_there in elsewhere.items():
+        yield from (fill(f"As in `{first}`: {', '.join(f'`{name}`' for name in names_there)}.", _WIDTH), "")
     for example in command.examples:
         yield from (f"Example: `{example}`", "")

@@ -2,66 +2,92 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from textwrap import fill
+
 from berth.cli.repository.check import schema
 from berth.cli.verbs.explain.settings import Setting, effects, everything, roots
 
-_COLUMNS = "| setting | type | default | example | an edit | description |"
 _HEAD = """\
 # Settings
 
-All settings of a stack's file, by path. `NAME`, `ENGINEER` and `PROFILE` stand for keys that you
-choose; `[]` stands for the entries of a list. `berth explain pools.capacity` shows the same in a
-terminal, `berth schema` prints the JSON Schema, and `berth check` checks a file against it.
-`make pages` writes this page.
+All settings of a stack's file, by path. `NAME`, `ENGINEER`, `PROFILE` and `GROUP` stand for keys
+that you choose; `[]` stands for the entries of a list. `berth explain pools.capacity` shows the
+same in a terminal, with examples; `berth schema` prints the JSON Schema, and `berth check` checks a
+file against it.
 
-The column *an edit* says what an update does for another value of the setting, in these phrases.
-Two phrases mean that it depends on the value. `berth preview -s STACK` says it for your edit, and
-whose work it reaches. `make effects` finds the phrases out: it edits each setting in a sample
-environment (`docs/edits.yaml`) and judges the difference as the preview does.
+The column *an edit* says what an update does for another value; two phrases mean that it depends on
+the value. `berth preview -s STACK` says it for your edit, and whose work it reaches.
 
 | an edit | means |
 |---|---|
 """
+_RAY = ("environment.defaults", "environment.engineers", "environment.clusters", "environment.jobs")
+_FAMILIES = ((*_RAY, "environment.services", "engineer"), ("environment.operators",))
+"""Paths whose settings are alike: one that several of a family have is described at the first."""
+
+Meaning = tuple[int, str, str, str]
+"""What settings have in common that are described once: family, name, type and description."""
 
 
 def page() -> str:
     """Return the page's text."""
     phrases = "".join(f"| {phrase} | {meaning} |\n" for phrase, meaning in effects()["effects"].items())
-    return "\n".join([_HEAD + phrases, *(section for root in roots(schema()) for section in _sections(root))])
+    return "\n".join([_HEAD + phrases, *_sections([found for root in roots(schema()) for found in everything(root)])])
 
 
-def _sections(root: Setting) -> list[str]:
-    sections, shown, repeated = list[str](), dict[int, str](), list[str]()
-    for setting in everything(root):
+def _sections(settings: list[Setting]) -> Iterator[str]:
+    """Yield the sections of settings that have others inside; each setting is described once."""
+    first: dict[Meaning, Setting] = {}
+    for setting in settings:
+        if meaning := _meaning(setting):
+            first.setdefault(meaning, setting)
+    described, elsewhere = set[str](), set[str]()
+    for setting in settings:
         children = list(setting.children())
-        if (
-            not children
-            or (len(children) == 1 and children[0].name.isupper())
-            or (root.path == "engineer" and setting is not root)
-        ):
-            continue  # an engineer's stack has the settings of `environment.engineers.ENGINEER`
-        title = [f"## {setting.path}", ""]
-        if setting.description:
-            title += [setting.description, ""]
-        first = shown.setdefault(id(setting.resolved), setting.path)
-        if first == setting.path:
-            table = [
-                _COLUMNS,
-                "|---|---|---|---|---|---|",
-                *map(_row, children),
-                "",
-            ]
-            sections.append("\n".join([*title, *table]))
-        elif not setting.path.startswith(tuple(repeated)):
-            repeated.append(f"{setting.path}.")
-            sections.append("\n".join([*title, f"The settings are those of `{first}`.", ""]))
-    return sections
+        if not children or (len(children) == 1 and children[0].name.isupper()):
+            continue
+        if any(setting.path == path or setting.path.startswith(f"{path}.") for path in elsewhere):
+            continue
+        own = [child for child in children if _first(child, first).path == child.path]
+        borrowed = [child for child in children if child not in own]
+        elsewhere |= {child.path for child in borrowed}
+        parts = [f"## {setting.path}", ""]
+        if setting.description and setting.description not in described:
+            parts += [setting.description, ""]
+        described |= {child.description for child in own}
+        if own:
+            parts += ["| setting | value | an edit | description |", "|---|---|---|---|", *map(_row, own), ""]
+        if borrowed:
+            parts += [_borrowed(borrowed, first), ""]
+        yield "\n".join(parts)
+
+
+def _meaning(setting: Setting) -> Meaning | None:
+    """Return what a setting has in common with others of its family; None without a family."""
+    families = (index for index, paths in enumerate(_FAMILIES) if setting.path.startswith(paths))
+    family = next(families, None)
+    return None if family is None else (family, setting.name, setting.type, setting.description)
+
+
+def _first(setting: Setting, first: dict[Meaning, Setting]) -> Setting:
+    meaning = _meaning(setting)
+    return first[meaning] if meaning else setting
+
+
+def _borrowed(settings: list[Setting], first: dict[Meaning, Setting]) -> str:
+    """Return the sentences that name settings which are described elsewhere."""
+    by_place: dict[str, list[str]] = {}
+    for setting in settings:
+        place = _first(setting, first).path.rpartition(".")[0]
+        by_place.setdefault(place, []).append(f"`{setting.name}`")
+    return "\n".join(fill(f"As in `{place}`: {', '.join(names)}.", 100) for place, names in by_place.items())
 
 
 def _row(setting: Setting) -> str:
     default = "required" if setting.required else f"`{setting.default}`" if setting.default else ""
-    examples = ", ".join(f"`{example}`" for example in setting.examples)
-    cells = (f"`{setting.name}`", setting.type, default, examples, setting.effect, setting.description)
+    value = f"{setting.type}; {default}" if default else setting.type
+    cells = (f"`{setting.name}`", value, setting.effect or "–", setting.description)
     return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
 
 

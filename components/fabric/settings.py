@@ -45,10 +45,9 @@ class NcclShape(DefaultedSettings):
     """NCCL, the library by which GPUs of one job talk, within a node and between nodes."""
 
     profile: Annotated[str, AfterValidator(_known_profile), Field(json_schema_extra={"enum": list(_PROFILES)})] = "auto"
-    """Environment variables by name. `a4`, `a3-ultra`: Google's NCCL plugin gIB over the RDMA NICs,
-    tuned for that machine type. `single-node`: settings that keep NCCL from failing where it finds
-    gIB but has no NICs. `auto`: chosen by the worker's pool and NICs. docs/fabric.md
-    lists every value with its source."""
+    """Set of variables. `a4`, `a3-ultra`: gIB over the RDMA NICs. `single-node`: keeps NCCL from
+    failing on nodes with gIB without NICs. `auto`: by the worker's pool and NICs. See
+    docs/fabric.md."""
     env: Annotated[dict[EnvironmentName, str], Field(examples=[{"NCCL_DEBUG": "INFO"}])] = {}
     """Variables that override the profile's; "" is a value."""
     library_path: Annotated[NonEmpty | None, Field(examples=["/opt/nccl/lib"])] = None

@@ -20,8 +20,8 @@ class ExistingCluster(Settings):
     """
 
     kubeconfig: Annotated[NonEmpty, Field(examples=["~/.kube/config"])]
-    """File of the kubeconfig, relative to the project's folder; `~` is the home folder. Its
-    credentials stay out of the stack's state, so that every machine needs the file."""
+    """Kubeconfig file, relative to the project's folder. Its credentials stay out of the state:
+    every machine needs the file."""
     context: Annotated[NonEmpty | None, Field(examples=["gke_your-project_us-central1-b_prod"])] = None
     """Context in the kubeconfig. Default: its current one."""
 
@@ -44,20 +44,17 @@ class ClusterSettings(Settings):
     """Give the control plane no public address either: whoever runs Pulumi must be in the
     network."""
     authorized_networks: Annotated[dict[Name, Cidr], Field(examples=[{"office": "203.0.113.0/24"}])] = {}
-    """Ranges from which the control plane can be reached, by name. Default: a new cluster can be
-    reached from everywhere, with credentials; a list that is in force stays. `all: 0.0.0.0/0` opens
-    it again."""
+    """Ranges from which the control plane can be reached, by name; `all: 0.0.0.0/0` opens it.
+    Default: as it is; a new cluster is open, with credentials."""
     security_group: Annotated[SecurityGroup | None, Field(examples=["gke-security-groups@example.com"])] = None
-    """Google group whose member groups Kubernetes knows (Google Groups for RBAC). Without it,
-    `groups` under `access` give nobody access. Default: a new cluster has none; a group that is in
-    force stays."""
+    """Google group whose member groups Kubernetes knows; without it, `groups` under `access` give
+    nobody access. A group that is in force stays."""
     secrets_encryption_key: Annotated[
         KmsKey | None,
         Field(examples=["projects/your-project/locations/us-central1/keyRings/berth/cryptoKeys/secrets"]),
     ] = None
-    """Key of Cloud KMS that also encrypts Kubernetes' Secrets in the cluster's database, in the
-    cluster's region. GKE's service agent needs the right to use it. Default: a new cluster has
-    none; a key that is in force stays."""
+    """Key of Cloud KMS, in the cluster's region, that also encrypts Kubernetes' Secrets; GKE's
+    service agent needs the right to use it. A key that is in force stays."""
     multi_networking: bool | None = None
     """GKE multi-networking. Default: on where a pool has `rdma: networks`."""
     logging: Annotated[
@@ -73,20 +70,18 @@ class ClusterSettings(Settings):
     managed_dcgm: bool = True
     """GPU metrics by GKE's managed DCGM exporter."""
     gcs_fuse: Annotated[bool | None, Field(examples=[True])] = None
-    """GKE's Cloud Storage FUSE driver, for `volumes` with buckets. Default: on if something in the
-    settings mounts a bucket. Write true for engineers' own stacks."""
+    """GKE's Cloud Storage FUSE driver. Default: on if something in the settings mounts a bucket;
+    write true for engineers' own stacks."""
     filestore: Annotated[bool | None, Field(examples=[True])] = None
-    """GKE's Filestore driver, and StorageClasses of shares in the cluster's network, for `volumes`
-    with `filestore`. Default: on if something in the settings mounts a share. Write true for
-    engineers' own stacks."""
+    """GKE's Filestore driver and StorageClasses in the cluster's network. Default: on if something
+    in the settings mounts a share of Filestore; write true for engineers' own stacks."""
     secret_sync: Annotated[bool | None, Field(examples=[True])] = None
-    """GKE's synchronization of Kubernetes Secrets with Secret Manager, for `secrets` with
-    `secretManager`. Default: on if something in the settings has such a secret. Write true for
-    engineers' own stacks."""
+    """GKE's synchronization with Secret Manager. Default: on if something in the settings has a
+    `secretManager`; write true for engineers' own stacks."""
     node_service_account: Annotated[
         NodeAccount | None, Field(examples=["own", "nodes@your-project.iam.gserviceaccount.com"])
     ] = None
     """Service account of the nodes. `own`: berth creates one with the roles that nodes need.
-    Default: Compute Engine's, which can do more than nodes need. A change replaces every pool."""
+    Default: Compute Engine's, which can do more."""
     existing: Annotated[ExistingCluster | None, Field(examples=[{"kubeconfig": "~/.kube/config"}])] = None
     """Use an existing cluster; no other key is given then."""

@@ -29,9 +29,9 @@ class Capacity(Settings):
     """Origin of a pool's machines. Only the keys of its kind are given."""
 
     kind: CapacityKind = "on-demand"
-    """Kind of capacity. `on-demand`: machines that Google has at the moment. `reservation`:
-    machines that were set aside. `flex-start`: machines that are queued for, and taken away after
-    up to seven days. `spot`: cheap machines that Google takes away at any time."""
+    """Kind of capacity. `on-demand`; `reservation`: machines set aside; `flex-start`: machines that
+    are queued for, at most seven days; `spot`: cheap machines that Google takes away at any
+    time."""
     reservation: Annotated[NonEmpty | None, Field(examples=["a4-prod"])] = None
     """Name of the reservation."""
     block: Annotated[NonEmpty | None, Field(examples=["a4-prod-block-1"])] = None
@@ -133,33 +133,28 @@ class PoolSettings(Settings):
     labels: Annotated[dict[NonEmpty, str], Field(examples=[{"team": "research"}])] = {}
     """Labels of every node, beside those that GKE sets."""
     taints: Annotated[list[Taint], Field(examples=[[{"key": "team", "value": "research"}]])] = []
-    """Taints of every node, beside GKE's own for GPUs. Workers on the pool, drivers and the GPU
-    Operator's daemons tolerate them. On an existing cluster: the taints that its nodes have."""
+    """Taints of every node, which workers, drivers and the GPU Operator's daemons tolerate. On an
+    existing cluster: those that its nodes have."""
     sysctls: Annotated[dict[NonEmpty, str], Field(examples=[{"net.core.somaxconn": "4096"}])] = {}
     """Kernel settings of every node, beside those that nodes with RDMA NICs get."""
     node_image: Literal["cos", "ubuntu"] = "cos"
     """Container-Optimized OS, or Ubuntu with containerd. RDMA needs COS."""
     gpu_management: Literal["gke", "operator"] | None = None
-    """Manager that advertises the pool's GPUs: GKE's own device plugin, or NVIDIA's GPU Operator,
-    which berth installs when a pool needs it. Default: `operator` where the GPUs are shared, else
-    `gke`."""
+    """Manager of the pool's GPUs: GKE's own device plugin, or NVIDIA's GPU Operator. Default:
+    `operator` where the GPUs are shared, else `gke`."""
     driver: Literal["gke", "operator", "preinstalled"] = "gke"
     """Installer of NVIDIA's driver: Google's, the GPU Operator (Ubuntu only), or none because the
     node image has the driver."""
     driver_version: Literal["default", "latest"] | None = None
-    """The driver that GKE installs: its default for the GKE version, or the latest. A change
-    replaces the pool. Only where GKE manages the GPUs. Default: `default`."""
+    """Driver that GKE installs; only where GKE manages the GPUs. Default: `default`."""
     sharing: Annotated[Name | None, Field(examples=["quarter"])] = None
     """The sharing profile of its GPUs, one of `sharing`. Default: whole GPUs."""
     rdma: Literal["none", "managed", "networks"] = "none"
-    """`managed`: GKE makes the RDMA networks and installs the driver that hands the NICs to pods
-    through DRA (managed DRANET). `networks`: berth makes the networks, and DraNet on the cluster
-    hands the NICs out. Either way a worker takes all GPUs and all NICs of its node."""
+    """`networks`: berth creates the RDMA networks, and DraNet hands the NICs out. `managed`: GKE
+    does both (managed DRANET). A worker takes all GPUs and NICs of its node."""
     gpu_allocation: Literal["device-plugin", "dra"] = "device-plugin"
-    """Way in which pods get GPUs: by counting a resource that a device plugin advertises, or by
-    claims on single devices (NVIDIA's DRA driver, which berth installs then). Claims pair each GPU
-    with the RDMA NIC of its PCIe root, so that workers smaller than the node have their own; a pod
-    that takes the whole node needs none. Never both on one node."""
+    """How pods get GPUs: counted by a device plugin, or by claims on single devices (NVIDIA's DRA
+    driver), which pair each GPU with its RDMA NIC, for workers smaller than a node."""
     disk_size_gb: Annotated[int, Field(examples=[500], ge=10, le=65536, strict=True)] = 200
     """Boot disk in GB: Ray images with CUDA take over 10."""
     disk_type: Annotated[NonEmpty | None, Field(examples=["pd-ssd"])] = None

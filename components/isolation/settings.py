@@ -34,27 +34,25 @@ class IsolationSettings(Settings):
     """Isolation of the berths of an environment; a part that is off is off for all berths."""
 
     pod_security: Literal["restricted", "baseline"] = "restricted"
-    """Strictest Pod Security level that the API server enforces. A berth whose pods need more of
-    their node, such as folders for NCCL, gets the level that allows it. `baseline` allows `sudo` in
-    Ray's image, which the dashboard's profilers need."""
+    """Strictest Pod Security level that the API server enforces; a berth that needs more of its
+    node gets the level that allows it. `baseline` allows `sudo` in Ray's image."""
     network_policies: bool = True
     """Limit traffic: pods reach their own berth, name servers and the internet, and only their own
     berth and the KubeRay operator reach the pods."""
     reachable: Annotated[list[Cidr], Field(examples=[["10.128.0.0/20"]])] = []
     """Further private ranges that pods may reach, for example of file servers: 10.20.0.0/24."""
     metadata_server: Annotated[bool | None, Field(examples=[True])] = None
-    """Let pods ask their node's metadata server for their own identity (Workload Identity
-    Federation). On nodes without GKE's metadata server, pods get the credentials of the node there.
-    Default: true on clusters that berth creates, false on existing ones."""
+    """Let pods ask their node's metadata server for their identity (Workload Identity Federation);
+    without GKE's, that gives them the node's credentials. Default: only on clusters that berth
+    creates."""
     quotas: bool = True
-    """Limit cores, memory and GPUs of a namespace to those of its RayCluster and a small reserve
-    for job submitters, limit disks and the number of objects, and refuse pods of any PriorityClass
-    but the berth's."""
+    """Limit a namespace to the cores, memory and GPUs of its RayCluster, a small reserve for job
+    submitters, its disks and its PriorityClass."""
     storage: Annotated[Quantity, Field(examples=["10Ti"])] = "1Ti"
     """Storage that all volume claims of a berth together request at most."""
     ephemeral_storage: Annotated[Quantity, Field(examples=["2Ti"])] = "500Gi"
-    """Disk of its node that one container of a berth uses at most: files outside of volumes,
-    emptyDir volumes, logs, and what Ray spills. The kubelet evicts a pod that uses more."""
+    """Most disk of its node that a container uses: its files, emptyDir volumes, logs, Ray's
+    spilling. A pod that uses more is evicted."""
 
 
 def _check_subject(name: str) -> str:

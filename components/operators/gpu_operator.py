@@ -140,12 +140,10 @@ class GpuOperatorSettings(ChartSettings):
     namespace: Annotated[Name, Field(examples=["nvidia"])] = "gpu-operator"
     """Namespace that the operator and its daemons run in."""
     dcgm_exporter: bool = False
-    """GPU metrics by NVIDIA's exporter, of the pools that the operator serves. GKE's managed DCGM
-    exports the same metrics, so that the exporter is off by default."""
+    """GPU metrics by NVIDIA's exporter; GKE's managed DCGM has the same, so it is off."""
     node_feature_discovery: bool = True
-    """Label nodes by their hardware. A cluster that runs NFD already needs none: it must then
-    tolerate the taints of the operator's pools, and label nodes by PCI vendor (`pci-10de.present`)
-    and os-release."""
+    """Label nodes by their hardware. An NFD that the cluster has already must tolerate the taints
+    of the operator's pools, and label nodes by PCI vendor and os-release."""
     validator: bool = True
     """Run a CUDA workload of the operator's own on every node that it serves; it takes no GPU from
     pods."""

@@ -50,8 +50,7 @@ class HeadShape(DefaultedSettings):
     env: Annotated[Variables, Field(examples=[{"LOG_LEVEL": "debug"}])] = {}
     """Environment variables of the head alone; they override those of all pods."""
     pod_template: Annotated[PodTemplate, Field(examples=[{"metadata": {"annotations": {"team": "research"}}}])] = {}
-    """Patch of the head's pod template for everything that has no setting: `metadata` and `spec` of
-    a Kubernetes pod. docs/advanced.md says what berth keeps."""
+    """Patch of the head's pod template, for what has no setting: see docs/advanced.md."""
 
 
 class WorkerShape(DefaultedSettings):
@@ -65,11 +64,10 @@ class WorkerShape(DefaultedSettings):
     gpu_resource: Annotated[NonEmpty | None, Field(examples=["nvidia.com/mig-2g.45gb"])] = None
     """Resource name of the GPUs. Default: the name that the pool advertises."""
     gpu_memory: Annotated[Quantity | None, Field(examples=["40Gi"])] = None
-    """GPU memory that the worker needs on each of its GPUs; berth warns if the pool's share has
-    less."""
+    """GPU memory that the worker needs on each GPU; berth warns if a share has less."""
     nics: Annotated[Annotated[int, Field(ge=0, le=16, strict=True)] | None, Field(examples=[2])] = None
-    """RDMA NICs of one worker. Default on a pool with `rdma`: one for each GPU if GPUs are claimed
-    (`gpuAllocation: dra`), all NICs of a node for a worker with all its GPUs, else none."""
+    """RDMA NICs of one worker. Default with `rdma`: one for each claimed GPU, all of a node for a
+    worker with all its GPUs, else none."""
     cpu: Annotated[Quantity, Field(examples=["8"])] = "4"
     """Cores of one worker: request and limit. Default: 4; for a named cluster nine tenths of a
     node."""
@@ -92,17 +90,15 @@ class WorkerShape(DefaultedSettings):
     """Ray's labels of one worker, for `@ray.remote(label_selector={KEY: VALUE})`; its pod has them
     too."""
     pod_template: Annotated[PodTemplate, Field(examples=[{"spec": {"terminationGracePeriodSeconds": 120}}])] = {}
-    """Patch of the workers' pod template for everything that has no setting: `metadata` and `spec`
-    of a Kubernetes pod. docs/advanced.md says what berth keeps."""
+    """Patch of the workers' pod template, for what has no setting: see docs/advanced.md."""
 
 
 class WorkerGroupShape(WorkerShape):
     """Worker pods of one group."""
 
     workers: Annotated[WorkerCount, Field(examples=[2, {"min": 0, "max": 4}])] = 1
-    """Number of worker pods of the group, or `{min, max}` for Ray's autoscaler. A change of the
-    number, or of the bounds, restarts no pod; the first bounds of a RayCluster restart it, since
-    the autoscaler runs beside the head."""
+    """Number of the group's workers, or `{min, max}` for Ray's autoscaler. A change restarts no
+    pod; the first bounds of a RayCluster restart it."""
 
 
 class Wait(DefaultedSettings):
@@ -142,56 +138,44 @@ class RayShape(DefaultedSettings):
         dict[Name, WorkerGroupShape],
         Field(examples=[{"cpu": {"gpus": 0, "pool": "cpu"}, "gpu": {"workers": {"min": 0, "max": 4}}}]),
     ] = {}
-    """Groups of workers by name, in place of `workers`: a group has `workers` and the keys of
-    `worker`, from which keys that it leaves out come. Default: one group named `workers`. A change
-    of a group's `workers` restarts no pod. If a group is added, removed or changed otherwise,
-    KubeRay recreates all pods of the RayCluster, and the preview says so; `workers: 0`, or
-    `max: 0` in bounds, keeps a group without pods. Only berths have the groups of `defaults`."""
+    """Groups of workers by name, in place of `workers`; keys that a group leaves out come from
+    `worker`. A change of a group other than its `workers` restarts all pods: keep a spare group
+    with `workers: 0`. Only berths have the groups of `defaults`."""
     head: Annotated[HeadShape, Field(examples=[{"cpu": 4, "memory": "16Gi"}])] = HeadShape()
     """Head pod."""
     image: Annotated[Image, Field(examples=["registry.example.com/ray:2.60.0-py311-cu128"])] = versions.RAY_IMAGE
     """Container image of head and workers; its Ray version must be `rayVersion`."""
     image_has: Annotated[list[ImageContent], Field(examples=[["torch"]])] = []
-    """Programs and libraries that `image` has beyond Ray, for an image of your own: workers with
-    RDMA NICs need `libnl` and `torch`, `nestedContainers: cdi-per-pod` needs `podman`. berth warns
-    if an image is not known to have them. Default: the contents of images/ray-a4 and
-    images/ray-podman for images of these names, else none."""
+    """What an `image` of your own has beyond Ray: workers with RDMA NICs need `libnl` and `torch`,
+    `nestedContainers: cdi-per-pod` needs `podman`; berth warns otherwise. Default: known for
+    images/ray-a4 and images/ray-podman."""
     ray_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", examples=[versions.RAY])] = versions.RAY
     """Version of Ray in the image."""
     image_pull_secrets: Annotated[list[ObjectName], Field(examples=[["registry"]])] = []
-    """Secrets of the berth's namespace with logins to image registries; `berth secret set` writes
-    them. GKE's nodes need none for Artifact Registry of their own project."""
+    """Secrets with logins to image registries; `berth secret set` writes them."""
     env: Annotated[Variables, Field(examples=[{"HF_HOME": "/home/ray/hf", "NODE": {"field": "spec.nodeName"}}])] = {}
-    """Environment variables of head and workers: text, a key of a Secret `{secret: NAME, key: KEY}`
-    or of a ConfigMap `{configMap: NAME, key: KEY}` of the berth's namespace, or a field of the pod
-    `{field: spec.nodeName}`."""
+    """Environment variables of head and workers: text, `{secret: NAME, key: KEY}`, `{configMap:
+    NAME, key: KEY}` of the berth's namespace, or `{field: spec.nodeName}` of the pod."""
     secrets: Annotated[
         Secrets, Field(examples=[{"HF_TOKEN": {}, "WANDB_API_KEY": {"secret": "wandb", "key": "key"}}])
     ] = {}
-    """Environment variables of head and workers with secret values, by name. `berth secret set`
-    reads a value and writes it into a Secret of the berth's namespace; settings, state and plans
-    have the Secret's name only. `{secret: NAME, key: KEY}` names the Secret and its key. Default
-    for HF_TOKEN: Secret `hf-token`, key `value`. `{secretManager: NAME}`: GKE writes the value of
-    a secret of Secret Manager there, of the environment's project or of the one in
-    `projects/PROJECT/secrets/NAME`, and its latest version unless `/versions/NUMBER` follows."""
+    """Environment variables with secret values, by name: `{}` for a value that `berth secret set`
+    writes, `{secret: NAME, key: KEY}` for a Secret of the berth's namespace, `{secretManager:
+    NAME}` for one of Secret Manager (`projects/PROJECT/secrets/NAME/versions/N`). Settings, state
+    and plans have no values."""
     volumes: Annotated[
         Volumes, Field(examples=[{"data": {"bucket": "my-bucket", "at": "/data", "readOnly": True}}])
     ] = {}
-    """Volumes by name. `{bucket: NAME, at: /data}`: a bucket of Cloud Storage, by GKE's Cloud
-    Storage FUSE driver. `{filestore: 1Ti, at: /shared}`: a share of Filestore that is created for
-    the berth, by StorageClass standard-rwx or the `storageClass` of the volume; it stays when the
-    berth is removed, unless `retain: false`. `{claim: NAME, at: /team}`: a PersistentVolumeClaim of
-    the berth's namespace that exists and that several nodes may mount.
-    `{scratch: 500Gi, at: /scratch}`: a folder on the workers' local SSDs, which goes with the pod.
-    `readOnly: true` refuses writes."""
+    """Volumes by name: `{bucket: NAME, at: /data}` of Cloud Storage, `{filestore: 1Ti, at:
+    /shared}` created for the berth (with `storageClass`; it stays unless `retain: false`), `{claim:
+    NAME, at: /team}` of an existing claim, `{scratch: 500Gi, at: /scratch}` on the workers' local
+    SSDs. `readOnly: true` refuses writes."""
     nccl: Annotated[NcclShape, Field(examples=[{"env": {"NCCL_DEBUG": "INFO"}}])] = NcclShape()
     """NCCL's settings in workers with GPUs."""
     nested_containers: NestedContainers = "none"
-    """Way in which containers that Ray starts inside its pods (`image_uri`, `container`) get the
-    pod's GPUs. `cdi-per-pod`: podman of the image sees exactly the GPUs of its pod, through a CDI
-    specification made in the pod; the pods then run without seccomp and AppArmor profiles.
-    `nvidia-runtime`: the worker pods themselves run under NVIDIA's container runtime. `none`: no
-    GPUs for such containers. docs/advanced.md compares the ways."""
+    """GPUs of containers that Ray starts inside its pods (`image_uri`). `cdi-per-pod`: podman of
+    the image sees the pod's GPUs; the pods run without seccomp and AppArmor profiles.
+    `nvidia-runtime`: workers run under NVIDIA's container runtime. See docs/advanced.md."""
     auth: Literal["token", "none"] = "token"
     """`token`: every call to Ray's ports needs the cluster's token. `none` breaks policy
     `ray-auth`."""
@@ -212,9 +196,8 @@ class BerthShape(RayShape):
     home: Annotated[HomeSetting | None, Field(examples=["50Gi", {"size": "200Gi", "storageClass": "premium-rwo"}])] = (
         None
     )
-    """Disk at /mnt/home in the head, which survives suspension, restarts, new images, and the
-    removal of the berth. A named cluster ignores the home of `defaults`. Default: none; files in
-    pods are lost with the pods."""
+    """Disk at /mnt/home in the head, which survives suspension, restarts, new images and the
+    berth's removal. Named clusters ignore that of `defaults`. Default: none."""
     lifecycle: Annotated[LifecycleShape, Field(examples=[{"idle": "2h", "expires": "14d"}])] = LifecycleShape()
     """Automatic suspension and expiry. A named cluster ignores the lifecycle of `defaults`."""
     wait: Annotated[Wait, Field(examples=[{"until": "submitted"}])] = Wait()

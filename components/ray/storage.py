@@ -36,9 +36,8 @@ class Home(Settings):
     """StorageClass of the disk, which cannot change later. Default: the cluster's default class; on
     GKE standard-rwo, a balanced Persistent Disk."""
     retain: bool = True
-    """Keep the home, and with it the namespace, when the berth is removed from the settings. A
-    berth of the same name finds the home again. `berth home remove` deletes a home that was
-    kept."""
+    """Keep the home and its namespace when the berth leaves the settings; a berth of the same name
+    finds it again. `berth home remove` deletes it."""
 
 
 def _from_size(value: Any) -> Any:

@@ -76,16 +76,15 @@ class ServiceShape(RayShape):
     """Configuration of Ray Serve: `applications`, and other keys of `serve deploy`
     (https://docs.ray.io/en/latest/serve/production-guide/config.html)."""
     code: Annotated[NonEmpty | None, Field(examples=["./apps/app"])] = None
-    """Python file, or folder of Python files, with the applications' code, relative to the
-    project's folder. The pods carry the code, and `import_path` finds it. At most 128 KiB. Default:
-    the code is in the image or in a `working_dir`."""
+    """Python file, or folder of Python files, of the applications, at most 128 KiB; the pods carry
+    it for `import_path`. Default: the code is in the image or a `working_dir`."""
     clients: Annotated[list[Name], Field(examples=[["alice"]])] = []
     """Namespaces whose pods may send requests to port 8000, for example a gateway's. Default: only
     the service's own."""
     upgrade_strategy: Literal["NewCluster", "Recreate"] = "NewCluster"
-    """Effect of an edit of the cluster. `NewCluster`: KubeRay creates a second cluster and moves
-    the Service once it serves; the quota has room for both. `Recreate`: the service is deleted and
-    created again; for pools without GPUs for a second cluster."""
+    """Effect of an edit of the cluster. `NewCluster`: a second cluster starts, then the Service
+    moves. `Recreate`: the service is away meanwhile; for pools without room for a second
+    cluster."""
     wait: Annotated[Wait, Field(examples=[{"timeout": "20m"}])] = Wait()
     """Goal of `pulumi up`; `ready`: the applications run and answer."""
 

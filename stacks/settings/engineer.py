@@ -19,9 +19,9 @@ class EngineerSettings(BerthShape):
     name: Annotated[Name | None, Field(examples=["alice"])] = None
     """Id of the engineer. Default: the stack's name."""
     part: Literal["isolation", "cluster"] | None = None
-    """Half of the berth that this stack creates. `isolation`: the namespace with its quota,
-    policies and Roles, by an admin. `cluster`: the RayCluster in that namespace, by the engineer,
-    who needs only the Role `berth-owner`. Default: both."""
+    """Half of the berth that this stack creates. `isolation`: the namespace with quota, policies
+    and Roles, by an admin. `cluster`: the RayCluster, by the engineer with Role `berth-owner`.
+    Default: both."""
     login: Annotated[ExistingCluster | None, Field(examples=[{"kubeconfig": "~/.kube/config"}])] = None
     """Kubeconfig of whoever runs Pulumi for `part: cluster`, which needs no access to the
     environment's state."""

@@ -50,25 +50,22 @@ class MirrorSettings(Settings):
             pattern=r"^(https?|oci)://",
         ),
     ] = None
-    """Chart repository, or prefix of `oci://` references, with the chart of every operator in the
-    version that its settings name. A chart that is a folder is not looked for there. Default: the
-    environment variable `BERTH_CHART_MIRROR`, else where each chart is published."""
+    """Chart repository, or prefix of `oci://` references, with the operators' charts. Default: the
+    variable `BERTH_CHART_MIRROR`, else where each chart is published."""
     images: Annotated[ImageMirror | None, Field(examples=["registry.example.com/mirror"])] = None
-    """Registry, with a path or not, that has copies of all images that berth and its charts name by
-    default: `nvcr.io/nvidia/driver` is `registry.example.com/mirror/nvcr.io/nvidia/driver` there.
-    Images of your own settings and Helm values are pulled as you write them. `berth images` prints
-    the commands that fill it. Default: each image comes from where it is published."""
+    """Registry with copies of the images that berth and its charts name by default, each under its
+    full name; `berth images` prints the commands that fill it."""
 
 
 class EnvironmentSettings(OperatedSettings):
-    """Environment, which `pulumi up` on its stack brings up as a whole.
+    """An environment; `pulumi up` creates all of it.
 
     References between settings are checked in resolve.py, so that all problems come at once.
     """
 
     production: bool | None = None
-    """Whether this is a production environment, for which more policies hold. Default: true if the
-    stack's name is `prod` or `production`, or begins with one of them and `-`."""
+    """Whether more policies hold. Default: true if the stack's name is `prod` or `production`, or
+    begins with one of them and `-`."""
     mirror: Annotated[MirrorSettings, Field(examples=[{"images": "registry.example.com/mirror"}])] = MirrorSettings()
     isolation: Annotated[IsolationSettings, Field(examples=[{"reachable": ["10.128.0.0/20"]}])] = IsolationSettings()
     keeper: Annotated[KeeperSettings | None, Field(examples=[{"every": "10m"}])] = None
