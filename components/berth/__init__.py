@@ -10,8 +10,6 @@ from berth.components.berth.manifests import CONTRACT, BerthInputs, BerthManifes
 if TYPE_CHECKING:
     from berth.components.berth.component import Berth
 
-__all__ = ["CONTRACT", "Berth", "BerthInputs", "BerthManifests", "berth_manifests"]
-
 
 def __getattr__(name: str) -> Any:
     """Import the component, and with it pulumi, on first use."""

@@ -4,23 +4,3 @@ from berth.components.fabric.claims import Claim, claim_of, claim_template, dran
 from berth.components.fabric.nccl import HOST_LIBRARIES, NODE_FOLDERS, Parts, parts_of
 from berth.components.fabric.rules import alignment_warning, nccl_problems, nic_problem, resource_problem
 from berth.components.fabric.settings import EnvironmentName, Nccl, NcclShape, nccl_of, nics_of
-
-__all__ = [
-    "HOST_LIBRARIES",
-    "NODE_FOLDERS",
-    "Claim",
-    "EnvironmentName",
-    "Nccl",
-    "NcclShape",
-    "Parts",
-    "alignment_warning",
-    "claim_of",
-    "claim_template",
-    "dranet_class",
-    "nccl_of",
-    "nccl_problems",
-    "nic_problem",
-    "nics_of",
-    "parts_of",
-    "resource_problem",
-]

@@ -28,36 +28,6 @@ if TYPE_CHECKING:
     from berth.components.gke.node_identity import NodeAccount
     from berth.components.gke.node_pool import NodePool, NodePoolInputs
 
-__all__ = [
-    "GKE_LOGIN",
-    "NODE_ROLES",
-    "PROVIDER",
-    "SHARE_CLASSES",
-    "SHARE_DRIVER",
-    "Cluster",
-    "ClusterInputs",
-    "ClusterSettings",
-    "ExistingCluster",
-    "ExistingNetwork",
-    "ExistingRdmaNetwork",
-    "GkeSettings",
-    "Network",
-    "NetworkInputs",
-    "NodeAccount",
-    "NodePlace",
-    "NodePool",
-    "NodePoolInputs",
-    "PoolSettings",
-    "cluster_arguments",
-    "needed",
-    "node_account",
-    "on_pools",
-    "own_class",
-    "parse",
-    "storage_classes",
-    "tolerations",
-    "too_old",
-]
 
 _LAZY = {
     "Cluster": "cluster",

@@ -8,18 +8,3 @@ pod (components/programs).
 from berth.components.lifecycle.life import PERSON, Life, life_of
 from berth.components.lifecycle.manifests import KEEPER_USER, keeper_access, keeper_peers, with_lifecycle
 from berth.components.lifecycle.settings import KeeperSettings, Lifecycle, LifecycleShape, complete, lifecycle_problems
-
-__all__ = [
-    "KEEPER_USER",
-    "PERSON",
-    "KeeperSettings",
-    "Life",
-    "Lifecycle",
-    "LifecycleShape",
-    "complete",
-    "keeper_access",
-    "keeper_peers",
-    "life_of",
-    "lifecycle_problems",
-    "with_lifecycle",
-]

@@ -27,29 +27,6 @@ RULES = (problems,)
 WARNINGS = (warnings,)
 """Rules of Helm values that change what berth sets."""
 
-__all__ = [
-    "OPERATORS",
-    "RULES",
-    "WARNINGS",
-    "DraNet",
-    "DraNetSettings",
-    "DriverInstaller",
-    "Gib",
-    "GibSettings",
-    "GpuDra",
-    "GpuDraSettings",
-    "GpuOperator",
-    "GpuOperatorSettings",
-    "Installation",
-    "KubeRay",
-    "KubeRaySettings",
-    "OperatedSettings",
-    "OperatorsSettings",
-    "Site",
-    "of_daemon_set",
-    "of_release",
-]
-
 
 def __getattr__(name: str) -> Any:
     """Load the component when it is first used."""

@@ -11,19 +11,3 @@ from berth.components.proof.fabric.report import page
 from berth.components.proof.fabric.run import FabricRun, Found
 from berth.components.proof.fabric.verdicts import Threshold, threshold_of
 from berth.components.proof.gpu_run import GpuRun, PoolProof
-
-__all__ = [
-    "NAMESPACE",
-    "RUN_LABEL",
-    "Check",
-    "Expected",
-    "FabricRun",
-    "Found",
-    "GpuRun",
-    "PoolProof",
-    "Run",
-    "Threshold",
-    "Verdict",
-    "page",
-    "threshold_of",
-]

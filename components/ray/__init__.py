@@ -21,29 +21,3 @@ from berth.components.ray.workload import (
 )
 from berth.components.ray.workload_settings import JobShape, RayJobSettings, RayServiceSettings, ServiceShape
 from berth.components.ray.workloads import ray_job
-
-__all__ = [
-    "SUBMITTER",
-    "BerthShape",
-    "JobShape",
-    "RayClusterSettings",
-    "RayJobSettings",
-    "RayServiceSettings",
-    "RayShape",
-    "ServiceShape",
-    "Workload",
-    "cluster_workload",
-    "complete",
-    "condition_of",
-    "dashboard_service",
-    "home_claim",
-    "job_workload",
-    "keeps",
-    "ray_cluster",
-    "ray_job",
-    "secret_objects",
-    "service_workload",
-    "share_claims",
-    "shared_with_kuberay",
-    "submitter_pod",
-]

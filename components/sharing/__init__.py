@@ -19,29 +19,3 @@ RULES = (rules.problems, scaling.problems)
 
 WARNINGS = (rules.warnings, scaling.warnings)
 """Rules of settings that work, but likely not as intended."""
-
-__all__ = [
-    "KEEPS",
-    "RULES",
-    "WARNINGS",
-    "WHOLE",
-    "Mig",
-    "Mps",
-    "Occupants",
-    "Offer",
-    "Pool",
-    "Pools",
-    "Profiles",
-    "SharingProfile",
-    "SharingSettings",
-    "TimeSlicing",
-    "config_changes",
-    "config_map",
-    "label_command",
-    "node_labels",
-    "of_configs",
-    "of_labels",
-    "of_node_labels",
-    "offered",
-    "serving_labels",
-]

@@ -28,17 +28,3 @@ Profiles = Mapping[str, AnyMode]
 
 WHOLE = Whole()
 """GPUs are not shared."""
-
-__all__ = [
-    "MODES",
-    "WHOLE",
-    "AnyMode",
-    "Facts",
-    "Mig",
-    "Mode",
-    "Mps",
-    "Offer",
-    "Profiles",
-    "SharingProfile",
-    "TimeSlicing",
-]
