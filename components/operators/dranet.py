@@ -9,7 +9,7 @@ automatically, and then publishes each NIC's network and the node's block.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -21,7 +21,6 @@ from berth.components.fabric import dranet_class
 from berth.components.gke import PoolSettings, on_pools
 from berth.components.hardware import versions
 from berth.components.hardware.names import DRANET
-from berth.components.operators.chart_images import ChartImage
 from berth.components.operators.gib import has_nics
 from berth.components.operators.operator import (
     BY_CHART,
@@ -77,14 +76,6 @@ class DraNet(Operator[DraNetSettings]):
         ("manifest",): ("manifest",),
         ("chart", "manifest"): ("nodeSelector",),
     }
-    # dranet v1.4.0, deployments/helm/dranet
-    chart_values: ClassVar[str] = """
-        affinity args fullnameOverride image imagePullSecrets kubeletRootDir logVerbosity metricsPath metricsPort
-        nameOverride nodeSelector podAnnotations podLabels rbac resources serviceAccount tolerations
-    """
-    chart_images: ClassVar[Sequence[ChartImage]] = (
-        ChartImage("image.repository", "registry.k8s.io/networking/dranet", "v{version}"),
-    )
     by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {
         ("nodeSelector",): "operators.dranet.nodeSelector",
         ("affinity",): "operators.dranet.nodeSelector, and `rdma: networks` of the pools",

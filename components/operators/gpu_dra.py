@@ -9,7 +9,7 @@ installs none on nodes whose GPUs are claimed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -18,7 +18,6 @@ from berth.components.core.types import Name
 from berth.components.gke import PoolSettings, on_pools
 from berth.components.hardware import versions
 from berth.components.hardware.names import CLAIMED_LABEL
-from berth.components.operators.chart_images import ChartImage
 from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstaller
 from berth.components.operators.operator import (
     ChartName,
@@ -52,16 +51,6 @@ class GpuDra(Operator[GpuDraSettings]):
     setting: ClassVar[str] = "gpu_dra"
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DriverInstaller,)
     pool_setting: ClassVar[str] = "`gpuAllocation: dra`"
-    # dra-driver-nvidia-gpu v0.4.1, deployments/helm/dra-driver-nvidia-gpu
-    chart_values: ClassVar[str] = """
-        allowDefaultNamespace altProcDevices controller featureGates fullnameOverride gpuResourcesEnabledOverride image
-        imagePullSecrets kubeletPlugin logVerbosity maskNvidiaDriverParams nameOverride namespaceOverride
-        nvidiaCDIHookPath nvidiaCtkPath nvidiaDriverRoot resourceApiVersion resources selectorLabelsOverride
-        serviceAccount webhook
-    """
-    chart_images: ClassVar[Sequence[ChartImage]] = (
-        ChartImage("image.repository", "registry.k8s.io/dra-driver-nvidia/dra-driver-nvidia-gpu", "v{version}"),
-    )
     by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {
         ("kubeletPlugin", "affinity"): "`gpuAllocation: dra` of the pools",
     }

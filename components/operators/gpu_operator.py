@@ -21,7 +21,6 @@ from berth.components.core.types import Name
 from berth.components.gke import PoolSettings, tolerations
 from berth.components.hardware import versions
 from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
-from berth.components.operators.chart_images import ChartImage
 from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstaller
 from berth.components.operators.operator import (
     ChartName,
@@ -51,62 +50,6 @@ CONTROL_PLANE = {
     "effect": "NoSchedule",
 }
 """Toleration that the chart gives the worker of node feature discovery, beside the one for GPUs."""
-
-_NVIDIA, _CLOUD_NATIVE = "nvcr.io/nvidia", "nvcr.io/nvidia/cloud-native"
-_MANAGER = (f"{_CLOUD_NATIVE}/k8s-driver-manager", "v0.12.0")
-_DRIVER = (f"{_NVIDIA}/driver", "595.91.07")
-
-_IMAGES = (
-    ChartImage("operator.repository", f"{_NVIDIA}/gpu-operator", "{version}"),
-    ChartImage("validator.repository", f"{_NVIDIA}/gpu-operator", "{version}"),
-    # The operator adds the node's operating system; GKE has had both releases of Ubuntu.
-    ChartImage("driver.repository", *_DRIVER, "-ubuntu22.04", "driver.enabled"),
-    ChartImage("driver.repository", *_DRIVER, "-ubuntu24.04", "driver.enabled"),
-    ChartImage("driver.manager.repository", *_MANAGER, switch="driver.enabled"),
-    ChartImage("toolkit.repository", f"{_NVIDIA}/k8s/container-toolkit", "v1.20.0", switch="toolkit.enabled"),
-    ChartImage("devicePlugin.repository", f"{_NVIDIA}/k8s-device-plugin", "v0.20.0", switch="devicePlugin.enabled"),
-    ChartImage("gfd.repository", f"{_NVIDIA}/k8s-device-plugin", "v0.20.0", switch="gfd.enabled"),
-    ChartImage("migManager.repository", f"{_CLOUD_NATIVE}/k8s-mig-manager", "v0.15.0", switch="migManager.enabled"),
-    ChartImage(
-        "dcgmExporter.repository",
-        f"{_NVIDIA}/k8s/dcgm-exporter",
-        "4.6.0-4.8.3-distroless",
-        switch="dcgmExporter.enabled",
-    ),
-    ChartImage("dcgm.repository", f"{_CLOUD_NATIVE}/dcgm", "4.6.0-1-ubuntu24.04", switch="dcgm.enabled", on=False),
-    ChartImage(
-        "nodeStatusExporter.repository",
-        f"{_NVIDIA}/gpu-operator",
-        "{version}",
-        switch="nodeStatusExporter.enabled",
-        on=False,
-    ),
-    ChartImage("gds.repository", f"{_CLOUD_NATIVE}/nvidia-fs", "2.29.4", switch="gds.enabled", on=False),
-    ChartImage("gdrcopy.repository", f"{_CLOUD_NATIVE}/gdrdrv", "v2.6", switch="gdrcopy.enabled", on=False),
-    ChartImage("vgpuManager.driverManager.repository", *_MANAGER, switch="vgpuManager.enabled", on=False),
-    *(
-        ChartImage(f"{component}.repository", name, tag, switch="sandboxWorkloads.enabled", on=False)
-        for component, name, tag in (
-            ("vgpuDeviceManager", f"{_CLOUD_NATIVE}/vgpu-device-manager", "v0.5.0"),
-            ("vfioManager", *_MANAGER),
-            ("vfioManager.driverManager", *_MANAGER),
-            ("sandboxDevicePlugin", f"{_NVIDIA}/kubevirt-gpu-device-plugin", "v1.6.0"),
-            ("kataSandboxDevicePlugin", f"{_CLOUD_NATIVE}/nvidia-sandbox-device-plugin", "v0.0.5"),
-            ("ccManager", f"{_CLOUD_NATIVE}/k8s-cc-manager", "v0.4.3"),
-        )
-    ),
-    ChartImage(
-        "draDriver.repository", f"{_NVIDIA}/dra-driver-nvidia-gpu", "v0.5.0", switch="gpuCluster.deployCR", on=False
-    ),
-    ChartImage(
-        "node-feature-discovery.image.repository",
-        "registry.k8s.io/nfd/node-feature-discovery",
-        "v0.19.0",
-        switch="nfd.enabled",
-    ),
-)
-"""Images of the chart in version v26.7.0 (deployments/gpu-operator/values.yaml). The vGPU manager
-has none: its image is one that users build."""
 
 # A container without privileges gets no GPUs by naming them in NVIDIA_VISIBLE_DEVICES. Pods that
 # request GPUs keep theirs: with CDI on, containerd injects what the device plugin allocates
@@ -156,14 +99,6 @@ class GpuOperator(Operator[GpuOperatorSettings]):
     release: ClassVar[str] = "gpu-operator"
     setting: ClassVar[str] = "gpu"
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DriverInstaller,)
-    # gpu-operator v26.7.0, deployments/gpu-operator
-    chart_values: ClassVar[str] = """
-        ccManager cdi clusterPolicy daemonsets dcgm dcgmExporter devicePlugin draDriver driver extraObjects
-        fullnameOverride gdrcopy gds gfd gpuCluster hostPaths kataManager kataSandboxDevicePlugin mig migManager
-        nameOverride nfd node-feature-discovery nodeStatusExporter operator platform psa sandboxDevicePlugin
-        sandboxWorkloads toolkit validator vfioManager vgpuDeviceManager vgpuManager
-    """
-    chart_images: ClassVar[Sequence[ChartImage]] = _IMAGES
     by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {
         ("driver", "enabled"): "`driver` of the pools",
         ("nfd", "enabled"): "operators.gpu.nodeFeatureDiscovery",

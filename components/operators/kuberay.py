@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -10,7 +10,6 @@ from pydantic import Field
 from berth.components.core.problems import Path, Problem
 from berth.components.core.types import Name
 from berth.components.hardware import versions
-from berth.components.operators.chart_images import ChartImage
 from berth.components.operators.operator import (
     ChartName,
     ChartSettings,
@@ -44,17 +43,6 @@ class KubeRay(Operator[KubeRaySettings]):
     title: ClassVar[str] = "KubeRay operator"
     release: ClassVar[str] = "kuberay-operator"
     setting: ClassVar[str] = "kuberay"
-    # kuberay v1.6.2, helm-chart/kuberay-operator
-    chart_values: ClassVar[str] = """
-        affinity annotations batchScheduler componentOverride configuration crNamespacedRbacEnable env featureGates
-        fullnameOverride image imagePullSecrets kubeClient labels leaderElectionEnabled livenessProbe logging metrics
-        nameOverride nodeSelector operatorCommand podSecurityContext priorityClassName rbacEnable readinessProbe
-        reconcileConcurrency replicas resources securityContext service serviceAccount singleNamespaceInstall
-        tolerations useKubernetesProxy watchNamespace
-    """
-    chart_images: ClassVar[Sequence[ChartImage]] = (
-        ChartImage("image.repository", "quay.io/kuberay/operator", "v{version}"),
-    )
     when_removed: ClassVar[str] = (
         "the KubeRay operator is removed{again}: RayClusters keep running, and nothing creates, repairs or deletes"
         " their pods"

@@ -18,7 +18,7 @@ from berth.components.core.settings import Settings
 from berth.components.core.types import Document, NonEmpty
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import ResourceApi
-from berth.components.operators.chart_images import ChartImage, pulled, repositories
+from berth.components.operators.charts import KnownChart, known_charts, pulled, repositories
 from berth.components.plan.effect import Effect, Level, sitting_on
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.plan import Step
@@ -208,10 +208,6 @@ class Operator(ABC, Generic[SettingsType]):
     """Setting of a pool that the operator is for; empty where its settings are never ignored."""
     sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("chart",): BY_CHART}
     """Settings that belong to some values of `source` only."""
-    chart_values: ClassVar[str] = ""
-    """Top-level keys of the values that berth's default chart reads, with spaces between them."""
-    chart_images: ClassVar[Sequence[ChartImage]] = ()
-    """Images of berth's default chart."""
     by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {}
     """Settings in place of values, by the path of the value."""
     when_removed: ClassVar[str] = ""
@@ -223,6 +219,11 @@ class Operator(ABC, Generic[SettingsType]):
     def pulumi_type(cls) -> str:
         """Return Pulumi's type of the component."""
         return f"berth:operators:{cls.__name__}"
+
+    @classmethod
+    def known_chart(cls) -> KnownChart:
+        """Return the facts about berth's default chart; no facts without a chart."""
+        return known_charts().get(cls.release, KnownChart())
 
     @classmethod
     def on(cls, settings: SettingsType, site: Site) -> Self | None:
@@ -237,7 +238,7 @@ class Operator(ABC, Generic[SettingsType]):
     @property
     def repositories(self) -> Values:
         """Helm values that lead to the copies of the chart's images; empty without a mirror."""
-        return repositories(self.chart_images, self.site.image_mirror)
+        return repositories(self.known_chart().images, self.site.image_mirror)
 
     def images(self) -> Iterator[tuple[str, str]]:
         """Yield the images that it pulls, each behind the setting of the operator that names it.
@@ -251,7 +252,7 @@ class Operator(ABC, Generic[SettingsType]):
             else:
                 default = type(self.settings).model_fields["version"].default  # type: ignore[attr-defined]
                 version = getattr(self.settings, "version", default)
-                for image in self.chart_images:
+                for image in self.known_chart().images:
                     if found := pulled(image, part.values, version, own=version == default):
                         yield f"values.{image.repository}", found
 

@@ -61,7 +61,7 @@ def warnings(settings: OperatedSettings) -> Iterable[Problem]:
                     f"changes what berth sets: {_shown(ours)} becomes {_shown(theirs)}; berth is tested with its own"
                 )
                 yield Problem((*path, *inner), message)
-        known = operator.chart_values.split()
+        known = operator.known_chart().values
         for key in values if "chart" not in operator.settings.model_fields_set else ():
             if key not in (*known, _GLOBAL):
                 message = f"is not a value of chart {operator.settings.chart}, which would ignore it"

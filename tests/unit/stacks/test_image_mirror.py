@@ -92,7 +92,9 @@ def charts(name: str) -> list[Path]:
 def test_no_image_of_a_manifest_or_chart_escapes_the_mirror(recorded: Callable[..., Recorder]) -> None:
     registrations = recorded().registrations
     releases = [found for found in registrations if found.type == RELEASE]
-    assert {found.name for found in releases} == {operator.release for operator in OPERATORS if operator.chart_images}
+    assert {found.name for found in releases} == {
+        operator.release for operator in OPERATORS if operator.known_chart().images
+    }
     pulled = {image for found in registrations if found.type != RELEASE for image in images(found.inputs)}
     assert len(pulled) > 3
     assert {image for image in pulled if not image.startswith(f"{MIRROR}/")} == {ON_NODES}
@@ -142,7 +144,7 @@ def test_names_and_tags_are_those_of_the_published_chart() -> None:
         pytest.skip("the real chart's data (../shared/upstream/gpu-operator) is not at hand")
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
     (operator,) = (operator for operator in OPERATORS if operator.release == "gpu-operator")
-    for image in operator.chart_images:
+    for image in operator.known_chart().images:
         if image.is_split:
             component = values
             for key in image.repository.split(".")[:-1]:

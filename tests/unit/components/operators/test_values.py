@@ -52,11 +52,11 @@ def test_what_berth_sets_is_known_of_each_chart() -> None:
     """Every value that berth sets, or has a setting for, is one that the chart reads."""
     site = Site(offered(load_pools(), {}))
     for operator in OPERATORS:
-        known = operator.chart_values.split()
+        known = operator.known_chart().values
         assert {path[0] for path in operator.by_setting} <= set(known)
     gpu = GpuOperator(GpuOperatorSettings(), site).values()
-    assert gpu.keys() <= set(GpuOperator.chart_values.split())
-    assert chart_of().values.keys() <= set(KubeRay.chart_values.split())
+    assert gpu.keys() <= set(GpuOperator.known_chart().values)
+    assert chart_of().values.keys() <= set(KubeRay.known_chart().values)
 
 
 def load_pools() -> Any:

@@ -1,11 +1,14 @@
-"""Images of a chart: the Helm values that name them, and their references by given values."""
+"""Published charts: the values that they read, and their images by given values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+from berth.components.core import fast_yaml
 from berth.components.core.image import mirrored
 from berth.components.core.merge import merged
 from berth.components.plan.paths import MISSING, value_at
@@ -24,7 +27,7 @@ class ChartImage:
         tag: tag by the chart's own values; `{version}` stands for the version of the chart.
         suffix: end of the tag that no value names.
         switch: path of a value that says whether the image is used; empty if it always is.
-        on: whether it is by the chart's own values.
+        by_default: whether it is by the chart's own values.
     """
 
     repository: str
@@ -32,12 +35,34 @@ class ChartImage:
     tag: str
     suffix: str = ""
     switch: str = ""
-    on: bool = True
+    by_default: bool = True
 
     @property
     def is_split(self) -> bool:
         """Whether the last part of the name is a value of its own, as in NVIDIA's charts."""
         return not self.repository.endswith("image.repository")
+
+
+@dataclass(frozen=True)
+class KnownChart:
+    """Facts about a published chart, in berth's own version of it.
+
+    Attributes:
+        values: top-level keys of the values that it reads.
+        images: its images.
+    """
+
+    values: Sequence[str] = ()
+    images: Sequence[ChartImage] = ()
+
+
+@cache
+def known_charts() -> Mapping[str, KnownChart]:
+    """Return the charts of charts.yaml by their names."""
+    rows = fast_yaml.read(Path(__file__).with_name("charts.yaml"))
+    return {
+        name: KnownChart(row["values"], [ChartImage(**image) for image in row["images"]]) for name, row in rows.items()
+    }
 
 
 def repositories(images: Iterable[ChartImage], mirror: str) -> dict[str, Any]:
@@ -62,7 +87,7 @@ def pulled(image: ChartImage, values: Mapping[str, Any], version: str, *, own: b
         own: whether it is berth's own version, whose tags are known. The tag of another is left
             out, unless the values have one.
     """
-    if image.switch and not _value(values, image.switch, image.on):
+    if image.switch and not _value(values, image.switch, image.by_default):
         return ""
     beside = value_at(values, image.repository.rpartition(".")[0])
     given: Mapping[str, Any] = beside if isinstance(beside, Mapping) else {}
