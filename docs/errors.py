@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
+from string import Formatter
 
+from berth.components.core import fast_yaml
 from berth.components.core.errors import BAD_INPUT, FAILED
+from berth.components.core.table import rows_of
 from berth.lab.home import CLONE
 
 FOLDERS = ("cli", "stacks", "components")
@@ -132,10 +136,22 @@ def errors() -> tuple[Message, ...]:
 @cache
 def problems() -> tuple[Message, ...]:
     """Return the messages of all problems across settings, each once."""
-    return _once(_problems(file, tree) for file, tree in _modules())
+    in_code = (_problems(file, tree) for file, tree in _modules())
+    return _once(chain(in_code, [_contradictions()]))
 
 
-def _once(found: Iterator[Iterator[Message]]) -> tuple[Message, ...]:
+def _contradictions() -> Iterator[Message]:
+    """Yield the messages of the tables of contradictions."""
+    for file in sorted((CLONE / "components").rglob("contradictions.yaml")):
+        found = fast_yaml.read(file)
+        for row in rows_of([row for rows in found.values() for row in rows] if isinstance(found, dict) else found):
+            parts = Formatter().parse(row["says"])
+            text = "".join(literal + ("…" if name is not None else "") for literal, name, _, _ in parts)
+            message = _message(text, "", BAD_INPUT, str(file.relative_to(CLONE)))
+            yield message if message.remedy else replace(message, remedy=_EXPLAIN)
+
+
+def _once(found: Iterable[Iterator[Message]]) -> tuple[Message, ...]:
     by_text: dict[str, Message] = {}
     for message in (message for messages in found for message in messages):
         by_text.setdefault(message.text, message)
@@ -175,7 +191,7 @@ def _problems(file: str, tree: ast.Module) -> Iterator[Message]:
             text = template(node.args[1])
             if text.strip("… "):
                 found = _message(text, "", BAD_INPUT, file)
-                yield found if found.remedy else Message(found.text, _EXPLAIN, BAD_INPUT, file)
+                yield found if found.remedy else replace(found, remedy=_EXPLAIN)
 
 
 def _message(text: str, written: str, code: int, file: str) -> Message:

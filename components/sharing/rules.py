@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path as File
 
+from berth.components.core import fast_yaml
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
+from berth.components.core.table import broken
 from berth.components.gke import PoolSettings
 from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
@@ -13,6 +16,8 @@ from berth.components.sharing.device_plugin import label_command, serving_labels
 from berth.components.sharing.modes import MODES, Profiles
 from berth.components.sharing.pools import Pool, offered
 from berth.components.sharing.settings import SharingSettings
+
+_CONTRADICTIONS = fast_yaml.read(File(__file__).with_name("contradictions.yaml"))
 
 
 def problems(settings: SharingSettings) -> Iterable[Problem]:
@@ -62,117 +67,21 @@ def _counted_beside_claims(settings: SharingSettings) -> Iterable[Problem]:
 
 
 def _own_problems(pool: PoolSettings, settings: SharingSettings, path: Path) -> Iterable[Problem]:
-    machine = pool.machine
-    for key, value in (
-        ("sharing", pool.sharing),
-        ("gpuManagement", pool.gpu_management),
-        ("driver", pool.driver != "gke"),
-        ("driverVersion", pool.driver_version),
-        ("gpuAllocation", pool.gpu_allocation == "dra"),
-    ):
-        if value and not machine.gpus:
-            yield Problem((*path, key), f"{machine.name} has no GPUs; take this line out")
-    if pool.rdma != "none":
-        yield from _rdma_problems(pool, path)
+    if pool.rdma != "none" and not pool.machine.rdma:
+        yield _without_rdma(pool, path)
+    yield from broken(_CONTRADICTIONS, path, pool=pool)
     if pool.by_dra:
-        yield from _claim_problems(pool, path)
         yield from _claimed_sharing_problems(pool, settings, path)
-    elif machine.gpus:
-        yield from _plugin_problems(pool, path)
-        if pool.sharing is not None:
-            yield from _sharing_problems(pool, pool.sharing, settings.sharing, path)
-
-
-def _plugin_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
-    """Return problems of GPUs that a device plugin advertises."""
-    if pool.sharing and pool.gpu_management == "gke":
-        yield Problem(
-            (*path, "gpuManagement"),
-            "GKE's own device plugin does not read berth's sharing profiles; take this line out, and the GPU Operator"
-            " serves the pool",
-        )
-    if pool.driver == "operator" and pool.node_image == "cos":
-        yield Problem(
-            (*path, "driver"),
-            "the GPU Operator cannot install a driver on Container-Optimized OS; use `driver: gke`, or"
-            " `nodeImage: ubuntu`",
-        )
-    if pool.driver == "gke" and pool.node_image == "ubuntu" and pool.by_operator:
-        yield Problem(
-            (*path, "driver"),
-            "Google's installer for a pool that the GPU Operator serves is for Container-Optimized OS; on Ubuntu use"
-            " `driver: operator` or `driver: preinstalled`",
-        )
-    if pool.driver == "operator" and not pool.by_operator:
-        yield Problem((*path, "driver"), "the pool is left to GKE; set `gpuManagement: operator`, or `driver: gke`")
-    if pool.driver_version and pool.by_operator:
-        yield Problem(
-            (*path, "driverVersion"),
-            "GKE installs the driver only where it manages the GPUs too, but here the GPU Operator serves them, with"
-            " the version of Google's installer or its own; take this line out",
-        )
-    elif pool.driver_version and pool.driver == "preinstalled":
-        yield Problem(
-            (*path, "driverVersion"),
-            "with `driver: preinstalled` GKE installs no driver; take one of the two lines out",
-        )
-    elif pool.driver_version == "latest" and pool.node_image == "ubuntu":
-        yield Problem(
-            (*path, "driverVersion"),
-            "GKE has a latest driver for Container-Optimized OS only; on Ubuntu take this line out",
-        )
-    if pool.secure_boot and pool.driver == "operator":
-        yield Problem(
-            (*path, "secureBoot"),
-            "the GPU Operator builds a driver that nobody signed, and secure boot would not load it; take this line"
-            " out, or leave the driver to GKE (driver: gke)",
-        )
-
-
-def _claim_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
-    """Return problems of GPUs that pods claim.
-
-    Source: "Prepare GKE infrastructure for DRA workloads", limitations
-    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra): no driver by GKE's own
-    automation.
-    """
-    rests_on = ((*path, "gpuAllocation"),)
-    if pool.gpu_management:
-        plugin = "GKE's own device plugin" if pool.gpu_management == "gke" else "the GPU Operator's device plugin"
-        yield Problem(
-            (*path, "gpuManagement"),
-            f"{plugin} would hand out the GPUs that NVIDIA's DRA driver hands out (gpuAllocation: dra), each to two"
-            " pods; take one of the two lines out",
-            rests_on=rests_on,
-        )
-    if pool.node_image != "cos":
-        yield Problem(
-            (*path, "nodeImage"),
-            "berth tells NVIDIA's DRA driver one place of the GPU driver, that of Container-Optimized OS; take this"
-            " line out, or `gpuAllocation`",
-            rests_on=rests_on,
-        )
-    if pool.driver == "operator":
-        yield Problem(
-            (*path, "driver"),
-            "the GPU Operator has no daemons, and so installs no driver, on nodes whose GPUs are claimed"
-            " (gpuAllocation: dra); use `driver: gke` for Google's installer, or `driver: preinstalled`",
-            rests_on=rests_on,
-        )
-    if pool.driver_version:
-        yield Problem(
-            (*path, "driverVersion"),
-            "GKE does not install a driver where GPUs are claimed (gpuAllocation: dra): Google's installer does,"
-            " with the version that belongs to the node's image; take this line out",
-            rests_on=rests_on,
-        )
+    elif pool.machine.gpus and pool.sharing is not None:
+        yield from _sharing_problems(pool, pool.sharing, settings.sharing, path)
 
 
 def _claimed_sharing_problems(pool: PoolSettings, settings: SharingSettings, path: Path) -> Iterable[Problem]:
     """Return problems of claimed GPUs that are shared.
 
-    GKE has no time-sharing, MIG and MPS beside DRA (same page). NVIDIA's driver publishes the MIG
-    instances that it finds, and cuts none
+    GKE has no time-sharing, MIG and MPS beside DRA
+    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra). NVIDIA's driver
+    publishes the MIG instances that it finds, and cuts none
     (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu, the rest is behind alpha gates):
     nodes that berth does not create can have them.
     """
@@ -250,22 +159,13 @@ def _unlabeled(pool: Pool) -> str:
 _OTHER_NETWORKS = {"tcpxo": "GPUDirect-TCPXO", "tcpx": "GPUDirect-TCPX"}
 
 
-def _rdma_problems(pool: PoolSettings, path: Path) -> Iterable[Problem]:
-    if not pool.machine.rdma:
-        with_rdma = ", ".join(name for name, machine in MACHINES.items() if machine.rdma)
-        network = _OTHER_NETWORKS.get(pool.machine.series.gpu_network)
-        instead = f", its GPUs' NICs are for {network}" if network else ""
-        yield Problem(
-            (*path, "rdma"), f"{pool.machine_type} has no RDMA NICs{instead}; those that have them are {with_rdma}"
-        )
-    if pool.node_image != "cos":
-        yield Problem((*path, "rdma"), "RDMA on GKE needs Container-Optimized OS; take `nodeImage` out")
-    if pool.sharing and not pool.by_dra:
-        yield Problem(
-            (*path, "sharing"),
-            "Google does not support shared GPUs on nodes whose NICs are handed out by DRA: a pod there takes all GPUs"
-            " and all NICs; share the GPUs of another pool, or set `rdma: none`",
-        )
+def _without_rdma(pool: PoolSettings, path: Path) -> Problem:
+    with_rdma = ", ".join(name for name, machine in MACHINES.items() if machine.rdma)
+    network = _OTHER_NETWORKS.get(pool.machine.series.gpu_network)
+    instead = f", its GPUs' NICs are for {network}" if network else ""
+    return Problem(
+        (*path, "rdma"), f"{pool.machine_type} has no RDMA NICs{instead}; those that have them are {with_rdma}"
+    )
 
 
 def _sharing_problems(pool: PoolSettings, name: str, profiles: Profiles, path: Path) -> Iterable[Problem]:

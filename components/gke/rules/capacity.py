@@ -36,7 +36,7 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
                 rests_on=((*path, "capacity", "kind"),),
             )
         yield from _keys_of_other_kinds(pool.capacity, path)
-        yield from _reservation(pool, settings.zones_of(pool), path)
+        yield from _reservation(pool.capacity, path)
         if pool.capacity.kind == "flex-start":
             yield from _flex_start(pool, path)
     if settings.pools and all(pool.capacity.kind == "flex-start" for pool in settings.pools.values()):
@@ -81,16 +81,9 @@ def _keys_of_other_kinds(capacity: Capacity, path: Path) -> Iterable[Problem]:
             )
 
 
-def _reservation(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iterable[Problem]:
-    capacity = pool.capacity
+def _reservation(capacity: Capacity, path: Path) -> Iterable[Problem]:
     if capacity.kind != "reservation":
         return
-    if not capacity.reservation:
-        example = "capacity: {kind: reservation, reservation: NAME}"
-        with_block = ", and a block is one of a reservation" if capacity.block else ""
-        yield Problem(
-            (*path, "capacity", "reservation"), f"is required: the reservation's name{with_block}; write {example}"
-        )
     for key, value in (("reservation", capacity.reservation), ("block", capacity.block)):
         if value and not _RESERVATION_NAME.fullmatch(value):
             yield Problem(
@@ -98,12 +91,6 @@ def _reservation(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iter
                 f"{value!r} is not a name; write the bare name, a block of the reservation as `block`, and the project"
                 " that owns it as `project`",
             )
-    if capacity.block and len(zones) > 1:
-        yield Problem(
-            (*path, "capacity", "block"),
-            f"a block is in one zone, but the pool is in {', '.join(zones)}; name its zone: zones: [{zones[0]}]",
-            rests_on=((*path, "zones"), ("environment", "zones")),
-        )
 
 
 def _flex_start(pool: PoolSettings, path: Path) -> Iterable[Problem]:
@@ -126,16 +113,6 @@ def _flex_start(pool: PoolSettings, path: Path) -> Iterable[Problem]:
             (*path, "capacity", "maxRunDuration"),
             f"{capacity.max_run_duration} is longer than the 7d after which Google takes flex-start machines away;"
             " write 7d or less",
-        )
-    if pool.auto_repair:
-        yield Problem(
-            (*path, "autoRepair"),
-            "GKE cannot repair flex-start nodes; take this line out, or write `autoRepair: false`",
-        )
-    if pool.upgrade.model_fields_set:
-        yield Problem(
-            (*path, "upgrade"),
-            "flex-start nodes are not upgraded in place: new ones get the new version; take this line out",
         )
 
 

@@ -34,7 +34,7 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
         yield Problem((*_CLUSTER, "version"), text)
     yield from _control_plane(settings)
     yield from _encrypted(settings)
-    yield from _observed(settings)
+    yield from _logged(settings)
 
 
 def warnings(settings: GkeSettings) -> Iterable[Problem]:
@@ -110,14 +110,8 @@ def _labels(settings: GkeSettings) -> Iterable[Problem]:
 
 
 def _control_plane(settings: GkeSettings) -> Iterable[Problem]:
-    """Refuse contradictions about who reaches the control plane."""
+    """Refuse public ranges that reach a control plane without a public address."""
     cluster = settings.cluster
-    if cluster.private_endpoint and not cluster.private_nodes:
-        yield Problem(
-            (*_CLUSTER, "privateEndpoint"),
-            "nodes with public addresses (privateNodes: false) reach the control plane by its public one; take"
-            " `privateNodes: false` out, or this line",
-        )
     for name, network in cluster.authorized_networks.items():
         # Python calls the whole internet private, since both its first and its last address are.
         public = network == _EVERYWHERE or not ipaddress.IPv4Network(network).is_private
@@ -145,14 +139,11 @@ def _encrypted(settings: GkeSettings) -> Iterable[Problem]:
         )
 
 
-def _observed(settings: GkeSettings) -> Iterable[Problem]:
-    """Refuse contradictions about logs and metrics.
+def _logged(settings: GkeSettings) -> Iterable[Problem]:
+    """Refuse logs without the system's, which logs of workloads need.
 
-    Sources: "About GKE logs"
-    (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/about-logs: workload logs need
-    system logs) and "Collect and view DCGM metrics"
-    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dcgm-metrics: they need managed
-    collection).
+    Source: "About GKE logs"
+    (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/about-logs).
     """
     cluster = settings.cluster
     if cluster.logging and "SYSTEM" not in cluster.logging:
@@ -160,11 +151,4 @@ def _observed(settings: GkeSettings) -> Iterable[Problem]:
             (*_CLUSTER, "logging"),
             f"{', '.join(cluster.logging)} without SYSTEM: GKE collects other logs only beside the system's; add"
             " SYSTEM, or write []",
-        )
-    if cluster.managed_dcgm and not cluster.managed_prometheus:
-        yield Problem(
-            (*_CLUSTER, "managedPrometheus"),
-            "GKE's managed DCGM exporter is read by Managed Service for Prometheus only; take this line out, or write"
-            " `managedDcgm: false` too",
-            rests_on=((*_CLUSTER, "managedDcgm"),),
         )

@@ -1,4 +1,4 @@
-"""Rules of an environment's place: project, zone, region and zones."""
+"""Rules of the zones of an environment and its pools."""
 
 from __future__ import annotations
 
@@ -14,33 +14,9 @@ _PLACES = ((*_TOP, "zone"), (*_TOP, "region"), (*_TOP, "zones"), _EXISTING)
 
 
 def problems(settings: GkeSettings) -> Iterable[Problem]:
-    """Refuse a missing project, no place or two, and zones that are elsewhere."""
+    """Refuse zones that nobody names, that are elsewhere, or that are named twice."""
     if settings.cluster.existing:
         return
-    if settings.project is None:
-        yield Problem(
-            (*_TOP, "project"),
-            "is required: the Google Cloud project to create everything in",
-            rests_on=(_EXISTING,),
-        )
-    yield from _one_place(settings)
-    yield from _zones(settings)
-
-
-def _one_place(settings: GkeSettings) -> Iterable[Problem]:
-    if settings.zone and settings.region:
-        yield Problem(
-            (*_TOP, "region"),
-            f"zone {settings.zone} is given too, and a cluster has one of them: keep `zone` for a zonal cluster, or"
-            " `region` for a regional one whose nodes are in `zones`",
-        )
-    elif not settings.zone and not settings.region:
-        yield Problem(
-            (*_TOP, "zone"),
-            "is required: the cluster's zone, for example us-central1-b; or set `region` and `zones` for a regional"
-            " cluster",
-            rests_on=_PLACES,
-        )
     if settings.region and not settings.zones and not settings.zone:
         lacking = sorted(name for name, pool in settings.pools.items() if not pool.zones)
         if lacking:
@@ -50,17 +26,6 @@ def _one_place(settings: GkeSettings) -> Iterable[Problem]:
                 " three, and"
                 f" GPUs are not in every zone; write for example zones: [{settings.region}-a, {settings.region}-b]",
             )
-    if settings.zone and settings.zones and not settings.region:
-        yield Problem(
-            (*_TOP, "zones"),
-            f"belongs to `region`: a cluster in zone {settings.zone} has its nodes there; take `zones` out, or give a"
-            " pool its own `zones`",
-            rests_on=_PLACES,
-        )
-
-
-def _zones(settings: GkeSettings) -> Iterable[Problem]:
-    """Refuse zones outside of the environment's region, and zones that are named twice."""
     lists: list[tuple[Path, list[str]]] = [((*_TOP, "zones"), settings.zones if settings.region else [])]
     lists += [((*_TOP, "pools", name, "zones"), pool.zones or []) for name, pool in settings.pools.items()]
     for path, zones in lists:

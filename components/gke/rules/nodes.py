@@ -157,12 +157,6 @@ def _key_and_value(
 
 def _upgrade(pool: PoolSettings, path: Path) -> Iterable[Problem]:
     at_once = pool.max_surge + pool.max_unavailable
-    if at_once == 0:
-        yield Problem(
-            (*path, "upgrade"),
-            "maxSurge and maxUnavailable are both 0, so that no node could ever be upgraded; write maxSurge: 1, or"
-            " maxUnavailable: 1 where there are no spare machines",
-        )
     if at_once > _MOST_AT_ONCE:
         yield Problem(
             (*path, "upgrade"),

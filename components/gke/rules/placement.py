@@ -20,43 +20,8 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
     for name, pool in settings.pools.items():
         path = (*_POOLS, name)
         zones = settings.zones_of(pool)
-        yield from _compact(pool, zones, path)
         yield from _even(pool, zones, path)
-        if pool.rdma != "none" and len(zones) > 1:
-            yield Problem(
-                (*path, "zones"),
-                f"RDMA networks don't reach from one zone to another, but the pool is in {', '.join(zones)}; give each"
-                f" zone a pool of its own: zones: [{zones[0]}]",
-                rests_on=(("environment", "zones"),),
-            )
     yield from _rdma_together(settings)
-
-
-def _compact(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iterable[Problem]:
-    """Compact placement.
-
-    Source: "Define compact placement for GKE nodes", limitations
-    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/compact-placement).
-    """
-    if not pool.compact_placement:
-        return
-    where = (*path, "compactPlacement")
-    series = pool.machine.series
-    if not series.compact:
-        yield Problem(where, f"{pool.machine_type} has no compact placement; take this line out")
-    if len(zones) > 1:
-        yield Problem(
-            where,
-            f"nodes can be close together in one zone only, but the pool is in {', '.join(zones)}; write zones:"
-            f" [{zones[0]}]",
-            rests_on=((*path, "zones"), ("environment", "zones")),
-        )
-    if pool.capacity.queued:
-        yield Problem(
-            where, "does not go with queued provisioning, which places the nodes itself; take one of the two out"
-        )
-    elif pool.capacity.kind == "flex-start" and series.compact and not series.compact_flex_start:
-        yield Problem(where, f"does not go with flex-start on {pool.machine_type}; take this line out")
 
 
 def _even(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iterable[Problem]:
