@@ -50,7 +50,6 @@ class BerthManifests:
     """Manifests of a berth, without the template of claims, which depends on the served API.
 
     Attributes:
-        namespace: the namespace.
         objects: objects of the namespace that must exist before the first pod.
         main: the RayCluster, or the RayJob or RayService that has KubeRay create it.
         jobs: RayJobs on the RayCluster, by name.
@@ -70,8 +69,6 @@ class BerthInputs:
 
     Attributes:
         workload: RayCluster, RayJob or RayService of the berth.
-        pools: node pools of the environment by name.
-        environment: name of the environment.
         stack: stack that registers the berth: the environment's or the engineer's.
         resource_api: version of resource.k8s.io for claim templates.
         isolation: what the environment loosens for all of its berths.

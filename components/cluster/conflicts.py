@@ -14,12 +14,7 @@ _CONFLICT = re.compile(
 
 
 def conflict_advice(error: str, stack: str) -> list[str]:
-    """Return what to do about the conflicts that an error of an object names; none for others.
-
-    Args:
-        error: text of the engine.
-        stack: the stack.
-    """
+    """Return what to do about the conflicts that an error of an object names; none for others."""
     lines = []
     for found in _CONFLICT.finditer(error):
         fields = ", ".join(field.strip(" -") for field in found["fields"].split() if field.strip(" -"))

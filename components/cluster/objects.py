@@ -19,12 +19,6 @@ class KubernetesObject(pulumi.CustomResource):
     """The registered manifest; its values may be outputs."""
 
     def __init__(self, name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> None:
-        """Register the object.
-
-        Args:
-            name: Pulumi's name of the resource.
-            manifest: the object.
-            opts: options with the kubernetes provider, or with a parent that has it.
-        """
+        """Register the object."""
         self.manifest = manifest
         super().__init__(resource_type(manifest), name, owned(manifest, pulumi.get_stack()), opts)

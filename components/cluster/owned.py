@@ -27,9 +27,7 @@ class Owner:
     """Owner of a berth.
 
     Attributes:
-        kind: kind of owner.
         name: the engineer's id, or the name of the cluster, job or service.
-        environment: the environment's name.
         stack: stack that created the berth.
         keeps_home: the namespace stays with the home when the berth goes.
     """

@@ -7,12 +7,7 @@ from collections.abc import Iterable
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return `"; did you mean 'x'?"` or `"; known are …"` for a misspelled name; else nothing.
-
-    Args:
-        given: what was written.
-        known: what could have been meant.
-    """
+    """Return `"; did you mean 'x'?"` or `"; known are …"` for a misspelled name; else nothing."""
     names = sorted(known)
     lowered = {name.lower(): name for name in names}
     near = difflib.get_close_matches(given.lower(), lowered, n=1, cutoff=0.6)

@@ -36,13 +36,7 @@ svg { max-width: 100%; height: auto } svg text { fill: var(--ink) }
 
 
 def document(title: str, parts: Iterable[str], style: str = "") -> str:
-    """Return a page.
-
-    Args:
-        title: name of the page.
-        parts: its content, as HTML.
-        style: rules beside those of all pages.
-    """
+    """Return a page."""
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{_STYLE}{style}</style>"

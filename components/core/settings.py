@@ -46,12 +46,7 @@ class Settings(BaseModel):
 
     @classmethod
     def hint(cls, key: str, value: object) -> str:  # noqa: ARG003 - for models that know other tools' words
-        """Return what to write instead of an unknown key; "" without an idea.
-
-        Args:
-            key: the key, such as another tool has.
-            value: its value.
-        """
+        """Return what to write instead of an unknown key; "" without an idea."""
         return ""
 
 

@@ -20,9 +20,6 @@ class Pooled:
     """Node pool that an error is about.
 
     Attributes:
-        name: the pool's name.
-        settings: the pool's settings.
-        place: place of the pool's nodes.
         written: file and line of the settings that describe the pool, where known.
     """
 

@@ -21,8 +21,6 @@ class ClusterInputs:
     """Inputs of a cluster.
 
     Attributes:
-        settings: settings of the cluster, its place, and its pools.
-        network: the network that it is on.
         after: resources that the cluster needs beside the network.
     """
 
@@ -44,13 +42,7 @@ class Cluster(pulumi.ComponentResource):
     """Kubeconfig as JSON, secret. It gets credentials from gke-gcloud-auth-plugin."""
 
     def __init__(self, name: str, inputs: ClusterInputs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Register the cluster.
-
-        Args:
-            name: the cluster's name.
-            inputs: settings and network.
-            opts: Pulumi's options.
-        """
+        """Register the cluster."""
         super().__init__("berth:gke:Cluster", name, None, opts)
         network = inputs.network
         hooks = pulumi.ResourceHookBinding(on_error=[explained(self, "cluster", inputs.settings.project or "")])

@@ -40,8 +40,6 @@ class NetworkInputs:
 
     Attributes:
         settings: address ranges, or names of existing networks.
-        project: Google Cloud project of the environment.
-        region: region of the subnetworks.
         private_nodes: whether nodes have no public addresses, so that they need Cloud NAT.
         rdma_zones: zones of pools whose nodes need the second network and an RDMA network (`rdma:
             networks`).

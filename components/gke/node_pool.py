@@ -27,9 +27,6 @@ class NodePoolInputs:
     """Inputs of a node pool.
 
     Attributes:
-        settings: machine type, size, taints, capacity and disks.
-        cluster: name of the cluster.
-        place: location, labels and networks of the nodes.
         warn: warnings of an update, from the node labels before and after it.
         written: file and line of the settings, where known.
     """
@@ -45,13 +42,7 @@ class NodePool(pulumi.ComponentResource):
     """Nodes of one machine type."""
 
     def __init__(self, name: str, inputs: NodePoolInputs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Register the pool.
-
-        Args:
-            name: the pool's name.
-            inputs: settings, and the cluster that the pool belongs to.
-            opts: Pulumi's options.
-        """
+        """Register the pool."""
         super().__init__("berth:gke:NodePool", name, None, opts)
         settings, place = inputs.settings, inputs.place
 

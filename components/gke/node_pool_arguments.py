@@ -49,8 +49,6 @@ class NodePlace:
     """Place of a pool's nodes, and values of their environment.
 
     Attributes:
-        project: Google Cloud project.
-        cluster: name of the cluster.
         location: zone or region of the cluster.
         zones: zones of the nodes; GKE chooses where there are none.
         labels: labels in Google Cloud, for bills and owners.

@@ -86,7 +86,6 @@ class ResourceFields:
     """Facts about one type of resource.
 
     Attributes:
-        fields: the fields by path.
         timeouts: seconds that the provider waits for `create`, `update` and `delete`.
         blocks: names of the fields of each block, by the block's path; "" for the resource itself.
     """

@@ -54,13 +54,7 @@ def _padded(parts: tuple[int, ...], by: float) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Feature:
-    """Feature of newer versions.
-
-    Attributes:
-        name: name for people.
-        since: the first version that has it.
-        source: page that says so.
-    """
+    """Feature of newer versions."""
 
     name: str
     since: GkeVersion
@@ -72,7 +66,6 @@ class Need:
     """Feature that an environment uses.
 
     Attributes:
-        feature: the feature.
         who: its users, for people: `pool 'train'`, `operators.kuberay.source: addon`.
     """
 

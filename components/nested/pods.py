@@ -34,13 +34,9 @@ class Parts:
     """Parts of a pod that containers inside its Ray container need.
 
     Attributes:
-        volumes: volumes of the pod.
-        mounts: volume mounts of the container.
         env: environment variables of the container; variables of the settings win.
         command: shell commands before `ray start`, which KubeRay appends (kuberay v1.6.2,
             ray-operator/controllers/ray/common/pod.go, BuildPod).
-        security_context: security context of the container.
-        runtime_class: RuntimeClass of the pod.
     """
 
     volumes: list[dict[str, Any]] = field(default_factory=list)

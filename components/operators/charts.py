@@ -49,7 +49,6 @@ class KnownChart:
 
     Attributes:
         values: top-level keys of the values that it reads.
-        images: its images.
     """
 
     values: Sequence[str] = ()

@@ -40,12 +40,6 @@ def definitions_hook(
     """Return a hook of a release that brings every definition of its chart up to date.
 
     Before a first installation it does nothing, unless the cluster has `chart.definition` already.
-
-    Args:
-        name: name of the release.
-        chart: its chart.
-        kubeconfig: access to the cluster, as text.
-        parent: the operator's component.
     """
 
     async def apply(change: pulumi.ResourceHookArgs) -> None:

@@ -64,7 +64,6 @@ class Chart:
         repository: the chart repository; unused for the other two.
         version: version of the chart; unused for a folder, which has its own.
         namespace: namespace of the release, which has to exist.
-        values: Helm values.
         ours: values among them that berth sets, whatever the settings override.
         timeout: seconds until the objects of the chart have to be ready.
         validated: whether Helm checks the objects against the cluster's OpenAPI schema first.
@@ -114,7 +113,6 @@ class Object:
 
     Attributes:
         name: Pulumi's name.
-        manifest: the object.
         was_part_of: type and name of the component that the object belonged to in older versions.
     """
 
@@ -185,7 +183,6 @@ class Operator(ABC, Generic[SettingsType]):
 
     Attributes:
         settings: settings of the operator; None for one without.
-        site: the cluster.
     """
 
     settings: SettingsType

@@ -36,7 +36,6 @@ class Revision:
     """One revision of a release.
 
     Attributes:
-        number: number of the revision.
         status: status as Helm writes it, such as `deployed`.
         name: name of the Secret.
         uid: uid of the Secret.

@@ -25,8 +25,6 @@ class Repair:
     """Repair of one release.
 
     Attributes:
-        name: name of the release.
-        namespace: its namespace.
         kubeconfig: access to the cluster, as text.
         resource: component that the notices are about.
     """

@@ -43,7 +43,6 @@ class PlannedPool:
         nodes: number of nodes in all zones together.
         autoscaled: GKE's autoscaler chooses the number of nodes.
         product: product name of the GPUs; empty for none.
-        labels: labels of its nodes.
         settings: inputs of the resource.
     """
 

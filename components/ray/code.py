@@ -25,12 +25,7 @@ def folder(files: Mapping[str, str]) -> str:
 
 
 def with_code(template: Object, files: Mapping[str, str]) -> Object:
-    """Return a pod template with the code in its first container, Ray's.
-
-    Args:
-        template: the pod template.
-        files: text of each file by its path.
-    """
+    """Return a pod template with the code in its first container, Ray's."""
     template = copy.deepcopy(template)
     if not files:
         return template
@@ -44,12 +39,7 @@ def with_code(template: Object, files: Mapping[str, str]) -> Object:
 
 
 def on_python_path(serve_config: Mapping[str, Any], files: Mapping[str, str]) -> Object:
-    """Return a configuration of Ray Serve whose applications find the code first.
-
-    Args:
-        serve_config: the configuration.
-        files: text of each file by its path.
-    """
+    """Return a configuration of Ray Serve whose applications find the code first."""
     config: Object = copy.deepcopy(dict(serve_config))
     for application in config["applications"] if files else ():
         runtime_env = application["runtime_env"] = dict(application.get("runtime_env") or {})

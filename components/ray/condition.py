@@ -22,9 +22,6 @@ class Condition:
     Attributes:
         state: KubeRay's state: `ready`, `suspended`, `failed`; `waking` between `suspended` and
             `ready`; `unknown` before the operator has seen the cluster.
-        head_ready: the head pod is ready.
-        workers_ready: number of ready worker pods.
-        workers_desired: number of worker pods that should run.
         seen: the operator has seen the newest edit.
     """
 

@@ -45,11 +45,7 @@ class Pool:
     """A node pool.
 
     Attributes:
-        name: the pool.
-        machine_type: machine type of its nodes.
-        nodes: number of nodes.
         nodes_at_least: number of nodes that it always has, by its settings.
-        nodes_ready: number of ready nodes.
         gpus: GPUs, or shares of them, that the nodes offer to pods.
         gpus_in_use: GPUs that pods on the nodes hold.
         nics: RDMA NICs that the nodes publish for claims.
@@ -79,19 +75,11 @@ class Ray:
 
     Attributes:
         name: the engineer's id or the cluster's name.
-        namespace: its namespace.
-        ray_cluster: name of its RayCluster.
-        stack: stack that created it.
         pool: node pool of its workers, or several with commas.
         state: KubeRay's state.
         ready: head and all workers are ready, or it is suspended.
-        workers_ready: number of ready workers.
-        workers_desired: number of workers that it should have.
         gpus: GPUs, or shares of them, that its workers request.
         nics: RDMA NICs that its workers hold.
-        reasons: why it is not ready.
-        life: its lifecycle.
-        groups: its groups of workers.
     """
 
     name: str
@@ -116,15 +104,11 @@ class Job:
 
     Attributes:
         name: the job's name in the settings.
-        namespace: its namespace.
         ray_job: its name in the cluster, which depends on its content.
         ray_cluster: the RayCluster that it runs on; "" before that is known.
-        stack: stack that created it.
         state: Ray's state, or KubeRay's before Ray has the job.
         ready: it runs, or has succeeded.
-        created: moment of its creation.
         ended: moment of its end, or "".
-        reasons: why it is not `ready`.
     """
 
     name: str
@@ -144,21 +128,12 @@ class Service:
     """A RayService.
 
     Attributes:
-        name: the service's name.
-        namespace: its namespace.
-        stack: stack that created it.
-        pool: node pool of its workers.
         state: `ready`, `upgrading`, `serving` (not all applications run), or `starting`.
         ready: the newest edit serves.
-        applications_running: number of running applications.
-        applications: number of applications that it should have.
         serving: number of pods that answer requests.
         workers_ready: number of ready workers in its RayClusters.
-        workers_desired: number of workers that these should have.
         gpus: GPUs, or shares of them, that these request.
         address: address for requests from pods.
-        created: moment of its creation.
-        reasons: why it is not ready.
     """
 
     name: str

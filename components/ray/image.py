@@ -17,7 +17,7 @@ class BerthImage:
     """Image of berth's own.
 
     Attributes:
-        tag: tag: versions of Ray, Python and CUDA, as in the tags of Ray's images.
+        tag: versions of Ray, Python and CUDA, as in the tags of Ray's images.
         has: content beyond Ray.
     """
 

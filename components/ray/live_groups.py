@@ -20,10 +20,6 @@ class Group:
     """A group of workers of a berth or a named cluster.
 
     Attributes:
-        name: name of the group.
-        pool: node pool of its workers.
-        workers_ready: number of its ready workers.
-        workers_desired: number of workers that it should have.
         gpus: GPUs, or shares of them, that its workers request.
     """
 

@@ -37,12 +37,6 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
 
     The templates of the workers' claims (components/fabric/claims.py) must exist before the
     RayCluster.
-
-    Args:
-        settings: complete settings.
-        pools: node pools of the environment by name.
-        namespace: namespace of the RayCluster.
-        labels: labels of the RayCluster and of its pods.
     """
     return {
         "apiVersion": "ray.io/v1",
@@ -71,11 +65,6 @@ def dashboard_service(settings: RayClusterSettings, namespace: str, labels: dict
     KubeRay never changes the Service that it creates for the head (kuberay v1.6.2,
     reconcileHeadService), so a `serviceType` that is changed back would leave the load balancer in
     place. The port of Ray's control store (6379) stays inside the cluster.
-
-    Args:
-        settings: complete settings of the RayCluster.
-        namespace: namespace of the RayCluster.
-        labels: labels of the Service.
     """
     if settings.dashboard == "private":
         return None
@@ -172,13 +161,7 @@ class _Container:
     """Ray's container of a pod.
 
     Attributes:
-        name: name of the container.
-        limits: limits of its resources.
-        requests: requests of its resources.
         env: variables of the role.
-        claim: devices that the pod claims.
-        nccl: parts of the pod for NCCL.
-        ports: ports of the container.
     """
 
     name: str

@@ -34,9 +34,6 @@ class Node:
     """A node.
 
     Attributes:
-        name: its name.
-        pool: its node pool.
-        ready: it takes pods.
         gpus: GPUs, or shares of them, that it offers to pods.
         holders: holders of its GPUs, by name.
     """

@@ -16,8 +16,6 @@ class GpuOffer:
     """GPUs of one pool, counted as pods request them: whole ones, shares or MIG instances.
 
     Attributes:
-        pool: name of the pool.
-        machine_type: machine type of its nodes.
         product: name of the GPU.
         unit: noun for what is counted: `GPU`, `share`.
         memory_gib: GPU memory behind one.

@@ -24,7 +24,6 @@ class Ground:
     """Pools of an environment, and what its cluster is.
 
     Attributes:
-        pools: node pools by name.
         unknown: pools with problems of their own, which decide nothing about the RayClusters.
         existing: whether the cluster is an existing one, whose settings have no project.
     """
@@ -41,8 +40,6 @@ class Placed:
     Attributes:
         cluster: the complete settings.
         written: its settings as written, without those of `defaults`.
-        path: path of its settings.
-        ground: the pools that it is on.
     """
 
     cluster: RayClusterSettings

@@ -60,13 +60,7 @@ def _fields(kind: str) -> Mapping[str, str]:
 
 
 def problems(value: Any, kind: str = "template", path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """Yield what is wrong with a part of a pod template; quantities in it become text.
-
-    Args:
-        value: the part.
-        kind: its type, as the client names it.
-        path: its path in the template.
-    """
+    """Yield what is wrong with a part of a pod template; quantities in it become text."""
     if value is None:
         if path in _NEVER_EMPTY:
             yield path, "is empty; take it out"

@@ -67,7 +67,6 @@ class Standing:
     """State of an object on its way to the goal of a wait.
 
     Attributes:
-        text: the state in words.
         done: the object's status says that the goal is reached.
         hopeless: the goal can never be reached.
     """
@@ -85,7 +84,6 @@ class Goal:
     """Goal of a wait for an object of one kind.
 
     Attributes:
-        path: path of the collection.
         standing: returns the state of an object.
         reasons: returns why an object has not reached the goal; empty if it has.
         simulated: returns whether an object never starts, since no container runs on its nodes.
@@ -102,10 +100,7 @@ class Awaited:
     """Resource that an update waits for, until a state, for a time as people write it: `10m`.
 
     Attributes:
-        kind: its kind.
-        until: the state.
         key: its namespace and name.
-        timeout: the longest time.
     """
 
     kind: Kind
@@ -149,7 +144,6 @@ class Wait:
         stack: the stack. Its label selects the resources and their namespaces. Users may remove the
             label of a resource, but not of a namespace.
         kubeconfig: kubeconfig of the cluster, as text.
-        awaited: the resources.
         namespaces: namespaces that stay after the update; it deletes what the selector finds in
             others.
         report: called with a resource and its state after each change, and with the reasons when it

@@ -65,13 +65,7 @@ def keeps(home: Home | None, volumes: Mapping[str, Volume]) -> bool:
 
 
 def share_problems(home: Home | None, volumes: Mapping[str, Volume], path: Path) -> Iterable[Problem]:
-    """Yield what no StorageClass can have, and shares of which some go and others stay.
-
-    Args:
-        home: the home.
-        volumes: the volumes.
-        path: path of the RayCluster's settings.
-    """
+    """Yield what no StorageClass can have, and shares of which some go and others stay."""
     retained: dict[Path, bool] = {("home",): home.retain} if home else {}
     for name, share in shares_of(volumes).items():
         where = (*path, "volumes", name)

@@ -50,13 +50,7 @@ HomeSetting = Annotated[Home, BeforeValidator(_from_size, json_schema_input_type
 
 
 def home_problems(home: Home | None, head: Pool, path: Path) -> Iterable[Problem]:
-    """Yield what no StorageClass, and no node of the head's pool, can have.
-
-    Args:
-        home: the home.
-        head: node pool of the head.
-        path: path of the RayCluster's settings.
-    """
+    """Yield what no StorageClass, and no node of the head's pool, can have."""
     if home is None:
         return
     share = SHARE_CLASSES.get(home.storage_class or "")

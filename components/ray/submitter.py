@@ -15,12 +15,7 @@ _COPIED = ("nodeSelector", "tolerations", "affinity", "imagePullSecrets", "prior
 
 
 def submitter_pod(head: dict[str, Any], labels: dict[str, str]) -> Manifest:
-    """Return the template of a small pod with the image and nodes of a head, without a GPU.
-
-    Args:
-        head: spec of the head's pod.
-        labels: labels of the pod.
-    """
+    """Return the template of a small pod with the image and nodes of a head, without a GPU."""
     container = head["containers"][0]
     spec = {
         **{key: head[key] for key in _COPIED if head.get(key)},

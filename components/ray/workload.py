@@ -21,10 +21,7 @@ class Workload:
     """Workload of a berth.
 
     Attributes:
-        kind: kind of owner.
-        settings: settings of the RayCluster.
         main_kind: Kubernetes kind of the main object.
-        wait: goal of `pulumi up`.
         main: returns the main object, given the RayCluster's manifest and labels.
         applied: returns the hardened main object as it is applied.
         clients: namespaces whose pods may send requests to Ray Serve.

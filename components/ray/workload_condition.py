@@ -32,7 +32,6 @@ class JobCondition:
             before that KubeRay's, such as `Initializing`; "" before the operator has seen the
             RayJob.
         running: Ray has started the job, and the job has not failed.
-        succeeded: the job has succeeded.
         failed: the job has failed for good.
         reason: explanation of Ray or KubeRay.
         ray_cluster: RayCluster that runs the job; "" if unknown yet.

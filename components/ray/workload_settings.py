@@ -94,11 +94,8 @@ class RayJobSettings:
     """RayJob, complete.
 
     Attributes:
-        name: name of the job.
-        settings: settings as written.
         cluster: RayCluster that runs the job: the job's own, or that of a berth or named cluster.
         own_cluster: whether the RayCluster is the job's own.
-        wait: goal of `pulumi up`.
     """
 
     name: str
@@ -113,9 +110,6 @@ class RayServiceSettings:
     """RayService, complete.
 
     Attributes:
-        name: name of the service.
-        settings: settings as written.
-        cluster: RayCluster of the service.
         files: text of each file of the code by its path in the code's folder, which
             stacks/load/service_code.py reads.
     """

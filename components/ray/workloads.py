@@ -54,12 +54,7 @@ def ray_job(job: RayJobSettings, cluster: Manifest, labels: dict[str, str]) -> M
 
 
 def ray_service(service: RayServiceSettings, cluster: Manifest) -> Manifest:
-    """Return a RayService: applications of Ray Serve on a RayCluster of their own.
-
-    Args:
-        service: complete settings.
-        cluster: RayCluster with the name, namespace and labels of the RayService.
-    """
+    """Return a RayService: applications of Ray Serve on a RayCluster of their own."""
     config = _spec_for_kuberay(cluster)
     head = config["headGroupSpec"]
     if service.cluster.workers_at_most:

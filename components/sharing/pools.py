@@ -16,8 +16,6 @@ class Pool:
     """A node pool and the devices that its nodes advertise.
 
     Attributes:
-        name: the pool's name.
-        settings: settings of the pool.
         profile: sharing mode of its GPUs.
         offer: devices of a node; None without GPUs.
     """

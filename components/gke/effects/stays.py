@@ -35,9 +35,6 @@ class Stay:
 
     Attributes:
         type: Pulumi's type of the resource.
-        name: name of the resource.
-        path: path of the value.
-        value: the value.
         way: what to do about it.
     """
 

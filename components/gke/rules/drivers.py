@@ -13,12 +13,7 @@ Driver = Literal["gcsFuse", "filestore", "secretSync"]
 
 
 def problems(settings: ClusterSettings, users: Mapping[Driver, Sequence[str]]) -> Iterable[Problem]:
-    """Yield drivers that are off and in use.
-
-    Args:
-        settings: settings of the cluster.
-        users: names of the RayClusters that use each driver.
-    """
+    """Yield drivers that are off and in use."""
     drivers: tuple[tuple[Driver, bool | None, str], ...] = (
         ("gcsFuse", settings.gcs_fuse, "mounts a bucket"),
         ("filestore", settings.filestore, "mounts a share"),

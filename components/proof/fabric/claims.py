@@ -57,13 +57,7 @@ class Worker:
 
 
 def judge_claims(workers: Sequence[Worker], devices: Iterable[Device], expected: Expected) -> list[Check]:
-    """Check that each worker has its NICs, and each claimed GPU the NIC of its PCIe root.
-
-    Args:
-        workers: the workers.
-        devices: all devices that nodes publish.
-        expected: the RayCluster.
-    """
+    """Check that each worker has its NICs, and each claimed GPU the NIC of its PCIe root."""
     roots = {device.key: str(device.attributes.get(PCIE_ROOT) or "") for device in devices}
     return [_claims(workers, expected), _pairs(workers, roots, expected)]
 

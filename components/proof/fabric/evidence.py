@@ -45,7 +45,6 @@ class Traffic(_Part):
     Attributes:
         main: name of the interface on the pods' network.
         claimed: names of the interfaces that a claim brought.
-        interfaces: traffic by interface.
         rdma: traffic by RDMA device; no interface counts it.
     """
 
@@ -106,7 +105,6 @@ class Rank(_Part):
         torch: version of torch; None where it cannot be imported.
         cuda: version of CUDA that torch was built for.
         nccl_file: file of the loaded NCCL; "" where it is part of torch.
-        log: NCCL's log.
         lockable: bytes that the process may lock, -1 without a limit; None if not reported.
     """
 

@@ -61,7 +61,6 @@ class ProcessLog:
 
     Attributes:
         version: version of NCCL, such as `2.28.3+cuda12.8`.
-        gib: gIB's version.
         nics: names of NICs by number.
         between: connections to other pods: the network, `gIB/GDRDMA` where NIC and GPU exchange
             data without the node's memory (GPUDirect RDMA), and the number of the NIC.
