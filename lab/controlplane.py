@@ -70,7 +70,6 @@ class ControlPlane:
     """Cluster that is laid out.
 
     Attributes:
-        processes: its components.
         ports: loopback ports by kwokctl's names, and those of the lab's own servers.
         folder: kwokctl's folder of the cluster, with `pki`.
     """

@@ -36,7 +36,6 @@ class Running:
     """Lab that is up.
 
     Attributes:
-        plane: its control plane.
         started: names of the processes that had to be started.
         forgotten: whether the cluster's database is a new one, so that the resources in Pulumi's
             states are gone.

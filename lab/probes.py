@@ -25,7 +25,6 @@ class Probe:
     """Loopback address that answers with 200, or file that exists, when a process works.
 
     Attributes:
-        url: the address.
         certificate: files of a client certificate and its key, for a server that demands one.
     """
 

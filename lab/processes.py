@@ -51,11 +51,9 @@ class Process:
 
     Attributes:
         name: unique in the lab; names its record and its log.
-        argv: program and arguments.
         purpose: short description for people.
         needs: processes that must be ready before it starts.
         ports: loopback ports that it listens on.
-        environment: variables on top of the lab's own.
         probe: health check; without one, a running process counts as healthy.
         version: version of its program; a process of another version is started again.
     """

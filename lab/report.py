@@ -22,13 +22,8 @@ class State:
     """State of one process of a lab.
 
     Attributes:
-        name: name of the process.
-        purpose: short description.
         problem: why it has to be started again, or None.
-        pid: process id while it runs.
         memory: resident bytes, with its children.
-        ports: loopback ports.
-        log: log file.
     """
 
     name: str

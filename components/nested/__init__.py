@@ -5,5 +5,4 @@ here: the programs that run in the pods (components/programs/cdi.py, podman.py).
 """
 
 from berth.components.nested.pods import add_parts, config_map, parts_of
-from berth.components.nested.rules import nested_problems, nested_warning
 from berth.components.nested.settings import NestedContainers

@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
 from berth.components import programs
+from berth.components.core import fast_yaml
 from berth.components.core.manifest import Manifest
 from berth.components.core.merge import merged
 from berth.components.isolation import RAY_USER, RESTRICTED_CONTAINER
 from berth.components.nested.settings import NestedContainers
 
-FOLDER = "/opt/berth/nested"
-"""Folder of the pods with the programs and the configuration of podman."""
-
 RUNTIME_CLASS = "nvidia"
 """RuntimeClass that the GPU Operator creates."""
-
-_CDI_FOLDER = "/etc/cdi"
-_STORAGE = "/var/lib/containers"
 
 
 @dataclass(frozen=True)
@@ -94,42 +89,12 @@ def config_map(way: NestedContainers, namespace: str, labels: dict[str, str]) ->
     }
 
 
+@cache
 def _cdi_per_pod() -> Parts:
-    name = "nested-containers"
+    parts = Parts(**fast_yaml.read(Path(__file__).with_name("cdi-per-pod.yaml")))
     items = [{"key": PurePath(path).name, "path": path} for path in _files()]
-    data = {"name": name, "configMap": {"name": _config_map_name(), "defaultMode": 0o555, "items": items}}
-    return Parts(
-        volumes=[
-            data,
-            {"name": "cdi", "emptyDir": {}},
-            {"name": "nested-storage", "emptyDir": {}},
-        ],
-        mounts=[
-            {"name": name, "mountPath": FOLDER, "readOnly": True},
-            {"name": "cdi", "mountPath": _CDI_FOLDER},
-            {"name": "nested-storage", "mountPath": _STORAGE},
-            *(
-                {"name": name, "mountPath": f"/etc/{file}", "subPath": f"etc/{file}", "readOnly": True}
-                for file in ("subuid", "subgid")
-            ),
-        ],
-        env={
-            "CONTAINERS_CONF": f"{FOLDER}/etc/containers.conf",
-            "CONTAINERS_STORAGE_CONF": f"{FOLDER}/etc/storage.conf",
-        },
-        # Ray passes its variables to podman as arguments, which are visible in the pod and in Ray's
-        # logs, but it mounts a token that is a file (ray 2.60.0,
-        # python/ray/_private/runtime_env/image_uri.py).
-        command=[f". {FOLDER}/etc/environment.sh"],
-        security_context={
-            **RESTRICTED_CONTAINER,
-            "runAsNonRoot": True,
-            "runAsUser": RAY_USER,
-            # Podman creates namespaces with mounts, which the default profiles forbid.
-            "seccompProfile": {"type": "Unconfined"},
-            "appArmorProfile": {"type": "Unconfined"},
-        },
-    )
+    parts.volumes[0]["configMap"] |= {"name": _config_map_name(), "items": items}
+    return replace(parts, security_context={**RESTRICTED_CONTAINER, "runAsUser": RAY_USER, **parts.security_context})
 
 
 @cache

@@ -13,7 +13,7 @@ from berth.components.hardware import versions
 from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER
 from berth.components.ray.place import Placed
 from berth.components.ray.pod_template import added_requests
-from berth.components.ray.settings import Head, RayClusterSettings, Wait, WorkerGroup
+from berth.components.ray.settings import Head, RayClusterSettings, WorkerGroup
 from berth.components.sharing import Pool, Pools
 
 GIB = 2**30
@@ -141,31 +141,6 @@ def version_problems(placed: Placed) -> Iterable[Problem]:
                 f"the image's tag says CUDA {cuda[1]}.{cuda[2]}, which does not know the {gpu.product} of pool"
                 f" {pool!r}; take one with CUDA {major}.{minor} or newer (-cu{major}{minor})",
             )
-
-
-def waiting_warning(group: WorkerGroup, wait: Wait, pools: Pools, path: Path) -> Problem | None:
-    """Return a warning if nodes come after hours, or only with a ProvisioningRequest.
-
-    Source: "Run a large-scale workload with flex-start with queued provisioning"
-    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest).
-    """
-    name, capacity = group.pool, pools[group.pool].settings.capacity
-    if capacity.kind != "flex-start" or not group.at_start:
-        return None
-    if capacity.queued:
-        message = (
-            f"nodes of pool {name!r} come only for a ProvisioningRequest (queued: true), which berth does not"
-            " make: the workers"
-            " wait until one is made for them, by Kueue for example; take `queued` out for nodes that come one by one"
-        )
-        return Problem((*path, *group.within, "pool"), message)
-    if wait.until != "ready":
-        return None
-    message = (
-        f"waits up to {wait.timeout} for workers on pool {name!r}, whose flex-start nodes come when Google has them,"
-        " maybe after hours, and the update would fail; write `wait: {until: submitted}`"
-    )
-    return Problem((*path, "wait", "until"), message)
 
 
 def memory_warning(group: WorkerGroup, pools: Pools, path: Path) -> Problem | None:

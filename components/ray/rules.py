@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path as File
 
+from berth.components.core import fast_yaml
 from berth.components.core.problems import Problem
+from berth.components.core.table import broken
 from berth.components.fabric import alignment_warning, nccl_problems, nic_problem
 from berth.components.lifecycle import lifecycle_problems
-from berth.components.nested import nested_problems, nested_warning
 from berth.components.ray import workload_rules
-from berth.components.ray.fit import fit_problems, memory_warning, ray_gpus_warning, version_problems, waiting_warning
+from berth.components.ray.fit import fit_problems, memory_warning, ray_gpus_warning, version_problems
 from berth.components.ray.image import image_warning
 from berth.components.ray.place import Placed
 from berth.components.ray.secret_manager import secret_problems
@@ -19,6 +21,8 @@ from berth.components.ray.storage import home_problems
 from berth.components.ray.volumes import volume_problems
 from berth.components.sharing import Pool
 
+_TABLES = fast_yaml.read(File(__file__).with_name("contradictions.yaml"))
+
 Rule = Callable[[Placed], Iterable[Problem]]
 """Rule of a RayCluster."""
 
@@ -27,7 +31,7 @@ def _groups(placed: Placed) -> Iterable[Problem]:
     cluster, pools, path = placed.cluster, placed.pools, placed.path
     for group in cluster.groups:
         yield from filter(None, [nic_problem(group, pools, (*path, *group.within))])
-        yield from nested_problems(cluster.nested_containers, group.gpus, pools[group.pool], path)
+        yield from broken(_TABLES["problems"], path, cluster=cluster, group=group, pool=pools[group.pool])
     # NCCL's settings are those of all groups, and count in the ones that have GPUs.
     for group in [group for group in cluster.groups if group.gpus or group.nics] or cluster.groups:
         yield from nccl_problems(group, pools, path)
@@ -68,14 +72,16 @@ def cluster_warnings(placed: Placed) -> list[Problem]:
 def _warnings(placed: Placed) -> Iterable[Problem]:
     cluster, pools, path = placed.cluster, placed.pools, placed.path
     for group in cluster.groups:
+        within, objects = (*path, *group.within), {"cluster": cluster, "group": group, "pool": pools[group.pool]}
         found = (
             memory_warning(group, pools, path),
             ray_gpus_warning(group, pools, path),
-            waiting_warning(group, cluster.wait, pools, path),
-            alignment_warning(group, pools, (*path, *group.within)),
+            alignment_warning(group, pools, within),
         )
         yield from filter(None, found)
-    yield from filter(None, (nested_warning(cluster.nested_containers, path), image_warning(cluster, path)))
+        yield from broken(_TABLES["warnings"], path, **objects)
+        yield from broken(_TABLES["warnings_of_groups"], within, **objects)
+    yield from filter(None, [image_warning(cluster, path)])
 
 
 RULES = (workload_rules.problems,)

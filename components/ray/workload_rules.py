@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path as File
 from typing import Any, Protocol
 
+from berth.components.core import fast_yaml
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
+from berth.components.core.table import broken
 from berth.components.isolation import SERVE_PORT
 from berth.components.ray.settings import BerthShape, RayShape
 from berth.components.ray.workload_settings import JobShape, ServiceShape
@@ -31,6 +34,7 @@ _RUNTIME_ENV = frozenset(
 # BuildJobSubmitCommand).
 _SHELL_CHARACTERS = "$`"
 
+_OF_JOBS = fast_yaml.read(File(__file__).with_name("contradictions.yaml"))["jobs"]
 _OF_OWN_CLUSTER = ("backoff_limit", "shutdown_after_job_finishes", "ttl_after_finished")
 
 
@@ -53,7 +57,7 @@ def problems(settings: Workloads) -> Iterable[Problem]:
         path: Path = ("environment", "jobs", name)
         yield from _too_long(name, JOB_NAME_LIMIT, "a RayJob and the end that tells its content", path)
         yield from _runtime_env(job.runtime_env, (*path, "runtimeEnv"), by_shell=job.submission_mode == "K8sJobMode")
-        yield from _on_existing_cluster(job, settings, path) if job.cluster else _on_own_cluster(job, path)
+        yield from _on_existing_cluster(job, settings, path) if job.cluster else broken(_OF_JOBS, path, job=job)
     for name, service in settings.services.items():
         path = ("environment", "services", name)
         yield from _too_long(name, SERVICE_NAME_LIMIT, "a RayService", path)
@@ -70,14 +74,6 @@ def problems(settings: Workloads) -> Iterable[Problem]:
 def _too_long(name: str, limit: int, what: str, path: Path) -> Iterable[Problem]:
     if len(name) > limit:
         yield Problem(path, f"{name!r} has {len(name)} characters; KubeRay leaves {what} {limit}")
-
-
-def _on_own_cluster(job: JobShape, path: Path) -> Iterable[Problem]:
-    if job.ttl_after_finished and job.shutdown_after_job_finishes is False:
-        yield Problem(
-            (*path, "ttlAfterFinished"),
-            "says when its RayCluster goes, but shutdownAfterJobFinishes is false: it stays",
-        )
 
 
 def _on_existing_cluster(job: JobShape, settings: Workloads, path: Path) -> Iterable[Problem]:

@@ -65,11 +65,6 @@ class Google:
 
     A method answers one kind of call, whose path gives its arguments; None says that there is no
     such resource.
-
-    Args:
-        home: the lab.
-        query: the parameters of the call.
-        body: of a POST; empty for a GET.
     """
 
     def __init__(self, home: Home, query: dict[str, list[str]], body: dict[str, Any]) -> None:
@@ -82,10 +77,6 @@ class Google:
 
     def answer(self, service: str, path: str) -> Answer:
         """Return what Google would answer.
-
-        Args:
-            service: the API, such as `compute`.
-            path: below the API's version.
 
         Raises:
             GoogleApiError: it would refuse.

@@ -31,14 +31,10 @@ class Layout:
     """Names of one real node.
 
     Attributes:
-        home: its lab.
         network: a /16 that nothing else on this machine uses.
         enter: script that runs a program in the node's namespaces.
         namespaces: id of the process that holds the namespaces, once they are furnished.
-        containerd: images and containers.
         socket: socket of containerd, in the node's own /run.
-        kubelet: folder of the kubelet.
-        configuration: configuration files of all programs.
         devices: descriptions (CDI) of the stand-in devices.
     """
 

@@ -28,7 +28,6 @@ class Machine:
     """Description of the real node.
 
     Attributes:
-        node: its name.
         cores, memory: size of its machine type.
         reserved: the part of both that GKE keeps.
         gpus: number that the cloud's own device plugin advertises.

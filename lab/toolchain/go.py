@@ -61,7 +61,6 @@ class Go:
     """Go compiler.
 
     Attributes:
-        program: the `go` program.
         version: for example `1.27.3`.
         origin: where it comes from, for people.
         caches: folder of the modules and compiled packages, which goes when all tools are built;

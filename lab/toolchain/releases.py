@@ -59,7 +59,6 @@ class ReleasedFile:
     In both addresses, `{version}` and `{arch}` are filled in; Pulumi writes `{x64}` for `amd64`.
 
     Attributes:
-        address: where the file is.
         checksums: where its checksum is published: a checksum alone, lines of checksum and name, or
             a release of GitHub's API.
         members: path in the archive by the name beside the tool's programs; the path is empty where

@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from html import escape
+from pathlib import Path
 
 from berth.components.proof.fabric.evidence import Point
 from berth.components.proof.fabric.verdicts import Threshold, readable
 
-STYLE = """
-.plot { display: block; min-width: 32rem; max-width: 46rem } .plot text { font: 13px system-ui, sans-serif }
-.plot .grid { stroke: var(--line) } .plot .curve { fill: none; stroke: var(--mark); stroke-width: 2 }
-.plot .dot { fill: var(--mark) } .plot .limit { stroke: var(--bad); stroke-width: 1.5; stroke-dasharray: 6 4 }
-.plot .limits { fill: var(--bad) }
-"""
+STYLE = Path(__file__).with_name("plot.css")
 """Rules of a page that has the plot."""
 
 _WIDTH, _HEIGHT = 680, 330

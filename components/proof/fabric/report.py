@@ -24,7 +24,7 @@ def page(title: str, run: str, found: Found, threshold: Threshold) -> str:
         if found.evidence.sweep:
             parts += ["<h2>Bandwidth</h2>", plot(found.evidence.sweep, threshold), _sweep(found.evidence.sweep)]
         parts += ["<h2>Traffic</h2>", _traffic(found.evidence), "<h2>Versions</h2>", _versions(found)]
-    return document(title, parts, STYLE)
+    return document(title, parts, STYLE.read_text(encoding="utf-8"))
 
 
 def _verdicts(found: Found) -> str:

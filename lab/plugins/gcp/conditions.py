@@ -60,9 +60,6 @@ class Reservation(Settings):
 
     Attributes:
         project: the project that owns it.
-        name: the reservation's name.
-        zone: where the machines are.
-        machine_type: what they are.
         count: how many there are, those in use included.
         blocks: the names of its blocks.
     """
@@ -79,8 +76,6 @@ class Stock(Settings):
     """Machines of a zone for those who reserved none.
 
     Attributes:
-        zone: the zone.
-        machine_type: the machine type.
         capacity: how they are asked for; each kind has a stock of its own.
         available: how many can be had at the same time, those in use included. Who has more keeps
             them.
@@ -98,7 +93,6 @@ class Conditions(Settings):
     Attributes:
         projects: by the project's id; `*` is any project that has no entry of its own. Left out,
             every project is there.
-        reservations: of all projects.
         stock: what there is an end of; everything else there is without end.
     """
 

@@ -72,12 +72,7 @@ def _below(path: str, tops: Iterable[str]) -> bool:
 
 
 class _Comparison:
-    """Comparison of a state with inputs.
-
-    Args:
-        facts: the fields of the resource's type.
-        found: the differences so far, by path.
-    """
+    """Comparison of a state with inputs."""
 
     def __init__(self, facts: ResourceFields, found: dict[str, Kind]) -> None:
         self._facts = facts

@@ -17,8 +17,6 @@ class GoogleApiError(ProviderError):
     """An answer of the API other than 2xx.
 
     Attributes:
-        code: the HTTP status.
-        message: what the API says.
         reason: the API's short word for it, such as `notFound`.
     """
 

@@ -31,9 +31,7 @@ class Interface:
     """Network card beside the primary one.
 
     Attributes:
-        network: name of its network.
         project: the number of the network's project.
-        mtu: of the network.
         rdma: it is one of the cards that are for the GPUs.
     """
 

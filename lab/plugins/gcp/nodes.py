@@ -157,14 +157,7 @@ def taint_key(taint: dict[str, str]) -> str:
 
 
 def manifest(pool: Record, zone: str, number: int, version: str) -> dict[str, Any]:
-    """Return a new node, without `nvidia.com/gpu`, which the device plugin adds.
-
-    Args:
-        pool: the pool's record.
-        zone: the node's zone.
-        number: the node's number in its zone.
-        version: the control plane's version, such as `v1.36.3`.
-    """
+    """Return a new node, without `nvidia.com/gpu`, which the device plugin adds."""
     name = node_name(pool, zone, number)
     read = Pool(pool.inputs)
     sizes = (read.machine, read.disk_gib, read.ephemeral_ssds)

@@ -34,8 +34,6 @@ class Bounds:
     """Bounds of the autoscaler.
 
     Attributes:
-        least: fewest nodes.
-        most: most nodes.
         per_zone: whether the two count for each zone, rather than for the whole pool.
     """
 
@@ -58,12 +56,7 @@ def cluster_zones(inputs: dict[str, Any]) -> list[str]:
 
 
 class Pool:
-    """A node pool's inputs, read.
-
-    Attributes:
-        inputs: the pool's inputs.
-        config: its `nodeConfig`.
-    """
+    """A node pool's inputs, read."""
 
     def __init__(self, inputs: dict[str, Any]) -> None:
         self.inputs = inputs

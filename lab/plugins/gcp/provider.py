@@ -47,11 +47,6 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
 
     The methods run in threads, many at a time; the store's lock guards what they share. The engine
     keeps secrets to itself, since the provider does not accept them.
-
-    Args:
-        store: the cloud's records.
-        fleet: the API server that node pools' nodes go to.
-        engine: takes lines for the user.
     """
 
     def __init__(self, store: Store, fleet: Fleet, engine: Engine) -> None:

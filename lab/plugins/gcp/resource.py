@@ -52,14 +52,7 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class Cloud:
-    """Surroundings of a resource.
-
-    Attributes:
-        store: the records.
-        fleet: the lab's API server.
-        engine: takes lines for the user.
-        urn: the resource.
-    """
+    """Surroundings of a resource."""
 
     store: Store
     fleet: Fleet
@@ -88,11 +81,9 @@ class ResourceType:
 
     Attributes:
         token: the engine's type token.
-        title: what error messages call it.
         computed: outputs that are known only once the resource is there.
         located: the input that says where it is (`region`, `location`), or nothing for global
             resources.
-        named: it has an input `name`.
         path: template of the resource's path.
     """
 
@@ -113,12 +104,7 @@ class ResourceType:
         return self.path.format_map({key: last_part(value) for key, value in inputs.items()})
 
     def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
-        """Return replacements by code of the provider's own (CustomizeDiff); values may be unknown.
-
-        Args:
-            state: the recorded outputs.
-            new: the inputs that are asked for.
-        """
+        """Return replacements by the provider's own code (CustomizeDiff); values may be unknown."""
         return {}
 
     def create(self, cloud: Cloud, record: Record) -> None:

@@ -54,8 +54,6 @@ class UnfinishedError(ProviderError):
     """Error: the object exists but is not as it should be; the engine records it with the failure.
 
     Attributes:
-        resource_id: the object's id.
-        properties: the object's outputs.
         reasons: one text for each failure.
     """
 

@@ -48,11 +48,7 @@ class Record:
 
 
 class Store:
-    """Records on disk. Changes belong inside `locked`, with the checks that they depend on.
-
-    Attributes:
-        folder: folder of the files.
-    """
+    """Records on disk. Changes belong inside `locked`, with the checks that they depend on."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -192,12 +192,7 @@ def in_stock(conditions: Conditions, pools: Iterable[Record], pool: Record, zone
 
 
 def stock_out(pool: Record, zone: str) -> str:
-    """Return GKE's text about instances for which a zone has no machines.
-
-    Args:
-        pool: the pool, with what it has and what it lacks.
-        zone: the zone.
-    """
+    """Return GKE's text about instances for which a zone has no machines."""
     running, missing = sizes_of(pool).get(zone, 0), missing_of(pool).get(zone, 0)
     taken = (pool.state.get("instances") or {}).get(zone) or []
     number = next(number for number in range(len(taken) + 1) if number not in taken)
