@@ -97,7 +97,7 @@ def uri_of(path: str) -> str:
     """Path, in the site's sources, of the page that shows a file of the repository."""
     if path in HOME:
         return HOME[path]
-    if path.startswith("docs/"):
+    if _of_docs(path):
         return path.removeprefix("docs/")
     return FOLDER + (path if path.endswith(".md") else f"{path}.md")
 
@@ -152,8 +152,13 @@ def _outside(source: str, markdown: str) -> Iterator[str]:
     """Paths of files outside of docs/ that a page links to."""
     for match in _LINK.finditer(_FENCE.sub("", markdown)):
         path = _path(source, match["target"])
-        if not re.match(r"[a-z]+:", match["target"]) and not path.startswith(("docs/", *OF_THE_PROJECT)):
+        if not re.match(r"[a-z]+:", match["target"]) and not (_of_docs(path) or path.startswith(OF_THE_PROJECT)):
             yield path
+
+
+def _of_docs(path: str) -> bool:
+    """Whether the site has a file as it is; a program in docs/ is shown like one from outside."""
+    return path.startswith("docs/") and not path.endswith(".py")
 
 
 def _path(source: str, target: str) -> str:

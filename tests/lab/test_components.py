@@ -1,10 +1,9 @@
-"""The programs of docs/advanced.md, run as Pulumi projects of their own: three components that
+"""The programs of docs/programs, run as Pulumi projects of their own: three components that
 work without berth's program.
 """
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,8 @@ from tests.lab.project import CLONE, Project, eventually
 
 pytestmark = pytest.mark.lab
 
-GOOGLE, OPERATORS, BERTH = re.findall(
-    r"^```python\n(.*?)^```", (CLONE / "docs/advanced.md").read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+GOOGLE, OPERATORS, BERTH = (
+    (CLONE / "docs/programs" / f"{name}.py").read_text(encoding="utf-8") for name in ("gke", "operators", "berth")
 )
 
 
@@ -34,7 +33,7 @@ def project(lab: Lab, folder: Path, name: str, program: str) -> Project:
 
 @pytest.fixture(scope="module")
 def projects(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> list[Project]:
-    """The three projects, brought up in the order of the page."""
+    """The three projects, brought up in the order of docs/advanced.md."""
     folder = tmp_path_factory.mktemp("components")
     up: list[Project] = []
     for name, program in (("google", GOOGLE), ("operators", OPERATORS), ("berth", BERTH)):
