@@ -17,17 +17,20 @@ TROUBLE = CLONE / "docs/troubleshooting.md"
 _CODE = re.compile(r"`([^`]+)`")
 _INLINE = re.compile(r"(?<!`)`(berth [^`]+)`(?!`)")
 _NAME = re.compile(r"…|\b[A-Z]{3,}\b(?<!API)(?<!RDMA)(?<!PATH)|\(|\)")
+_VALUE = re.compile(r"\{\w+\}")
 _GAP = "\0"
 
 
 @cache
 def texts() -> str:
-    """Texts of the code, with a gap for each value that is filled in."""
+    """Texts of the code and of its YAML, with a gap for each value that is filled in."""
     assert EFFECTS.exists()
     found = []
     for folder in ("cli", "components", "stacks"):
         for file in (CLONE / folder).rglob("*.py"):
             found += [template(node) for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+        for file in (CLONE / folder).rglob("*.yaml"):
+            found.append(_VALUE.sub(_GAP, " ".join(file.read_text(encoding="utf-8").split())))
     return "\n".join(found)
 
 
