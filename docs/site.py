@@ -29,8 +29,8 @@ FOLDER = "repository/"
 ERRORS = "errors.md"
 """Page with all errors and remedies of the code, for the search: the menu does not have it."""
 HOME = {"README.md": "index.md"}
-ALWAYS = ("README.md", "SECURITY.md")
-OF_THE_PROJECT = ("CONTRIBUTING.md", "CHANGELOG.md", "docs/project/", "lab/", "bench/", "chaos/")
+ALWAYS = ("README.md",)
+OF_THE_PROJECT = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/project/", "lab/", "bench/", "chaos/")
 """Files and folders about the project: the site links to the repository for them."""
 
 _LINKED = re.compile(r"(?<!!)\[(?P<text>[^]]*)\]\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")

@@ -1,9 +1,10 @@
-"""Docs site: it builds without warnings, its links lead somewhere, and it loads nothing."""
+"""Docs site: it builds without warnings, has few words, leads somewhere, and loads nothing."""
 
 from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -12,7 +13,9 @@ from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
 from berth.lab.home import CLONE
+from docs.site import source_of, web_address, without_the_project
 
+MOST_PAGES, MOST_WORDS = 24, 42_000
 SETTINGS = CLONE / "mkdocs.yml"
 
 
@@ -59,6 +62,51 @@ class Parsed(HTMLParser):
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[Path, Parsed]:
     return {page: Parsed(page) for page in sorted(site.rglob("*.html"))}
+
+
+def menu() -> dict[str, str]:
+    """Titles of the menu by the path, in the repository, of their pages."""
+    groups = load_config(str(SETTINGS)).nav
+    return {
+        source_of(uri): title
+        for group in groups
+        for entries in group.values()
+        for entry in entries
+        for title, uri in entry.items()
+    }
+
+
+def test_the_site_has_few_pages_and_words() -> None:
+    texts = {path: (CLONE / path).read_text(encoding="utf-8") for path in menu()}
+    assert len(texts) <= MOST_PAGES
+    assert sum(len(text.split()) for text in texts.values()) <= MOST_WORDS
+
+
+def test_a_page_has_one_name() -> None:
+    names = {path: (CLONE / path).read_text(encoding="utf-8").partition("\n")[0] for path in menu()}
+    assert {path: f"# {title}" for path, title in menu().items()} == names
+    named = re.findall(r"\[([^]]+)\]\((docs/[^)#]+\.md)\)", (CLONE / "README.md").read_text(encoding="utf-8"))
+    assert [(name, path) for name, path in named if name[0].isupper() and name != menu()[path]] == []
+
+
+def test_the_search_works_without_a_server_and_the_site_has_a_version(site: Path) -> None:
+    page = (site / "repository/images/index.html").read_text(encoding="utf-8")
+    assert 'src="../../style/iframe-worker.js"' in page
+    assert "suspend" in (site / "search/search_index.js").read_text(encoding="utf-8")
+    assert f"berth {version('berth')}" in page
+    assert [str(path) for path in site.rglob("*") if path.suffix == ".py" or path.name == "__pycache__"] == []
+
+
+def test_what_is_about_the_project_is_in_the_repository() -> None:
+    text = "[a](../CONTRIBUTING.md#pages), [b](project/release.md), [c](admin.md)\n"
+    address = web_address("git@example.com:me/berth.git")
+    found = without_the_project(text, "docs/own-repository.md", address)
+    blob = "https://example.com/me/berth/blob/HEAD"
+    assert found == f"[a]({blob}/CONTRIBUTING.md#pages), [b]({blob}/docs/project/release.md), [c](admin.md)\n"
+    assert without_the_project(text, "docs/own-repository.md", "") == "a, b, [c](admin.md)\n"
+    remotes = ("https://me@example.com/me/berth", "ssh://git@example.com/me/berth.git", "../berth", "")
+    there = "https://example.com/me/berth"
+    assert [web_address(remote) for remote in remotes] == [there, there, "", ""]
 
 
 def test_the_home_is_the_readme_and_every_page_is_in_the_site(site: Path) -> None:
