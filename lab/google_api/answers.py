@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 from berth.components.hardware.machines import GPUS, MACHINES
 from berth.lab.plugins.gcp import conditions, supply
 from berth.lab.plugins.gcp.cluster import gke_version
-from berth.lab.plugins.gcp.errors import GoogleApiError, not_found
+from berth.lab.plugins.gcp.errors import GoogleApiError
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.locations import REGIONS, ZONES
 from berth.lab.plugins.gcp.nodes import expected
@@ -92,7 +92,7 @@ class Google:
                 self._enabled(self._id, service)
             if (found := read(self, **named)) is not None:
                 return found
-        raise not_found(path)
+        raise GoogleApiError("not-found", path=path)
 
     def _enabled(self, name: str, service: str) -> Project:
         """Return a project with an API enabled.
@@ -102,17 +102,10 @@ class Google:
         """
         project = self._conditions.project(name)
         if project is None:
-            raise GoogleApiError(
-                403, f"Permission denied on resource project {name} (or it may not exist).", "forbidden"
-            )
+            raise GoogleApiError("no-project", name=name)
         api = f"{service}.googleapis.com"
         if api not in project.services:
-            title = _TITLES.get(service, api)
-            raise GoogleApiError(
-                403,
-                f"{title} has not been used in project {name} before or it is disabled. Enable it, then retry.",
-                "SERVICE_DISABLED",
-            )
+            raise GoogleApiError("api-off", title=_TITLES.get(service, api), name=name)
         return project
 
     def _held(self, project: Project) -> Answer:
@@ -130,7 +123,7 @@ class Google:
         """services.batchGet."""
         found = self._conditions.project(self._id)
         if found is None:
-            raise GoogleApiError(403, f"Permission denied on projects/{self._id}.", "forbidden")
+            raise GoogleApiError("no-project", name=self._id)
         enabled = {True: "ENABLED", False: "DISABLED"}
         return {
             "services": [

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc
+import yaml
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from berth.lab.realnode.configuration import GPU_KIND
@@ -33,25 +34,7 @@ PACKAGE = "v1beta1"
 _LOOK_SECONDS = 1.0
 _CALL_SECONDS = 5.0
 
-# Messages by name, fields by name: number and type; a leading * repeats, other types than string
-# are messages.
-_MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
-    "Empty": {},
-    "DevicePluginOptions": {},
-    "RegisterRequest": {
-        "version": (1, "string"),
-        "endpoint": (2, "string"),
-        "resource_name": (3, "string"),
-        "options": (4, "DevicePluginOptions"),
-    },
-    "Device": {"ID": (1, "string"), "health": (2, "string")},
-    "ListAndWatchResponse": {"devices": (1, "*Device")},
-    "ContainerAllocateRequest": {"devices_ids": (1, "*string")},
-    "AllocateRequest": {"container_requests": (1, "*ContainerAllocateRequest")},
-    "CDIDevice": {"name": (1, "string")},
-    "ContainerAllocateResponse": {"cdi_devices": (5, "*CDIDevice")},
-    "AllocateResponse": {"container_responses": (1, "*ContainerAllocateResponse")},
-}
+_MESSAGES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 
 
 def _declare() -> dict[str, Any]:

@@ -14,34 +14,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
+
+import yaml
 
 from berth.components.hardware.facts import LOCAL_SSD_GB, Machine
 
 MIB = 1 << 20
 GIB = 1 << 30
 
-# Rates that apply from a size on: (from, share of what is above).
-_CPU_RATES = ((0, 0.06), (1000, 0.01), (2000, 0.005), (4000, 0.0025))
-_MEMORY_RATES = ((0, 0.25), (4 * GIB, 0.20), (8 * GIB, 0.10), (16 * GIB, 0.06), (128 * GIB, 0.02))
+_FIGURES = yaml.safe_load(Path(__file__).with_name("capacity.yaml").read_text())
+
 _SMALL_MEMORY = GIB
 _SMALL_MEMORY_RESERVED = 255 * MIB
 _MEMORY_EVICTION = 100 * MIB
 _DISK_EVICTION = 0.1
-
-# File system overhead of Local SSDs as one volume, in KiB, by number of disks; measured figures of
-# the autoscaler.
-_LOCAL_SSD_OVERHEAD_KIB = {
-    1: 7289472,
-    2: 13725224,
-    3: 20031312,
-    4: 26332924,
-    5: 32634536,
-    6: 38946604,
-    7: 45254008,
-    8: 51556096,
-    16: 52837800,
-    24: 78686620,
-}
 
 
 @dataclass(frozen=True)
@@ -78,13 +65,13 @@ def capacity(machine: Machine, disk_gib: int, ephemeral_ssds: int) -> Amounts:
 def allocatable(machine: Machine, disk_gib: int, ephemeral_ssds: int) -> Amounts:
     """Return the rest of `capacity` for pods after GKE's reservations."""
     whole = capacity(machine, disk_gib, ephemeral_ssds)
-    cpu = whole.cpu_millis - int(_by_rates(whole.cpu_millis, _CPU_RATES))
+    cpu = whole.cpu_millis - int(_by_rates(whole.cpu_millis, _FIGURES["cpu_millis"]))
     memory = whole.memory - _kube_memory(machine.memory_gib * GIB) - _MEMORY_EVICTION
     storage = whole.storage - _kube_storage(disk_gib, ephemeral_ssds) - int(whole.storage * _DISK_EVICTION)
     return Amounts(cpu, memory, max(storage, 0))
 
 
-def _by_rates(amount: float, rates: tuple[tuple[float, float], ...]) -> float:
+def _by_rates(amount: float, rates: list[tuple[float, float]]) -> float:
     """The sum of each rate over the part of the amount that it applies to."""
     ends = [start for start, _ in rates[1:]] + [amount]
     return sum(max(min(amount, end) - start, 0) * rate for (start, rate), end in zip(rates, ends, strict=True))
@@ -104,13 +91,14 @@ def _kube_memory(physical: int) -> int:
     if physical < _SMALL_MEMORY:
         return _SMALL_MEMORY_RESERVED
     # GKE rounds to MiB.
-    return int(_by_rates(physical, _MEMORY_RATES) / MIB) * MIB
+    return int(_by_rates(physical / GIB, _FIGURES["memory_gib"]) * GIB / MIB) * MIB
 
 
 def _storage(disk_gib: int, ephemeral_ssds: int) -> int:
     if ephemeral_ssds:
-        measured = next((count for count in _LOCAL_SSD_OVERHEAD_KIB if count >= ephemeral_ssds), 24)
-        return ephemeral_ssds * LOCAL_SSD_GB * GIB - _LOCAL_SSD_OVERHEAD_KIB[measured] * 1024
+        overheads = _FIGURES["local_ssd_overhead_kib"]
+        measured = next((count for count in overheads if count >= ephemeral_ssds), 24)
+        return ephemeral_ssds * LOCAL_SSD_GB * GIB - int(overheads[measured]) * 1024
     disk = disk_gib * GIB
     partitions = ceil(0.015635 * disk) + ceil(4.148 * GIB)
     return max(disk - partitions - int(min(100 * MIB, ceil(0.001 * disk))), 0)

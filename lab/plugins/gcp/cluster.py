@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from berth.lab.plugins.gcp import contents
-from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError, bad_request
+from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 from berth.lab.plugins.gcp.pools import cluster_zones
 from berth.lab.plugins.gcp.resource import Cloud, ResourceType, number_of
 from berth.lab.plugins.gcp.store import Record
@@ -32,7 +32,7 @@ def find_cluster(store: Store, reference: str, project: str, location: str) -> R
     path = reference if "/" in reference else f"projects/{project}/locations/{location}/clusters/{reference}"
     cluster = store.get(path)
     if cluster is None:
-        raise GoogleApiError(404, f"Not found: {path}.", "notFound")
+        raise GoogleApiError("no-cluster", path=path)
     return cluster
 
 
@@ -64,7 +64,7 @@ class Cluster(ResourceType):
                 'eval "$(berth lab env --home FOLDER)"'
             )
         if inputs.get("nodePools") or not inputs.get("removeDefaultNodePool"):
-            raise bad_request("the simulated GKE takes node pools as resources of their own: set removeDefaultNodePool")
+            raise GoogleApiError("no-default-pool")
         cloud.say("adopting the lab's control plane")
         endpoint, authority = cloud.fleet.endpoint()
         record.state |= {"endpoint": endpoint, "clusterCaCertificate": authority, "version": cloud.fleet.version()}

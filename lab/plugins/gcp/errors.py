@@ -6,7 +6,14 @@ Answers to (read): googleapi/googleapi.go of https://github.com/googleapis/googl
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import yaml
+
 from berth.components.core.errors import BerthError
+
+_REFUSALS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("refusals.yaml").read_text())
 
 
 class ProviderError(BerthError):
@@ -14,24 +21,15 @@ class ProviderError(BerthError):
 
 
 class GoogleApiError(ProviderError):
-    """An answer of the API other than 2xx.
+    """An answer of the API other than 2xx, by its name in refusals.yaml, with values for its text.
 
     Attributes:
         reason: the API's short word for it, such as `notFound`.
     """
 
-    def __init__(self, code: int, message: str, reason: str) -> None:
-        super().__init__(f"googleapi: Error {code}: {message}, {reason}")
-        self.code = code
-        self.message = message
-        self.reason = reason
-
-
-def bad_request(message: str) -> GoogleApiError:
-    """400: the request cannot be granted as it is."""
-    return GoogleApiError(400, message, "badRequest")
-
-
-def not_found(resource: str) -> GoogleApiError:
-    """404."""
-    return GoogleApiError(404, f"The resource '{resource}' was not found", "notFound")
+    def __init__(self, name: str, /, **values: object) -> None:
+        row = _REFUSALS[name]
+        self.code: int = row["code"]
+        self.reason: str = row["reason"]
+        self.message: str = row["message"].format_map(values)
+        super().__init__(f"googleapi: Error {self.code}: {self.message}, {self.reason}")

@@ -20,7 +20,7 @@ from berth.components.hardware.names import MANAGED_DRANET_LABEL
 from berth.lab.plugins.gcp import contents, supply
 from berth.lab.plugins.gcp.cluster import find_cluster, gke_version
 from berth.lab.plugins.gcp.differences import differences
-from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
+from berth.lab.plugins.gcp.errors import GoogleApiError
 from berth.lab.plugins.gcp.locations import ZONES
 from berth.lab.plugins.gcp.nodes import expected, group_name, resize, sizes_of
 from berth.lab.plugins.gcp.pools import Pool
@@ -44,9 +44,9 @@ def _check_place(pool: Pool, zones: list[str]) -> None:
     """
     for zone in zones:
         if zone not in ZONES:
-            raise bad_request(f'Location "{zone}" does not exist.')
+            raise GoogleApiError("bad-location", zone=zone)
     if pool.machine_name not in MACHINES:
-        raise bad_request(f'Machine type with name "{pool.machine_name}" does not exist in zone "{zones[0]}".')
+        raise GoogleApiError("bad-machine-type", name=pool.machine_name, zone=zones[0])
 
 
 class NodePool(ResourceType):
@@ -206,11 +206,8 @@ class NodePool(ResourceType):
         inputs = record.inputs
         cluster = find_cluster(cloud.store, str(inputs["cluster"]), str(inputs["project"]), str(inputs["location"]))
         if inputs["location"] != cluster.inputs["location"]:
-            raise GoogleApiError(
-                404,
-                f"Not found: projects/{inputs['project']}/locations/{inputs['location']}/clusters/{cluster.name}.",
-                "notFound",
-            )
+            path = f"projects/{inputs['project']}/locations/{inputs['location']}/clusters/{cluster.name}"
+            raise GoogleApiError("no-cluster", path=path)
         return cluster
 
     def outputs(self, record: Record) -> dict[str, Any]:

@@ -37,6 +37,13 @@ _EFFECTS = {
 _NAME_LENGTH = 63
 _ALPHABET = "0123456789bcdfghjklmnpqrstvwxz"
 _SYSTEMS = {"cos": "Container-Optimized OS from Google", "ubuntu": "Ubuntu"}
+_NODE_INFO = {
+    "architecture": "amd64",
+    "operatingSystem": "linux",
+    "containerRuntimeVersion": "kwok",
+    "kernelVersion": "kwok",
+    **dict.fromkeys(("bootID", "machineID", "systemUUID"), ""),
+}
 _DRIVER_LABELS = {"DEFAULT": "default", "LATEST": "latest"}
 
 
@@ -178,16 +185,10 @@ def manifest(pool: Record, zone: str, number: int, version: str) -> dict[str, An
             "allocatable": allocatable(*sizes).resources(read.max_pods),
             "capacity": capacity(*sizes).resources(read.max_pods),
             "nodeInfo": {
-                "architecture": "amd64",
-                "bootID": "",
-                "containerRuntimeVersion": "kwok",
-                "kernelVersion": "kwok",
+                **_NODE_INFO,
                 "kubeProxyVersion": version,
                 "kubeletVersion": version,
-                "machineID": "",
-                "operatingSystem": "linux",
                 "osImage": f"{_SYSTEMS[read.os_distribution]} (simulated by KWOK)",
-                "systemUUID": "",
             },
         },
     }

@@ -150,7 +150,7 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         record = Record(kind.id(inputs), inputs, {"created": datetime.now(UTC).isoformat(timespec="milliseconds")})
         with _named(f"Error creating {kind.title}"), self._store.locked():
             if self._store.get(record.id):
-                raise GoogleApiError(409, f"The resource '{record.id}' already exists", "alreadyExists")
+                raise GoogleApiError("exists", path=record.id)
             kind.create(cloud, record)
             self._store.put(record)
             try:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from berth.components.hardware import quota_names
-from berth.lab.plugins.gcp.errors import GoogleApiError, bad_request
+from berth.lab.plugins.gcp.errors import GoogleApiError
 from berth.lab.plugins.gcp.locations import region_of
 from berth.lab.plugins.gcp.nodes import node_name, sizes_of
 from berth.lab.plugins.gcp.pools import Pool
@@ -97,12 +97,13 @@ def check_quota(conditions: Conditions, pools: Iterable[Record], pool: Record, m
         available = max(limit - used[metric], 0)
         if amount * more > available:
             raise GoogleApiError(
-                403,
-                f'Insufficient regional quota to satisfy request: resource "{metric}": request requires '
-                f"'{amount * more:.1f}' and is short '{amount * more - available:.1f}'. project has a quota of "
-                f"'{limit:.1f}' with '{available:.1f}' available. View and manage quotas at "
-                f"https://console.cloud.google.com/iam-admin/quotas?usage=USED&project={pool.project}.",
-                "forbidden",
+                "quota",
+                metric=metric,
+                asked=amount * more,
+                short=amount * more - available,
+                limit=limit,
+                available=available,
+                project=pool.project,
             )
 
 
@@ -122,28 +123,15 @@ def check_reservation(conditions: Conditions, pools: Iterable[Record], pool: Rec
     for zone, count in more.items():
         for reference in _references(read):
             reservation = _reservation(conditions, pool.project, reference, zone)
+            names = {"reference": reference, "pool": pool.name, "zone": zone}
             if reservation is None:
-                raise GoogleApiError(
-                    404,
-                    f'Google Compute Engine: reservation "{reference}" not found for node pool "{pool.name}" at zone '
-                    f'"{zone}".',
-                    "notFound",
-                )
+                raise GoogleApiError("no-reservation", **names)
+            names["machine_type"] = reservation.machine_type
             if reservation.machine_type != read.machine_name:
-                raise bad_request(
-                    f'Google Compute Engine: reservation "{reference}" at zone "{zone}" is of machine type '
-                    f'{reservation.machine_type} and incompatible with node pool "{pool.name}" of machine type '
-                    f"{read.machine_name}."
-                )
+                raise GoogleApiError("unlike-reservation", asked=read.machine_name, **names)
             free = max(reservation.count - in_use(reservation, pools), 0)
             if count > free:
-                raise GoogleApiError(
-                    429,
-                    "Reservation does not have enough resources for the request: specific reservation "
-                    f'"{reference}" is insufficient for node pool "{pool.name}" at zone "{zone}": required {count} '
-                    f"and short of {count - free} VM count of machine type {read.machine_name}.",
-                    "rateLimitExceeded",
-                )
+                raise GoogleApiError("reservation-full", asked=count, short=count - free, **names)
 
 
 def room(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: str) -> Room:
