@@ -106,11 +106,7 @@ NOTHING = Inventory([], [], {}, frozenset())
 
 
 def served(api: Reader) -> ResourceApi | None:
-    """Return the newest version with all kinds that claims need; None without one.
-
-    Raises:
-        ClusterError: the request fails.
-    """
+    """Return the newest version with all kinds that claims need; None without one."""
     offered = _names(api.get(GROUP), "versions", "version")
     versions: tuple[ResourceApi, ...] = get_args(ResourceApi)
     for version in versions:
@@ -124,11 +120,7 @@ def _names(answer: Object | None, entries: str, key: str) -> set[str]:
 
 
 def inventory_of(api: Reader) -> Inventory:
-    """Read a cluster's devices and claims; `NOTHING` where the server has no such kinds.
-
-    Raises:
-        ClusterError: the request fails, or this user may not read them.
-    """
+    """Read a cluster's devices and claims; `NOTHING` where the server has no such kinds."""
     version = served(api)
     if version is None:
         return NOTHING

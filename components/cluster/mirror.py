@@ -22,11 +22,7 @@ _Query = tuple[str, tuple[tuple[str, str], ...]]
 
 
 class Snapshot:
-    """Reader that lists a collection at most once.
-
-    Raises:
-        ClusterError: on a list or a get, the request fails.
-    """
+    """Reader that lists a collection at most once."""
 
     def __init__(self, api: Reader) -> None:
         self._api = api
@@ -60,11 +56,7 @@ class Mirror:
         self._copies: dict[_Query, _Copy] = {}
 
     def list(self, path: str, **query: str) -> tuple[list[Object], str]:
-        """Return a collection's objects as the last event of the watch left them.
-
-        Raises:
-            ClusterError: the collection cannot be read, or the watch cannot go on at the moment.
-        """
+        """Return a collection's objects as the last event of the watch left them."""
         key = _key(path, query)
         if key not in self._copies:
             copy = _Copy(path, query)
@@ -75,11 +67,7 @@ class Mirror:
         return self._copies[key].content()
 
     def get(self, path: str) -> Object | None:
-        """Return one object as it is now; None where the path has nothing.
-
-        Raises:
-            ClusterError: the request fails.
-        """
+        """Return one object as it is now; None where the path has nothing."""
         return self._api.get(path)
 
     def stop(self) -> None:

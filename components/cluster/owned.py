@@ -72,11 +72,7 @@ class Owners:
 
 
 def owners_of(api: Reader) -> Owners:
-    """Return the owners of all berths on a cluster.
-
-    Raises:
-        ClusterError: the namespaces cannot be listed.
-    """
+    """Return the owners of all berths on a cluster."""
     namespaces, _ = api.list(NAMESPACES, labelSelector=ENVIRONMENT_LABEL)
     return Owners({item["metadata"]["name"]: owner for item in namespaces if (owner := owner_of_namespace(item))})
 

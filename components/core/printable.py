@@ -45,11 +45,7 @@ def log_line(text: str) -> str:
 
 
 def loads(text: str | bytes) -> Any:
-    """Return the value of a JSON text, with printable strings and keys.
-
-    Raises:
-        ValueError: the text is not JSON.
-    """
+    """Return the value of a JSON text, with printable strings and keys."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "surrogateescape")
     value = json.loads(text)

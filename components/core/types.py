@@ -53,11 +53,7 @@ _LABEL_PREFIX_LIMIT = 253
 
 
 def parse_quantity(text: str) -> Decimal:
-    """The number that a Kubernetes quantity stands for: cores for CPU, bytes for memory.
-
-    Raises:
-        ValueError: the text is not a quantity.
-    """
+    """The number that a Kubernetes quantity stands for: cores for CPU, bytes for memory."""
     match = _QUANTITY.fullmatch(text)
     if not match:
         raise ValueError(f"{text!r} is not a Kubernetes quantity; write for example 8, 500m or 64Gi")
@@ -68,11 +64,7 @@ def parse_quantity(text: str) -> Decimal:
 
 
 def canonical_quantity(text: str) -> str:
-    """Return a quantity as the API writes it: 500m for 0.5, 16Gi for 16384Mi, 1536Mi for 1.5Gi.
-
-    Raises:
-        ValueError: the text is not a quantity.
-    """
+    """Return a quantity as the API writes it: 500m for 0.5, 16Gi for 16384Mi, 1536Mi for 1.5Gi."""
     amount = parse_quantity(text)
     units = _BINARY if text.endswith("i") else _DECIMAL
     for unit, size in sorted(units.items(), key=lambda pair: -pair[1]):
@@ -164,20 +156,16 @@ def location_of_key(key: str) -> str:
     return match[1] if match else ""
 
 
-def _check_cidr(text: str) -> str:
+def _check_cidr(text: str, example: str = "203.0.113.0/24") -> str:
     try:
         ipaddress.IPv4Network(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} is not an IPv4 range ({error}); write for example 203.0.113.0/24") from None
+        raise ValueError(f"{text!r} is not an IPv4 range ({error}); write for example {example}") from None
     return text
 
 
 def _check_range(text: str) -> str:
-    try:
-        network = ipaddress.IPv4Network(text)
-    except ValueError as error:
-        raise ValueError(f"{text!r} is not an IPv4 range ({error}); write for example 10.0.0.0/20") from None
-    if not network.is_private:
+    if not ipaddress.IPv4Network(_check_cidr(text, "10.0.0.0/20")).is_private:
         raise ValueError(f"{text!r} is not a private range; take one from 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
     return text
 

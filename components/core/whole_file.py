@@ -14,9 +14,6 @@ def write(path: Path, text: str, *, newline: str | None = None, mode: int | None
         text: its new text.
         newline: line breaks of the file; None for those of the system.
         mode: rights of the file; None for those that it has.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     if mode is None:
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o666

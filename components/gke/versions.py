@@ -126,9 +126,6 @@ def too_old(settings: GkeSettings, version: str) -> str | None:
     Args:
         settings: settings of the environment.
         version: version of the control plane: the settings' own, or the release channel's.
-
-    Raises:
-        ValueError: the text is not a GKE version.
     """
     given = parse(version)
     lacking = [need for need in needed(settings) if not given.at_least(need.feature.since)]

@@ -19,14 +19,7 @@ from berth.components.gke import PoolSettings, on_pools
 from berth.components.hardware import versions
 from berth.components.hardware.names import CLAIMED_LABEL
 from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstaller
-from berth.components.operators.operator import (
-    ChartName,
-    ChartSettings,
-    Operator,
-    Part,
-    Repository,
-    namespace_of,
-)
+from berth.components.operators.operator import ChartName, ChartSettings, Operator, Part, Repository, namespace_of
 from berth.components.plan.fleet import PlannedPool
 
 

@@ -10,14 +10,7 @@ from pydantic import Field
 from berth.components.core.problems import Path, Problem
 from berth.components.core.types import Name
 from berth.components.hardware import versions
-from berth.components.operators.operator import (
-    ChartName,
-    ChartSettings,
-    Operator,
-    Part,
-    Repository,
-    namespace_of,
-)
+from berth.components.operators.operator import ChartName, ChartSettings, Operator, Part, Repository, namespace_of
 
 RAY_CLUSTERS = "rayclusters.ray.io"
 """Name of the CRD of RayClusters."""

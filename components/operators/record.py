@@ -57,21 +57,13 @@ class Revision:
 
 
 def revisions(api: ClusterApi, namespace: str, release: str) -> list[Revision]:
-    """Return the revisions of a release, the newest last.
-
-    Raises:
-        ClusterError: the request fails.
-    """
+    """Return the revisions of a release, the newest last."""
     found = api.metadata(within(namespace, SECRETS), labelSelector=f"owner=helm,name={release}")
     return sorted((_revision(secret["metadata"]) for secret in found), key=lambda revision: revision.number)
 
 
 def pending(api: ClusterApi, releases: Collection[str]) -> list[str]:
-    """Return the releases among some names that are pending: `gpu-operator (pending-upgrade)`.
-
-    Raises:
-        ClusterError: the request fails.
-    """
+    """Return the releases among some names that are pending: `gpu-operator (pending-upgrade)`."""
     selector = f"owner=helm,name in ({','.join(releases)})"
     newest: dict[str, Revision] = {}
     for secret in api.metadata(SECRETS, labelSelector=selector):
@@ -114,11 +106,7 @@ def mark_failed(api: ClusterApi, namespace: str, revision: Revision) -> None:
 
 
 def forget(api: ClusterApi, namespace: str, found: Iterable[Revision]) -> None:
-    """Delete the record of a release, whose objects stay.
-
-    Raises:
-        ClusterError: a request fails.
-    """
+    """Delete the record of a release, whose objects stay."""
     for revision in found:
         api.delete(f"{within(namespace, SECRETS)}/{revision.name}", revision.uid)
 
@@ -141,9 +129,6 @@ def note(api: ClusterApi, namespace: str, release: str) -> str | None:
     It is an input of the release, so that the update changes the release even where the state
     believes that nothing has changed. It stays the same after that: Helm keeps the description of
     its newest revision, and drops annotations of the one before.
-
-    Raises:
-        ClusterError: a request fails.
     """
     found = revisions(api, namespace, release)
     if not found:

@@ -56,11 +56,7 @@ class Run(ABC):
 
     @abstractmethod
     def clean_up(self) -> str | None:
-        """Remove the objects of this run, and no others; return a sentence about objects that stay.
-
-        Raises:
-            ClusterError: the API server cannot be asked.
-        """
+        """Remove this run's objects, and no others; return a sentence about objects that stay."""
 
     def objects(self, path: str) -> tuple[list[Object], str]:
         """Return this run's objects in a collection, and the version to watch from."""

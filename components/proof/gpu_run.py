@@ -66,11 +66,7 @@ class GpuRun(Run):
     keep: bool
 
     def prove(self) -> list[PoolProof]:
-        """Run and judge everything.
-
-        Raises:
-            ClusterError: the API server cannot be asked, or refuses to create the Jobs.
-        """
+        """Run and judge everything."""
         before = self._nodes()
         pods, _ = self.api.list(PODS)
         reasons = {pool.name: why_no_job(pool, before[pool.name], pods) for pool in self.pools}

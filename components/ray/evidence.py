@@ -30,9 +30,6 @@ class Evidence:
     Args:
         reader: the API server, or copies of its collections.
         namespace: namespace that all questions are about; "" for any.
-
-    Raises:
-        ClusterError: at a question, the API server does not answer.
     """
 
     def __init__(self, reader: Reader, namespace: str = "") -> None:

@@ -22,11 +22,7 @@ GONE = (
 
 
 def reasons_of(evidence: Evidence, key: Key) -> list[str]:
-    """Return why a RayCluster is not ready, from its pods and events; empty if it is ready.
-
-    Raises:
-        ClusterError: the API server does not answer.
-    """
+    """Return why a RayCluster is not ready, from its pods and events; empty if it is ready."""
     cluster = evidence.find(RAY_CLUSTERS, key)
     if cluster is None:
         return [GONE]
@@ -41,9 +37,6 @@ def reasons_of_job(evidence: Evidence, key: Key, *, until_its_end: bool = False)
         evidence: objects of the cluster.
         key: namespace and name of the RayJob.
         until_its_end: the job should have succeeded by now.
-
-    Raises:
-        ClusterError: the API server does not answer.
     """
     job = evidence.find(RAY_JOBS, key)
     if job is None:
@@ -62,11 +55,7 @@ def reasons_of_job(evidence: Evidence, key: Key, *, until_its_end: bool = False)
 
 
 def reasons_of_service(evidence: Evidence, key: Key) -> list[str]:
-    """Return why a RayService is not ready; empty if it is ready.
-
-    Raises:
-        ClusterError: the API server does not answer.
-    """
+    """Return why a RayService is not ready; empty if it is ready."""
     service = evidence.find(RAY_SERVICES, key)
     if service is None:
         return [GONE]

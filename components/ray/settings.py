@@ -12,16 +12,7 @@ from berth.components.core import fast_yaml
 from berth.components.core.bounds import WorkerBounds, WorkerCount, at_most
 from berth.components.core.image import Image
 from berth.components.core.settings import DefaultedSettings
-from berth.components.core.types import (
-    Duration,
-    Memory,
-    Name,
-    NonEmpty,
-    Quantity,
-    RayLabel,
-    RayLabelValue,
-    RayResource,
-)
+from berth.components.core.types import Duration, Memory, Name, NonEmpty, Quantity, RayLabel, RayLabelValue, RayResource
 from berth.components.fabric import Nccl, NcclShape, nccl_of, nics_of
 from berth.components.hardware import versions
 from berth.components.hardware.names import GPU_RESOURCE

@@ -76,12 +76,7 @@ class Google:
         self._id = ""  # of the project that the path names
 
     def answer(self, service: str, path: str) -> Answer:
-        """Return what Google would answer.
-
-        Raises:
-            GoogleApiError: it would refuse.
-            ProviderError: the lab's files are not readable, or its API server does not answer.
-        """
+        """Return what Google would answer."""
         for api, pattern, read in _ROUTES:
             match = re.fullmatch(pattern, path) if api == service else None
             if match is None:
@@ -95,11 +90,7 @@ class Google:
         raise GoogleApiError("not-found", path=path)
 
     def _enabled(self, name: str, service: str) -> Project:
-        """Return a project with an API enabled.
-
-        Raises:
-            GoogleApiError: there is no such project, or its API is not enabled.
-        """
+        """Return a project with an API enabled."""
         project = self._conditions.project(name)
         if project is None:
             raise GoogleApiError("no-project", name=name)

@@ -123,11 +123,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def serve_once(folder: Path, count: int, ended: threading.Event) -> None:
-    """Serve the present kubelet until the next one, which removes all plugins' sockets.
-
-    Raises:
-        grpc.RpcError: the kubelet did not take the registration.
-    """
+    """Serve the present kubelet until the next one, which removes all plugins' sockets."""
     kubelet = _identity(folder / "kubelet.sock")
     if kubelet is None:
         return

@@ -83,11 +83,7 @@ def programs_of(tools: Iterable[Tool], progress: Progress) -> dict[str, Path]:
 
 
 def _choice() -> str:
-    """Return `release`, `source`, or an empty text where the lab decides.
-
-    Raises:
-        LabError: the environment variable has another value.
-    """
+    """Return `release`, `source`, or an empty text where the lab decides."""
     value = os.environ.get(CHOICE, "")
     if value not in ("", RELEASE, SOURCE):
         raise LabError(

@@ -5,16 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field, replace
 
-from berth.components.cluster.api import (
-    EVENTS,
-    NODES,
-    PODS,
-    RAY_CLUSTERS,
-    RAY_JOBS,
-    ClusterError,
-    Object,
-    within,
-)
+from berth.components.cluster.api import EVENTS, NODES, PODS, RAY_CLUSTERS, RAY_JOBS, ClusterError, Object, within
 from berth.components.cluster.inventory import Inventory, inventory
 from berth.components.cluster.pods import is_simulated, why_not_ready
 from berth.components.cluster.worker_groups import replicas_of
@@ -83,11 +74,7 @@ class FabricRun(Run):
     max_bytes: int
 
     def prove(self) -> Found:
-        """Look, run the job and judge it.
-
-        Raises:
-            ClusterError: the API server cannot be asked, or refuses to create the job.
-        """
+        """Look, run the job and judge it."""
         cluster = self.api.get(f"{within(self.namespace, RAY_CLUSTERS)}/{self.expected.cluster}")
         if cluster is None:
             reason = f"there is no RayCluster {self.expected.cluster} in namespace {self.namespace}"

@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 def find_cluster(store: Store, reference: str, project: str, location: str) -> Record:
-    """The cluster that a node pool names, by name or path.
-
-    Raises:
-        GoogleApiError: 404 when there is none.
-    """
+    """The cluster that a node pool names, by name or path."""
     path = reference if "/" in reference else f"projects/{project}/locations/{location}/clusters/{reference}"
     cluster = store.get(path)
     if cluster is None:

@@ -133,11 +133,7 @@ def place(cloud: Path) -> None:
 
 
 def of_cloud(folder: Path) -> Conditions:
-    """Return the conditions of a simulated cloud as its folder has them now.
-
-    Raises:
-        ProviderError: the file is not readable.
-    """
+    """Return the conditions of a simulated cloud as its folder has them now."""
     file = folder / SHIPPED.name
     try:
         place(folder)

@@ -105,12 +105,7 @@ def definitions(folder: Path) -> list[Manifest]:
 
 
 def create(api: ClusterApi, manifests: Sequence[Manifest]) -> None:
-    """Create objects, and wait until new kinds are served; existing objects stay.
-
-    Raises:
-        ProviderError: the server does not serve a kind in time.
-        ClusterError: the server refuses an object.
-    """
+    """Create objects, and wait until new kinds are served; existing objects stay."""
     for manifest in manifests:
         with suppress(ConflictError):
             api.create(_PATHS[manifest["kind"]], manifest)

@@ -61,11 +61,7 @@ class Fleet:
         self._connection: ClusterApi | None = None
 
     def endpoint(self) -> tuple[str, str]:
-        """The API server's `host:port` and its CA certificate (base64 of PEM).
-
-        Raises:
-            ProviderError: when the lab has no kubeconfig.
-        """
+        """The API server's `host:port` and its CA certificate (base64 of PEM)."""
         try:
             cluster = yaml.safe_load(self._kubeconfig.read_text())["clusters"][0]["cluster"]
             return cluster["server"].removeprefix("https://"), cluster["certificate-authority-data"]
@@ -103,29 +99,17 @@ class Fleet:
             return {node["metadata"]["name"]: node for node in api.list(NODES, labelSelector=f"{POOL_LABEL}={pool}")[0]}
 
     def define_ray(self) -> None:
-        """Have the kinds of Ray served, as GKE's add-on does.
-
-        Raises:
-            ProviderError: they cannot be.
-        """
+        """Have the kinds of Ray served, as GKE's add-on does."""
         if self._definitions is not None:
             self.create(contents.definitions(self._definitions))
 
     def create(self, manifests: list[dict[str, Any]]) -> None:
-        """Have the objects of a cluster's add-ons; existing ones stay.
-
-        Raises:
-            ProviderError: the API server does not answer, or refuses an object.
-        """
+        """Have the objects of a cluster's add-ons; existing ones stay."""
         with self._connected() as api:
             contents.create(api, manifests)
 
     def clear(self) -> list[str]:
-        """Delete all that a cluster takes with it; the names of what is still going away.
-
-        Raises:
-            ProviderError: when the API server does not answer.
-        """
+        """Delete all that a cluster takes with it; the names of what is still going away."""
         with self._connected() as api:
             return contents.clear(api)
 

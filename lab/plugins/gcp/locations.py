@@ -19,11 +19,7 @@ ZONES = {zone: region for region, zones in REGIONS.items() for zone in zones}
 
 
 def region_of(location: str) -> str:
-    """The region of a zone; a region is its own.
-
-    Raises:
-        KeyError: when Google has no such place.
-    """
+    """The region of a zone; a region is its own."""
     return location if location in REGIONS else ZONES[location]
 
 

@@ -37,11 +37,7 @@ def _sizes_with_missing(record: Record) -> dict[str, int]:
 
 
 def _check_place(pool: Pool, zones: list[str]) -> None:
-    """Refuse machines and zones that the hardware table and the list of zones lack.
-
-    Raises:
-        GoogleApiError: naming the first one.
-    """
+    """Refuse machines and zones that the hardware table and the list of zones lack."""
     for zone in zones:
         if zone not in ZONES:
             raise GoogleApiError("bad-location", zone=zone)
@@ -127,9 +123,6 @@ class NodePool(ResourceType):
             old: the pool whose nodes it keeps; None if they are all new.
             record: the pool.
             sizes: how many it should have in each zone.
-
-        Raises:
-            GoogleApiError: a quota or a reservation does not allow them.
         """
         conditions = cloud.conditions()
         pools = [pool for pool in cloud.store.list("nodePools") if old is not None or pool.id != record.id]

@@ -69,11 +69,7 @@ class Pool:
 
     @property
     def machine(self) -> Machine:
-        """The machine type.
-
-        Raises:
-            KeyError: when there is none of that name.
-        """
+        """The machine type."""
         return MACHINES[self.machine_name]
 
     @property

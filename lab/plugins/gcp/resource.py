@@ -68,11 +68,7 @@ class Cloud:
         self.engine.warn(self.urn, f"simulated GKE: {message}")
 
     def conditions(self) -> Conditions:
-        """Return the conditions of the projects as the file has them at this moment.
-
-        Raises:
-            ProviderError: when the file is not readable.
-        """
+        """Return the conditions of the projects as the file has them at this moment."""
         return conditions.of_cloud(self.store.folder)
 
 
@@ -108,18 +104,10 @@ class ResourceType:
         return {}
 
     def create(self, cloud: Cloud, record: Record) -> None:
-        """Fill in the state of a new record; the caller stores it.
-
-        Raises:
-            ProviderError: the lab cannot create it.
-        """
+        """Fill in the state of a new record; the caller stores it."""
 
     def update(self, cloud: Cloud, old: Record, record: Record) -> None:
-        """Bring the record's state to the new inputs; the caller stores the record.
-
-        Raises:
-            ProviderError: the lab cannot do it.
-        """
+        """Bring the record's state to the new inputs; the caller stores the record."""
 
     def delete(self, cloud: Cloud, record: Record) -> None:
         """Remove the resource's parts; the caller removes the record.

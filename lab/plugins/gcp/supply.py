@@ -84,9 +84,6 @@ def check_quota(conditions: Conditions, pools: Iterable[Record], pool: Record, m
         pools: all pools, as they are before the change.
         pool: the pool that grows.
         more: by how many nodes.
-
-    Raises:
-        GoogleApiError: naming the metric that is short.
     """
     region = _region(pool)
     used = taken(pools, pool.project, region)
@@ -115,9 +112,6 @@ def check_reservation(conditions: Conditions, pools: Iterable[Record], pool: Rec
         pools: all pools, as they are before the change.
         pool: the pool that grows.
         more: by how many nodes, in each zone.
-
-    Raises:
-        GoogleApiError: for the first zone where it does not do.
     """
     read = Pool(pool.inputs)
     for zone, count in more.items():
