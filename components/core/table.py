@@ -4,7 +4,8 @@ A row has `at`, the setting that is wrong, `says`, what is wrong and what fixes 
 values with which it is. A value is a text or number, a list of those of which one fits, or true or
 false for one that is given or not. `rests_on` names other settings that the row comes from. Rows
 stand alone, or as `rules` of a group, which has what all of them have. Names in `when`, and in
-braces in `says`, lead from an object to its attributes: `pool.machine.name`.
+braces in `says`, lead from an object to its attributes: `pool.machine.name`; `{key}` is the last
+key of `at`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def broken(table: Sequence[Row], path: Path, **objects: Any) -> Iterator[Problem
     for row in rows_of(table):
         if all(_fits(attrgetter(name)(known), wanted) for name, wanted in row["when"].items()):
             rests_on = tuple(_path(other, path) for other in row.get("rests_on", ()))
-            yield Problem(_path(row["at"], path), row["says"].format_map(objects), rests_on)
+            at = _path(row["at"], path)
+            yield Problem(at, row["says"].format_map({**objects, "key": at[-1]}), rests_on)
 
 
 def _fits(value: Any, wanted: Any) -> bool:

@@ -9,13 +9,12 @@ automatically, and then publishes each NIC's network and the node's block.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from berth.components.core.manifest import Manifest
-from berth.components.core.problems import Path, Problem
 from berth.components.core.types import Name, NonEmpty
 from berth.components.fabric import dranet_class
 from berth.components.gke import PoolSettings, on_pools
@@ -80,13 +79,6 @@ class DraNet(Operator[DraNetSettings]):
         ("nodeSelector",): "operators.dranet.nodeSelector",
         ("affinity",): "operators.dranet.nodeSelector, and `rdma: networks` of the pools",
     }
-    when_removed: ClassVar[str] = (
-        "DraNet is removed{again}: running pods keep their NICs, those that end hang until it is back, and none that"
-        " claims NICs starts"
-    )
-    when_changed: ClassVar[str] = (
-        "DraNet restarts on its nodes: running pods keep their NICs, and none that claims NICs starts meanwhile"
-    )
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:
@@ -133,17 +125,6 @@ class DraNet(Operator[DraNetSettings]):
         if self.settings.node_selector:
             pod["nodeSelector"] = {**(pod.get("nodeSelector") or {}), **self.settings.node_selector}
         return changed
-
-    @classmethod
-    def problems(cls, settings: DraNetSettings, path: Path, *, existing: bool) -> Iterable[Problem]:
-        """Return a problem for a missing file of `source: manifest`."""
-        del existing
-        if settings.source == "manifest" and settings.manifest is None:
-            yield Problem(
-                (*path, "manifest"),
-                "is required with `source: manifest`: the file with DraNet's objects, for example manifest:"
-                " ./dranet/install.yaml",
-            )
 
 
 def _is_class(manifest: Manifest) -> bool:

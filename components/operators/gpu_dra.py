@@ -47,14 +47,6 @@ class GpuDra(Operator[GpuDraSettings]):
     by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {
         ("kubeletPlugin", "affinity"): "`gpuAllocation: dra` of the pools",
     }
-    when_removed: ClassVar[str] = (
-        "NVIDIA's DRA driver is removed{again}: running pods keep their GPUs, those that end hang until it is"
-        " back, and none that claims GPUs starts"
-    )
-    when_changed: ClassVar[str] = (
-        "NVIDIA's DRA driver restarts on its nodes: running pods keep their GPUs, and none that claims GPUs starts"
-        " meanwhile"
-    )
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:

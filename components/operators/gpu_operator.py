@@ -106,9 +106,6 @@ class GpuOperator(Operator[GpuOperatorSettings]):
         ("devicePlugin", "config"): "`sharing` of the environment and of the pools",
         ("mig", "strategy"): "`sharing` of the environment and of the pools",
     }
-    when_removed: ClassVar[str] = (
-        "the GPU Operator is removed{again}: its nodes offer no GPUs, and lose a driver that it installed"
-    )
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:

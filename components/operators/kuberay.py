@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from berth.components.core.problems import Path, Problem
 from berth.components.core.types import Name
 from berth.components.hardware import versions
 from berth.components.operators.operator import ChartName, ChartSettings, Operator, Part, Repository, namespace_of
@@ -36,28 +35,9 @@ class KubeRay(Operator[KubeRaySettings]):
     title: ClassVar[str] = "KubeRay operator"
     release: ClassVar[str] = "kuberay-operator"
     setting: ClassVar[str] = "kuberay"
-    when_removed: ClassVar[str] = (
-        "the KubeRay operator is removed{again}: RayClusters keep running, and nothing creates, repairs or deletes"
-        " their pods"
-    )
-    when_changed: ClassVar[str] = (
-        "the CRDs of KubeRay are brought up to date, and its operator restarts; RayClusters keep running, and none is"
-        " created or repaired meanwhile"
-    )
 
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the namespace and the chart."""
         yield namespace_of(name, self.settings.namespace)
         values = {"image": {"tag": f"v{self.settings.version}"}}
         yield self.settings.chart_with(values, self.repositories, definition=RAY_CLUSTERS)
-
-    @classmethod
-    def problems(cls, settings: KubeRaySettings, path: Path, *, existing: bool) -> Iterable[Problem]:
-        """Return a problem for the add-on on an existing cluster."""
-        if settings.source == "addon" and existing:
-            yield Problem(
-                (*path, "source"),
-                "the add-on is a setting of the cluster, and berth does not change one that exists; switch it on there"
-                " (gcloud container clusters update NAME --update-addons=RayOperator=ENABLED) and write"
-                " `source: present`",
-            )

@@ -6,15 +6,18 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import Field
 
+from berth.components.core import fast_yaml
 from berth.components.core.image import mirrored
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.core.merge import merged
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
+from berth.components.core.table import broken
 from berth.components.core.types import Document, NonEmpty
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import ResourceApi
@@ -53,6 +56,10 @@ BY_CHART = ("chart", "repository", "version", "namespace", "values")
 """Settings of an operator that is installed by its chart."""
 
 Values = Mapping[str, Any]
+
+_CONTRADICTIONS, _WORDS = (
+    fast_yaml.read(File(__file__).with_name(f"{name}.yaml")) for name in ("contradictions", "words")
+)
 
 
 @dataclass(frozen=True)
@@ -207,10 +214,6 @@ class Operator(ABC, Generic[SettingsType]):
     """Settings that belong to some values of `source` only."""
     by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {}
     """Settings in place of values, by the path of the value."""
-    when_removed: ClassVar[str] = ""
-    """Effect of its removal; `{again}` stands for the end of "is removed" in a replacement."""
-    when_changed: ClassVar[str] = ""
-    """Effect of a change of its release."""
 
     @classmethod
     def pulumi_type(cls) -> str:
@@ -284,8 +287,7 @@ class Operator(ABC, Generic[SettingsType]):
     @classmethod
     def problems(cls, settings: SettingsType, path: Path, *, existing: bool) -> Iterable[Problem]:
         """Return what is wrong with the settings at a path, on an existing cluster or a new one."""
-        del settings, path, existing
-        return ()
+        return broken(_CONTRADICTIONS.get(cls.setting, ()), path, settings=settings, existing=existing)
 
     @classmethod
     def effects(cls, step: Step, fleet: PlannedFleet, changed: Sequence[str]) -> list[Effect]:
@@ -294,8 +296,8 @@ class Operator(ABC, Generic[SettingsType]):
         sitting = sitting_on(fleet, cls.pools_of(fleet))
         if step.operation in ("replace", "delete"):
             again = ", then installed again" if step.operation == "replace" else ""
-            return [Effect(Level.DESTROYS, cls.when_removed.format(again=again), sitting)]
-        return [Effect(Level.DISTURBS, cls.when_changed, sitting)]
+            return [Effect(Level.DESTROYS, _WORDS[cls.release]["removed"].format(again=again), sitting)]
+        return [Effect(Level.DISTURBS, _WORDS[cls.release]["changed"], sitting)]
 
 
 class ChartSettings(Settings):

@@ -20,7 +20,9 @@ def contradictions(settings: GkeSettings) -> Iterable[Problem]:
     """Yield settings of the environment and its pools that contradict one another."""
     if settings.cluster.existing:
         return
-    yield from broken(_TABLES["environment"], ("environment",), settings=settings)
+    yield from broken(
+        _TABLES["environment"], ("environment",), settings=settings, on_rdma=settings.pools_with_rdma("networks")
+    )
     for name, pool in settings.pools.items():
         zones = settings.zones_of(pool)
         of_zones = {"zones": ", ".join(zones), "first_zone": next(iter(zones), ""), "several_zones": len(zones) > 1}

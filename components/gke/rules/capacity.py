@@ -35,7 +35,6 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
                 f"{pool.machine_type} cannot be had by {pool.capacity.kind}; Google sells it by {_or(sold)}",
                 rests_on=((*path, "capacity", "kind"),),
             )
-        yield from _keys_of_other_kinds(pool.capacity, path)
         yield from _reservation(pool.capacity, path)
         if pool.capacity.kind == "flex-start":
             yield from _flex_start(pool, path)
@@ -60,24 +59,6 @@ def warnings(settings: GkeSettings) -> Iterable[Problem]:
                 ("environment", "pools", name, "capacity"),
                 f"Google does not sell {pool.machine_type} on demand: without a reservation that any machine may use,"
                 f" there will be no node; set `capacity` to {_or(sold)}",
-            )
-
-
-def _keys_of_other_kinds(capacity: Capacity, path: Path) -> Iterable[Problem]:
-    belongs = {
-        "reservation": ("reservation", capacity.reservation),
-        "block": ("reservation", capacity.block),
-        "project": ("reservation", capacity.project),
-        "queued": ("flex-start", capacity.queued),
-        "maxRunDuration": ("flex-start", capacity.max_run_duration),
-    }
-    for key, (kind, value) in belongs.items():
-        if value and capacity.kind != kind:
-            yield Problem(
-                (*path, "capacity", key),
-                f"belongs to `kind: {kind}`, but the pool's capacity is {capacity.kind}; take {key} out, or set `kind:"
-                f" {kind}`",
-                rests_on=((*path, "capacity", "kind"),),
             )
 
 

@@ -40,8 +40,3 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
         twice = sorted({zone for zone in zones if zones.count(zone) > 1})
         if twice:
             yield Problem(path, f"{', '.join(twice)} is named twice; name each zone once")
-    for name, pool in settings.pools.items():
-        if pool.zones == []:
-            yield Problem(
-                (*_TOP, "pools", name, "zones"), "is empty; take it out for the environment's, or name a zone"
-            )

@@ -50,17 +50,9 @@ def _one_way(settings: GkeSettings) -> Iterable[Problem]:
 
 
 def _rdma_together(settings: GkeSettings) -> Iterable[Problem]:
-    """Refuse settings of the cluster that RDMA networks exclude."""
+    """Refuse an existing RDMA network for pools of two zones."""
     networks = settings.pools_with_rdma("networks")
-    if not networks:
-        return
-    if settings.cluster.multi_networking is False:
-        yield Problem(
-            ("environment", "cluster", "multiNetworking"),
-            f"pool {networks[0]!r} has `rdma: networks`, and nodes have further networks only in a cluster with"
-            " multi-networking; take this line out",
-        )
-    if not settings.network.existing:
+    if not networks or not settings.network.existing:
         return  # Each zone gets an RDMA network of its own.
     zones = {name: settings.zones_of(settings.pools[name]) for name in networks}
     first = zones[networks[0]]
