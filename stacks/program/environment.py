@@ -16,6 +16,7 @@ from berth.components.gke import storage_classes
 from berth.components.isolation import (
     pod_policy,
     pod_update_policy,
+    preview_rights,
     priority_classes,
     ray_policy,
     ray_version_policy,
@@ -77,6 +78,11 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
     after_all = pulumi.ResourceOptions(depends_on=[*operators, *before])
     gate = KubernetesObject(last["metadata"]["name"], last, pulumi.ResourceOptions.merge(of_cluster, after_all))
     on_cluster = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=[gate])
+    limits: list[pulumi.Resource] = [*platform.ready]
+    for manifest in preview_rights(stack, settings.previewers):
+        # The policy comes before the rights that it limits.
+        after = pulumi.ResourceOptions(provider=kubernetes, depends_on=limits)
+        limits = [KubernetesObject(manifest["metadata"]["name"], manifest, after)]
     if has_keeper(settings, resolved):
         Keeper("keeper", _keeper(loaded), on_cluster)
     berths = [Berth(inputs.settings.name, inputs.on_api(resource_api), on_cluster) for inputs in loaded.berths]

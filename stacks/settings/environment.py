@@ -12,7 +12,7 @@ from berth.components.core.owner import OwnerKind
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
 from berth.components.hardware import versions
-from berth.components.isolation import IsolationSettings
+from berth.components.isolation import IsolationSettings, Subject
 from berth.components.lifecycle import KeeperSettings
 from berth.components.operators import OperatedSettings
 from berth.components.ray import BerthShape, JobShape, RayShape, ServiceShape
@@ -71,6 +71,10 @@ class EnvironmentSettings(OperatedSettings):
     keeper: Annotated[KeeperSettings | None, Field(examples=[{"every": "10m"}])] = None
     """Keeper, which suspends and wakes berths by their `lifecycle`. Default: it runs if a berth, or
     `defaults`, has a lifecycle."""
+    previewers: Annotated[list[Subject], Field(examples=[["berth-preview@your-project.iam.gserviceaccount.com"]])] = []
+    """Identities that preview this environment and look for its drift, such as CI's for pull
+    requests. On the cluster they read what the environment has applied, but no Secrets, write in
+    dry runs only, and run nothing. On GKE: e-mail addresses of service accounts or people."""
     policies: Annotated[PolicySettings, Field(examples=[{"requiredLabels": ["owner"]}])] = PolicySettings()
     defaults: Annotated[BerthShape, Field(examples=[{"worker": {"pool": "dev"}}])] = BerthShape()
     """Settings of berths and clusters that do not have their own."""

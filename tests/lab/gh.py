@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(os.environ["PLAYED_GITHUB"])
+FOLDER = Path(os.environ.get("PLAYED_GITHUB", ""))
 
 
 def main(arguments: list[str]) -> int:
@@ -24,6 +24,7 @@ def main(arguments: list[str]) -> int:
         return refuse("gh: to use GitHub CLI in a workflow, set the GH_TOKEN environment variable")
     state = json.loads((FOLDER / "state.json").read_text())
     answer = answered(state, words, options)
+    answer = merged(state, words, options) if answer is None else answer
     if answer is None:
         return refuse(f"gh: this is not played: {arguments}")
     state["calls"].append(" ".join(words))
@@ -60,8 +61,6 @@ def answered(state: dict[str, Any], words: list[str], options: dict[str, str]) -
             )
         case ["api", "repos/acme/fleet/commits/main"]:
             return {"sha": state["main"]}
-        case ["api", path] if path == f"repos/acme/fleet/commits/{os.environ['GITHUB_SHA']}/pulls":
-            return [{"labels": [{"name": name} for name in state["labels"]]}]
         case ["issue", "list"]:
             fields = options["--json"].split(",")
             found = [item for item in state["issues"] if item["state"] == options["--state"]]
@@ -74,6 +73,23 @@ def answered(state: dict[str, Any], words: list[str], options: dict[str, str]) -
         case ["issue", "close", number]:
             return next(item for item in state["issues"] if item["number"] == int(number)).update(state="closed") or {}
     return None
+
+
+def merged(state: dict[str, Any], words: list[str], options: dict[str, str]) -> Any:
+    """Answer about the pull request with a commit, and its labels."""
+    match words:
+        case ["api", path] if path == f"repos/acme/fleet/commits/{os.environ['GITHUB_SHA']}/pulls":
+            return [{"number": 6, "merged_at": None}, {"number": 7, "merged_at": state["merged"]}]
+        case ["api", "repos/acme/fleet/issues/7/events"]:
+            return state["events"]
+        case ["api", "repos/acme/fleet/issues/7/labels/allow-destroy"] if options["--method"] == "DELETE":
+            return state["events"].append(event("unlabeled", "allow-destroy", state["now"])) or []
+    return None
+
+
+def event(kind: str, label: str, at: str) -> dict[str, Any]:
+    """Event of a pull request's label, as GitHub lists them: the oldest first."""
+    return {"event": kind, "label": {"name": label}, "created_at": at}
 
 
 def body(field: str) -> str:

@@ -19,6 +19,7 @@ import pytest
 from berth.components.core.owner import namespace_of
 from tests import workflows
 from tests.lab.conftest import Lab
+from tests.lab.gh import event
 from tests.lab.project import NETWORK, Project, Settings, environment_settings, eventually
 
 pytestmark = [
@@ -28,6 +29,7 @@ pytestmark = [
 
 DESTRUCTIVE, DRIFTED = 3, 4
 COMMIT = "c0ffee"
+BEFORE, MERGED, AFTER = (f"2026-11-27T10:0{minute}:00Z" for minute in range(3))
 
 
 def environment(lab: Lab) -> Settings:
@@ -116,7 +118,9 @@ def runner(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Runner:
     (folder / "gh").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).with_name("gh.py")}" "$@"\n')
     (folder / "gh").chmod(0o755)
     (folder / "state.json").write_text(
-        json.dumps({"main": COMMIT, "labels": [], "comments": [], "issues": [], "calls": []})
+        json.dumps(
+            {"main": COMMIT, "merged": MERGED, "events": [], "now": BEFORE, "comments": [], "issues": [], "calls": []}
+        )
     )
     runner = Runner(project, folder)
     runner.write(environment(lab))
@@ -134,7 +138,7 @@ def up(runner: Runner, settings: Settings) -> Runner:
     """Runner with the environment up and unchanged."""
     runner.write(settings)
     runner.project.up("ci")
-    runner.set(main=COMMIT, labels=[])
+    runner.set(main=COMMIT, events=[], now=BEFORE)
     return runner
 
 
@@ -170,7 +174,6 @@ def test_an_engineers_own_stack_is_a_file_that_ci_applies(up: Runner) -> None:
     assert lists(up, before) == alone
     assert lists(up, "0" * 40) == both, "where nobody knows what changed, everything is applied"
     assert lists(up, "")["environments"] == ["ci"], "of a schedule"
-    up.set(labels=[])
     new = up.step("preview: Preview", STACK="kim", ENGINEERS='["kim"]')
     assert (new.code, new.outputs["status"]) == (0, "0"), new.text
     assert "The merge creates it." in new.summary
@@ -292,7 +295,13 @@ def test_up_destroys_where_the_pull_request_had_the_label(up: Runner, settings: 
     settings["engineers"] = {"jo": {}}
     up.write(settings)
     assert up.step("up: Up").code == DESTRUCTIVE
-    up.set(labels=["urgent", "allow-destroy"])
+    up.set(events=[event("labeled", "allow-destroy", AFTER)])
+    assert up.step("up: Up").code == DESTRUCTIVE, "the label came after the merge"
+    given = [event("labeled", "allow-destroy", BEFORE), event("labeled", "urgent", BEFORE)]
+    up.set(events=given)
+    assert up.step("label: Take the label away").code == 0
+    assert up.step("up: Up").code == DESTRUCTIVE, "somebody pushed after the label"
+    up.set(events=[*given, event("unlabeled", "allow-destroy", AFTER)])
     done = up.step("up: Up")
     assert done.code == 0, done.text
     assert up.project.get("rayclusters", "-n", namespace_of("ines")) == []

@@ -9,6 +9,7 @@ from typing import Any
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, UnreachableError
 from berth.components.cluster.owned import owners_of
+from berth.components.cluster.rights import may
 from berth.components.core.errors import BerthError
 from berth.components.gke import ExistingCluster
 from berth.stacks.program.login import logged_in, own_login
@@ -24,6 +25,7 @@ class Question(threading.Thread):
         outputs: outputs of the stack, secret ones in clear text.
         live: RayClusters of its cluster; None if the cluster was not asked.
         not_asked: why it was not asked; "" where there was nothing to ask.
+        reads_releases: whether this identity may read Helm's record of releases, which is Secrets.
     """
 
     def __init__(self, stack: str) -> None:
@@ -33,6 +35,7 @@ class Question(threading.Thread):
         self.outputs: Mapping[str, Any] = {}
         self.live: Sequence[Mapping[str, Any]] | None = None
         self.not_asked = f"no answer within {SECONDS} s"
+        self.reads_releases = True
         self.start()
 
     def run(self) -> None:
@@ -56,4 +59,5 @@ class Question(threading.Thread):
         named = contract.get("login") if isinstance(contract, Mapping) else None
         login = own_login(str(kubeconfig), ExistingCluster.model_validate(named) if named else None)
         api = ClusterApi(logged_in(str(kubeconfig), login))
+        self.reads_releases = may(api, ("list", "", "secrets"))
         return owners_of(api).labeled(api.list(RAY_CLUSTERS)[0])

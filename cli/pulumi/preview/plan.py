@@ -25,6 +25,9 @@ from berth.stacks.settings.contract import EnvironmentContract
 
 Loaded = Environment | EngineerBerth | EngineerStack
 
+_RELEASES = "**kubernetes:helm.sh/v3:Release::**"
+_UNREAD = "Helm releases are left out of this comparison: their record is Secrets, and your identity may not list these"
+
 # A replacement and a deletion, in the engine's words (pulumi, pkg/resource/deploy).
 _PROTECTED = ("as it is currently marked for protection", "because it is protected")
 
@@ -47,8 +50,15 @@ def planned(stack: str, *, refresh: bool = False) -> Report:
     loaded = checked.loaded
     # An engineer's plan touches no other RayCluster, so the cluster is not asked.
     question = Question(stack) if isinstance(loaded, Environment) else None
-    arguments = ["preview", *(["--refresh"] if refresh else [])]
+    arguments = ["preview"]
+    unread = []
     with Interrupts() as interrupts, _progress(stack) as see:
+        if refresh:
+            arguments.append("--refresh")
+            if question:
+                question.join(SECONDS)
+                unread = [] if question.reads_releases else [_UNREAD]
+                arguments += ["--exclude", _RELEASES] if unread else []
         events = preview(stack, arguments, interrupts, see)
         if question:
             question.join(SECONDS)
@@ -56,7 +66,8 @@ def planned(stack: str, *, refresh: bool = False) -> Report:
     known = Known(stack, loaded.kind, refreshed=refresh, policies=policies_of(loaded))
     if question and isinstance(loaded, Environment):
         known = _of_environment(known, loaded, question)
-    return report_of(plan_of(events), known)
+    report = report_of(plan_of(events), known)
+    return replace(report, warnings=[*report.warnings, *unread])
 
 
 def planned_destruction(stack: str) -> tuple[Report, Mapping[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.registered import WouldFailError, types_of
 from berth.components.cluster.api import ClusterApi, ClusterError, within
+from berth.components.cluster.rights import Right, may
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
@@ -19,12 +20,8 @@ from berth.stacks.settings.engineer import EngineerSettings
 
 CLUSTER, ROAD = Topic("cluster"), Topic("road")
 
-_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _BINDINGS = "/apis/rbac.authorization.k8s.io/v1/rolebindings"
 _TABLES: dict[str, Any] = fast_yaml.read(Path(__file__).with_name("rights.yaml"))
-
-Right = tuple[str, str, str]
-"""Verb, API group and resource: `create`, `batch`, `cronjobs`."""
 
 
 def rights_for(types: Iterable[str]) -> list[Right]:
@@ -48,21 +45,8 @@ def check_rights(api: ClusterApi, stack: str, outputs: dict[str, Any] | None, re
         return CLUSTER.missing(str(error))
     except BerthError as error:
         return CLUSTER.found("rights-unknown", reason=error)
-    lacking = [f"{right[0]} {right[2]}" for right in rights if not _may(api, right)]
+    lacking = [f"{right[0]} {right[2]}" for right in rights if not may(api, right)]
     return CLUSTER.found("no-rights", lacking=", ".join(lacking), remedy=remedy) if lacking else CLUSTER.found("rights")
-
-
-def _may(api: ClusterApi, right: Right, namespace: str = "") -> bool:
-    """Return whether the user of a connection has a right, in a namespace or in all."""
-    verb, group, resource = right
-    resource, _, part = resource.partition("/")
-    attributes = {"verb": verb, "group": group, "resource": resource, "subresource": part, "namespace": namespace}
-    review = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value or key == "group"}},
-    }
-    return bool((api.create(_REVIEWS, review).get("status") or {}).get("allowed"))
 
 
 def check_road(stack: str, settings: EngineerSettings, api: ClusterApi) -> list[Finding]:
@@ -73,17 +57,17 @@ def check_road(stack: str, settings: EngineerSettings, api: ClusterApi) -> list[
     """
     namespace = namespace_of(settings.name or stack)
     rights = _TABLES["inside"] | _TABLES["limits"]
-    may = {name: _may(api, tuple(right), namespace) for name, right in rights.items()}
-    admin = any(may[name] for name in _TABLES["limits"])
-    allowed = ", ".join(name for name in may if may[name]) or "do nothing"
-    denied = ", ".join(name for name in may if not may[name])
+    may_do = {name: may(api, tuple(right), namespace) for name, right in rights.items()}
+    admin = any(may_do[name] for name in _TABLES["limits"])
+    allowed = ", ".join(name for name in may_do if may_do[name]) or "do nothing"
+    denied = ", ".join(name for name in may_do if not may_do[name])
     key = "rights-and-limits" if denied else "rights"
     findings = [
         _road(stack, settings, namespace, admin=admin),
         ROAD.found(key, namespace=namespace, allowed=allowed, denied=denied),
         *_bound(api, namespace),
     ]
-    if settings.part == "cluster" and (lacking := [name for name in _TABLES["owner"] if not may[name]]):
+    if settings.part == "cluster" and (lacking := [name for name in _TABLES["owner"] if not may_do[name]]):
         findings.append(ROAD.found("lacking", namespace=namespace, lacking=", ".join(lacking), stack=stack))
     return findings
 

@@ -7,6 +7,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from berth.cli.verbs.doctor.rights import rights_for
 from berth.components.gke.kubeconfig import kubeconfig as gke_kubeconfig
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import Environment, SettingsError, load_stack
@@ -18,6 +19,7 @@ from tests.unit.recording import run
 
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
 NAMESPACE = "kubernetes:core/v1:Namespace"
+RELEASE = "kubernetes:helm.sh/v3:Release"
 APART = [
     "kubernetes:networking.k8s.io/v1:NetworkPolicy",
     "kubernetes:core/v1:ResourceQuota",
@@ -76,7 +78,7 @@ def test_an_environment_registers_all_its_parts() -> None:
         "gpu-operator",
         "kuberay-operator",
     }
-    releases = {resource.name: resource for resource in recorder.of_type("kubernetes:helm.sh/v3:Release")}
+    releases = {resource.name: resource for resource in recorder.of_type(RELEASE)}
     assert releases.keys() == {"dranet", "gpu-operator", "kuberay-operator"}
     release = releases["kuberay-operator"]
     assert release.inputs["chart"] == "./.lab/charts/kuberay-operator"
@@ -86,6 +88,35 @@ def test_an_environment_registers_all_its_parts() -> None:
     (provider,) = recorder.of_type("pulumi:providers:kubernetes")
     assert "gke-gcloud-auth-plugin" in provider.inputs["kubeconfig"]["value"], "and it is a secret"
     assert provider.inputs["clusterIdentifier"] == "lab-id"
+
+
+@pytest.mark.parametrize("stack", ["lab", "prod"])
+def test_who_previews_an_environment_reads_all_that_it_applies_and_no_secret(stack: str) -> None:
+    values = stack_file.find(stack).settings["environment"] | {"previewers": ["ci@example.com"], "keeper": {}}
+    recorder = run(lambda: environment(environment_of(stack, values)), stack)
+    applied = [item for item in recorder.registrations if item.type.startswith("kubernetes:")]
+    names = [item.type.rpartition(":")[2] for item in applied if item.name == f"berth-previewers-{stack}"]
+    assert names == [
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+        "ClusterRole",
+        "ClusterRoleBinding",
+    ]
+    (role,) = [item.inputs for item in applied if item.name == f"berth-previewers-{stack}" and "rules" in item.inputs]
+    may = {
+        (verb, group, resource)
+        for rule in role["rules"]
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    rights = rights_for({item.type for item in applied} - {RELEASE})
+    read = [("get", group, resource) for verb, group, resource in rights if verb == "create"]
+    assert len(read) > 15
+    assert set(read) - may == set()
+    assert {resource for _, _, resource in may if resource == "secrets" or "/" in resource} == set()
+    assert {verb for verb, _, _ in may} == {"get", "list", "watch", "create", "patch"}
+    assert [group for verb, group, _ in may if verb == "patch" and group.startswith(("rbac.", "admissionreg"))] == []
 
 
 def test_an_engineers_stack_registers_one_berth_and_nothing_of_the_cloud() -> None:

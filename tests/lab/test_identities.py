@@ -1,0 +1,175 @@
+"""Identities of CI and of people against a real API server: what each may do, and no more."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.lab.conftest import Lab
+from tests.lab.identities import login
+from tests.lab.project import NETWORK, Done, Project, Settings, brought_up, environment_settings
+
+pytestmark = pytest.mark.lab
+
+STACK = "known"
+PREVIEWER = "berth-preview@berth-test.iam.gserviceaccount.com"
+DRIFTED = 4
+BOB = {"access": {"users": ["bob@example.com"]}, "lifecycle": {"idle": "2h"}, "home": {"size": "10Gi"}}
+
+
+def environment(lab: Lab) -> Settings:
+    return environment_settings(
+        lab,
+        {"dev": {"machineType": "g2-standard-24", "nodes": 2}},
+        network=NETWORK,
+        previewers=[PREVIEWER],
+        engineers={
+            "bob": {"access": {"users": ["bob@example.com"]}, "lifecycle": {"idle": "2h"}, "home": {"size": "10Gi"}}
+        },
+    )
+
+
+@pytest.fixture(scope="module")
+def known(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    return brought_up(tmp_path_factory.mktemp("identities"), lab, STACK, environment(lab))
+
+
+@pytest.fixture(scope="module")
+def previewer(known: Project, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Beginning of commands of CI's preview identity."""
+    return login(known.lab, tmp_path_factory.mktemp("previewer"), PREVIEWER)
+
+
+def preview(known: Project, by: list[str], *options: str) -> Done:
+    return known.run(*by, "berth", "preview", "-s", STACK, *options, check=False)
+
+
+def test_the_preview_identity_plans_what_an_admin_plans(known: Project, previewer: list[str]) -> None:
+    settings = copy.deepcopy(environment(known.lab))
+    settings["engineers"]["bob"]["workers"] = 2
+    settings["engineers"]["eve"] = {}
+    settings["isolation"] = {"storage": "2Ti"}
+    known.write(STACK, environment=settings)
+    plans: list[Any] = []
+    for by in ([], previewer):
+        done = preview(known, by, "--json")
+        assert done.returncode == 0, done.stderr
+        assert "forbidden" not in done.stderr.lower()
+        plans.append(json.loads(done.stdout))
+    known.write(STACK, environment=environment(known.lab))
+    assert plans[0] == plans[1]
+    assert plans[0]["counts"]["create"] > 0
+
+
+def test_the_api_server_judges_what_the_preview_identity_proposes(known: Project, previewer: list[str]) -> None:
+    """Only a server-side dry run knows that a claim cannot shrink."""
+    settings = copy.deepcopy(environment(known.lab))
+    settings["engineers"]["bob"]["home"] = {"size": "5Gi"}
+    known.write(STACK, environment=settings)
+    done = preview(known, previewer)
+    known.write(STACK, environment=environment(known.lab))
+    assert done.returncode == 1, done.stdout
+    assert "PersistentVolumeClaim" in done.stderr
+    assert "less than" in done.stderr
+
+
+def test_the_preview_identity_finds_drift(known: Project, previewer: list[str]) -> None:
+    done = preview(known, previewer, "--refresh", "--expect-no-changes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    known.run("kubectl", "delete", "resourcequota", "berth", "-n", "berth-bob")
+    done = preview(known, previewer, "--refresh", "--expect-no-changes")
+    known.up(STACK, "--refresh")
+    assert done.returncode == DRIFTED, done.stdout + done.stderr
+    assert "ResourceQuota" in done.stdout
+
+
+def test_the_preview_identity_is_what_pulumi_asks(known: Project, previewer: list[str]) -> None:
+    """Whoever is nobody for the cluster cannot look for drift: the test above would fail."""
+    me = known.run(*previewer, "kubectl", "auth", "whoami", "-o", "json")
+    assert json.loads(me.stdout)["status"]["userInfo"]["username"] == PREVIEWER
+
+
+READS = """
+get secrets -n berth-bob
+get secrets -A
+get secret bob -n berth-bob
+get secrets -n kuberay-operator
+get --raw /api/v1/namespaces/berth-bob/secrets?watch=true
+get nodes
+auth can-i --as=system:admin get secrets
+""".strip().splitlines()
+"""Requests of the preview identity that its ClusterRole refuses, as arguments of kubectl."""
+
+WRITES = """
+exec HEAD -n berth-bob -- true
+attach HEAD -n berth-bob
+port-forward HEAD 8265:8265 -n berth-bob
+create token default -n berth-bob
+create token kuberay-operator -n kuberay-operator
+create --raw /api/v1/namespaces/berth-bob/serviceaccounts/default/token?dryRun=All -f TOKEN
+get --raw /api/v1/namespaces/berth-bob/services/bob-head-svc:8265/proxy/
+create configmap mine -n berth-bob
+create namespace mine
+create secret generic mine -n berth-bob
+create clusterrolebinding mine --clusterrole=cluster-admin --user=mallory
+create job mine -n berth-bob --image=x
+run mine -n berth-bob --image=x
+annotate namespace berth-bob berth/pools=cpu --overwrite
+label namespace berth-bob pod-security.kubernetes.io/enforce=privileged --overwrite
+patch raycluster bob -n berth-bob --type=merge -p {"spec":{"suspend":true}}
+patch resourcequota berth -n berth-bob --type=merge -p {"spec":{"hard":{"pods":"9"}}}
+patch clusterrole berth-previewers-known --type=json -p [{"op":"remove","path":"/rules/0"}]
+delete raycluster bob -n berth-bob
+delete networkpolicy --all -n berth-bob
+delete namespace berth-bob
+scale deployment kuberay-operator -n kuberay-operator --replicas=0
+cordon --selector=cloud.google.com/gke-nodepool=dev
+""".strip().splitlines()
+"""Requests that its policy refuses too, whatever rights somebody else gives it."""
+
+UNGUARDED = """
+create clusterrolebinding mine --clusterrole=cluster-admin --user=mallory --dry-run=server
+create secret generic mine -n berth-bob --dry-run=server
+delete namespace berth-bob --dry-run=server
+patch validatingadmissionpolicy berth-previewers-known --type=merge -p {"spec":{"failurePolicy":"Ignore"}}
+delete validatingadmissionpolicybinding berth-previewers-known
+""".strip().splitlines()
+"""Requests that its ClusterRole refuses and no policy could: dry runs, and policies themselves."""
+
+
+@pytest.fixture(scope="module")
+def refusal(known: Project, previewer: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Answer of the API server to a request that it must not grant."""
+    token = tmp_path_factory.mktemp("token") / "token.json"
+    token.write_text(json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}))
+    (head,) = known.get("pods", "-n", "berth-bob", "-l", "ray.io/node-type=head")
+    named = {"HEAD": head["metadata"]["name"], "TOKEN": str(token)}
+
+    def refused(request: str) -> str:
+        words = (named.get(word, word) for word in request.split())
+        return known.run(*previewer, "kubectl", *words, check=False).stderr
+
+    return refused
+
+
+@pytest.mark.parametrize("asked", [*READS, *WRITES, *UNGUARDED])
+def test_the_preview_identity_is_refused(refusal: Callable[[str], str], asked: str) -> None:
+    assert "forbidden" in refusal(asked).lower()
+
+
+@pytest.fixture
+def too_many_rights(known: Project) -> Iterator[None]:
+    """Rights that somebody else gives to the preview identity, such as `container.developer`."""
+    known.run("kubectl", "create", "clusterrolebinding", "mine", "--clusterrole=cluster-admin", f"--user={PREVIEWER}")
+    yield
+    known.run("kubectl", "delete", "clusterrolebinding", "mine")
+
+
+@pytest.mark.usefixtures("too_many_rights")
+def test_the_preview_identity_changes_nothing_with_whatever_rights(refusal: Callable[[str], str]) -> None:
+    answers = {asked: refusal(asked) for asked in WRITES}
+    assert [asked for asked, answer in answers.items() if "an identity that previews may" not in answer] == []
