@@ -30,6 +30,9 @@ _FILES = {
 _PUBLIC = ("server", "certificate-authority-data", "tls-server-name", "insecure-skip-tls-verify")
 """Keys of a cluster that say where it is, and how to know it."""
 
+_FOREIGN = {"auth-provider", "tokenFile"}
+"""Keys of a user that run a program, or send a file of this machine to the server."""
+
 
 class KubeconfigError(BadInputError):
     """Kubeconfig that cannot be used; `key` is the wrong setting: `kubeconfig` or `context`."""
@@ -66,8 +69,28 @@ def without_credentials(text: str) -> str:
 
 
 def has_login(text: str) -> bool:
-    """Return whether a stack's output `kubeconfig` has a login: GKE's credential plugin."""
-    return bool(_loaded(text).get("users"))
+    """Return whether a stack's output `kubeconfig` has a login: GKE's credential plugin.
+
+    Raises:
+        KubeconfigError: the login runs another program on this machine, or reads a file of it.
+    """
+    users = [entry.get("user") or {} for entry in _loaded(text).get("users") or ()]
+    for user in users:
+        plugin = user.get("exec") or GKE_LOGIN["exec"]
+        asked = [
+            plugin.get("command"),
+            *(plugin.get("args") or ()),
+            *("with variables" for _ in plugin.get("env") or ()),
+        ]
+        asked += sorted(_FOREIGN & user.keys())
+        if asked != [GKE_LOGIN["exec"]["command"]]:
+            raise KubeconfigError(
+                f"the login of the environment's output `kubeconfig` asks for {' '.join(map(str, asked))!r}; so whoever"
+                " writes the environment's state could run programs and read files on your machine, and berth takes no"
+                f" login from a state but {GKE_LOGIN['exec']['command']}; find out who wrote it, then write it again"
+                " with pulumi up -s ENVIRONMENT"
+            )
+    return bool(users)
 
 
 def pinned(settings: ExistingCluster, text: str) -> ExistingCluster:
@@ -106,10 +129,11 @@ def own_login(text: str, named: ExistingCluster | None) -> ExistingCluster | Non
         File and context; None where the output has a login.
 
     Raises:
-        KubeconfigError: no kubeconfig of this machine has the cluster.
+        KubeconfigError: no kubeconfig of this machine has the cluster, or `text` has another login
+            than GKE's.
     """
     clusters = _loaded(text).get("clusters")
-    if not clusters or has_login(text):
+    if has_login(text) or not clusters:
         return None
     server = str(clusters[0]["cluster"]["server"]).rstrip("/")
     if named and _server_of(_path(named.kubeconfig), named.context) == server:

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from berth.components.gke import ExistingCluster
+from berth.components.gke.kubeconfig import kubeconfig
 from berth.stacks.load.stack import SettingsError
 from berth.stacks.program.existing import existing
 from berth.stacks.program.login import KubeconfigError, logged_in, one_context, own_login, without_credentials
@@ -140,6 +141,41 @@ def test_gkes_plugin_stays_without_what_its_user_added(tmp_path: Path) -> None:
     assert "canary" not in public
     assert json.loads(public)["users"][0]["user"]["exec"]["command"] == "gke-gcloud-auth-plugin"
     assert logged_in(public, None) == public, "it needs no other login"
+
+
+GKE = {"command": "gke-gcloud-auth-plugin"}
+
+
+@pytest.mark.parametrize(
+    ("user", "words"),
+    [
+        ({"exec": {"command": "sh", "args": ["-c", "evil"]}}, "'sh -c evil'"),
+        ({"exec": {"command": "./gke-gcloud-auth-plugin"}}, "'./gke-gcloud-auth-plugin'"),
+        ({"exec": GKE | {"args": ["--x"]}}, "'gke-gcloud-auth-plugin --x'"),
+        (
+            {"exec": GKE | {"env": [{"name": "LD_PRELOAD", "value": "evil.so"}]}},
+            "'gke-gcloud-auth-plugin with variables'",
+        ),
+        ({"exec": GKE, "tokenFile": "/home/you/.ssh/id_ed25519"}, "'gke-gcloud-auth-plugin tokenFile'"),
+        ({"auth-provider": {"name": "gcp", "config": {"cmd-path": "evil"}}}, "'gke-gcloud-auth-plugin auth-provider'"),
+    ],
+)
+@pytest.mark.parametrize("clusters", [True, False])
+def test_a_state_runs_nothing_on_a_machine_but_gkes_own_login(
+    user: dict[str, Any], words: str, *, clusters: bool
+) -> None:
+    config = json.loads(kubeconfig("prod", "10.0.0.1", "Y2E="))
+    config["users"][0]["user"] = user
+    if not clusters:
+        config["clusters"] = []
+    with pytest.raises(KubeconfigError) as raised:
+        own_login(json.dumps(config), None)
+    assert f"asks for {words}" in str(raised.value)
+    assert "berth takes no login from a state but gke-gcloud-auth-plugin" in str(raised.value)
+
+
+def test_gkes_own_login_is_the_one_that_a_state_has() -> None:
+    assert own_login(kubeconfig("prod", "10.0.0.1", "Y2E="), None) is None
 
 
 def public_of(path: Path) -> str:
