@@ -46,6 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     # Fixtures take their labs down where a time limit ends the tests, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # A shell that starts the tests in the background ignores Ctrl-C for them, and those of Ctrl-C
+    # would wait forever.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_keyboard_interrupt() -> None:

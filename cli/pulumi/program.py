@@ -6,6 +6,7 @@ A run prints an event of the engine as JSON on each line: `pulumi up --json`, an
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
@@ -21,6 +22,7 @@ from berth.cli.shell.signals import INTERRUPTED, TERMINATED
 from berth.components.core.errors import BerthError
 from berth.components.plan.plan import Event
 from berth.stacks.files import stack_file
+from berth.stacks.program import DIGEST
 
 _STREAMS_EVENTS = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true", "PULUMI_SKIP_UPDATE_CHECK": "true"}
 
@@ -108,16 +110,62 @@ def _in_foreground() -> bool:
 
 
 def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command that needs neither the engine nor a program, whatever its exit code.
-
-    Raises:
-        BerthError: Pulumi is not installed, or does not run.
-    """
+    """Run a command that needs neither the engine nor a program, whatever its exit code."""
     command, options = _call(arguments)
     try:
         return subprocess.run(command, capture_output=True, check=False, **options)
     except OSError as error:
         raise BerthError(f"pulumi cannot be run: {error}") from None
+
+
+class Engine:
+    """Run of the engine that has begun, whose events somebody reads later.
+
+    At the end of a `with` block a run whose events nobody has read is interrupted.
+    """
+
+    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        """Begin the run.
+
+        Raises:
+            BerthError: Pulumi is not installed, or does not run.
+        """
+        command, options = _call([*arguments, "--json", "--color", "never"], environment)
+        self._stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open until the run has ended
+        try:
+            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._stderr, **options)
+        except OSError as error:
+            raise BerthError(f"pulumi cannot be run: {error}") from None
+
+    def __enter__(self) -> Self:
+        """Return the run."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Interrupt a run that goes on; the process waits for its end after all else."""
+        if self._process.returncode is None:
+            self._process.send_signal(signal.SIGINT)
+            atexit.register(self._process.communicate)
+
+    def outcome(self, see: Callable[[Event], None], interrupts: Interrupts) -> Outcome:
+        """Read the events to the end of the run; return them, whatever comes of it."""
+        outcome = Outcome()
+        with self._process, self._stderr:
+            interrupts.begin(self._process)
+            for line in self._process.stdout or ():
+                if line.startswith("{"):  # else it is a text of Pulumi's for people
+                    outcome.events.append(json.loads(line))
+                    see(outcome.events[-1])
+            outcome.code = self._process.wait()
+            interrupts.end(self._process)
+            self._stderr.seek(0)
+            outcome.stderr = self._stderr.read()
+        return outcome
+
+
+def begun(stack: str, *options: str) -> Engine:
+    """Return a preview of a stack that has begun."""
+    return Engine(["preview", *options, "--stack", stack], {DIGEST: "true"})
 
 
 def run(
@@ -126,34 +174,8 @@ def run(
     interrupts: Interrupts,
     environment: Mapping[str, str] | None = None,
 ) -> Outcome:
-    """Run the engine; return its events, whatever comes of it.
-
-    Args:
-        arguments: the command, such as `preview --stack lab`.
-        see: called with each event.
-        interrupts: interrupts, each of which ends the run.
-        environment: variables beside those of this process.
-
-    Raises:
-        BerthError: Pulumi is not installed, or does not run.
-    """
-    command, options = _call([*arguments, "--json", "--color", "never"], environment)
-    outcome = Outcome()
-    with tempfile.TemporaryFile("w+") as stderr:
-        try:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, **options)
-        except OSError as error:
-            raise BerthError(f"pulumi cannot be run: {error}") from None
-        with process:
-            interrupts.begin(process)
-            for line in process.stdout or ():
-                if line.startswith("{"):  # else it is a text of Pulumi's for people
-                    outcome.events.append(json.loads(line))
-                    see(outcome.events[-1])
-        interrupts.end(process)
-        stderr.seek(0)
-        outcome.code, outcome.stderr = process.returncode, stderr.read()
-    return outcome
+    """Run the engine; return its events, whatever comes of it."""
+    return Engine(arguments, environment).outcome(see, interrupts)
 
 
 def _call(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[list[str], dict[str, Any]]:

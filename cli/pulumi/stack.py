@@ -32,12 +32,7 @@ class UnknownStackError(BadInputError):
 
 
 def outputs(stack: str) -> dict[str, Any]:
-    """Return a stack's outputs, secret ones in clear text.
-
-    Raises:
-        UnknownStackError: the backend has no such stack.
-        BerthError: Pulumi is not installed, not logged in, or fails.
-    """
+    """Return a stack's outputs, secret ones in clear text."""
     return dict(json.loads(_asked(stack, "stack", "output", "--json", "--show-secrets", "--stack", stack)))
 
 
@@ -52,21 +47,13 @@ def selected() -> str:
 
 
 def stacks() -> dict[str, int]:
-    """Return the project's stacks in the backend, with the number of resources of each.
-
-    Raises:
-        BerthError: Pulumi is not installed, not logged in, or fails.
-    """
+    """Return the project's stacks in the backend, with the number of resources of each."""
     found = json.loads(_asked("", "stack", "ls", "--json"))
     return {str(stack["name"]).rsplit("/", 1)[-1]: int(stack.get("resourceCount") or 0) for stack in found}
 
 
 def init(stack: str) -> None:
-    """Create a stack in the backend, with the secrets provider that its file names.
-
-    Raises:
-        BerthError: Pulumi fails.
-    """
+    """Create a stack in the backend, with the secrets provider that its file names."""
     provider = stack_file.marks(stack).get("secretsprovider", "")
     more = ["--secrets-provider", provider] if provider else []
     _asked(stack, "stack", "init", stack, "--no-select", *more)

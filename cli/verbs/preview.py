@@ -48,7 +48,7 @@ def run(
         raise BadInputError("--markdown and --json are two renderings; choose one")
     from berth.cli.pulumi.preview.plan import planned
 
-    report = planned(stack, refresh=refresh)
+    report = planned(stack, refresh=refresh).report
     print_warnings(report.warnings)
     if as_json:
         from berth.cli.pulumi.preview.document import document

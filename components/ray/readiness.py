@@ -150,6 +150,7 @@ class Wait:
             is stuck; not for one that is done when the wait begins.
         put_off: called with a resource whose wait is over, and the namespaces for whose pods' end
             it waits; with none if its pods are on simulated nodes, where it never starts.
+        once: look once, and return whatever is not done then.
         stop: event that ends the wait early.
     """
 
@@ -159,6 +160,7 @@ class Wait:
     namespaces: Collection[str]
     report: Callable[[Awaited, str], None]
     put_off: Callable[[Awaited, Sequence[str]], None]
+    once: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
     _seen: dict[Awaited, Object] = field(default_factory=dict, init=False)
     _standings: dict[Awaited, Standing] = field(default_factory=dict, init=False)
@@ -187,11 +189,11 @@ class Wait:
             mirror.stop()
             self._forget()
         # A resource that got ready during the look-up has no reasons.
-        return {resource: reasons for resource, reasons in failed.items() if reasons}
+        return {resource: reasons for resource, reasons in failed.items() if reasons or self.once}
 
     def _wait(self, api: ClusterApi, mirror: Mirror) -> dict[Awaited, list[str]]:
         now = next_round = time.monotonic()
-        waiting = {resource: now + parse_duration(resource.timeout) for resource in self.awaited}
+        waiting = {resource: now + (0 if self.once else parse_duration(resource.timeout)) for resource in self.awaited}
         failed: dict[Awaited, list[str]] = {}
         while waiting and not self.stop.is_set():
             is_round = time.monotonic() >= next_round

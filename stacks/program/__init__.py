@@ -4,8 +4,27 @@ Belongs here: wiring of components, and the wait until everything is ready. Does
 models of settings (stacks/settings), resources (components/).
 """
 
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from berth.components.core.numbers import whole_numbers
+
 NO_WAIT = "BERTH_NO_WAIT"
 """Variable with which an update does not wait until what it creates is ready."""
+
+DIGEST, DIGEST_OUTPUT = "BERTH_DIGEST", "digest"
+"""Variable with which a program has a digest of its secret outputs as an output of its own: events
+of the engine show every secret as the same text."""
+
+
+def digest_of(outputs: Mapping[str, Any]) -> str:
+    """Return a digest of plain outputs."""
+    text = json.dumps(whole_numbers(dict(outputs)), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def run() -> None:

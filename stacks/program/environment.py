@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 
 import pulumi
@@ -27,6 +28,7 @@ from berth.components.operators import Installation, OperatorsSettings, Site
 from berth.stacks.files import manifest_file
 from berth.stacks.files.stack_file import path_of
 from berth.stacks.load.stack import Environment, SettingsError
+from berth.stacks.program import DIGEST, DIGEST_OUTPUT, digest_of
 from berth.stacks.program.claims_api import claims_api
 from berth.stacks.program.existing import Platform, existing
 from berth.stacks.program.notices import log
@@ -95,9 +97,13 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
     # For engineers' stacks, not for people: as a secret it doesn't fill the screen at every update.
     # As a text, of which Pulumi does not make an output for each of its values.
     document = loaded.contract(resource_api).model_dump_json(by_alias=True, exclude_none=True)
-    pulumi.export("environment", pulumi.Output.secret(document).apply(json.loads))
+    contract = pulumi.Output.secret(document).apply(json.loads)
+    pulumi.export("environment", contract)
     pulumi.export("clusterId", platform.cluster_id)
     pulumi.export("kubeconfig", platform.output)
+    if os.environ.get(DIGEST):
+        secret = pulumi.Output.all(environment=contract, kubeconfig=platform.output)
+        pulumi.export(DIGEST_OUTPUT, pulumi.Output.unsecret(secret.apply(digest_of)))
     if wait and berths:
         await wait_until_ready(stack, platform.kubeconfig, berths)
 

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 
 import pulumi
 
-from berth.components.berth import Berth, BerthInputs
+from berth.components.berth import Berth
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BerthError
-from berth.components.ray.readiness import Awaited, Kind, Wait
-from berth.components.ray.settings import Wait as Goal
-from berth.components.ray.workload_settings import JobWait
+from berth.components.ray.readiness import Awaited, Wait
+from berth.stacks.program.awaited import awaited_of
 
 
 class NotReadyError(BerthError):
@@ -20,23 +19,6 @@ class NotReadyError(BerthError):
 
     def __init__(self) -> None:
         super().__init__("not everything is ready in time")
-
-
-def awaited_of(inputs: BerthInputs) -> list[Awaited]:
-    """Return the resources of a berth that an update waits for."""
-    if inputs.part == "isolation":
-        return []
-    manifests = inputs.manifests
-    goals: list[tuple[Kind, Goal | JobWait, str]] = [
-        (inputs.workload.main_kind, inputs.workload.wait, manifests.main["metadata"]["name"]),
-        *(("RayJob", job.wait, manifests.jobs[job.name]["metadata"]["name"]) for job in inputs.jobs),
-    ]
-    namespace = manifests.namespace["metadata"]["name"]
-    return [
-        Awaited(kind, wait.until, (namespace, name), wait.timeout)
-        for kind, wait, name in goals
-        if wait.until != "submitted"
-    ]
 
 
 async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: Sequence[Berth]) -> None:

@@ -53,7 +53,7 @@ def day(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]
     assert "✓ berth amy" in own.stderr
     assert "berth connect amy" in own.stdout
     yield project
-    berth(project, "destroy", "-s", "amy", "--yes", "--allow-destroy")
+    project.destroy("amy")
     gone = berth(project, "destroy", "-s", "day", "--yes", "--allow-destroy", "--json")
     assert json.loads(gone.stdout)["result"] == "succeeded"
     assert project.resources("day") == []
@@ -104,7 +104,7 @@ def test_an_engineer_comes_and_goes(day: Project) -> None:
     refused = berth(day, "up", "-s", "day", "--yes", code=3)
     assert "Work that is lost: berth carol (2 pods, 1 GPU)" in refused.stderr
     assert len(pods(day, "carol")) == 2
-    berth(day, "up", "-s", "day", "--yes", "--allow-destroy")
+    day.up("day")
     eventually(lambda: pods(day, "carol") == [], "carol's pods are gone")
     assert day.versions() == before
 
@@ -116,9 +116,7 @@ def test_a_berth_sleeps_and_wakes_and_pulumi_does_not_mind(day: Project) -> None
     assert pods(day, "bob") == []
     assert json.loads(berth(day, "suspend", "bob", "--json").stdout)["changed"] is False
     # Pulumi's own commands see no difference, and an update leaves the berth suspended.
-    day.run("pulumi", "preview", "-s", "day", "--expect-no-changes")
-    day.run("pulumi", "refresh", "-s", "day", "--yes", "--skip-preview", "--expect-no-changes")
-    day.run("pulumi", "up", "-s", "day", "--yes", "--skip-preview", "--expect-no-changes")
+    day.up("day", "--refresh", "--expect-no-changes")
     assert pods(day, "bob") == []
     for verb in ("connect", "logs", "notebook"):
         assert "berth wake bob" in berth(day, verb, "bob", code=1).stderr
@@ -213,7 +211,7 @@ def test_a_berth_waits_for_its_secret_and_every_command_says_how_to_set_it(day: 
     assert "is removed" in berth(day, "secret", "remove", "amy", "HF_TOKEN").stderr
     assert "has no value" in berth(day, "secret", "remove", "amy", "HF_TOKEN").stderr
     file.write_text(before)
-    berth(day, "up", "-s", "amy", "--yes", "--allow-destroy")
+    day.up("amy")
 
 
 def test_a_home_outlives_the_pods_and_the_berth(day: Project) -> None:
@@ -225,7 +223,7 @@ def test_a_home_outlives_the_pods_and_the_berth(day: Project) -> None:
     volumes = {"data": {"bucket": "my-bucket", "at": "/data", "readOnly": True}}
     settings["engineers"]["dora"] = {"home": "5Gi", "workers": 0, "volumes": volumes}
     day.write("day", environment=settings)
-    berth(day, "up", "-s", "day", "--yes")
+    day.up("day")
     (home,) = claims()
     assert home[2] == "Bound"
     (head,) = pods(day, "dora")
@@ -251,7 +249,7 @@ def test_a_home_outlives_the_pods_and_the_berth(day: Project) -> None:
     berth(day, "home", "remove", "dora", "-s", "day", code=3)
 
     day.write("day", environment=settings)
-    berth(day, "up", "-s", "day", "--yes")
+    day.up("day")
     assert claims() == [home]
     assert len(pods(day, "dora")) == 1
 
@@ -261,7 +259,7 @@ def test_a_home_outlives_the_pods_and_the_berth(day: Project) -> None:
     assert "also the home (5Gi" in forgotten.stdout
     # The running head keeps the home until the update has deleted the head.
     assert len(claims()) == 1
-    berth(day, "up", "-s", "day", "--yes", "--allow-destroy")
+    day.up("day")
     eventually(lambda: claims() == [], "the home is gone with the pods")
     assert "is deleted" in berth(day, "home", "remove", "dora", "-s", "day", "--yes").stderr
     eventually(lambda: day.get("persistentvolumes") == [], "the disk is gone")
@@ -271,16 +269,15 @@ def test_labels_that_an_engineer_may_set_change_nothing(day: Project) -> None:
     """Bob claims to be amy's, and then to be nobody's; his namespace says whose he is."""
     before = look(day)
     assert before["status"] == [("amy", "amy"), ("bob", "day")]
-    for labels in (("berth/stack=amy", "berth/engineer=amy", "berth/environment=day"), ("berth/environment=other",)):
-        for kind in ("rayclusters", "pods"):
-            day.run("kubectl", "label", kind, "--all", "-n", "berth-bob", "--overwrite", *labels)
+    for labels in (
+        ("berth/stack=amy", "berth/engineer=amy", "berth/environment=day"),
+        ("berth/stack-", "berth/engineer-", "berth/environment=other"),
+    ):
+        day.run("kubectl", "label", "rayclusters,pods", "--all", "-n", "berth-bob", "--overwrite", *labels)
         assert look(day) == before, labels
-    day.run("kubectl", "label", "rayclusters,pods", "--all", "-n", "berth-bob", "berth/stack-", "berth/engineer-")
-    assert look(day) == before
     assert "bob is suspended" in berth(day, "suspend", "bob").stdout
     assert "bob is ready" in berth(day, "wake", "bob").stdout
-    day.run("pulumi", "refresh", "-s", "day", "--yes", "--skip-preview")
-    day.run("pulumi", "up", "-s", "day", "--yes", "--skip-preview")
+    day.up("day", "--refresh")
 
 
 def look(day: Project) -> dict[str, Any]:

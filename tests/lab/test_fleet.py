@@ -85,6 +85,9 @@ def test_no_job_is_submitted_to_simulated_nodes(fleet: Project) -> None:
 def test_a_second_up_changes_nothing(fleet: Project) -> None:
     before = fleet.versions()
     fleet.up("env", "--expect-no-changes")
+    state = fleet.lab.state("env").read_bytes()
+    assert "✓ env is up: " in fleet.run("berth", "up", "-s", "env", "--yes").stdout
+    assert fleet.lab.state("env").read_bytes() == state, "the preview is enough where everything is ready"
     assert fleet.versions() == before
 
 
@@ -140,8 +143,8 @@ def test_a_changed_worker_count_touches_that_raycluster_alone(fleet: Project, se
     assert all(" berth-bob/" in key for key in changed), changed
 
 
-def test_engineers_come_are_renamed_and_leave_and_nobody_else_is_touched(fleet: Project, settings: Settings) -> None:
-    before = fleet.versions()
+def test_engineers_come_are_renamed_and_leave_and_nobody_else_is_touched(fleet: Project) -> None:
+    before, settings = fleet.versions(), environment(fleet.lab)
 
     def of_others(*names: str) -> dict[str, str]:
         return {key: version for key, version in fleet.versions().items() if not any(name in key for name in names)}
@@ -213,8 +216,8 @@ def test_a_pod_that_does_not_fit_is_reported_with_the_reason(fleet: Project) -> 
     fleet.destroy("alice")
 
 
-def test_bad_settings_register_nothing_and_are_reported_as_by_check(fleet: Project, settings: Settings) -> None:
-    before = fleet.versions()
+def test_bad_settings_register_nothing_and_are_reported_as_by_check(fleet: Project) -> None:
+    before, settings = fleet.versions(), environment(fleet.lab)
     settings["engineers"]["bob"] = {"worker": {"pool": "devv"}, "wrokers": 1}
     settings["engineers"] |= {f"eng-{number}": {"worker": {"gpus": 4}} for number in range(3)}
     fleet.write("env", environment=settings)
@@ -228,6 +231,7 @@ def test_bad_settings_register_nothing_and_are_reported_as_by_check(fleet: Proje
         assert problem in refused.stdout
     assert "Traceback" not in refused.stdout + refused.stderr
     assert fleet.versions() == before
+    fleet.write("env", environment=environment(fleet.lab))
 
 
 def test_refresh_finds_drift_and_up_undoes_it(fleet: Project) -> None:
@@ -239,6 +243,7 @@ def test_refresh_finds_drift_and_up_undoes_it(fleet: Project) -> None:
     assert namespace["metadata"]["name"] == "berth-bob"
 
 
+@pytest.mark.long
 def test_an_update_that_was_killed_is_completed_by_the_next(fleet: Project, settings: Settings) -> None:
     engineers = [f"eng-{number}" for number in range(4)]
     settings["engineers"] |= {name: {} for name in engineers}

@@ -15,7 +15,9 @@ from tests.lab.conftest import Lab
 
 pytestmark = pytest.mark.lab
 
-NAMES = [f"own-{number}" for number in range(6)]
+NAMES = ["own-0", "own-1"]
+MANY = [f"many-{number}" for number in range(6)]
+"""More than run at once."""
 UP = ("berth", "up", "-s", ENV, "--all", "--yes", "--json")
 
 
@@ -37,10 +39,13 @@ def up(fleet: Fleet) -> set[str]:
     """Own stacks whose RayCluster is ready."""
     found = fleet.lab.get("rayclusters", "-A")["items"]
     ready = {item["metadata"]["name"] for item in found if (item.get("status") or {}).get("state") == "ready"}
-    return ready & {*NAMES, "alice"}
+    return ready & {*NAMES, *MANY, "alice"}
 
 
+@pytest.mark.long
 def test_an_interrupted_run_goes_on_where_it_was(fleet: Fleet) -> None:
+    for name in MANY:
+        fleet.project.write(name, engineer={"environment": ENV})
     running = fleet.start("interrupted", *UP)
     try:
         seen: list[str] = []
@@ -63,12 +68,18 @@ def test_an_interrupted_run_goes_on_where_it_was(fleet: Fleet) -> None:
     assert [name for name in first if fleet.locks(name)] == []
     again = fleet.run("again", *UP)
     assert again.code == 0, again.text
-    assert set(results(again)) == {*NAMES, "alice"}
+    assert set(results(again)) == {*NAMES, *MANY, "alice"}
     assert set(results(again).values()) <= {"up", "unchanged"}
-    assert up(fleet) == {*NAMES, "alice"}
+    assert up(fleet) == {*NAMES, *MANY, "alice"}
+    for name in MANY:
+        fleet.project.destroy(name)
+        (fleet.project.folder / "stacks" / f"Pulumi.{name}.yaml").unlink()
 
 
 def test_a_second_run_changes_nothing(fleet: Fleet) -> None:
+    first = fleet.run("first", *UP)
+    assert first.code == 0, first.text
+    assert up(fleet) == {*NAMES, "alice"}
     before = fleet.project.versions()
     again = fleet.run("again", *UP)
     assert again.code == 0, again.text

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from berth.cli.pulumi.preview.live import SECONDS, Question
-from berth.cli.pulumi.program import Interrupts, run
+from berth.cli.pulumi.program import Engine, Interrupts, begun
 from berth.cli.pulumi.stack import errors_of, failure
 from berth.cli.repository.check import check
 from berth.cli.shell.console import ProblemsError, err
@@ -20,7 +18,6 @@ from berth.components.plan.plan import Event, plan_of
 from berth.stacks.load.stack import EngineerBerth, EngineerStack, Environment
 from berth.stacks.policies.policy import PolicyContext
 from berth.stacks.preview.report import Known, Report, report_of
-from berth.stacks.preview.words import word_of
 from berth.stacks.settings.contract import EnvironmentContract
 
 Loaded = Environment | EngineerBerth | EngineerStack
@@ -28,16 +25,29 @@ Loaded = Environment | EngineerBerth | EngineerStack
 _RELEASES = "**kubernetes:helm.sh/v3:Release::**"
 _UNREAD = "Helm releases are left out of this comparison: their record is Secrets, and your identity may not list these"
 
+@dataclass(frozen=True)
+class Planned:
+    """Plan of a stack, with what it was made of.
+
+    Attributes:
+        report: what the plan means.
+        events: events of the engine's preview.
+        loaded: the settings; None for a destruction, which reads none.
+        outputs: outputs of an environment's last update, secret ones in clear text.
+    """
+
+    report: Report
+    events: Sequence[Event]
+    loaded: Loaded | None
+    outputs: Mapping[str, Any]
+
+
 # A replacement and a deletion, in the engine's words (pulumi, pkg/resource/deploy).
 _PROTECTED = ("as it is currently marked for protection", "because it is protected")
 
 
-def planned(stack: str, *, refresh: bool = False) -> Report:
+def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) -> Planned:
     """Return what `pulumi up` would do to a stack, and what that means.
-
-    Args:
-        stack: the stack.
-        refresh: compare the state with what there is first.
 
     Raises:
         ProblemsError: the settings have problems.
@@ -50,16 +60,14 @@ def planned(stack: str, *, refresh: bool = False) -> Report:
     loaded = checked.loaded
     # An engineer's plan touches no other RayCluster, so the cluster is not asked.
     question = Question(stack) if isinstance(loaded, Environment) else None
-    arguments = ["preview"]
-    unread = []
-    with Interrupts() as interrupts, _progress(stack) as see:
-        if refresh:
-            arguments.append("--refresh")
-            if question:
-                question.join(SECONDS)
-                unread = [] if question.reads_releases else [_UNREAD]
-                arguments += ["--exclude", _RELEASES] if unread else []
-        events = preview(stack, arguments, interrupts, see)
+    unread: list[str] = []
+    with Interrupts() as interrupts, err.status(f"previewing {stack}"):
+        options = ["--refresh"] if refresh else []
+        if refresh and question:
+            question.join(SECONDS)
+            unread = [] if question.reads_releases else [_UNREAD]
+            options += ["--exclude", _RELEASES] if unread else []
+        events = events_of(stack, engine or begun(stack, *options), interrupts)
         if question:
             question.join(SECONDS)
     interrupts.stop()
@@ -67,37 +75,27 @@ def planned(stack: str, *, refresh: bool = False) -> Report:
     if question and isinstance(loaded, Environment):
         known = _of_environment(known, loaded, question)
     report = report_of(plan_of(events), known)
-    return replace(report, warnings=[*report.warnings, *unread])
+    report = replace(report, warnings=[*report.warnings, *unread])
+    return Planned(report, events, loaded, question.outputs if question else {})
 
 
-def planned_destruction(stack: str) -> tuple[Report, Mapping[str, Any]]:
-    """Return what `pulumi destroy` would do, which reads no settings, and the stack's outputs.
-
-    Raises:
-        UnknownStackError: the backend has no such stack.
-        BerthError: the engine fails, or Pulumi is not installed.
-    """
+def planned_destruction(stack: str) -> Planned:
+    """Return what `pulumi destroy` would do."""
     question = Question(stack)
-    with Interrupts() as interrupts, _progress(stack) as see:
-        events = preview(stack, ["destroy", "--preview-only"], interrupts, see)
+    with Interrupts() as interrupts, err.status(f"previewing {stack}"):
+        events = events_of(stack, Engine(["destroy", "--preview-only", "--stack", stack]), interrupts)
         question.join(SECONDS)
     interrupts.stop()
     if question.not_asked and not question.outputs:
         raise BerthError(question.not_asked)  # whose berths would be lost is not known
     kind = "environment" if "environment" in question.outputs else "engineer"
     known = Known(stack, kind, question.live, question.not_asked)
-    return report_of(plan_of(events), known), question.outputs
+    return Planned(report_of(plan_of(events), known), events, None, question.outputs)
 
 
-def preview(
-    stack: str, arguments: Sequence[str], interrupts: Interrupts, see: Callable[[Event], None] = lambda _: None
-) -> list[Event]:
-    """Return the events of a preview; of one that only deletion protection fails too.
-
-    Raises:
-        BerthError: the engine fails, or Pulumi is not installed.
-    """
-    outcome = run([*arguments, "--stack", stack], see, interrupts)
+def events_of(stack: str, engine: Engine, interrupts: Interrupts) -> list[Event]:
+    """Return the events of a preview; of one that only deletion protection fails too."""
+    outcome = engine.outcome(lambda _event: None, interrupts)
     errors = errors_of(outcome.events)
     only_protection = bool(errors) and all(any(words in error for words in _PROTECTED) for error in errors)
     if outcome.code and not only_protection and not interrupts.count:
@@ -138,22 +136,3 @@ def _contract(outputs: Mapping[str, Any]) -> EnvironmentContract | None:
 def _changed(old: EnvironmentContract, new: EnvironmentContract) -> list[str]:
     """Return the fields that engineers' stacks will read another value of."""
     return [name for name in EnvironmentContract.model_fields if getattr(old, name) != getattr(new, name)]
-
-
-@contextlib.contextmanager
-def _progress(stack: str) -> Iterator[Callable[[Event], None]]:
-    """Show on a terminal how long the engine runs and what it looks at."""
-    if not err.is_terminal:
-        yield lambda _event: None
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as progress:
-        task = progress.add_task(f"previewing {stack}", total=None)
-
-        def see(event: Event) -> None:
-            if "resourcePreEvent" in event:
-                types, name = event["resourcePreEvent"]["metadata"]["urn"].split("::", 2)[-1].rsplit("::", 1)
-                what = word_of(types.rsplit("$", 1)[-1])
-                progress.update(task, description=f"previewing {stack}: {what} {name}")
-
-        yield see

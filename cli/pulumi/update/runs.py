@@ -73,15 +73,7 @@ def runs_of(report: Report, verb: Verb) -> Sequence[Run]:
 
 
 def update(stack: str, verb: Verb, report: Report, options: Options, more: Mapping[str, Any] | None = None) -> int:
-    """Run an update that was agreed to, and sum it up; return the exit code.
-
-    Args:
-        stack: the stack.
-        verb: `up` or `destroy`.
-        report: what the plan means.
-        options: the options.
-        more: fields of the summary for programs, beside those of every update.
-    """
+    """Run an update that was agreed to, and sum it up; return the exit code."""
     tracker, outcome = Tracker(report, time.monotonic), Outcome()
     began = time.monotonic()
     with Interrupts() as interrupts, Progress(tracker) as progress:

@@ -12,7 +12,7 @@ from berth.components.plan.paths import SECRET, revealed
 from berth.components.plan.plan import Event
 from berth.stacks.preview.report import Report
 
-_STACK = "pulumi:pulumi:Stack"
+STACK = "pulumi:pulumi:Stack"
 
 # Steps that complete a change; a replacement has further ones.
 _DONE = {
@@ -103,7 +103,7 @@ class Tracker:
         return self.components.get(self._titles.get(urn, ""))
 
     def _end(self, step: Event) -> Component | None:
-        if step["type"] == _STACK and step.get("new"):
+        if step["type"] == STACK and step.get("new"):
             outputs = revealed(step["new"].get("outputs") or {})
             self.outputs = {name: value for name, value in outputs.items() if value != SECRET}
         component, done = self._of(step["urn"]), _DONE.get(step["op"])

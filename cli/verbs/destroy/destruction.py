@@ -66,7 +66,8 @@ class Loss:
 
 def destroy(stack: str, options: Options) -> int:
     """Destroy a stack's resources; return the exit code."""
-    report, outputs = planned_destruction(stack)
+    planned = planned_destruction(stack)
+    report, outputs = planned.report, planned.outputs
     if report.verdict == "nothing":
         err.print(f"stack {stack} has nothing to destroy", markup=False)
         return print_success(Result(stack, "destroy", Tracker(report, time.monotonic), 0, options, {}, "nothing"))
@@ -106,11 +107,6 @@ def _print_losses(stack: str, report: Report, berths: Sequence[Loss], not_asked:
 
 def losses_of(stack: str, outputs: Mapping[str, Any], *, of_environment: bool) -> list[Loss]:
     """Return the berths that are lost with a stack; with an environment's all on its cluster.
-
-    Args:
-        stack: the stack.
-        outputs: its outputs.
-        of_environment: the stack is an environment's.
 
     Raises:
         BerthError: the cluster cannot be asked.

@@ -125,7 +125,7 @@ def settings_of(stack: str) -> Any:
 
 def plan_of(stack: str) -> Any:
     """Return the plan of `pulumi up`."""
-    return document(planned(stack))
+    return document(planned(stack).report)
 
 
 def of_berth(berth: Berth, *, plan: bool) -> list[Part]:

@@ -13,15 +13,17 @@ from typing import Any, Literal
 
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.preview.lines import counts_line
-from berth.cli.pulumi.preview.plan import Loaded, planned, policies_of, preview
+from berth.cli.pulumi.preview.plan import Loaded, Planned, events_of, planned, policies_of
 from berth.cli.pulumi.preview.tree import print_tree
-from berth.cli.pulumi.program import Interrupts, run
+from berth.cli.pulumi.program import Engine, Interrupts, begun, run
 from berth.cli.pulumi.update.progress import progress_bar
 from berth.cli.pulumi.update.question import Options, refusal, refused
 from berth.cli.pulumi.update.runs import update
+from berth.cli.pulumi.update.summary import Result, print_success
 from berth.cli.reach.environment import own_stacks, settings_of
 from berth.cli.repository.check import check_all
 from berth.cli.shell.console import err, out, print_json, print_problems, print_warnings
+from berth.cli.verbs.up.unchanged import is_up, seen
 from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
@@ -35,15 +37,19 @@ plugins needs about 300 MiB of memory."""
 _RESULTS = ("up", "unchanged", "failed", "not begun")
 
 
-def up(stack: str, options: Options) -> int:
-    """Bring a stack up; return the exit code."""
-    report = planned(stack)
+def up(stack: str, options: Options, engine: Engine | None = None) -> int:
+    """Bring a stack up, by a preview that may have begun; return the exit code."""
+    began = time.monotonic()
+    plan = planned(stack, engine=engine)
+    report = plan.report
     print_warnings(report.warnings)
     if report.verdict != "nothing":
         print_tree(report, err)
     if report.against_policies:
         err.print("this plan is against a policy; nothing was done", markup=False)
         return BAD_INPUT
+    if is_up(stack, plan):
+        return print_success(Result(stack, "up", seen(plan), time.monotonic() - began, options, {}))
     loses = report.level == Level.DESTROYS
     code = None if report.verdict == "nothing" else refusal(f"berth up -s {stack}", options, loses=loses)
     if code is not None:
@@ -58,7 +64,7 @@ class OwnStack:
     Attributes:
         stack: the stack.
         loaded: its settings.
-        report: plan of the update; None for a stack that the backend does not have.
+        planned: plan of the update; None for a stack that the backend does not have.
         result: what came of it.
         errors: errors in the engine's and the program's words.
         seconds: duration of the update.
@@ -66,7 +72,7 @@ class OwnStack:
 
     stack: str
     loaded: Loaded
-    report: Report | None = None
+    planned: Planned | None = None
     result: Literal["up", "unchanged", "failed", "not begun"] = "not begun"
     errors: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -74,17 +80,26 @@ class OwnStack:
     def plan(self, interrupts: Interrupts) -> str:
         """Plan the update; return a line for people, or "" for none."""
         try:
-            plan = plan_of(preview(self.stack, ["preview"], interrupts))
+            events = events_of(self.stack, begun(self.stack), interrupts)
         except BerthError as error:
             return self._fail([str(error)])
-        self.report = report_of(plan, Known(self.stack, "engineer", policies=policies_of(self.loaded)))
+        report = report_of(plan_of(events), Known(self.stack, "engineer", policies=policies_of(self.loaded)))
+        self.planned = Planned(report, events, self.loaded, {})
         return ""
+
+    @property
+    def report(self) -> Report | None:
+        """What the plan means."""
+        return self.planned.report if self.planned else None
 
     def update(self, interrupts: Interrupts) -> str:
         """Run `pulumi up`, in a stack of the backend that is made where there is none."""
         began = time.monotonic()
+        if self.planned and is_up(self.stack, self.planned):
+            self.result = "unchanged"
+            return f"✓ {self.stack}: unchanged"
         try:
-            if self.report is None:
+            if self.planned is None:
                 pulumi_stack.init(self.stack)
             outcome = run(["up", "--yes", "--skip-preview", "--stack", self.stack], lambda _: None, interrupts)
         except BerthError as error:
@@ -107,12 +122,7 @@ class OwnStack:
 
 
 def up_all(stack: str, options: Options) -> int:
-    """Bring an environment up, and then the own stacks on it; return the exit code.
-
-    Raises:
-        BadInputError: the stack is not an environment's.
-        BerthError: Pulumi is not installed, or does not answer.
-    """
+    """Bring an environment up, and then the own stacks on it; return the exit code."""
     if "environment" not in settings_of(stack):
         raise BadInputError(f"stack {stack} is not an environment's, so no other stack is on it", "leave --all out")
     # A stack with `part: cluster` belongs to the engineer's project.

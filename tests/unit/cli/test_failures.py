@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -155,7 +156,8 @@ def test_a_plan_fails_for_the_network_only_if_nothing_else_failed(
     monkeypatch: pytest.MonkeyPatch, messages: list[str], begins: str
 ) -> None:
     events: list[Event] = [{"diagnosticEvent": {"message": message, "severity": "error"}} for message in messages]
-    monkeypatch.setattr(plan, "run", lambda *_, **__: Outcome(events, code=255))
+    engine = SimpleNamespace(outcome=lambda *_: Outcome(events, code=255))
+    monkeypatch.setattr(plan, "begun", lambda *_: engine)
     done = berth("diagnose -o report.md", "bob")
     assert done.exit_code == BAD_INPUT  # the berth is not up
     found = next(line for line in done.stderr.split("could not be gathered: ") if line.startswith("Plan of stack env"))

@@ -8,10 +8,12 @@ import json
 import os
 import signal
 import threading
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+import psutil
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -30,6 +32,7 @@ from berth.components.plan.effect import Level
 from berth.components.plan.plan import BERTH, Event, Operation, plan_of
 from berth.components.programs.jobs import RunningJob
 from berth.stacks.preview.report import Change, Known, Part, Report, report_of
+from berth.stacks.program import digest_of
 from tests.lab.project import eventually
 from tests.unit.cli.fake_pulumi import FakePulumi, errors
 from tests.unit.cli.test_preview import Project
@@ -85,6 +88,56 @@ def test_an_update_is_a_preview_and_then_plain_pulumi_up(project: Project) -> No
     assert done.stdout.startswith("✓ fleet is up: nothing to do")
 
 
+SECRETS = {"environment": {"name": "fleet", "rate": 2.0}, "kubeconfig": ""}
+MASKED = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "[secret]"}
+
+
+def step(kind: str, op: str, old: dict[str, Any], new: dict[str, Any]) -> list[Event]:
+    """Events of one resource in a preview."""
+    metadata = {
+        "op": op,
+        "urn": f"urn:x::{kind}",
+        "type": kind,
+        "old": {"type": kind} | old,
+        "new": {"type": kind} | new,
+    }
+    return [{"resourcePreEvent": {"metadata": metadata}}, {"resOutputsEvent": {"metadata": metadata}}]
+
+
+@pytest.mark.parametrize(
+    ("edit", "runs"),
+    [
+        ({}, ["preview"]),
+        ({"outputs": {"berths": "alice"}}, ["preview", "up"]),
+        ({"digest": "of other outputs"}, ["preview", "up"]),
+        ({"protect": True}, ["preview", "up"]),
+        ({"op": "update"}, ["preview", "up"]),
+        ({"engineers": {"alice": {}}}, ["preview", "up"]),  # the cluster cannot be asked whether she is ready
+    ],
+)
+def test_an_update_that_would_write_nothing_new_ends_with_the_preview(
+    project: Project, edit: Mapping[str, Any], runs: list[str]
+) -> None:
+    pools = {"cpu": {"machineType": "n2-standard-16", "nodes": 1}, "dev": {"machineType": "g2-standard-4", "nodes": 1}}
+    settings = {"project": "berth-test", "zone": "us-central1-b", "pools": pools}
+    project.set("fleet", environment=settings | {"engineers": edit.get("engineers", {})})
+    old = {"outputs": {"berths": "", "environment": MASKED}}
+    outputs = old["outputs"] | {"digest": edit.get("digest", digest_of(SECRETS))} | edit.get("outputs", {})
+    project.says(
+        *step("pulumi:providers:kubernetes", edit.get("op", "same"), {}, {}),
+        *step("kubernetes:core/v1:Namespace", "same", {"protect": False}, {"protect": edit.get("protect", False)}),
+        # The stack's outputs are those of before until the program has ended.
+        *step("pulumi:pulumi:Stack", "same", old, old),
+        *step("pulumi:pulumi:Stack", "same", old, {"outputs": outputs}),
+        outputs=SECRETS,
+    )
+    done = berth("up", "--yes", "--json")
+    assert done.exit_code == 0, done.output
+    assert [command.split()[0] for command in engines(project)] == runs
+    assert json.loads(done.stdout)["result"] == "succeeded"
+    assert "digest" not in json.loads(done.stdout)["outputs"] or runs != ["preview"]
+
+
 def test_the_summary_has_the_outputs_that_are_not_secret(project: Project) -> None:
     secret = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "x"}
     root = {"type": "pulumi:pulumi:Stack", "outputs": {"berths": "alice", "environment": secret}}
@@ -92,6 +145,19 @@ def test_the_summary_has_the_outputs_that_are_not_secret(project: Project) -> No
     project.plans("noop", {"resOutputsEvent": {"metadata": step}})
     assert json.loads(berth("up", "--yes", "--json").stdout)["outputs"] == {"berths": "alice"}
     assert "  berths: alice\n" in berth("up", "--yes").stdout
+
+
+def test_wrong_settings_end_the_preview_that_has_begun(project: Project) -> None:
+    """The engine starts while the settings are read."""
+    project.set("fleet", environment={"zoen": "us-central1-b"})
+    project.says(waits=True)
+    done = berth("up", "--yes")
+    assert (done.exit_code, "unknown key 'zoen'" in done.stderr) == (2, True)
+    eventually(
+        lambda: all(child.status() == psutil.STATUS_ZOMBIE for child in psutil.Process().children()),
+        "the engine has ended",
+    )
+    assert not [command for command in engines(project) if command.startswith("up")]
 
 
 def test_what_is_refused_runs_no_update(project: Project) -> None:

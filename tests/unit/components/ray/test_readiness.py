@@ -61,6 +61,7 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Waiter:
         goal: Goal | None = None,
         reported: Callable[[], object] = lambda: None,
         stay: tuple[str, ...] = (KEY[0],),
+        once: bool = False,
     ) -> Waited:
         monkeypatch.setattr(readiness, "ClusterApi", lambda _kubeconfig: cluster)
         monkeypatch.setattr(readiness, "unreachable", lambda _kubeconfig: None)
@@ -74,7 +75,7 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Waiter:
             reports.append(text)
             reported()
 
-        found = Wait("env", "", [resource], set(stay), report, lambda _, going: put_off.append(going))
+        found = Wait("env", "", [resource], set(stay), report, lambda _, going: put_off.append(going), once=once)
         return found.run(), reports, put_off
 
     return waited
@@ -108,6 +109,11 @@ STARTS, RUNS = job("Initializing", ""), job("Running", "RUNNING")
 def test_a_job_that_runs_is_waited_for_no_longer(wait: Waiter) -> None:
     assert moved(wait, RUNNING, STARTS, RUNS) == ({}, ["waiting for its RayCluster", "running"])
     assert moved(wait, RUNNING, RUNS) == ({}, []), "what is ready already is not reported"
+
+
+@pytest.mark.parametrize(("state", "ready"), [(RUNS, True), (STARTS, False), (job("Failed", "FAILED"), False)])
+def test_one_look_says_whether_there_is_anything_to_wait_for(wait: Waiter, state: Object, ready: bool) -> None:  # noqa: FBT001
+    assert (wait(RecordedCluster({RAY_JOBS: [state]}), RUNNING, once=True)[0] == {}) == ready
 
 
 def test_its_end_is_waited_for_where_that_is_asked_for(wait: Waiter) -> None:

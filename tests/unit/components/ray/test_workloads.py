@@ -15,8 +15,8 @@ from berth.components.ray.manifest import ray_cluster
 from berth.components.ray.workload_settings import RayServiceSettings
 from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, with_fingerprint
 from berth.stacks.load.stack import Environment
+from berth.stacks.program.awaited import awaited_of
 from berth.stacks.program.environment import environment
-from berth.stacks.program.waiting import awaited_of
 from berth.stacks.settings.resolved import Resolved
 from tests.unit.loaded import environment_of
 from tests.unit.recording import Recorder, Registration, options_of, run

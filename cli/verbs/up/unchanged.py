@@ -1,0 +1,79 @@
+"""Stack that is as an update would leave it: the plan and the cluster show that none is needed."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from berth.cli.pulumi.preview.plan import Planned
+from berth.cli.pulumi.update.tracker import STACK, Tracker
+from berth.cli.reach.environment import brought_up
+from berth.components.core.errors import BerthError
+from berth.components.plan.plan import Event
+from berth.components.ray.readiness import Awaited, Wait
+from berth.stacks.load.stack import EngineerBerth, Environment
+from berth.stacks.program import DIGEST_OUTPUT, digest_of
+from berth.stacks.program.awaited import awaited_of
+
+_LEFT_ALONE = {"same", "read"}
+"""Steps of the engine that change nothing."""
+
+
+def is_up(stack: str, plan: Planned) -> bool:
+    """Return whether an update would change nothing, in the state too, and wait for nothing."""
+    try:
+        return _state_stays(plan) and _is_ready(stack, plan)
+    except BerthError:
+        return False  # the update has the words for it
+
+
+def seen(plan: Planned) -> Tracker:
+    """Return what the preview has seen of an unchanged stack."""
+    tracker = Tracker(plan.report, time.monotonic)
+    for event in plan.events:
+        tracker.see(event)
+    tracker.outputs.pop(DIGEST_OUTPUT, None)
+    return tracker
+
+
+def _state_stays(plan: Planned) -> bool:
+    """Return whether an update would write the state as it is.
+
+    It also writes what is no change of a resource: protection, and outputs of the stack.
+    """
+    begun = [event["resourcePreEvent"]["metadata"] for event in plan.events if "resourcePreEvent" in event]
+    ended = [event["resOutputsEvent"]["metadata"] for event in plan.events if "resOutputsEvent" in event]
+    if any(step["op"] not in _LEFT_ALONE for step in (*begun, *ended)):
+        return False
+    return all(_before(step, plan) == step.get("new") for step in {step["urn"]: step for step in ended}.values())
+
+
+def _before(step: Event, plan: Planned) -> Any:
+    """Return a resource before a step, as it has to be after one that changes nothing."""
+    old = step.get("old")
+    if not old or step["type"] != STACK or not isinstance(plan.loaded, Environment):
+        return old
+    secret = {name: plan.outputs.get(name) for name in ("environment", "kubeconfig")}
+    return old | {"outputs": old["outputs"] | {DIGEST_OUTPUT: digest_of(secret)}}
+
+
+def _is_ready(stack: str, plan: Planned) -> bool:
+    """Return whether all that an update would wait for is ready."""
+    loaded = plan.loaded
+    if not isinstance(loaded, Environment | EngineerBerth):
+        return False
+    berths = loaded.berths if isinstance(loaded, Environment) else [loaded.berth]
+    awaited = [resource for berth in berths for resource in awaited_of(berth)]
+    if not awaited:
+        return True
+    put_off: list[Awaited] = []
+    wait = Wait(
+        stack,
+        brought_up(stack, plan.outputs or None).kubeconfig,
+        awaited,
+        {berth.manifests.namespace["metadata"]["name"] for berth in berths},
+        report=lambda _resource, _text: None,
+        put_off=lambda resource, _going: put_off.append(resource),
+        once=True,
+    )
+    return not wait.run() and not put_off
