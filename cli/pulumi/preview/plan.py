@@ -25,6 +25,7 @@ Loaded = Environment | EngineerBerth | EngineerStack
 _RELEASES = "**kubernetes:helm.sh/v3:Release::**"
 _UNREAD = "Helm releases are left out of this comparison: their record is Secrets, and your identity may not list these"
 
+
 @dataclass(frozen=True)
 class Planned:
     """Plan of a stack, with what it was made of.
