@@ -29,13 +29,7 @@ _STREAMS_EVENTS = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true", "PULUMI_SKIP_
 
 @dataclass
 class Outcome:
-    """Outcome of a run of the engine.
-
-    Attributes:
-        events: events of the engine.
-        code: exit code.
-        stderr: what Pulumi wrote to stderr.
-    """
+    """Outcome of a run of the engine."""
 
     events: list[Event] = field(default_factory=list)
     code: int = 0
@@ -166,16 +160,6 @@ class Engine:
 def begun(stack: str, *options: str) -> Engine:
     """Return a preview of a stack that has begun."""
     return Engine(["preview", *options, "--stack", stack], {DIGEST: "true"})
-
-
-def run(
-    arguments: Sequence[str],
-    see: Callable[[Event], None],
-    interrupts: Interrupts,
-    environment: Mapping[str, str] | None = None,
-) -> Outcome:
-    """Run the engine; return its events, whatever comes of it."""
-    return Engine(arguments, environment).outcome(see, interrupts)
 
 
 def _call(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[list[str], dict[str, Any]]:

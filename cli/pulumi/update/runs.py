@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from berth.cli.pulumi.program import Interrupts, Outcome
-from berth.cli.pulumi.program import run as run_pulumi
+from berth.cli.pulumi.program import Engine, Interrupts, Outcome
 from berth.cli.pulumi.stack import failure
 from berth.cli.pulumi.update.progress import Progress
 from berth.cli.pulumi.update.question import Options, Verb
@@ -79,7 +78,7 @@ def update(stack: str, verb: Verb, report: Report, options: Options, more: Mappi
     with Interrupts() as interrupts, Progress(tracker) as progress:
         for run in runs_of(report, verb):
             arguments = [verb, "--yes", "--skip-preview", "--stack", stack, *run.options]
-            outcome = run_pulumi(arguments, progress.see, interrupts, run.environment)
+            outcome = Engine(arguments, run.environment).outcome(progress.see, interrupts)
             if outcome.code or interrupts.count:
                 break
     warnings = [remedy_of(warning, stack) or warning for warning in tracker.warnings]

@@ -15,7 +15,7 @@ from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.preview.lines import counts_line
 from berth.cli.pulumi.preview.plan import Loaded, Planned, events_of, planned, policies_of
 from berth.cli.pulumi.preview.tree import print_tree
-from berth.cli.pulumi.program import Engine, Interrupts, begun, run
+from berth.cli.pulumi.program import Engine, Interrupts, begun
 from berth.cli.pulumi.update.progress import progress_bar
 from berth.cli.pulumi.update.question import Options, refusal, refused
 from berth.cli.pulumi.update.runs import update
@@ -59,16 +59,7 @@ def up(stack: str, options: Options, engine: Engine | None = None) -> int:
 
 @dataclass
 class OwnStack:
-    """Engineer's own stack in an update of many.
-
-    Attributes:
-        stack: the stack.
-        loaded: its settings.
-        planned: plan of the update; None for a stack that the backend does not have.
-        result: what came of it.
-        errors: errors in the engine's and the program's words.
-        seconds: duration of the update.
-    """
+    """Engineer's own stack in an update of many; one that the backend lacks has no plan."""
 
     stack: str
     loaded: Loaded
@@ -101,7 +92,8 @@ class OwnStack:
         try:
             if self.planned is None:
                 pulumi_stack.init(self.stack)
-            outcome = run(["up", "--yes", "--skip-preview", "--stack", self.stack], lambda _: None, interrupts)
+            engine = Engine(["up", "--yes", "--skip-preview", "--stack", self.stack])
+            outcome = engine.outcome(lambda _: None, interrupts)
         except BerthError as error:
             return self._fail([str(error)])
         self.seconds = time.monotonic() - began

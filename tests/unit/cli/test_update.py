@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
-from berth.cli.pulumi.program import Interrupts, run
+from berth.cli.pulumi.program import Engine, Interrupts
 from berth.cli.pulumi.update.question import Options, Verb, refusal
 from berth.cli.pulumi.update.runs import MANY, runs_of
 from berth.cli.pulumi.update.tracker import Tracker
@@ -180,7 +180,8 @@ def test_an_interrupt_ends_the_engine_and_then_the_command(project: Project, sen
     project.says({"resourcePreEvent": {"metadata": {"op": "create", "urn": "x"}}}, waits=True)
     before = signal.getsignal(sent)
     with Interrupts() as interrupts:
-        outcome = run(["up"], lambda _: os.kill(os.getpid(), sent) if not interrupts.count else None, interrupts)
+        engine = Engine(["up"])
+        outcome = engine.outcome(lambda _: os.kill(os.getpid(), sent) if not interrupts.count else None, interrupts)
     assert (outcome.code, interrupts.count) == (1, 1)
     assert interrupts.code == {signal.SIGINT: 130, signal.SIGTERM: 143}[sent]
     assert signal.getsignal(sent) == before
