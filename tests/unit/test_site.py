@@ -66,7 +66,7 @@ def pages(site: Path) -> dict[Path, Parsed]:
 
 def menu() -> dict[str, str]:
     """Titles of the menu by the path, in the repository, of their pages."""
-    groups = load_config(str(SETTINGS)).nav
+    groups = load_config(str(SETTINGS)).nav or []
     return {
         source_of(uri): title
         for group in groups
