@@ -10,4 +10,4 @@ from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.report import page
 from berth.components.proof.fabric.run import FabricRun, Found
 from berth.components.proof.fabric.verdicts import Threshold, threshold_of
-from berth.components.proof.gpu_run import GpuRun, PoolProof
+from berth.components.proof.gpu_run import GpuRun, IsolationRun, PoolProof

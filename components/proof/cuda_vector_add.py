@@ -35,9 +35,9 @@ def namespace_manifest(run: str) -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
 
 
-def job_name(pool: str, run: str) -> str:
+def job_name(pool: str, run: str, what: str = CONTAINER) -> str:
     """Return the name of a Job, unique by run and pool."""
-    return f"{CONTAINER}-{pool[:_POOL_NAME].rstrip('-')}-{run}"
+    return f"{what}-{pool[:_POOL_NAME].rstrip('-')}-{run}"
 
 
 def job_manifest(pool: Pool, image: str, resource: str, run: str, seconds: int, *, keep: bool) -> Manifest:

@@ -72,11 +72,11 @@ def _without_operator(pool: Pool, nodes: Sequence[Object]) -> Check:
     return Check("feature labels", "skipped", "GKE's own device plugin serves this pool and sets none")
 
 
-def judge_run(run: Ran, resource: str) -> list[Check]:
+def judge_run(run: Ran, resource: str, success: str = SUCCESS) -> list[Check]:
     """Check whether a Job that requested a resource was scheduled, and whether it added."""
     if run.pod is None or run.node is None:
         return [Check("scheduling", "fail", _why_not_scheduled(run)), Check(_RAN, "skipped", "it was not scheduled")]
-    return [Check("scheduling", "pass", f"1 {resource} on {_name(run.node)}"), _ran(run, run.pod, run.node)]
+    return [Check("scheduling", "pass", f"1 {resource} on {_name(run.node)}"), _ran(run, run.pod, run.node, success)]
 
 
 def not_run(reason: str) -> list[Check]:
@@ -132,7 +132,7 @@ def offer_of(pool: Pool) -> Offer:
     return pool.offer
 
 
-def _ran(run: Ran, pod: Object, node: Object) -> Check:
+def _ran(run: Ran, pod: Object, node: Object, success: str) -> Check:
     ended = ending(run.job) if run.job is not None else ("Failed", "the Job is gone")
     if ended is None:
         return Check(_RAN, "fail", f"not ended after {run.waited}: {why_not_ready(pod) or 'its container runs'}")
@@ -143,10 +143,10 @@ def _ran(run: Ran, pod: Object, node: Object) -> Check:
         return Check(_RAN, "fail", f"{words or reason}" + (f"; its log ends: {last}" if last else ""))
     if is_simulated(node):
         return Check(_RAN, "simulated", SIMULATED)
-    if SUCCESS in run.log:
-        return Check(_RAN, "pass", f"its log says: {SUCCESS}")
+    if success in run.log:
+        return Check(_RAN, "pass", f"its log says: {success}")
     found = f"it ends: {last}" if run.log else run.log_problem or "it is empty"
-    return Check(_RAN, "fail", f"the Job is Complete, but its log doesn't say {SUCCESS!r}: {found}")
+    return Check(_RAN, "fail", f"the Job is Complete, but its log doesn't say {success!r}: {found}")
 
 
 def _why_not_scheduled(run: Ran) -> str:

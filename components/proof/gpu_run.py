@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -32,11 +33,14 @@ from berth.components.proof.gpu_evidence import (
     progress,
     why_no_job,
 )
+from berth.components.proof.isolation_pods import Look, judge_look, judge_operands, look_job, looks
 from berth.components.sharing import Pool
 
 _RETRY_SECONDS = 1.0
 
 _JOBS, _PODS, _EVENTS = (within(NAMESPACE, path) for path in (JOBS, PODS, EVENTS))
+
+_RUNTIME_CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 
 Nodes = Mapping[str, list[Object]]
 """Existing nodes by pool."""
@@ -80,7 +84,7 @@ class GpuRun(Run):
                     pool, self.image, offer_of(pool).resource, self.run, self.seconds, keep=self.keep
                 )
                 self.api.create(_JOBS, manifest)
-            runs = self._wait(with_job, deadline)
+            runs = self._wait({pool.name: job_name(pool.name, self.run) for pool in with_job}, deadline)
         nodes = self._settled(before, deadline)
         by_name = {node["metadata"]["name"]: node for found in nodes.values() for node in found}
         proofs = []
@@ -124,14 +128,14 @@ class GpuRun(Run):
 
         return until_gone(there, f"namespace {NAMESPACE}")
 
-    def _wait(self, pools: Sequence[Pool], deadline: float) -> dict[str, Ran]:
-        """Return the Jobs once all have ended, or time is up."""
+    def _wait(self, names: Mapping[str, str], deadline: float) -> dict[str, Ran]:
+        """Return the Jobs, which people know by other names, once all have ended or time is up."""
         runs = dict[str, Ran]()
 
         def look(jobs: list[Object], pods: list[Object]) -> bool:
-            for pool in pools:
-                runs[pool.name] = _seen(job_name(pool.name, self.run), jobs, pods)
-                self.show(pool.name, progress(runs[pool.name]))
+            for name, job in names.items():
+                runs[name] = _seen(job, jobs, pods)
+                self.show(name, progress(runs[name]))
             return all(run.job is None or ending(run.job) for run in runs.values())
 
         self.follow(_JOBS, _PODS, deadline, look)
@@ -172,6 +176,45 @@ class GpuRun(Run):
             pool.name: [node for node in found if node["metadata"]["labels"][POOL_LABEL] == pool.name]
             for pool in self.pools
         }
+
+
+@dataclass(kw_only=True)
+class IsolationRun(GpuRun):
+    """Run of pods that look for GPUs which are not theirs, on pools of the GPU Operator."""
+
+    def prove(self) -> list[PoolProof]:
+        """Run and judge everything."""
+        before, (pods, _) = self._nodes(), self.api.list(PODS)
+        classes = {found["metadata"]["name"] for found in self.api.list(_RUNTIME_CLASSES)[0]}
+        deadline = time.monotonic() + self.seconds
+        skipped, jobs = dict[str, str](), dict[str, str]()
+        self._make_namespace()
+        for pool, look in itertools.product(self.pools, looks()):
+            title = f"{pool.name}: {look.name}"
+            if look.runtime_class and look.runtime_class not in classes:
+                skipped[title] = f"the cluster has no RuntimeClass {look.runtime_class}"
+            elif reason := why_no_job(pool, before[pool.name], pods):
+                skipped[title] = reason
+            else:
+                job = look_job(pool, look, self.image, self.run, self.seconds, keep=self.keep)
+                self.api.create(_JOBS, job)
+                jobs[title] = job["metadata"]["name"]
+        runs = self._wait(jobs, deadline)
+        nodes, (pods, _) = self._nodes(), self.api.list(PODS)
+        by_name = {node["metadata"]["name"]: node for found in nodes.values() for node in found}
+
+        def judged(pool: Pool, look: Look) -> Check:
+            title = f"{pool.name}: {look.name}"
+            if title in skipped:
+                return Check(look.name, "skipped", skipped[title])
+            return judge_look(look, self._complete(runs[title], by_name), offer_of(pool).resource)
+
+        proofs = []
+        for pool in self.pools:
+            own = judge_operands(pods, [node["metadata"]["name"] for node in nodes[pool.name]])
+            checks = [*(judged(pool, look) for look in looks()), own]
+            proofs.append(PoolProof(pool.name, offer_of(pool).resource, checks))
+        return proofs
 
 
 def _seen(name: str, jobs: Sequence[Object], pods: Sequence[Object]) -> Ran:

@@ -192,6 +192,23 @@ def test_a_node_that_was_switched_to_another_sharing_by_hand_fails(fleet: Projec
     assert found["scheduling"][0] == "pass"
 
 
+def test_pods_look_for_gpus_that_are_not_theirs(fleet: Project) -> None:
+    code, proof = verify(fleet, "--isolation")
+    assert code == 0
+    found = checks(proof, "sliced")
+    assert [pool["pool"] for pool in proof["pools"]] == ["sliced"], "the others have no RuntimeClass of NVIDIA's"
+    assert {name: verdict for name, (verdict, _) in found.items()} == {
+        "a request": "simulated",
+        "a request and RuntimeClass nvidia": "simulated",
+        "RuntimeClass nvidia without a request": "simulated",
+        "RuntimeClass nvidia-legacy without a request": "simulated",
+        "a container beside one with a request": "simulated",
+        "the operator's own pods": "pass",
+    }
+    assert "only a node with GPUs confirms this" in found["a request"][1]
+    assert NAMESPACE not in namespaces(fleet)
+
+
 def test_a_kept_run_stays_and_another_run_leaves_it_alone(fleet: Project) -> None:
     remaining = fleet.run("berth", "verify", "gpu", "-s", "proved", "--pool", "dev", "--keep")
     (job,) = fleet.get("jobs", "-n", NAMESPACE)
@@ -242,6 +259,7 @@ def test_a_run_that_is_interrupted_cleans_up(fleet: Project) -> None:
             ["-s", "proved", "--pool", "cpu"],
             "pool 'cpu' (n2-standard-16) has no GPUs; pools with GPUs are burst, dev, sliced, train",
         ),
+        (["-s", "proved", "--pool", "dev", "--isolation"], "pool 'dev' is not served by the GPU Operator"),
         (["-s", "never-up"], "stack never-up has not been brought up"),
     ],
 )

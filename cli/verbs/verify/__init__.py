@@ -43,10 +43,19 @@ def gpu(
         str, typer.Option(help="How long to wait for the Jobs; new nodes take 5m to 10m.", metavar="DURATION")
     ] = "5m",
     *,
+    isolation: Annotated[
+        bool,
+        typer.Option(
+            "--isolation", help="Run pods that look for GPUs which are not theirs, on pools of the GPU Operator."
+        ),
+    ] = False,
     keep: Keep = False,
     as_json: Json = False,
 ) -> int:
     """Run cuda-vector-add on one GPU of each pool, and compare the nodes with the settings.
+
+    With --isolation, pods ask for all GPUs of a node by NVIDIA's RuntimeClasses and a variable
+    instead; a check fails if one sees a GPU that it did not request.
 
     Exit code 0 if no check fails, 1 if one does or the cluster cannot be asked, 2 if there is
     nothing to verify.
@@ -55,7 +64,7 @@ def gpu(
     """
     from berth.cli.verbs.verify import gpu_proof
 
-    return _show(gpu_proof.verify_gpus(stack, pool or [], timeout, keep=keep), as_json=as_json)
+    return _show(gpu_proof.verify_gpus(stack, pool or [], timeout, keep=keep, isolation=isolation), as_json=as_json)
 
 
 @app.command()

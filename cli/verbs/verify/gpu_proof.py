@@ -15,12 +15,12 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.image import mirrored
 from berth.components.core.nearest import did_you_mean
 from berth.components.hardware.versions import CUDA_SAMPLE_IMAGE
-from berth.components.proof import NAMESPACE, GpuRun
+from berth.components.proof import NAMESPACE, GpuRun, IsolationRun
 from berth.components.sharing import Pool, offered
 from berth.stacks.load.stack import EngineerStack, load_stack
 
 
-def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool) -> Proof:
+def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool, isolation: bool = False) -> Proof:
     """Verify the GPUs of pools.
 
     Args:
@@ -28,12 +28,14 @@ def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool) -
         pools: names of the pools; none for all with GPUs, or for the engineer's.
         timeout: how long to wait for the Jobs: `5m`.
         keep: leave the Jobs.
+        isolation: look for GPUs that a pod should not see, on pools of the GPU Operator.
     """
     seconds = seconds_of(timeout)
     environment = brought_up(stack)
-    run = GpuRun(
+    chosen = _choose(stack, environment, pools)
+    run = (IsolationRun if isolation else GpuRun)(
         api=ClusterApi(environment.kubeconfig),
-        pools=_choose(stack, environment, pools),
+        pools=_by_operator(chosen, pools) if isolation else chosen,
         image=mirrored(CUDA_SAMPLE_IMAGE, environment.contract.image_mirror or ""),
         timeout=timeout,
         seconds=seconds,
@@ -69,6 +71,19 @@ def _choose(stack: str, environment: Environment, names: Sequence[str]) -> list[
     if not chosen:
         raise BadInputError(f"no pool of environment {environment.stack} has GPUs, so there is nothing to verify")
     return chosen
+
+
+def _by_operator(pools: Sequence[Pool], named: Sequence[str]) -> list[Pool]:
+    """Return the pools of NVIDIA's GPU Operator, whose RuntimeClasses could show every GPU."""
+    found = [pool for pool in pools if pool.settings.by_operator]
+    others = [pool.name for pool in pools if pool.name in named and pool not in found]
+    if others or not found:
+        names = f"pool {', '.join(map(repr, others))} is not" if others else "no pool is"
+        raise BadInputError(
+            f"{names} served by the GPU Operator, which brings the RuntimeClasses that --isolation tries; leave out"
+            " --isolation to verify the GPUs of other pools"
+        )
+    return found
 
 
 def _pools_of_engineer(stack: str, environment: Environment) -> list[str]:

@@ -13,6 +13,7 @@ import yaml
 from berth.components.hardware.versions import CUDA_SAMPLE_IMAGE
 from berth.components.proof.cuda_vector_add import job_manifest, job_name, namespace_manifest
 from berth.components.proof.gpu_evidence import Ran, judge_nodes, judge_run, progress, why_no_job
+from berth.components.proof.isolation_pods import judge_look, judge_operands, look_job, looks
 from berth.components.sharing import Pool, offered
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -127,6 +128,61 @@ def test_manifests(golden: Callable[[str, Any], None]) -> None:
     tainted = pool(taints=[{"key": "team", "value": "ml"}])
     golden("proof/cuda-vector-add-namespace", namespace_manifest("a1b2c3"))
     golden("proof/cuda-vector-add-job", job_manifest(tainted, CUDA_SAMPLE_IMAGE, GPU, "a1b2c3", 300, keep=False))
+
+
+def test_pods_that_look_for_other_gpus(golden: Callable[[str, Any], None]) -> None:
+    slices = pool(sharing="slices")
+    jobs = {look.name: look_job(slices, look, "sample:1", "a1b2c3", 300, keep=False) for look in looks()}
+    pods = {name: job["spec"]["template"]["spec"] for name, job in jobs.items()}
+    asked = {
+        name: (
+            spec.get("runtimeClassName"),
+            [container["resources"]["limits"].get(GPU) for container in spec["containers"]],
+        )
+        for name, spec in pods.items()
+    }
+    assert asked == {
+        "a request": (None, ["1"]),
+        "a request and RuntimeClass nvidia": ("nvidia", ["1"]),
+        "RuntimeClass nvidia without a request": ("nvidia", [None]),
+        "RuntimeClass nvidia-legacy without a request": ("nvidia-legacy", [None]),
+        "a container beside one with a request": ("nvidia", [None, "1"]),
+    }
+    assert len({job["metadata"]["name"] for job in jobs.values()}) == len(jobs)
+    golden("proof/gpu-look-job", jobs["a container beside one with a request"])
+
+
+@pytest.mark.parametrize(
+    ("name", "log", "verdict"),
+    [
+        ("a request", "sees /dev/nvidia3\ndone\n", "pass"),
+        ("a request", "sees /dev/nvidia3\nsees /dev/nvidia4\ndone\n", "fail"),
+        ("a request", "done\n", "fail"),
+        ("RuntimeClass nvidia without a request", "done\n", "pass"),
+        ("RuntimeClass nvidia without a request", "sees /dev/nvidia0\ndone\n", "fail"),
+        ("a container beside one with a request", "sees /dev/nvidia0\ndone\n", "fail"),
+        ("a container beside one with a request", "", "fail"),
+    ],
+)
+def test_a_gpu_that_is_seen_and_not_requested_fails(name: str, log: str, verdict: str) -> None:
+    (look,) = (look for look in looks() if look.name == name)
+    run = Ran(JOBS["complete"], pod({}), {"metadata": {"name": "n"}}, log)
+    assert judge_look(look, run, GPU).verdict == verdict
+
+
+def test_what_the_operators_own_pods_say() -> None:
+    def operand(name: str, *, ready: bool) -> Object:
+        conditions = [{"type": "Ready", "status": str(ready)}]
+        return {
+            "metadata": {"name": name, "labels": {"app": "nvidia-device-plugin-daemonset"}},
+            "spec": {"nodeName": "n", "containers": []},
+            "status": {"phase": "Running", "conditions": conditions},
+        }
+
+    good, bad = operand("good", ready=True), operand("bad", ready=False)
+    assert judge_operands([good], ["n"]).verdict == "pass"
+    assert judge_operands([good, bad], ["n"]).verdict == "fail"
+    assert judge_operands([good], ["other"]).verdict == "fail"
 
 
 def test_a_kept_job_is_not_removed_by_the_cluster() -> None:

@@ -1,0 +1,107 @@
+"""Pods that look for GPUs which are not theirs: their Jobs, and the verdicts. Pure."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from berth.components.cluster.pods import why_not_ready
+from berth.components.core import fast_yaml
+from berth.components.core.manifest import Manifest
+from berth.components.hardware.names import VISIBLE_DEVICES
+from berth.components.proof.checks import Check, listed
+from berth.components.proof.cuda_vector_add import job_manifest, job_name
+from berth.components.proof.gpu_evidence import Ran, judge_run, offer_of
+from berth.components.sharing import Pool
+
+_LOOK = 'for device in /dev/nvidia[0-9]*; do [ -c "$device" ] && echo "sees $device"; done; echo done'
+_SEES = re.compile(r"^sees ", re.MULTILINE)
+_ONLY_A_GPU = "; a simulated node shows no device: only a node with GPUs confirms this"
+
+_OPERANDS = (
+    "gpu-feature-discovery",
+    "nvidia-dcgm-exporter",
+    "nvidia-device-plugin-daemonset",
+    "nvidia-operator-validator",
+)
+"""Labels `app` of the operator's pods that look at every GPU of a node."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """Pod that looks for GPUs.
+
+    Attributes:
+        name: what is special about the pod.
+        number: position in the table, for the Job's name.
+        sees: number of GPUs that the container may see.
+        gpus: GPUs that the container requests.
+        beside: GPUs that another container of its pod requests.
+        runtime_class: RuntimeClass of the pod.
+    """
+
+    name: str
+    number: int
+    sees: int
+    gpus: int = 0
+    beside: int = 0
+    runtime_class: str | None = None
+
+
+def looks() -> list[Look]:
+    """Return all pods, from the file beside."""
+    rows = fast_yaml.read(Path(__file__).with_name("isolation-pods.yaml"))
+    return [
+        Look(name, number, runtime_class=row.pop("runtimeClass", None), **row)
+        for number, (name, row) in enumerate(rows.items())
+    ]
+
+
+def look_job(pool: Pool, look: Look, image: str, run: str, seconds: int, *, keep: bool) -> Manifest:
+    """Return the Job of a pod, which counts the device files of GPUs that its container has."""
+    resource = offer_of(pool).resource
+    job = job_manifest(pool, image, resource, run, seconds, keep=keep)
+    job["metadata"]["name"] = job_name(pool.name, run, f"gpu-look-{look.number}")
+    pod = job["spec"]["template"]["spec"]
+    if look.runtime_class:
+        pod["runtimeClassName"] = look.runtime_class
+    (container,) = pod["containers"]
+    container["command"] = ["sh", "-c", _LOOK]
+    container["env"] = [*container["env"], {"name": VISIBLE_DEVICES, "value": "all"}]
+    if look.beside:
+        pod["containers"].append(copy.deepcopy(container) | {"name": "beside"})
+    if not look.gpus:
+        for amounts in container["resources"].values():
+            del amounts[resource]
+    return job
+
+
+def judge_look(look: Look, run: Ran, resource: str) -> Check:
+    """Compare the GPUs that a container saw with those that it may see."""
+    scheduled, ran = judge_run(run, resource, "done")
+    for check in (scheduled, ran):
+        if check.verdict == "fail":
+            return Check(look.name, "fail", check.evidence)
+    if ran.verdict == "simulated":
+        return Check(look.name, "simulated", f"{ran.evidence}{_ONLY_A_GPU}")
+    seen = len(_SEES.findall(run.log))
+    text = f"its container sees {seen} GPUs, and may see {look.sees}"
+    return Check(look.name, "pass" if seen == look.sees else "fail", text)
+
+
+def judge_operands(pods: Iterable[dict[str, Any]], nodes: Sequence[str]) -> Check:
+    """Check that the operator's own pods, which need every GPU, work on a pool's nodes."""
+    title = "the operator's own pods"
+    own = [pod for pod in pods if _app(pod) in _OPERANDS and pod["spec"].get("nodeName") in nodes]
+    waiting = [f"{pod['metadata']['name']}: {reason}" for pod in own if (reason := why_not_ready(pod))]
+    if not own:
+        return Check(title, "fail" if nodes else "skipped", "there are none on the pool's nodes")
+    return Check(title, "fail" if waiting else "pass", listed(waiting) or f"{len(own)} are Ready")
+
+
+def _app(pod: dict[str, Any]) -> str:
+    return str((pod["metadata"].get("labels") or {}).get("app"))
