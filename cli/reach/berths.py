@@ -182,5 +182,5 @@ def which(name: str | None, stack: str | None) -> Named:
     folder = stack_file.shown(stack_file.stack_path("NAME").parent)
     raise BadInputError(
         f"no stack of {folder}/ has a berth {name!r}{did_you_mean(name, there)};"
-        " for a berth of a stack that is not there, name its environment: --stack ENVIRONMENT"
+        " if its stack file isn't in this checkout, pass --stack ENVIRONMENT"
     )

@@ -20,7 +20,7 @@ def sentences(name: str, life: Life) -> list[str]:
         OUTSIDE_HOURS: f"is suspended outside of its working hours{until}; back at once with: {wake}",
         UNUSED: f"is suspended, as nothing ran on it{unused}; back with: {wake}",
         EXPIRED: f"is suspended, as it expired on {moment(life.expires, life.zone)}; {EXTEND}, then: {wake}",
-        PERSON: f"was suspended by hand, and stays so; back with: {wake}",
+        PERSON: f"was suspended manually, until you wake it: {wake}",
     }
     found = [f"{name} {reasons[life.suspended_by]}"] if life.suspended_by in reasons else []
     if life.held_up:

@@ -40,7 +40,7 @@ class Condition:
 
     def __str__(self) -> str:
         if not self.seen:
-            return "the operator has not seen it yet"
+            return "waiting for the KubeRay operator"
         head = "head ready" if self.head_ready else "head not ready"
         return f"{head}, {self.workers_ready}/{self.workers_desired} workers ready"
 

@@ -79,7 +79,7 @@ def _gpu_problems(group: WorkerGroup, pool: Pool, path: Path) -> Iterable[Proble
         yield Problem(
             (*path, *group.workers_within),
             f"{group.at_most} workers of {pool.counted(group.gpus)} are {group.at_most * group.gpus}, but pool"
-            f" {group.pool!r} tops out at {pool.counted(pool.at_most)} ({pool.made_of})",
+            f" {group.pool!r} has {pool.counted(pool.at_most)} ({pool.made_of})",
         )
     if parse_quantity(group.cpu_limit) < parse_quantity(group.cpu):
         yield Problem(
@@ -178,7 +178,7 @@ def second_cluster_warning(cluster: RayClusterSettings, pools: Pools, path: Path
             continue
         message = (
             f"an edit of the cluster makes a second one beside it, and its {pool.counted(gpus)} find no room: pool"
-            f" {pool.name!r} tops out at {pool.counted(pool.at_most)} ({pool.made_of}), so the edit waits until more"
+            f" {pool.name!r} has {pool.counted(pool.at_most)} ({pool.made_of}), so the edit waits until more"
             " are there; add nodes, or write `upgradeStrategy: Recreate`, which interrupts the service"
         )
         return Problem((*path, "upgradeStrategy"), message)
@@ -232,8 +232,8 @@ def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterab
             listed = " + ".join(f"{owner} {plain(amount)}" for owner, amount in shares.items() if amount)
             yield Problem(
                 path,
-                f"pool {name!r} tops out at {plain(tops_out)} {what} ({made_of}), but {listed} ="
-                f" {plain(sum(shares.values(), Decimal(0)))} are asked; add nodes or ask for less",
+                f"pool {name!r} has {plain(tops_out)} {what} ({made_of});"
+                f" {plain(sum(shares.values(), Decimal(0)))} are requested: {listed}; add nodes or ask for less",
             )
 
 

@@ -14,7 +14,7 @@ Object = dict[str, Any]
 _ENDED_BADLY = ("Failed", "ValidationFailed")
 
 _WORDS = {
-    "": "the operator has not seen it yet",
+    "": "waiting for the KubeRay operator",
     "Initializing": "waiting for its RayCluster",
     "Waiting": "waiting to be submitted",
     "Retrying": "trying again on a new RayCluster",
@@ -103,7 +103,7 @@ class ServiceCondition:
 
     def __str__(self) -> str:
         if not self.seen:
-            return "the operator has not seen it yet"
+            return "waiting for the KubeRay operator"
         text = f"{self.running}/{self.applications} applications run, {self.serving} pods serve"
         return f"{text}, a second cluster is on its way" if self.upgrading else text
 

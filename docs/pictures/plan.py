@@ -46,7 +46,7 @@ def notes() -> list[Note]:
         Note(r"node pool", "Component", "part of the environment; its resources stand below it", "page"),
         Note(r"[+~±−] ", "Operation", f"{signs}; behind it the size of the pool", "violet"),
         Note(r"[✗!·] ", "Effect", f"what happens to the nodes and pods: {levels}", "red"),
-        Note(r"there: ", "Who is there", "RayClusters with pods on it, of engineers' own stacks too", "amber"),
+        Note(r"affects: ", "Who is there", "RayClusters with pods on it, of engineers' own stacks too", "amber"),
         Note(r"\S+: .* → ", "Cause", "field that changes; Google cannot change this one in place", "blue"),
         Note(r"GPUs that go away", "Capacity", "may not come back: a reservation or zone can be full", "red"),
         Note(r"Work that is lost", "Work", "ask these people first; berth up asks you once more", "red"),

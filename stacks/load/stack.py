@@ -249,7 +249,7 @@ def _name_problems(stack: str, settings: EnvironmentSettings | EngineerSettings)
 
 def _problems_of_name(stack: str, given: str | None, limit: int | None, path: Path) -> list[Problem]:
     name = given or stack
-    from_stack = "" if given else "; it is the stack's name: give another one here"
+    from_stack = "" if given else "; it defaults to the stack's name: set `name` to override"
     try:
         checked_name(name)
     except ValueError as error:

@@ -96,7 +96,7 @@ def _component(step: Step, components: Mapping[str, Step]) -> str:
 
 def _title(component: Step | None, kinds: Mapping[str, str]) -> str:
     if component is None:
-        return "on its own"
+        return "cluster-wide objects"
     word = _COMPONENTS.get(component.type, _spaced(component.type.rsplit(":", 1)[-1]))
     if component.type in _COMPONENTS and component.type not in _NAMED:
         return word

@@ -261,7 +261,7 @@ def test_working_hours(keeper: Keeper) -> None:
     assert keeper.did(timedelta(minutes=5)) == {}
     keeper.project.run("berth", "suspend", "bob", "--stack", ENV, "--yes")
     assert keeper.did(NEXT_MORNING) == {}
-    assert "bob was suspended by hand" in keeper.status()
+    assert "bob was suspended manually" in keeper.status()
     keeper.project.run("berth", "wake", "bob", "--stack", ENV)
 
 

@@ -166,7 +166,7 @@ def test_defaults_that_only_other_stacks_use_are_reported(fleet: Project) -> Non
     """No resource changes, and yet `pulumi up` does something."""
     changed(fleet, pools__dev__hourlyRate=3)
     done = preview(fleet)
-    assert "From then on, engineers' own stacks read new values of: pools." in done.stdout
+    assert "Engineers' own stacks will see new: pools." in done.stdout
     assert done.returncode == 0
     assert preview(fleet, "--expect-no-changes").returncode == 4
 

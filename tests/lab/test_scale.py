@@ -20,7 +20,7 @@ from tests.lab.project import started
 pytestmark = pytest.mark.lab
 
 FEW, MANY = 3, 60
-LATE = "the operator has not seen it yet"
+LATE = "waiting for the KubeRay operator"
 
 
 @pytest.fixture(scope="module")

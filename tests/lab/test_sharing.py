@@ -125,8 +125,8 @@ def test_a_33rd_worker_is_refused_by_the_settings(fleet: Project) -> None:
     fleet.write("shared", environment=settings)
     refused = fleet.up("shared", check=False)
     assert refused.returncode != 0
-    assert "pool 'dev' tops out at 32 shares (1 × a4-highgpu-8g with 8 GPUs, each shared by 4)" in refused.stdout
-    assert "= 33 are asked" in refused.stdout
+    assert "pool 'dev' has 32 shares (1 × a4-highgpu-8g with 8 GPUs, each shared by 4)" in refused.stdout
+    assert "33 are requested" in refused.stdout
     fleet.write("shared", environment=environment(fleet.lab))
 
 

@@ -111,7 +111,7 @@ def notes(report: Report) -> list[str]:
     found = []
     if report.known.changed_outputs:
         names = ", ".join(report.known.changed_outputs)
-        found.append(f"From then on, engineers' own stacks read new values of: {names}.")
+        found.append(f"Engineers' own stacks will see new: {names}.")
     if report.partly_asked:
         found.append(
             f"The cluster could not be asked ({report.partly_asked}): RayClusters of other stacks are not counted."

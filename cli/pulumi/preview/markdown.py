@@ -93,7 +93,7 @@ def _part(part: Part) -> list[str]:
         sign, verb = lines.SIGNS[change.operation], lines.VERBS[change.operation]
         found.append(f"- {sign} {verb} {change.resource} {_code(change.name)}{detail}")
         for effect in change.effects:
-            who = f" — there: {', '.join(map(str, effect.sitting))}" if effect.sitting else ""
+            who = f" — affects: {', '.join(map(str, effect.sitting))}" if effect.sitting else ""
             level = f"**{effect.level.word}**: " if effect.level > Level.HARMLESS else ""
             found.append(f"  - {level}{_escaped(effect.text + who)}")
         found += [

@@ -70,7 +70,7 @@ def _add_effect(leaf: Tree, effect: Effect) -> None:
     sign, style = _LEVELS[effect.level]
     branch = leaf.add(Text(f"{sign} {effect.text}", style=style))
     if effect.sitting:
-        branch.add(Text(f"there: {', '.join(map(str, effect.sitting))}"))
+        branch.add(Text(f"affects: {', '.join(map(str, effect.sitting))}"))
 
 
 def _summary(report: Report) -> list[Text]:

@@ -36,7 +36,9 @@ def refusal(command: str, options: Options, *, loses: bool) -> int | None:
     if options.allow_destroy if loses else options.yes:
         return None
     if sys.stdin.isatty() and not (options.yes and not loses):
-        agreed = typer.confirm("Do it, and lose that?" if loses else "Do it?", err=True)
+        if options.yes:
+            err.print("--yes alone does not agree to losses; --allow-destroy does", markup=False)
+        agreed = typer.confirm("Apply and lose this work?" if loses else "Apply?", err=True)
         return None if agreed else LOST if loses else FAILED
     if loses:
         err.print(f"nothing was done; to do it and lose that: {command} --yes --allow-destroy", markup=False)

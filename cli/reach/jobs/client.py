@@ -175,7 +175,7 @@ class RayJobs:
         except DashboardRefusedError as error:
             if error.status == _NOT_FOUND:
                 raise UnknownJobError(
-                    f"{self.berth} has no job {job!r}; a new head knows nothing of the jobs of the last one",
+                    f"{self.berth} has no job {job!r}; jobs are lost when the head restarts",
                     f"berth jobs {self.berth} lists them",
                 ) from None
             raise

@@ -13,7 +13,7 @@ def run(stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = False, 
 
     An environment takes the berths of other stacks on it along. Where any would be lost, `--yes`
     alone is not enough. Exit code 0 if all is deleted, 1 if the engine fails, 2 for an unknown
-    stack or where nobody can be asked, 3 if berths would be lost and nobody agreed to it.
+    stack or when not interactive, 3 if berths would be lost and nobody agreed to it.
 
     Example: `berth destroy -s alice`
     """

@@ -24,7 +24,7 @@ def run(
     no_plan: Annotated[bool, typer.Option("--no-plan", help="Leave out what `pulumi up` would do.")] = False,
     as_json: Json = False,
 ) -> int:
-    """Gather all that explains a berth's state into one file, secrets removed, for whoever helps.
+    """Gather what explains a berth's state into one file without secrets, to share with support.
 
     The file has settings, plan, RayCluster, pods, events, claims, nodes, logs, status and
     versions; it names what could not be gathered. Exit code 0 if the file is written, 1 if the

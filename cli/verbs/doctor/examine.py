@@ -182,6 +182,7 @@ def _outcome(topic: Topic, check: Check, google: Google, machines: Future[list[R
 
 _MARKS: dict[State, tuple[str, str]] = {
     "fine": ("✓", "green"),
+    "warning": ("!", "yellow"),
     "missing": ("✗", "bold red"),
     "unchecked": ("–", "yellow"),
 }

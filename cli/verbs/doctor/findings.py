@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from berth.components.core import fast_yaml
 
-State = Literal["fine", "missing", "unchecked"]
-_STATES: tuple[State, ...] = ("fine", "missing", "unchecked")
+State = Literal["fine", "warning", "missing", "unchecked"]
+_STATES: tuple[State, ...] = get_args(State)
 
 TEXTS: dict[str, dict[str, dict[str, str]]] = fast_yaml.read(Path(__file__).with_name("findings.yaml"))
 """Texts and remedies of findings, by topic and key."""
@@ -21,7 +21,8 @@ class Finding:
 
     Attributes:
         topic: its topic, such as `quota`.
-        state: `fine`; `missing`, for which an update would fail; `unchecked`, with the reason.
+        state: `fine`; `warning`, which stops no update; `missing`, for which an update would fail;
+            `unchecked`, with the reason.
         text: the finding.
         remedy: a command to paste, or the change in the settings; "" if there is nothing to do.
     """

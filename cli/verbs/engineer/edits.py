@@ -224,7 +224,7 @@ def _write(stack: str, name: str, change: Change, done: str, *, dry_run: bool, a
     if checked.lines:
         if as_json:
             print_json({"stack": stack, "changed": False, "problems": checked.lines})
-        err.print(f"[bold red]✗[/] {escape(stack)} would be wrong with that; nothing is written")
+        err.print(f"[bold red]✗[/] {escape(stack)} would have these problems; nothing was written")
         for line in checked.lines:
             err.print(f"  {line}", markup=False)
         return BAD_INPUT

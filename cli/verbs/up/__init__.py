@@ -33,7 +33,7 @@ def run(
     others. After an interrupt, the same command goes on where it was.
 
     Exit code 0 if everything is up and ready, 1 if the engine or a RayCluster fails, 2 for wrong
-    settings, an unknown stack, or where nobody can be asked, 3 if running work or capacity would
+    settings, an unknown stack, or when not interactive, 3 if running work or capacity would
     be lost and nobody agreed to it.
 
     Example: `berth up -s lab`

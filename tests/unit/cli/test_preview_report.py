@@ -122,7 +122,7 @@ def test_what_the_effects_say_is_not_warned_of_again() -> None:
 def test_other_words_to_engineers_are_a_change() -> None:
     report = report_of(plan_of(recorded("noop")), Known("fleet", "environment", changed_outputs=["defaults"]))
     assert report.verdict == "harmless"
-    assert "From then on, engineers' own stacks read new values of: defaults." in markdown(report)
+    assert "Engineers' own stacks will see new: defaults." in markdown(report)
 
 
 # GPU-hours and money

@@ -76,4 +76,4 @@ def test_a_stacks_name_is_the_berths_where_the_settings_give_none() -> None:
         load("Alice.B", {"engineer": {"environment": "dev"}}, None)
     (line,) = caught.value.lines
     assert line.startswith("engineer.name: 'Alice.B' is a name that Kubernetes would refuse")
-    assert line.endswith("it is the stack's name: give another one here")
+    assert line.endswith("it defaults to the stack's name: set `name` to override")

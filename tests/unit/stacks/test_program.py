@@ -162,7 +162,7 @@ def test_the_admins_half_of_a_berth_has_everything_but_the_raycluster() -> None:
     [
         ({"name": "bob"}, "environment 'lab' has 'bob' among its own (engineers.bob)"),
         ({"worker": {"pool": "devv"}}, "there is no pool 'devv'; did you mean 'dev'?"),
-        ({"workers": 30}, "bob 2 + carol 1 + alice 30 = 33 are asked"),
+        ({"workers": 30}, "33 are requested: bob 2 + carol 1 + alice 30"),
         (
             {"worker": {"gpus": 33}},
             "a worker asks for 33 shares, but a node of pool 'dev' (a4-highgpu-8g) has 32 shares",

@@ -56,8 +56,8 @@ def test_every_finding_has_its_text_and_every_text_its_check() -> None:
 def test_a_finding_has_one_state_and_perhaps_a_remedy() -> None:
     for keys in findings.TEXTS.values():
         for parts in keys.values():
-            assert len(parts.keys() & {"fine", "missing", "unchecked"}) == 1
-            assert parts.keys() <= {"fine", "missing", "unchecked", "remedy"}
+            assert len(parts.keys() & {"fine", "warning", "missing", "unchecked"}) == 1
+            assert parts.keys() <= {"fine", "warning", "missing", "unchecked", "remedy"}
             assert not ("fine" in parts and "remedy" in parts)
             for text in parts.values():
                 assert all(field is None or field.isidentifier() for _, field, _, _ in Formatter().parse(text))

@@ -194,4 +194,4 @@ def test_a_name_that_looks_like_markup(project: Path) -> None:
     assert project
     done = engineer("init", "[/]", "-e", "env", "--memory", "much")
     assert done.exit_code == 2
-    assert "✗ [/] would be wrong with that; nothing is written" in done.stderr
+    assert "✗ [/] would have these problems; nothing was written" in done.stderr

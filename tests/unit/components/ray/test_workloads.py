@@ -331,7 +331,7 @@ def test_a_pool_without_room_for_a_second_cluster_is_warned_of() -> None:
     assert f"{warning.where}: {warning.message}" == (
         "environment.services.chat.upgradeStrategy: an edit of the cluster makes a second one beside "
         "it, and its 3 GPUs find no room:"
-        " pool 'gpu' tops out at 4 GPUs (4 × g2-standard-8 with 1), so the edit waits until more are "
+        " pool 'gpu' has 4 GPUs (4 × g2-standard-8 with 1), so the edit waits until more are "
         "there; add nodes, or write"
         " `upgradeStrategy: Recreate`, which interrupts the service"
     )
