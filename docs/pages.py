@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from berth.cli.repository.check import schema_text
 from berth.lab.home import CLONE
-from docs import commands, lab, pictures, policies, proven, settings, supported_versions
+from docs import commands, lab, pictures, policies, proven, security, settings, supported_versions
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "stacks/schema.json": schema_text,
@@ -15,6 +15,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/commands.md": commands.page,
     "docs/policies.md": policies.page,
     "docs/proven.md": proven.page,
+    "docs/security.md": security.page,
     "docs/own-repository.md": supported_versions.page,
     "lab/sources.md": lab.page,
     **pictures.GENERATED,

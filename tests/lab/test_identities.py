@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,23 +20,28 @@ STACK = "known"
 PREVIEWER = "berth-preview@berth-test.iam.gserviceaccount.com"
 DRIFTED = 4
 BOB = {"access": {"users": ["bob@example.com"]}, "lifecycle": {"idle": "2h"}, "home": {"size": "10Gi"}}
+NEST = {"access": {"users": ["nest@example.com"]}, "nestedContainers": "cdi-per-pod"}
 
 
 def environment(lab: Lab) -> Settings:
     return environment_settings(
         lab,
-        {"dev": {"machineType": "g2-standard-24", "nodes": 2}},
+        {"dev": {"machineType": "g2-standard-24", "nodes": 3}},
         network=NETWORK,
         previewers=[PREVIEWER],
-        engineers={
-            "bob": {"access": {"users": ["bob@example.com"]}, "lifecycle": {"idle": "2h"}, "home": {"size": "10Gi"}}
-        },
+        engineers={"bob": BOB, "auto": {"workers": {"min": 0, "max": 1}}, "nest": NEST},
     )
 
 
 @pytest.fixture(scope="module")
 def known(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    return brought_up(tmp_path_factory.mktemp("identities"), lab, STACK, environment(lab))
+    project = brought_up(tmp_path_factory.mktemp("identities"), lab, STACK, environment(lab))
+    access = {"users": ["kim@example.com"]}
+    project.write(
+        "kim-isolation", engineer={"environment": STACK, "name": "kim", "part": "isolation", "access": access}
+    )
+    project.up("kim-isolation")
+    return project
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +123,7 @@ create namespace mine
 create secret generic mine -n berth-bob
 create clusterrolebinding mine --clusterrole=cluster-admin --user=mallory
 create job mine -n berth-bob --image=x
-run mine -n berth-bob --image=x
+run mine -n default --image=x
 annotate namespace berth-bob berth/pools=cpu --overwrite
 label namespace berth-bob pod-security.kubernetes.io/enforce=privileged --overwrite
 patch raycluster bob -n berth-bob --type=merge -p {"spec":{"suspend":true}}
@@ -173,3 +179,58 @@ def too_many_rights(known: Project) -> Iterator[None]:
 def test_the_preview_identity_changes_nothing_with_whatever_rights(refusal: Callable[[str], str]) -> None:
     answers = {asked: refusal(asked) for asked in WRITES}
     assert [asked for asked, answer in answers.items() if "an identity that previews may" not in answer] == []
+
+
+IDENTITIES = {
+    "an admin, and CI's deploy identity": ("admin", "berth-bob"),
+    "CI's preview identity": (PREVIEWER, "berth-bob"),
+    "an engineer, in the own berth": ("bob@example.com", "berth-bob"),
+    "an engineer, in another berth": ("bob@example.com", "berth-nest"),
+    "an engineer who runs Pulumi, in the own berth": ("kim@example.com", "berth-kim"),
+    "a pod of a berth, in that berth": ("system:serviceaccount:berth-bob:default", "berth-bob"),
+    "the keeper, in a berth with a lifecycle": ("system:serviceaccount:berth-keeper:keeper", "berth-bob"),
+}
+"""Identities of docs/security.md: name for the API server, and namespace of the question."""
+
+
+def rights(known: Project, user: str, namespace: str) -> dict[str, set[str]]:
+    """Verbs by resource, as `kubectl auth can-i --list` prints them."""
+    groups = ["system:authenticated", *(["system:masters"] if user == "admin" else [])]
+    if user.startswith("system:serviceaccount:"):
+        groups += ["system:serviceaccounts", f"system:serviceaccounts:{user.split(':')[2]}"]
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": namespace},
+    }
+    by = [f"--as={user}", *(f"--as-group={group}" for group in groups)]
+    done = known.lab.run(
+        ["kubectl", *by, "create", "--validate=false", "-f", "-", "-o", "json"], stdin=json.dumps(review)
+    )
+    found: dict[str, set[str]] = {}
+    for rule in json.loads(done.stdout)["status"]["resourceRules"]:
+        parts = rule["resources"], rule["apiGroups"], rule.get("resourceNames") or [""]
+        for resource, group, name in itertools.product(*parts):
+            key = f"{resource}.{group}".rstrip(".") + f" {name}".rstrip()
+            found.setdefault(key, set()).update(rule["verbs"])
+    return found
+
+
+def test_identities_may_do_what_the_page_lists(known: Project, golden: Callable[[str, Any], None]) -> None:
+    everybody = rights(known, "stranger@example.com", "berth-bob")
+    assert everybody.keys() <= {f"selfsubject{kind}.{group}" for kind, group in ANYBODY}
+    lists: dict[str, dict[str, list[str]]] = {}
+    for identity, (user, namespace) in IDENTITIES.items():
+        by_verbs = lists.setdefault(identity, {})
+        for resource, verbs in sorted(rights(known, user, namespace).items()):
+            if resource not in everybody:
+                by_verbs.setdefault(", ".join(sorted(verbs)), []).append(resource)
+    golden("identities", lists)
+
+
+ANYBODY = (
+    ("accessreviews", "authorization.k8s.io"),
+    ("rulesreviews", "authorization.k8s.io"),
+    ("reviews", "authentication.k8s.io"),
+)
+"""Questions about oneself, which every user of a cluster may ask."""
