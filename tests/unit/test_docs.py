@@ -156,3 +156,15 @@ def test_each_row_of_a_table_has_as_many_cells_as_its_header(page: Path) -> None
         if cells != header:
             wrong.append(f"{shown(page)}:{number}: {cells} cells under a header of {header}")
     assert wrong == []
+
+
+CLAIMS = yaml.safe_load((CLONE / "tests/claims.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(("page", "claim"), [(page, claim) for page, claims in CLAIMS.items() for claim in claims])
+def test_a_claim_of_safety_has_its_test(page: str, claim: str) -> None:
+    named = [test for test in CLAIMS[page][claim] if not test.startswith("untested")]
+    assert named
+    for test in named:
+        path, _, function = test.partition("::")
+        assert f"def {function}(" in (CLONE / path).read_text(encoding="utf-8") or not function, test

@@ -17,6 +17,7 @@ import typer
 import yaml
 
 from berth.cli.main import app
+from berth.cli.verbs.doctor.permissions import needed, roles_of
 from tests import workflows
 from tests.workflows import ACTION, CLONE, GITHUB, GITLAB, Script, commands, github, github_scripts, gitlab_scripts
 
@@ -162,12 +163,32 @@ def accounts_of(host: str, claims: dict[str, str]) -> set[str]:
     principals = {f"principalSet://iam.googleapis.com/pool/{key}/{value}" for key, value in attributes.items()}
     found = set()
     for account, member in re.findall(
-        r'add-iam-policy-binding "\$(PREVIEW|DEPLOY)" .*?--member "(principal[^"]+)"', commands
+        r'add-iam-policy-binding "\$(PREVIEW|DEPLOY|ENGINEERS)" .*?--member "(principal[^"]+)"', commands
     ):
         files = ["preview.yml", "berth.yml"] if "$FILE" in member else [""]
         if principals & {filled(member, names | {"FILE": file}) for file in files}:
             found.add(account.lower())
     return found
+
+
+def test_accounts_have_the_roles_that_their_jobs_need_with_an_own_account_for_nodes() -> None:
+    deploy, preview, engineers = map(roles_in_the_project, ("DEPLOY", "PREVIEW", "ENGINEERS"))
+    assert set(roles_of(needed(networks=True, node_account=False, own_account=True))) <= deploy
+    # A refresh reads the nodes' account and the project's policy.
+    assert {"roles/iam.serviceAccountViewer", "roles/iam.securityReviewer"} <= preview
+    assert preview & {"roles/container.developer", "roles/container.admin"} == set()
+    assert engineers == {"roles/container.clusterViewer"}
+
+
+def roles_in_the_project(account: str) -> set[str]:
+    """Roles that docs/ci.md gives to an account in the project."""
+    given = (
+        rf'projects add-iam-policy-binding "\$PROJECT" --member "serviceAccount:\${account}" --role "?roles/(\S+?)"? '
+    )
+    loops = re.findall(rf"for role in (.+); do\n  gcloud {given}", DOCS)
+    single = re.findall(given, DOCS)
+    names = [name for words, _ in loops for name in words.split()] + [name for name in single if name != "$role"]
+    return {f"roles/{name}" for name in names}
 
 
 LONGEST_SUBJECT = 127
