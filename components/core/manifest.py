@@ -20,9 +20,7 @@ def owned(manifest: Manifest, stack: str) -> Manifest:
     A stack that runs again is the same owner and conflicts with nothing; two stacks that make one
     object are two owners, and the API server names the fields that they disagree on.
     """
-    metadata = manifest["metadata"]
-    annotations = {**metadata.get("annotations", {}), FIELD_MANAGER: f"berth-{stack}"}
-    return {**manifest, "metadata": {**metadata, "annotations": annotations}}
+    return _annotated(manifest, FIELD_MANAGER, f"berth-{stack}")
 
 
 def forced(manifest: Manifest) -> Manifest:
@@ -30,18 +28,17 @@ def forced(manifest: Manifest) -> Manifest:
 
     Only for what no other stack can claim at the same time.
     """
-    metadata = manifest["metadata"]
-    return {**manifest, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), _FORCE: "true"}}}
+    return _annotated(manifest, "pulumi.com/patchForce", "true")
 
 
 def unawaited(manifest: Manifest) -> Manifest:
     """Return the manifest, for which the provider does not wait after it has applied it."""
+    return _annotated(manifest, "pulumi.com/skipAwait", "true")
+
+
+def _annotated(manifest: Manifest, key: str, value: str) -> Manifest:
     metadata = manifest["metadata"]
-    annotations = {**metadata.get("annotations", {}), "pulumi.com/skipAwait": "true"}
-    return {**manifest, "metadata": {**metadata, "annotations": annotations}}
-
-
-_FORCE = "pulumi.com/patchForce"
+    return {**manifest, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), key: value}}}
 
 
 def resource_type(manifest: Manifest) -> str:

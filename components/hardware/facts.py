@@ -27,8 +27,6 @@ class Source:
     """Document that states a figure.
 
     Attributes:
-        page: the document's name.
-        link: its address.
         doubt: the part that could not be verified; empty where the page was read.
     """
 
@@ -43,12 +41,9 @@ class Gpu:
 
     Attributes:
         accelerator: GKE's name (label cloud.google.com/gke-accelerator); empty for no GPU.
-        product: name for people.
         quota: name in Google's quotas.
-        memory_gib: memory, as Google states it.
         driver_name: name that NVIDIA's driver reports.
         driver_memory_mib: memory that NVIDIA's driver reports.
-        architecture: name of the architecture.
         compute: compute capability, major and minor.
         oldest_driver: NVIDIA's oldest driver branch for it, such as 570 for R570.
         oldest_cuda: the oldest CUDA for it.
@@ -97,7 +92,6 @@ class Series:
     """Facts that some machine types share: a3-highgpu-1g is of another series than a3-highgpu-8g.
 
     Attributes:
-        name: name for people.
         boot_disks: boot disk types; berth's default first.
         sources: pages of these figures and of its machine types', by attribute.
         compact: whether compact placement exists.
@@ -135,12 +129,6 @@ class Machine:
     """Machine type.
 
     Attributes:
-        name: name in Compute Engine.
-        series: facts that it shares with others.
-        vcpus: virtual CPUs.
-        memory_gib: memory in GiB.
-        gpus: number of GPUs.
-        gpu: kind of its GPUs.
         local_ssds: Local SSDs that it always has, 375 GB each.
         local_ssd_choices: numbers of Local SSDs that it can have instead of none; empty where there
             is no choice.

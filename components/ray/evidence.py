@@ -22,6 +22,8 @@ _WARNINGS = {"fieldSelector": "type=Warning"}
 _OF_CLUSTER, _OF_JOB = "ray.io/cluster", "batch.kubernetes.io/job-name"
 
 K = TypeVar("K", bound=Hashable)
+Groups = defaultdict[K, list[Object]]
+"""Objects by key; none by an unknown one."""
 
 
 class Evidence:
@@ -43,30 +45,10 @@ class Evidence:
             self._found[path] = {key_of(item): item for item in self._list(path)}
         return self._found[path].get(key)
 
-    def pods(self, key: Key) -> list[Object]:
-        """Return the pods of a RayCluster."""
-        return self._pods.get(key, [])
-
-    def submitters(self, key: Key) -> list[Object]:
-        """Return the pods that submit a RayJob; they outlive its RayCluster."""
-        return self._submitters.get(key, [])
-
-    def warnings(self, kind: str, key: Key) -> list[Object]:
-        """Return the warning events about an object."""
-        return self._warnings.get((kind, *key), [])
-
-    def scaling(self, namespace: str) -> list[Object]:
-        """Return the cluster autoscaler's events about the pods of a namespace."""
-        return self._scaling.get(namespace, [])
-
     def refused_claims(self, namespace: str) -> dict[str, str]:
         """Return why claims of pods cannot be created, by name of the pod."""
-        events = self._refusals.get(namespace, [])
+        events = self._refusals[namespace]
         return {event["involvedObject"]["name"]: str(event.get("message")) for event in events}
-
-    def nodes(self, pool: str) -> list[Object]:
-        """Return the nodes of a pool."""
-        return self._nodes.get(pool, [])
 
     def is_simulated(self, pod: Object) -> bool:
         """Return whether a pod's containers never run; false without the right to list nodes."""
@@ -85,11 +67,13 @@ class Evidence:
         return self._list(PODS)
 
     @cached_property
-    def _pods(self) -> dict[Key, list[Object]]:
+    def pods(self) -> Groups[Key]:
+        """Pods by RayCluster."""
         return _grouped(self._all_pods, lambda pod: (pod["metadata"]["namespace"], _label(pod, _OF_CLUSTER)))
 
     @cached_property
-    def _submitters(self) -> dict[Key, list[Object]]:
+    def submitters(self) -> Groups[Key]:
+        """Pods that submit a RayJob, by RayJob; they outlive its RayCluster."""
         return _grouped(self._all_pods, lambda pod: (pod["metadata"]["namespace"], _label(pod, _OF_JOB)))
 
     @cached_property
@@ -97,18 +81,22 @@ class Evidence:
         return self._list(EVENTS, **_WARNINGS)
 
     @cached_property
-    def _warnings(self) -> dict[tuple[str, str, str], list[Object]]:
+    def warnings(self) -> Groups[tuple[str, str, str]]:
+        """Warning events by kind, namespace and name of the object that they are about."""
         return _grouped(self._events, _subject)
 
     @cached_property
-    def _refusals(self) -> dict[str, list[Object]]:
+    def _refusals(self) -> Groups[str]:
         refused = (event for event in self._events if event.get("reason") == "FailedResourceClaimCreation")
         return _grouped(refused, lambda event: event["metadata"]["namespace"])
 
     @cached_property
-    def _scaling(self) -> dict[str, list[Object]]:
-        # During a stockout the scheduler only sees that there is no node; the autoscaler knows why
-        # none comes.
+    def scaling(self) -> Groups[str]:
+        """The cluster autoscaler's events about pods, by namespace.
+
+        During a stockout the scheduler only sees that there is no node; the autoscaler knows why
+        none comes.
+        """
         return _grouped(self._list(EVENTS, **SCALING), lambda event: event["metadata"]["namespace"])
 
     @cached_property
@@ -120,7 +108,8 @@ class Evidence:
         return frozenset(str(node["metadata"]["name"]) for node in nodes if is_simulated(node))
 
     @cached_property
-    def _nodes(self) -> dict[str, list[Object]]:
+    def nodes(self) -> Groups[str]:
+        """Nodes by pool."""
         return _grouped(self._reader.list(NODES)[0], lambda node: _label(node, POOL_LABEL))
 
 
@@ -129,8 +118,8 @@ def key_of(item: Object) -> Key:
     return str(item["metadata"]["namespace"]), str(item["metadata"]["name"])
 
 
-def _grouped(items: Iterable[Object], key: Callable[[Object], K]) -> dict[K, list[Object]]:
-    groups: defaultdict[K, list[Object]] = defaultdict(list)
+def _grouped(items: Iterable[Object], key: Callable[[Object], K]) -> Groups[K]:
+    groups: Groups[K] = defaultdict(list)
     for item in items:
         groups[key(item)].append(item)
     return groups

@@ -262,7 +262,7 @@ class Wait:
             self._last = self._last or Mirror(api, mirror.changed)
             evidence = Evidence(self._last, self._namespace)
             for resource in clusters:
-                if not pods_missing(self._seen[resource], evidence.pods(resource.key)):
+                if not pods_missing(self._seen[resource], evidence.pods[resource.key]):
                     del waiting[resource]
 
     def _forget(self) -> None:

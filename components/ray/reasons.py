@@ -26,7 +26,7 @@ def reasons_of(evidence: Evidence, key: Key) -> list[str]:
     cluster = evidence.find(RAY_CLUSTERS, key)
     if cluster is None:
         return [GONE]
-    pods, events, scaling = evidence.pods(key), evidence.warnings("RayCluster", key), evidence.scaling(key[0])
+    pods, events, scaling = evidence.pods[key], evidence.warnings["RayCluster", *key], evidence.scaling[key[0]]
     return reasons_not_ready(cluster, pods, events, scaling, _without_devices(evidence, key[0], pods))
 
 
@@ -75,7 +75,7 @@ def is_simulated_job(evidence: Evidence, job: Object) -> bool:
     """Return whether a RayJob never starts, since its pods are on simulated nodes (KWOK)."""
     key, cluster = key_of(job), job_condition(job).ray_cluster
     # The submitter ends there at once without a job, and KubeRay gives the RayJob up.
-    submitted = any(map(evidence.is_simulated, evidence.submitters(key)))
+    submitted = any(map(evidence.is_simulated, evidence.submitters[key]))
     return submitted or _are_simulated(evidence, [(key[0], cluster)] if cluster else [])
 
 
@@ -87,7 +87,7 @@ def is_simulated_service(evidence: Evidence, service: Object) -> bool:
 
 def _are_simulated(evidence: Evidence, clusters: Sequence[Key]) -> bool:
     """Return whether RayClusters have all their pods, and a head that never runs."""
-    pods = [pod for key in clusters for pod in evidence.pods(key)]
+    pods = [pod for key in clusters for pod in evidence.pods[key]]
     heads = [pod for pod in pods if pod["metadata"]["labels"].get("ray.io/node-type") == "head"]
     return any(map(evidence.is_simulated, heads)) and not any(reasons_of(evidence, key) for key in clusters)
 
@@ -104,7 +104,7 @@ def _without_devices(evidence: Evidence, namespace: str, pods: Iterable[Object])
         return {}
     try:
         inventory, refused = evidence.inventory, evidence.refused_claims(namespace)
-        nodes = {pool: evidence.nodes(pool) for pool in map(pool_of, waiting)}
+        nodes = {pool: evidence.nodes[pool] for pool in map(pool_of, waiting)}
     except ClusterError:
         # An engineer may not list the claims of other berths; the scheduler's message remains.
         return {}
@@ -121,5 +121,5 @@ def _reasons_of_clusters(evidence: Evidence, namespace: str, names: Iterable[str
 
 def _warnings(evidence: Evidence, kind: str, key: Key) -> list[str]:
     """Return the last distinct warnings about an object."""
-    events = evidence.warnings(kind, key)
+    events = evidence.warnings[(kind, *key)]
     return list(dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events))[-3:]

@@ -12,9 +12,8 @@ import os
 import time
 from ipaddress import IPv4Network
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING
-
-import yaml
 
 from berth.lab.errors import LabError
 from berth.lab.locking import exclusive
@@ -125,19 +124,9 @@ def _import(node: Layout, found: Programs, archives: dict[str, Path], progress: 
 
 def _publish_api(node: Layout) -> None:
     """Point the `kubernetes` service to the relay: the API server may not name loopback."""
-    manifest = {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {
-            "name": _SLICE,
-            "namespace": "default",
-            "labels": {"kubernetes.io/service-name": "kubernetes"},
-        },
-        "addressType": "IPv4",
-        "ports": [{"name": "https", "port": configuration.API_PORT, "protocol": "TCP"}],
-        "endpoints": [{"addresses": [str(node.host_address)], "conditions": {"ready": True}}],
-    }
-    kubectl(node.home, "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=yaml.safe_dump(manifest))
+    text = Template(Path(__file__).with_name("api.yaml").read_text())
+    manifest = text.substitute(port=configuration.API_PORT, address=node.host_address, name=_SLICE)
+    kubectl(node.home, "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=manifest)
 
 
 def _wait(answer: Callable[[Home, Machine], str | None], home: Home, described: Machine) -> None:

@@ -30,15 +30,6 @@ NODE_MARK = "BERTH_LAB_NODE"
 """Environment variable of every program in a node's namespaces outside of containers: the node's
 tag."""
 
-_ENTER = """#!/bin/sh
-# Runs a program in the real node's namespaces. Its children outlive it by design, until the node ends.
-unset {mark}
-export {node_mark}={tag}
-export LD_LIBRARY_PATH={libraries}
-export PATH={programs}:/usr/sbin:/usr/bin:/sbin:/bin
-exec nsenter --target="$(cat {pid})" --net --mount -- "$@"
-"""
-
 
 @dataclass(frozen=True)
 class Programs:
@@ -50,7 +41,8 @@ class Programs:
 
 def enter_script(layout: Layout, programs: Programs) -> str:
     """Return a script that runs a program in the node's namespaces."""
-    return _ENTER.format(
+    script = Path(__file__).with_name("enter.sh").read_text()
+    return script.format(
         mark=MARK,
         node_mark=NODE_MARK,
         tag=layout.tag,

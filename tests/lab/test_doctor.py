@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from berth.lab.google_api.addresses import PATHS, credential_file
-from berth.lab.plugins.gcp.conditions import SHIPPED, file_of
+from berth.lab.plugins.gcp.conditions import SHIPPED
 from berth.stacks.files import stack_file
 from tests.lab.conftest import Lab
 from tests.lab.project import Project, environment_settings
@@ -44,7 +44,7 @@ def project(lab: Lab, tmp_path: Path) -> Project:
 def conditions(lab: Lab) -> Iterator[dict[str, Any]]:
     """Shipped conditions of the simulated project; a test changes them by `put`."""
     lab.forget()
-    file = file_of(lab.home)
+    file = lab.home.cloud / SHIPPED.name
     before = file.read_text() if file.exists() else None
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(SHIPPED.read_text())
@@ -55,7 +55,7 @@ def conditions(lab: Lab) -> Iterator[dict[str, Any]]:
 def put(lab: Lab, conditions: dict[str, Any], **changes: Any) -> None:
     """Give the project its own entry, the default one with `changes`."""
     entry = conditions["projects"]["*"] | changes
-    file_of(lab.home).write_text(yaml.safe_dump(conditions | {"projects": {NAME: entry}}))
+    (lab.home.cloud / SHIPPED.name).write_text(yaml.safe_dump(conditions | {"projects": {NAME: entry}}))
 
 
 def doctor(project: Project, stack: str = "shop", *before: str) -> tuple[int, dict[str, Any]]:
@@ -142,7 +142,7 @@ def test_b200_on_demand_need_quota_of_their_family(project: Project, lab: Lab, c
 
 
 def test_a_missing_project(project: Project, lab: Lab, conditions: dict[str, Any]) -> None:
-    file_of(lab.home).write_text(yaml.safe_dump(conditions | {"projects": {}}))
+    (lab.home.cloud / SHIPPED.name).write_text(yaml.safe_dump(conditions | {"projects": {}}))
     code, report = doctor(project)
     assert code == 1
     assert missing(report) == [

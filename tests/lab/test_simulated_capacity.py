@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.lab.plugins.gcp.conditions import SHIPPED, file_of
+from berth.lab.plugins.gcp.conditions import SHIPPED
 from berth.lab.plugins.gcp.store import Store
 from tests.lab.conftest import Lab
 from tests.lab.project import Project, eventually
@@ -45,7 +45,7 @@ class World:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.file = file_of(project.lab.home)
+        self.file = project.lab.home.cloud / SHIPPED.name
 
     def conditions(self, **parts: Any) -> None:
         """Replace the file in one step, as an editor does."""

@@ -11,7 +11,7 @@ Simulates nothing: it reads what people write about the simulated projects.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import yaml
 from pydantic import Field, ValidationError
@@ -19,9 +19,6 @@ from pydantic import Field, ValidationError
 from berth.components.core import whole_file
 from berth.components.core.settings import Settings
 from berth.lab.plugins.gcp.errors import ProviderError
-
-if TYPE_CHECKING:
-    from berth.lab.home import Home
 
 SHIPPED = Path(__file__).parent / "conditions.yaml"
 """The conditions of a new lab."""
@@ -118,11 +115,6 @@ class Conditions(Settings):
         key = (zone, machine_type, capacity)
         found = [entry.available for entry in self.stock if (entry.zone, entry.machine_type, entry.capacity) == key]
         return min(found, default=None)
-
-
-def file_of(home: Home) -> Path:
-    """Return the file of a lab's conditions."""
-    return home.cloud / SHIPPED.name
 
 
 def place(cloud: Path) -> None:

@@ -24,7 +24,7 @@ from berth.lab.plugins.gcp.field_rules import field_problems
 from berth.lab.plugins.gcp.node_pool import NodePool
 from berth.lab.plugins.gcp.plain import plain_types
 from berth.lab.plugins.gcp.resource import Cloud, location_problems
-from berth.lab.plugins.gcp.server import Engine, Properties, UnfinishedError, answered, read, written
+from berth.lab.plugins.gcp.server import Engine, Properties, UnfinishedError, always, answered, read, written
 from berth.lab.plugins.gcp.store import Record
 
 if TYPE_CHECKING:
@@ -55,35 +55,19 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         self._engine = engine
         self._project: str | None = None
 
-    @answered
-    def GetPluginInfo(self, _request: Any) -> Any:
-        """Answer the plugin's version."""
-        return plugin_pb2.PluginInfo(version=VERSION)
-
-    @answered
-    def GetSchema(self, _request: Any) -> Any:
-        """Answer a schema without types."""
-        return provider_pb2.GetSchemaResponse(schema=f'{{"name": "gcp", "version": "{VERSION}"}}')
-
-    @answered
-    def Cancel(self, _request: Any) -> Any:
-        """End nothing: no operation takes long."""
-        return empty_pb2.Empty()
-
-    @answered
-    def Handshake(self, _request: Any) -> Any:
-        """Answer that the provider takes neither secrets nor outputs."""
-        return provider_pb2.ProviderHandshakeResponse()
+    GetPluginInfo = always(plugin_pb2.PluginInfo(version=VERSION))
+    GetSchema = always(provider_pb2.GetSchemaResponse(schema=f'{{"name": "gcp", "version": "{VERSION}"}}'))
+    # No operation takes long.
+    Cancel = always(empty_pb2.Empty())
+    # It takes neither secrets nor outputs.
+    Handshake = always(provider_pb2.ProviderHandshakeResponse())
+    # The engine compares the provider's own settings.
+    DiffConfig = always(provider_pb2.DiffResponse())
 
     @answered
     def CheckConfig(self, request: Any) -> Any:
         """Take every setting."""
         return provider_pb2.CheckResponse(inputs=request.news)
-
-    @answered
-    def DiffConfig(self, _request: Any) -> Any:
-        """Leave the comparison of settings to the engine."""
-        return provider_pb2.DiffResponse()
 
     @answered
     def Configure(self, request: Any) -> Any:

@@ -101,6 +101,11 @@ def answered(call: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return answer
 
 
+def always(answer: Any) -> Callable[..., Any]:
+    """Return a call of the protocol that has one answer."""
+    return lambda _servicer, _request, _context: answer
+
+
 class Engine:
     """Lines to the user while the plugin works."""
 

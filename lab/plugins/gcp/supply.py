@@ -30,7 +30,7 @@ from berth.lab.plugins.gcp.nodes import node_name, sizes_of
 from berth.lab.plugins.gcp.pools import Pool
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from berth.lab.plugins.gcp.conditions import Conditions, Reservation
     from berth.lab.plugins.gcp.store import Record
@@ -43,9 +43,11 @@ _RESERVATION = re.compile(
 # scale-ups).
 QUOTA = "GCE quota exceeded"
 STOCK = "GCE out of resources"
-RESERVATION_FULL = "Reservation capacity exceeded"
-RESERVATION_MISSING = "Reservation not found or incorrectly shared"
-RESERVATION_UNFIT = "Reservation incompatible with node group"
+_REASONS = {
+    "no-reservation": "Reservation not found or incorrectly shared",
+    "unlike-reservation": "Reservation incompatible with node group",
+    "reservation-full": "Reservation capacity exceeded",
+}
 
 
 @dataclass(frozen=True)
@@ -113,19 +115,10 @@ def check_reservation(conditions: Conditions, pools: Iterable[Record], pool: Rec
         pool: the pool that grows.
         more: by how many nodes, in each zone.
     """
-    read = Pool(pool.inputs)
     for zone, count in more.items():
-        for reference in _references(read):
-            reservation = _reservation(conditions, pool.project, reference, zone)
-            names = {"reference": reference, "pool": pool.name, "zone": zone}
-            if reservation is None:
-                raise GoogleApiError("no-reservation", **names)
-            names["machine_type"] = reservation.machine_type
-            if reservation.machine_type != read.machine_name:
-                raise GoogleApiError("unlike-reservation", asked=read.machine_name, **names)
-            free = max(reservation.count - in_use(reservation, pools), 0)
-            if count > free:
-                raise GoogleApiError("reservation-full", asked=count, short=count - free, **names)
+        for refusal, values, free in _reserved(conditions, pools, pool, zone):
+            if refusal != "reservation-full" or count > free:
+                raise GoogleApiError(refusal, **{"asked": count, "short": count - free, **values})
 
 
 def room(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: str) -> Room:
@@ -146,16 +139,27 @@ def room(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: st
         limit = conditions.limit(pool.project, region, metric)
         if limit is not None:
             found.append(Room(max(limit - used[metric], 0) // amount, QUOTA))
-    for reference in _references(read):
-        reservation = _reservation(conditions, pool.project, reference, zone)
-        if reservation is None:
-            found.append(Room(0, RESERVATION_MISSING))
-        elif reservation.machine_type != read.machine_name:
-            found.append(Room(0, RESERVATION_UNFIT))
-        else:
-            found.append(Room(max(reservation.count - in_use(reservation, pools), 0), RESERVATION_FULL))
+    found += [Room(free, _REASONS[refusal]) for refusal, _, free in _reserved(conditions, pools, pool, zone)]
     found.append(in_stock(conditions, pools, pool, zone))
     return min(found, key=lambda room: float("inf") if room.left is None else room.left)
+
+
+def _reserved(
+    conditions: Conditions, pools: Iterable[Record], pool: Record, zone: str
+) -> Iterator[tuple[str, dict[str, str], int]]:
+    """Yield for each reservation the refusal of more nodes, its values, and the free machines."""
+    read = Pool(pool.inputs)
+    for reference in _references(read):
+        reservation = _reservation(conditions, pool.project, reference, zone)
+        names = {"reference": reference, "pool": pool.name, "zone": zone}
+        if reservation is None:
+            yield "no-reservation", names, 0
+            continue
+        names["machine_type"] = reservation.machine_type
+        if reservation.machine_type != read.machine_name:
+            yield "unlike-reservation", {**names, "asked": read.machine_name}, 0
+        else:
+            yield "reservation-full", names, max(reservation.count - in_use(reservation, pools), 0)
 
 
 def in_stock(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: str) -> Room:
