@@ -11,11 +11,13 @@ pods keep what they have), "GPU Operator with MIG".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path as File
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.core import fast_yaml
+from berth.components.core.manifest import Manifest
 from berth.components.core.problems import Path, Problem
 from berth.components.core.types import Name
 from berth.components.gke import PoolSettings, tolerations
@@ -37,11 +39,6 @@ from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.paths import below
 from berth.components.plan.plan import State, Step
 from berth.components.sharing import KEEPS, Pools, config_changes, config_map, of_configs
-
-CRITICAL_PODS = "100k"
-"""Quota of pods of system priority, without which GKE admits none. The operator has one on every
-node, and up to eight on a node with GPUs: Google's example of 100 would keep the daemons off the
-nodes of a larger cluster."""
 
 CONTROL_PLANE = {
     "key": "node-role.kubernetes.io/control-plane",
@@ -273,14 +270,5 @@ def _tolerations(pools: Pools) -> list[dict[str, str]]:
 
 def quota(namespace: str) -> Manifest:
     """Return the quota for pods of system priority, which GKE refuses outside kube-system."""
-    scope = {
-        "operator": "In",
-        "scopeName": "PriorityClass",
-        "values": ["system-node-critical", "system-cluster-critical"],
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": {"name": "gpu-operator-quota", "namespace": namespace, "labels": dict(MANAGED_BY)},
-        "spec": {"hard": {"pods": CRITICAL_PODS}, "scopeSelector": {"matchExpressions": [scope]}},
-    }
+    manifest: Manifest = fast_yaml.read(File(__file__).with_name("gpu-operator-quota.yaml"))
+    return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
