@@ -19,11 +19,7 @@ class Settings(BaseModel):
     """Part of a stack's config, without unknown keys; attribute docstrings go into the schema."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        alias_generator=to_camel,
-        validate_by_alias=True,
-        validate_by_name=True,
+        extra="forbid", frozen=True, alias_generator=to_camel, validate_by_alias=True, validate_by_name=True
     )
 
     renamed: ClassVar[Mapping[str, str]] = {}

@@ -50,8 +50,7 @@ class ClusterSettings(Settings):
     """Google group whose member groups Kubernetes knows; without it, `groups` under `access` give
     nobody access. A group that is in force stays."""
     secrets_encryption_key: Annotated[
-        KmsKey | None,
-        Field(examples=["projects/your-project/locations/us-central1/keyRings/berth/cryptoKeys/secrets"]),
+        KmsKey | None, Field(examples=["projects/your-project/locations/us-central1/keyRings/berth/cryptoKeys/secrets"])
     ] = None
     """Key of Cloud KMS, in the cluster's region, that also encrypts Kubernetes' Secrets; GKE's
     service agent needs the right to use it. A key that is in force stays."""
@@ -60,10 +59,7 @@ class ClusterSettings(Settings):
     logging: Annotated[
         list[Literal["SYSTEM", "WORKLOADS", "APISERVER", "SCHEDULER", "CONTROLLER_MANAGER"]],
         Field(examples=[["SYSTEM"]]),
-    ] = [
-        "SYSTEM",
-        "WORKLOADS",
-    ]
+    ] = ["SYSTEM", "WORKLOADS"]
     """Logs that go to Cloud Logging."""
     managed_prometheus: bool = True
     """Google Cloud Managed Service for Prometheus."""

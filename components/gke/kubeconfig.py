@@ -36,12 +36,7 @@ def kubeconfig(name: str, endpoint: str, certificate_authority: str) -> str:
                     "cluster": {"server": f"https://{endpoint}", "certificate-authority-data": certificate_authority},
                 }
             ],
-            "users": [
-                {
-                    "name": name,
-                    "user": GKE_LOGIN,
-                }
-            ],
+            "users": [{"name": name, "user": GKE_LOGIN}],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
             "current-context": name,
         }

@@ -45,7 +45,7 @@ class GpuDra(Operator[GpuDraSettings]):
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DriverInstaller,)
     pool_setting: ClassVar[str] = "`gpuAllocation: dra`"
     by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {
-        ("kubeletPlugin", "affinity"): "`gpuAllocation: dra` of the pools",
+        ("kubeletPlugin", "affinity"): "`gpuAllocation: dra` of the pools"
     }
 
     @classmethod

@@ -130,12 +130,7 @@ class GpuOperator(Operator[GpuOperatorSettings]):
         # old one ("Upgrading the NVIDIA GPU Operator",
         # https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/upgrade.html).
         yield self.settings.chart_with(
-            self.values(),
-            self.repositories,
-            by_name=("env",),
-            timeout=900,
-            validated=False,
-            warn=self._warnings,
+            self.values(), self.repositories, by_name=("env",), timeout=900, validated=False, warn=self._warnings
         )
 
     @classmethod

@@ -18,14 +18,7 @@ from berth.components.operators.kuberay import KubeRay, KubeRaySettings
 from berth.components.operators.operator import Operator, Site
 from berth.components.sharing import SharingSettings
 
-OPERATORS: tuple[type[Operator[Any]], ...] = (
-    KubeRay,
-    DriverInstaller,
-    GpuOperator,
-    DraNet,
-    GpuDra,
-    Gib,
-)
+OPERATORS: tuple[type[Operator[Any]], ...] = (KubeRay, DriverInstaller, GpuOperator, DraNet, GpuDra, Gib)
 """Operators in the order in which previews show them."""
 
 

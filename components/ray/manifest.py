@@ -73,12 +73,7 @@ def dashboard_service(settings: RayClusterSettings, namespace: str, labels: dict
     service = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {
-            "name": f"{settings.name}-dashboard",
-            "namespace": namespace,
-            "labels": labels,
-            **internal,
-        },
+        "metadata": {"name": f"{settings.name}-dashboard", "namespace": namespace, "labels": labels, **internal},
         "spec": {
             "type": "LoadBalancer",
             "selector": {"ray.io/cluster": settings.name, "ray.io/node-type": "head"},

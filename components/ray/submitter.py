@@ -29,10 +29,7 @@ def submitter_pod(head: dict[str, Any], labels: dict[str, str]) -> Manifest:
                 **({"imagePullPolicy": container["imagePullPolicy"]} if "imagePullPolicy" in container else {}),
                 # NVIDIA's runtime reads a missing value as "all".
                 "env": [{"name": VISIBLE_DEVICES, "value": "void"}],
-                "resources": {
-                    "limits": {"cpu": "1", "memory": "1Gi"},
-                    "requests": {"cpu": "100m", "memory": "256Mi"},
-                },
+                "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "100m", "memory": "256Mi"}},
                 "securityContext": dict(RESTRICTED_CONTAINER),
             }
         ],

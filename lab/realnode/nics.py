@@ -96,8 +96,4 @@ def configure(layout: Layout, number: int) -> list[str]:
 def attributes(number: int) -> Mapping[str, Mapping[str, Any]]:
     """Return attributes of an A4 machine's RDMA NIC that a virtual interface lacks."""
     slot = slots(len(NICS))[number]
-    return {
-        "dra.net/rdma": {"bool": True},
-        "dra.net/numaNode": {"int": slot.numa},
-        PCIE_ROOT: {"string": slot.root},
-    }
+    return {"dra.net/rdma": {"bool": True}, "dra.net/numaNode": {"int": slot.numa}, PCIE_ROOT: {"string": slot.root}}

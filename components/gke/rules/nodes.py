@@ -41,8 +41,7 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
         path: Path = ("environment", "pools", name)
         if len(name) > _POOL_NAME_LIMIT:
             yield Problem(
-                path,
-                f"{name!r} has {len(name)} characters; GKE allows a node pool's name {_POOL_NAME_LIMIT}",
+                path, f"{name!r} has {len(name)} characters; GKE allows a node pool's name {_POOL_NAME_LIMIT}"
             )
         yield from _labels_and_taints(pool, path, existing=settings.cluster.existing is not None)
         if settings.cluster.existing:

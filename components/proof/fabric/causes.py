@@ -29,11 +29,7 @@ class Cause:
 
 
 def causes_of(
-    checks: Sequence[Check],
-    expected: Expected,
-    namespace: str,
-    evidence: Evidence | None,
-    findings: Findings | None,
+    checks: Sequence[Check], expected: Expected, namespace: str, evidence: Evidence | None, findings: Findings | None
 ) -> list[Cause]:
     """Return the likely causes of failed checks, the likeliest first.
 

@@ -29,11 +29,7 @@ TAINTS_ANNOTATION = "node.gke.io/last-applied-node-taints"
 
 GPU_TAINT = {"key": GPU_RESOURCE, "value": "present", "effect": "NoSchedule"}
 
-_EFFECTS = {
-    "NO_SCHEDULE": "NoSchedule",
-    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
-    "NO_EXECUTE": "NoExecute",
-}
+_EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
 _NAME_LENGTH = 63
 _ALPHABET = "0123456789bcdfghjklmnpqrstvwxz"
 _SYSTEMS = {"cos": "Container-Optimized OS from Google", "ubuntu": "Ubuntu"}
