@@ -148,7 +148,7 @@ def _egress_file(home: Home) -> Path:
     return home.root.absolute() / "egress.yaml"
 
 
-def egress(home: Home) -> dict[str, Any]:
+def egress(home: Home) -> str:
     """Return the API server's configuration of the way to pods and kubelets."""
     path = str(home.egress.absolute())
     if len(path) > SOCKET_LIMIT:
@@ -157,12 +157,7 @@ def egress(home: Home) -> dict[str, Any]:
             "name a folder with a shorter path with --home or BERTH_LAB",
             code=USAGE,
         )
-    connection = {"proxyProtocol": "HTTPConnect", "transport": {"uds": {"udsName": path}}}
-    return {
-        "apiVersion": "apiserver.k8s.io/v1beta1",
-        "kind": "EgressSelectorConfiguration",
-        "egressSelections": [{"name": "cluster", "connection": connection}],
-    }
+    return Template(Path(__file__).with_name("egress.yaml").read_text()).substitute(socket=json.dumps(path))
 
 
 def _signature(home: Home) -> str:
@@ -211,7 +206,7 @@ def _known_ports(folder: Path) -> dict[str, int] | None:
 def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
     """Have kwokctl make certificates and flags; existing certificates and data stay."""
     supervisor.stop_all()
-    _egress_file(home).write_text(yaml.safe_dump(egress(home)))
+    _egress_file(home).write_text(egress(home))
     folder = _folder(home)
     ports = _known_ports(folder) or choose_ports(str(home.root.absolute()))
     for name in ("kwok.yaml", "layout.json"):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from berth.components.core.errors import BAD_INPUT, FAILED, BerthError
-
-__all__ = ["FAILED", "USAGE", "LabError", "quoted"]
+from berth.components.core.errors import BAD_INPUT, BerthError
 
 USAGE = BAD_INPUT
 """Exit code of a request that cannot be carried out as it stands; nothing was started."""

@@ -37,19 +37,6 @@ KUBERNETES_PLUGIN = "pulumi-resource-kubernetes"
 BESIDE_BIN = {*PULUMI_KUBERNETES.programs, *PULUMI_KUBERNETES.copied.values()}
 """Files of tools that are not programs for a shell."""
 
-_PLUGIN = """#!/bin/sh
-# {what}
-export {variable}={home}
-export PYTHONPATH={clone}${{PYTHONPATH:+:$PYTHONPATH}}
-# -P: the engine starts plugins in the program's folder, whose own folders must not be taken for berth's.
-exec {python} -P -m {module} "$@"
-"""
-
-_CREDENTIAL = """#!/bin/sh
-# Stand-in for Google's credential plugin: the lab's cluster knows one administrator, by client certificate.
-exec cat {file}
-"""
-
 SIMULATED_GCP = "Simulated Google Cloud: GKE clusters, node pools and networks of this lab, no account and no cost."
 
 
@@ -74,9 +61,13 @@ def _place(path: Path, target: Path) -> None:
     partial.replace(path)
 
 
+def _script(name: str) -> str:
+    return (CLONE / "lab" / name).read_text()
+
+
 def plugin_script(home: Home, module: str, what: str) -> str:
     """Return the program of a plugin that is a module of the lab, with a description in it."""
-    return _PLUGIN.format(
+    return _script("plugin.sh").format(
         what=what,
         variable=ENVIRONMENT_VARIABLE,
         home=shlex.quote(str(home.root.absolute())),
@@ -124,7 +115,7 @@ def write_bin(home: Home, tools: Toolchain) -> None:
             path.unlink()
     for name, target in programs.items():
         _place(home.bin / name, target)
-    text = _CREDENTIAL.format(file=shlex.quote(str(home.root.absolute() / "credential.json")))
+    text = _script("credential.sh").format(file=shlex.quote(str(home.root.absolute() / "credential.json")))
     whole_file.write(home.bin / credential, text, mode=0o755)
 
 

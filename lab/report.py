@@ -73,4 +73,4 @@ def _memory(process: psutil.Process) -> int:
 
 def resources(home: Home) -> dict[str, int]:
     """Return the number of resources of each simulated project that has any."""
-    return dict(Counter(record.project for record in Store(home.cloud).all()))
+    return dict(Counter(record.project for record in Store(home.cloud).list()))

@@ -17,16 +17,14 @@ if TYPE_CHECKING:
 TOKEN = "lab"  # noqa: S105 - known to everyone, and good for nothing but this server
 """The access token that the server gives out and takes."""
 
-PATHS = {
-    "GOOGLE_COMPUTE_CUSTOM_ENDPOINT": "compute/v1/",
-    "GOOGLE_CONTAINER_CUSTOM_ENDPOINT": "container/v1/",
-    "GOOGLE_SERVICE_USAGE_CUSTOM_ENDPOINT": "serviceusage/v1/",
-    "GOOGLE_RESOURCE_MANAGER_CUSTOM_ENDPOINT": "cloudresourcemanager/v1/",
-    "GOOGLE_CLOUD_QUOTAS_CUSTOM_ENDPOINT": "cloudquotas/v1/",
-    "GOOGLE_IAM_CUSTOM_ENDPOINT": "iam/v1/",
-    "GOOGLE_STORAGE_CUSTOM_ENDPOINT": "storage/v1/",
-    "GOOGLE_KMS_CUSTOM_ENDPOINT": "cloudkms/v1/",
+_APIS = {
+    **{name: name.lower() for name in ("COMPUTE", "CONTAINER", "IAM", "STORAGE")},
+    "SERVICE_USAGE": "serviceusage",
+    "RESOURCE_MANAGER": "cloudresourcemanager",
+    "CLOUD_QUOTAS": "cloudquotas",
+    "KMS": "cloudkms",
 }
+PATHS = {f"GOOGLE_{name}_CUSTOM_ENDPOINT": f"{path}/v1/" for name, path in _APIS.items()}
 """The variables that name an API's address to Google's provider and to berth, and the path of each
 API on the server."""
 

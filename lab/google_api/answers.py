@@ -24,7 +24,10 @@ Answers to (read): https://github.com/hashicorp/terraform-provider-google/issues
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from berth.components.hardware.machines import GPUS, MACHINES
 from berth.lab.plugins.gcp import conditions, supply
@@ -37,8 +40,6 @@ from berth.lab.plugins.gcp.pools import Pool
 from berth.lab.plugins.gcp.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from berth.lab.home import Home
     from berth.lab.plugins.gcp.conditions import Project
 
@@ -59,6 +60,9 @@ _FAMILY_QUOTA = "GPUS-PER-GPU-FAMILY-per-project-region"
 _REGIONAL, _EVERYWHERE = "-per-project-region", "-per-project"
 _NO_LIMIT = "-1"
 
+_ROUTES: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_name("routes.yaml").read_text())
+_NAME = re.compile(r"\\{(\w+)\\}")
+
 
 class Google:
     """Google Cloud of one lab during one call.
@@ -73,19 +77,21 @@ class Google:
         self._conditions = conditions.of_cloud(home.cloud)
         self._query = query
         self._body = body
-        self._id = ""  # of the project that the path names
+        self._id = self._path = ""  # project that the path names, and the path
 
     def answer(self, service: str, path: str) -> Answer:
         """Return what Google would answer."""
-        for api, pattern, read in _ROUTES:
-            match = re.fullmatch(pattern, path) if api == service else None
+        self._path = path
+        for pattern, method in _ROUTES.get(service, {}).items():
+            match = re.fullmatch(_NAME.sub(r"(?P<\1>[^/:]+)", re.escape(pattern)), path)
             if match is None:
                 continue
             named = match.groupdict()
             self._id = named.pop("project", "")
             if self._id and service != "serviceusage":
                 self._enabled(self._id, service)
-            if (found := read(self, **named)) is not None:
+            found: Answer | None = getattr(self, method)(**named)
+            if found is not None:
                 return found
         raise GoogleApiError("not-found", path=path)
 
@@ -123,14 +129,18 @@ class Google:
             ]
         }
 
-    def account(self, account: str, test: str | None) -> Answer:
-        """serviceAccounts.get and testIamPermissions: each is there whose project is."""
-        project = self._enabled(account.partition("@")[2].split(".")[0], "iam")
-        return self._held(project) if test else {"email": account}
+    def account(self, account: str) -> Answer:
+        """serviceAccounts.get: each is there whose project is."""
+        self._enabled(_project_of(account), "iam")
+        return {"email": account}
 
-    def cluster(self, path: str) -> Answer | None:
+    def account_permissions(self, account: str) -> Answer:
+        """TestIamPermissions of a service account."""
+        return self._held(self._enabled(_project_of(account), "iam"))
+
+    def cluster(self, **_: str) -> Answer | None:
         """clusters.get."""
-        record = self._store.get(path)
+        record = self._store.get(self._path)
         if record is None:
             return None
         version = gke_version(str(record.state.get("version", "")))
@@ -180,9 +190,9 @@ class Google:
         """networkProfiles.get: every zone has the one for RoCE."""
         return {"name": name} if name.removesuffix("-vpc-roce") in ZONES else None
 
-    def network(self, path: str) -> Answer | None:
+    def network(self, **_: str) -> Answer | None:
         """networks.get and subnetworks.get: the records' inputs have the API's own names."""
-        record = self._store.get(path)
+        record = self._store.get(self._path)
         if record is None:
             return None
         return {**record.inputs, "name": record.name, "selfLink": _LINK + record.id}
@@ -259,28 +269,5 @@ class Google:
         return {"quotaId": quota, "service": "compute.googleapis.com", "dimensionsInfos": infos}
 
 
-_P = r"projects/(?P<project>[^/:]+)"
-_Z = rf"{_P}/zones/(?P<zone>[^/]+)"
-_NAME = r"(?P<name>[^/]+)"
-_QUOTA = r"locations/global/services/compute\.googleapis\.com/quotaInfos/(?P<quota>[^/]+)"
-_ACCOUNT = r"projects/-/serviceAccounts/(?P<account>[^/:]+)(?P<test>:testIamPermissions)?"
-
-_ROUTES: tuple[tuple[str, str, Callable[..., Answer | None]], ...] = (
-    ("cloudresourcemanager", _P, Google.project),
-    ("cloudresourcemanager", rf"{_P}:testIamPermissions", Google.permissions),
-    ("serviceusage", rf"{_P}/services:batchGet", Google.services),
-    ("iam", _ACCOUNT, Google.account),
-    ("cloudquotas", rf"{_P}/{_QUOTA}", Google.quota),
-    ("container", rf"(?P<path>{_P}/locations/[^/]+/clusters/[^/]+)", Google.cluster),
-    ("container", rf"{_P}/locations/(?P<location>[^/]+)/serverConfig", Google.server_config),
-    ("compute", _P, Google.compute_project),
-    ("compute", rf"{_P}/regions/(?P<region>[^/]+)", Google.region),
-    ("compute", rf"{_P}/aggregated/instances", Google.instances),
-    ("compute", rf"{_P}/global/networkProfiles/{_NAME}", Google.network_profile),
-    ("compute", rf"(?P<path>{_P}/(global/networks|regions/[^/]+/subnetworks)/[^/]+)", Google.network),
-    ("compute", rf"{_Z}/machineTypes/{_NAME}", Google.machine_type),
-    ("compute", rf"{_Z}/acceleratorTypes/{_NAME}", Google.accelerator_type),
-    ("compute", rf"{_Z}/reservations/{_NAME}", Google.reservation),
-    ("compute", rf"{_Z}/reservations/{_NAME}/reservationBlocks/(?P<block>[^/]+)", Google.reservation_block),
-)
-"""API, path and method of each kind of call."""
+def _project_of(account: str) -> str:
+    return account.partition("@")[2].split(".")[0]

@@ -51,7 +51,7 @@ def prod(project: Project) -> Project:
 def in_the_cloud(project: Project) -> dict[str, list[str]]:
     """Names of the simulated project's resources, by collection."""
     found: dict[str, list[str]] = {}
-    for record in Store(project.lab.home.cloud).all():
+    for record in Store(project.lab.home.cloud).list():
         found.setdefault(record.id.split("/")[-2], []).append(record.name)
     return found
 

@@ -182,7 +182,7 @@ def test_nothing_is_left_and_a_cluster_takes_other_stacks_objects_with_it(world:
     world.project.run("kubectl", "create", "namespace", "of-somebody-else")
     world.conditions()
     world.project.destroy(STACK)
-    assert Store(world.project.lab.home.cloud).all() == []
+    assert Store(world.project.lab.home.cloud).list() == []
     assert "simulated cloud: 0 resources" in world.project.lab.berth("status").stdout
     left = {namespace["metadata"]["name"] for namespace in world.project.get("namespaces")}
     assert left == {"default", "kube-node-lease", "kube-public", "kube-system"}

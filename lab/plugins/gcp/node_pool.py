@@ -118,11 +118,7 @@ class NodePool(ResourceType):
     def _supply(cloud: Cloud, old: Record | None, record: Record, sizes: dict[str, int]) -> None:
         """Give a pool its instances as far as there are machines, and note the missing ones.
 
-        Args:
-            cloud: where it is.
-            old: the pool whose nodes it keeps; None if they are all new.
-            record: the pool.
-            sizes: how many it should have in each zone.
+        It keeps the nodes of the old pool; without one they are all new.
         """
         conditions = cloud.conditions()
         pools = [pool for pool in cloud.store.list("nodePools") if old is not None or pool.id != record.id]

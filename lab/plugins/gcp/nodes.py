@@ -33,13 +33,6 @@ _EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule
 _NAME_LENGTH = 63
 _ALPHABET = "0123456789bcdfghjklmnpqrstvwxz"
 _SYSTEMS = {"cos": "Container-Optimized OS from Google", "ubuntu": "Ubuntu"}
-_NODE_INFO = {
-    "architecture": "amd64",
-    "operatingSystem": "linux",
-    "containerRuntimeVersion": "kwok",
-    "kernelVersion": "kwok",
-    **dict.fromkeys(("bootID", "machineID", "systemUUID"), ""),
-}
 _DRIVER_LABELS = {"DEFAULT": "default", "LATEST": "latest"}
 
 
@@ -181,9 +174,11 @@ def manifest(pool: Record, zone: str, number: int, version: str) -> dict[str, An
             "allocatable": allocatable(*sizes).resources(read.max_pods),
             "capacity": capacity(*sizes).resources(read.max_pods),
             "nodeInfo": {
-                **_NODE_INFO,
-                "kubeProxyVersion": version,
-                "kubeletVersion": version,
+                **dict.fromkeys(("bootID", "machineID", "systemUUID"), ""),
+                **dict.fromkeys(("containerRuntimeVersion", "kernelVersion"), "kwok"),
+                **dict.fromkeys(("kubeProxyVersion", "kubeletVersion"), version),
+                "architecture": "amd64",
+                "operatingSystem": "linux",
                 "osImage": f"{_SYSTEMS[read.os_distribution]} (simulated by KWOK)",
             },
         },

@@ -110,11 +110,7 @@ class ResourceType:
         """Bring the record's state to the new inputs; the caller stores the record."""
 
     def delete(self, cloud: Cloud, record: Record) -> None:
-        """Remove the resource's parts; the caller removes the record.
-
-        Raises:
-            ProviderError: the resource is protected.
-        """
+        """Remove the resource's parts, if it is not protected; the caller removes the record."""
 
     def settle(self, cloud: Cloud, record: Record) -> None:
         """Create what the record says, after it is stored."""
@@ -124,13 +120,7 @@ class ResourceType:
         self.delete(cloud, record)
 
     def unfinished(self, cloud: Cloud, old: Record | None, record: Record) -> list[str]:
-        """Why the resource, which is there, is not as it should be; empty if it is.
-
-        Args:
-            cloud: where it is.
-            old: what it was before; None for a new one.
-            record: what it is.
-        """
+        """Why the resource, new or changed, is not as it should be; empty if it is."""
         return []
 
     def observe(self, cloud: Cloud, record: Record) -> Record:

@@ -65,11 +65,7 @@ class Store:
         """The record at this path, or nothing."""
         return self._read(self._path(resource))
 
-    def all(self) -> list[Record]:
-        """Every resource of every project: none are left once everything is destroyed."""
-        return self.list("*")
-
-    def list(self, collection: str, project: str = "*") -> list[Record]:
+    def list(self, collection: str = "*", project: str = "*") -> list[Record]:
         """Return the records of a collection, such as `networks`, by name of their files."""
         records = [self._read(path) for path in sorted(self.folder.glob(f"{project}/{collection}/*.json"))]
         return [record for record in records if record]

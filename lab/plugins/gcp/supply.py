@@ -79,14 +79,7 @@ def metrics(pool: Pool) -> dict[str, int]:
 
 
 def check_quota(conditions: Conditions, pools: Iterable[Record], pool: Record, more: int) -> None:
-    """Refuse what a quota does not allow.
-
-    Args:
-        conditions: the quotas.
-        pools: all pools, as they are before the change.
-        pool: the pool that grows.
-        more: by how many nodes.
-    """
+    """Refuse what a quota does not allow of a pool that grows by some nodes."""
     region = _region(pool)
     used = taken(pools, pool.project, region)
     for metric, amount in metrics(Pool(pool.inputs)).items():
@@ -107,14 +100,7 @@ def check_quota(conditions: Conditions, pools: Iterable[Record], pool: Record, m
 
 
 def check_reservation(conditions: Conditions, pools: Iterable[Record], pool: Record, more: Mapping[str, int]) -> None:
-    """Refuse a specific reservation that is not there, not of these machines, or too small.
-
-    Args:
-        conditions: the reservations.
-        pools: all pools, as they are before the change.
-        pool: the pool that grows.
-        more: by how many nodes, in each zone.
-    """
+    """Refuse a specific reservation that is not there, not of these machines, or too small."""
     for zone, count in more.items():
         for refusal, values, free in _reserved(conditions, pools, pool, zone):
             if refusal != "reservation-full" or count > free:
@@ -122,14 +108,7 @@ def check_reservation(conditions: Conditions, pools: Iterable[Record], pool: Rec
 
 
 def room(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: str) -> Room:
-    """Return the number of further nodes that a pool can have in a zone.
-
-    Args:
-        conditions: quotas, reservations and stock.
-        pools: all pools, as they are now.
-        pool: the pool.
-        zone: the zone.
-    """
+    """Return the number of further nodes that a pool can have in a zone."""
     pools = list(pools)
     read = Pool(pool.inputs)
     found = [Room(None)]

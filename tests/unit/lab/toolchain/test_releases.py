@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from berth.lab.errors import FAILED, USAGE, LabError
+from berth.components.core.errors import FAILED
+from berth.lab.errors import USAGE, LabError
 from berth.lab.toolchain import releases
 from berth.lab.toolchain.ensure import CHOICE, programs_of
 from berth.lab.toolchain.tools import BY_NAME, HELM, KUBECTL, KUBERAY, PULUMI, PULUMI_PYTHON, TOOLS

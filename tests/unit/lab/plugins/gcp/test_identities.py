@@ -17,7 +17,7 @@ def test_an_account_and_its_role_come_and_go(simulated: Simulated) -> None:
     assert simulated.update(ACCOUNT, account, accountId="dev-nodes", displayName="nodes")["displayName"] == "nodes"
     simulated.delete(MEMBER, member)
     simulated.delete(ACCOUNT, account)
-    assert simulated.store.all() == []
+    assert simulated.store.list() == []
 
 
 def test_another_id_or_role_replaces(simulated: Simulated) -> None:
