@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pulumi
 import pulumi_gcp as gcp
@@ -117,16 +116,19 @@ class Network(pulumi.ComponentResource):
     def _make_primary(self, ranges: Ranges) -> None:
         self.pod_range, self.service_range = POD_RANGE, SERVICE_RANGE
         network = self._network(self._name, self._inputs.settings.mtu)
-        subnetwork = self._subnetwork(
+        subnetwork = gcp.compute.Subnetwork(
             self._name,
-            network,
-            ranges.nodes,
+            name=self._name,
+            network=network.self_link,
+            region=self._inputs.region,
+            ip_cidr_range=ranges.nodes,
             # Private nodes reach Google's images and APIs by it, and everything else by NAT.
             private_ip_google_access=True,
             secondary_ip_ranges=[
                 {"range_name": POD_RANGE, "ip_cidr_range": ranges.pods},
                 {"range_name": SERVICE_RANGE, "ip_cidr_range": ranges.services},
             ],
+            opts=self._child,
         )
         self._allow_within(derived(self._name, "internal"), network, [ranges.nodes, ranges.pods])
         if self._inputs.private_nodes and self._inputs.settings.nat:
@@ -180,9 +182,15 @@ class Network(pulumi.ComponentResource):
             name, name=name, auto_create_subnetworks=False, mtu=mtu, network_profile=profile, opts=self._child
         )
 
-    def _subnetwork(self, name: str, network: gcp.compute.Network, cidr: str, **more: Any) -> gcp.compute.Subnetwork:
-        given = {"name": name, "network": network.self_link, "region": self._inputs.region, "ip_cidr_range": cidr}
-        return gcp.compute.Subnetwork(name, **given, **more, opts=self._child)
+    def _subnetwork(self, name: str, network: gcp.compute.Network, cidr: str) -> gcp.compute.Subnetwork:
+        return gcp.compute.Subnetwork(
+            name,
+            name=name,
+            network=network.self_link,
+            region=self._inputs.region,
+            ip_cidr_range=cidr,
+            opts=self._child,
+        )
 
     def _allow_within(self, name: str, network: gcp.compute.Network, ranges: list[str]) -> None:
         gcp.compute.Firewall(
