@@ -24,12 +24,12 @@ class GoogleApiError(ProviderError):
     """An answer of the API other than 2xx, by its name in refusals.yaml, with values for its text.
 
     Attributes:
+        code: the HTTP status.
         reason: the API's short word for it, such as `notFound`.
     """
 
     def __init__(self, name: str, /, **values: object) -> None:
         row = _REFUSALS[name]
-        self.code: int = row["code"]
         self.reason: str = row["reason"]
         self.message: str = row["message"].format_map(values)
-        super().__init__(f"googleapi: Error {self.code}: {self.message}, {self.reason}")
+        super().__init__(f"googleapi: Error {row['code']}: {self.message}, {self.reason}", code=row["code"])
