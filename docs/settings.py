@@ -57,7 +57,7 @@ def _sections(settings: list[Setting]) -> Iterator[str]:
             parts += [setting.description, ""]
         described |= {child.description for child in own}
         if own:
-            parts += ["| setting | value | an edit | description |", "|---|---|---|---|", *map(_row, own), ""]
+            parts += ["| setting | an edit | description |", "|---|---|---|", *map(_row, own), ""]
         if borrowed:
             parts += [_borrowed(borrowed, first), ""]
         yield "\n".join(parts)
@@ -85,10 +85,17 @@ def _borrowed(settings: list[Setting], first: dict[Meaning, Setting]) -> str:
 
 
 def _row(setting: Setting) -> str:
-    default = "required" if setting.required else f"`{setting.default}`" if setting.default else ""
-    value = f"{setting.type}; {default}" if default else setting.type
-    cells = (f"`{setting.name}`", value, setting.effect or "–", setting.description)
+    description = " ".join(part for part in (_value(setting), setting.description) if part)
+    cells = (f"`{setting.name}`", setting.effect or "–", description)
     return f"| {' | '.join(_escaped(cell) for cell in cells)} |"
+
+
+def _value(setting: Setting) -> str:
+    """Return a sentence on a setting's values: the few that it may have, and its default."""
+    values = setting.type if any(isinstance(choice, str) for choice in setting.choices) else ""
+    default = "required" if setting.required else f"default `{setting.default}`" if setting.default else ""
+    text = "; ".join(part for part in (values, default) if part)
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def _escaped(text: str) -> str:
