@@ -48,12 +48,12 @@ def _performance(parts: Mapping[str, Any]) -> Iterator[str]:
 
 def _missed(parts: Mapping[str, Any]) -> Iterator[str]:
     found = [
-        (name, size, figure)
+        (size, figure)
         for name, runs in parts.items()
         for size, run in runs.items()
         for figure in measured(name, int(size), run)
     ]
-    late = [f"`{name}`, {int(size):,} engineers, {figure}" for name, size, figure in found if not figure.good]
+    late = [f"with {int(size):,} engineers, {figure}" for size, figure in found if not figure.good]
     yield f"- {len(found) - len(late)} of {len(found)} bars are reached. Missed: {'; '.join(late) or 'none'}."
 
 
