@@ -50,9 +50,6 @@ class Berth:
 
     Attributes:
         name: the engineer's id or the cluster's name.
-        environment: its environment.
-        api: the environment's cluster.
-        cluster: its RayCluster.
     """
 
     name: str

@@ -21,9 +21,7 @@ class Running:
 
     Attributes:
         jobs: jobs and attached sessions.
-        pods: number of pods.
         unknown: why Ray could not be asked; "" if it answered or nothing can run.
-        note: a remark for people, or "".
         login: an open login, in words; "" for none.
     """
 

@@ -36,7 +36,6 @@ class Environment:
     """An environment that is up.
 
     Attributes:
-        stack: the environment's stack.
         contract: its output `environment`, which engineers' stacks read.
         kubeconfig: kubeconfig of its cluster, as text, with the login of the user of this machine.
         login: file and context of that login, where the cluster's output has none.

@@ -17,8 +17,6 @@ class FabricReport:
     """Report of the newest proof of a RayCluster.
 
     Attributes:
-        cluster: name of the RayCluster.
-        run: id of the run.
         counts: number of checks by verdict.
         link: path of the report, from the folder of the page.
     """

@@ -88,8 +88,6 @@ class Grid:
     """Table of a fleet, for a terminal or a page.
 
     Attributes:
-        title: what the rows are.
-        heads: headings of the columns.
         rows: cells, as text or as a text with the class `good` or `warn`.
     """
 

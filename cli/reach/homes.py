@@ -28,12 +28,8 @@ class HomeDisk:
     """Home of a berth, or one of its shares.
 
     Attributes:
-        name: the engineer's id.
-        stack: stack that created the berth.
         size: size of the disk, or the requested size before there is one.
-        storage_class: StorageClass of the disk.
         volume: the disk's PersistentVolume; "" before the first start of the head.
-        created: moment of creation.
         in_use: whether the berth is there.
         retained: whether the home stays when the berth goes.
         claim: name of the claim: `home`, or `share-team` for the volume `team`.

@@ -53,8 +53,6 @@ class Place:
 
     Attributes:
         variable: the environment variable, or the name of a login to image registries.
-        secret: the Secret.
-        key: its key.
         login: whether the value is a login to image registries.
         secret_manager: secret of Secret Manager from which GKE writes the value; "" for none.
     """

@@ -29,7 +29,6 @@ class Record:
 
     Attributes:
         version: version of berth that wrote the files.
-        values: values that were filled in.
         files: fingerprints of the texts as they were written, by path.
     """
 

@@ -43,7 +43,6 @@ class Table(RichTable):
     """Table whose cells are plain text, and fold where the terminal is narrow.
 
     Attributes:
-        columns: headings.
         title: line above the table; "" for none.
         right: headings of right-aligned columns.
     """
@@ -59,12 +58,7 @@ class Table(RichTable):
 
 
 class ProblemsError(BadInputError):
-    """Problems in a stack's settings, shown as `berth check` shows them.
-
-    Attributes:
-        stack: the stack.
-        lines: one line for each problem.
-    """
+    """Problems in a stack's settings, shown as `berth check` shows them."""
 
     def __init__(self, stack: str, lines: Sequence[str]) -> None:
         super().__init__("\n".join(lines))

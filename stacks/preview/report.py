@@ -101,7 +101,6 @@ class Report:
 
     Attributes:
         counts: number of resources by operation.
-        hours: GPU-hours a day.
         cost: money a day; None where no rate is given.
         warnings: warnings of the engine and the program that no effect repeats.
         violations: breaches of policies, waived or not.

@@ -24,13 +24,9 @@ class Resolved:
     """Complete RayClusters of a stack.
 
     Attributes:
-        pools: node pools by name.
         berths: RayClusters of engineers.
         clusters: named RayClusters.
-        jobs: RayJobs.
-        services: RayServices.
         demands: demands of the RayClusters on the pools.
-        problems: everything that is wrong.
         warnings: settings that work, but probably not as intended.
     """
 

@@ -35,7 +35,6 @@ class RayJob:
         id: Ray's id: the submission's, or that of a connected program.
         submitted: whether it was submitted, so that it has a log and can be stopped.
         status: PENDING, RUNNING, STOPPED, SUCCEEDED or FAILED.
-        entrypoint: its command.
         message: Ray's words on the status.
         error: Ray's kind of failure; "" without one.
         started: moment of the submission; None if unknown.
@@ -92,12 +91,7 @@ class UnknownJobError(BadInputError):
 
 
 class RayJobs:
-    """Jobs of one berth's Ray.
-
-    Attributes:
-        berth: name of the berth.
-        dashboard: dashboard of its head.
-    """
+    """Jobs of one berth's Ray."""
 
     def __init__(self, berth: str, dashboard: Dashboard) -> None:
         self.berth, self.dashboard = berth, dashboard

@@ -39,7 +39,6 @@ class DashboardRefusedError(BerthError):
     """Answer of a dashboard that is not a success.
 
     Attributes:
-        status: HTTP status.
         text: the dashboard's words, which may be a traceback.
     """
 
@@ -147,9 +146,7 @@ class Connection:
     """Way to the dashboard of a berth's head, which can break and be renewed.
 
     Attributes:
-        berth: the berth.
         head: pod of the head that the way leads to.
-        dashboard: the dashboard.
     """
 
     dashboard: Dashboard

@@ -37,9 +37,7 @@ class Package:
     """Package that is written.
 
     Attributes:
-        name: name for Ray.
         size: number of bytes.
-        files: number of files.
     """
 
     name: str

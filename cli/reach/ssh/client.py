@@ -32,7 +32,6 @@ class Place:
         berth: the engineer's id or the cluster's name.
         stack: a stack that leads to its environment.
         worker: the worker, counted from 1 by name, `2` or `gpu/2`; None for the head.
-        user: user of the container.
     """
 
     berth: str

@@ -31,8 +31,6 @@ class Addresses:
     """Addresses of a berth on this machine.
 
     Attributes:
-        dashboard: port of the dashboard.
-        client: port of Ray Client.
         token: file with Ray's token; None for a berth without one.
     """
 

@@ -63,7 +63,6 @@ class Part:
     """A part of a diagnosis.
 
     Attributes:
-        title: its title.
         text: its text; for a missing part the reason.
         language: language of the text, for readers that color it.
         missing: it could not be gathered.

@@ -42,7 +42,6 @@ class Backend:
 
     Attributes:
         url: its address, such as `gs://berth-state`; "" if Pulumi is not logged in.
-        findings: findings about the backend and the stack.
     """
 
     url: str

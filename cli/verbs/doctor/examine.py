@@ -43,7 +43,6 @@ class Examination:
     """Result of all checks.
 
     Attributes:
-        stack: the stack.
         kind: `environment` or `engineer`.
         findings: findings in the order in which an update needs things.
         simulated: name of the simulation of Google Cloud; "" for the real one.

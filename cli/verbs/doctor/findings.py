@@ -23,7 +23,6 @@ class Finding:
         topic: its topic, such as `quota`.
         state: `fine`; `warning`, which stops no update; `missing`, for which an update would fail;
             `unchecked`, with the reason.
-        text: the finding.
         remedy: a command to paste, or the change in the settings; "" if there is nothing to do.
     """
 

@@ -25,8 +25,6 @@ class Running:
     """Running machine.
 
     Attributes:
-        machine_type: its type.
-        zone: where it is.
         capacity: `on-demand`, `spot`, `flex-start` or `reservation`.
         pool: the node pool of this environment that it is of, "" for all others.
     """

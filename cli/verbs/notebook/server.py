@@ -33,9 +33,6 @@ class Server:
 
     Attributes:
         port: port of the head's loopback.
-        token: token that the server asks for.
-        page: path of the page to open.
-        folder: folder of the notebooks.
     """
 
     port: int
@@ -45,12 +42,7 @@ class Server:
 
 
 class Head:
-    """Head of a berth, in which commands start, find and stop Jupyter.
-
-    Attributes:
-        berth: the berth.
-        pod: pod of the head that runs now.
-    """
+    """Head of a berth, in which commands start, find and stop Jupyter."""
 
     def __init__(self, berth: Berth, pod: Object, program: Kubectl, python: str) -> None:
         self.berth, self.pod = berth, pod

@@ -36,8 +36,6 @@ class Waiting:
     Attributes:
         name: the engineer's id or the cluster's name.
         kind: `head` or `worker`.
-        pods: number of pods.
-        reason: why they wait.
         since: creation of the first of them, `2026-01-31T12:00:00Z`.
     """
 

@@ -30,7 +30,6 @@ class Change:
     """Change of one file.
 
     Attributes:
-        path: path in the repository.
         action: `merge` leaves an edited file, and puts the new text beside it.
         old: the file's text; empty for a new file.
         new: the text that it gets.
@@ -63,12 +62,8 @@ class Upgrade:
     """Move of a repository to the installed berth.
 
     Attributes:
-        folder: folder of the repository.
-        record: what berth wrote there.
-        version: version that is installed.
         texts: files of the installed version's template, without settings of stacks.
         line: requirement of the installed version.
-        changes: changes of files.
     """
 
     folder: Path
