@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from berth.cli.reach.environment import Environment, NotUpError, brought_up, namespaces_not_in_state, not_in_state_note
-from berth.cli.reach.lifecycle import age, moment, sentences
+from berth.cli.reach.lifecycle import REMARKS, age, moment, sentences
 from berth.cli.shell.console import Table, err, out
 from berth.components.cluster.api import ClusterApi, ClusterError, Reader, UnreachableError
 from berth.components.cluster.devices import NETWORK_PODS
@@ -152,22 +152,12 @@ def notes_on(fleet: Fleet) -> Iterable[str]:
     if fleet.not_in_state:
         yield ": ".join(not_in_state_note(fleet.not_in_state, fleet.stack))
     for missing in fleet.missing:
-        yield (
-            f"{missing.kind} {missing.name} is missing: the last update made it, and it was deleted outside of Pulumi;"
-            f" back with: pulumi refresh -s {fleet.stack} --yes, then berth up -s {fleet.stack}"
-        )
+        yield REMARKS["missing"].format(missing=missing, stack=fleet.stack)
     for pool in fleet.pools:
         if pool.nodes < pool.nodes_at_least:
-            yield (
-                f"{pool.name} has {pool.nodes} of its {pool.nodes_at_least} nodes: GKE is creating them, or cannot get"
-                f" machines and tries again (gcloud container node-pools describe {pool.name} shows why)"
-            )
+            yield REMARKS["nodes"].format(pool=pool)
         if pool.nics < pool.nics_of_machines:
-            yield (
-                f"{pool.name} has {pool.nics_of_machines} NICs, and its nodes publish {pool.nics} of them for claims:"
-                " DraNet does not run on each node, or the nodes lack RDMA networks (kubectl get resourceslices;"
-                f" kubectl get pods -A -l {NETWORK_PODS} -o wide)"
-            )
+            yield REMARKS["nics"].format(pool=pool, label=NETWORK_PODS)
 
 
 def _pools(pools: Iterable[Pool]) -> Grid:

@@ -128,11 +128,7 @@ def homes_on(environment: Environment) -> list[HomeDisk]:
 
 
 def forget(api: ClusterApi, name: str) -> None:
-    """Delete the claims of home and shares; Kubernetes waits until no pod uses them.
-
-    Raises:
-        ClusterError: the API server refuses or does not answer.
-    """
+    """Delete the claims of home and shares; Kubernetes waits until no pod uses them."""
     for claim in _disks(api, name):
         path = f"{within(namespace_of(name), CLAIMS)}/{claim['metadata']['name']}"
         api.delete(path, claim["metadata"]["uid"])

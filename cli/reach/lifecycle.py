@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from berth.components.lifecycle import PERSON, Life
-from berth.components.programs.decision import EXPIRED, OUTSIDE_HOURS, UNUSED
+from berth.components.core import fast_yaml
+from berth.components.lifecycle import Life
 
 EXTEND = "give it a later `lifecycle.expires` and run pulumi up"
+
+REMARKS = fast_yaml.read(Path(__file__).with_name("remarks.yaml"))
+"""Texts of remarks, by what they are on."""
 
 
 def sentences(name: str, life: Life) -> list[str]:
     """Return remarks on a berth's lifecycle; none for a berth that is awake and stays so."""
-    wake = f"berth wake {name}"
-    until = f" until {moment(life.until, life.zone)}" if life.until else ""
-    unused = f" for {life.idle}" if life.idle else ""
-    reasons = {
-        OUTSIDE_HOURS: f"is suspended outside of its working hours{until}; back at once with: {wake}",
-        UNUSED: f"is suspended, as nothing ran on it{unused}; back with: {wake}",
-        EXPIRED: f"is suspended, as it expired on {moment(life.expires, life.zone)}; {EXTEND}, then: {wake}",
-        PERSON: f"was suspended manually, until you wake it: {wake}",
+    texts = [REMARKS["suspended_by"].get(life.suspended_by)]
+    texts += [text for key, text in REMARKS["lifecycle"].items() if getattr(life, key)]
+    facts = {
+        "until": f" until {moment(life.until, life.zone)}" if life.until else "",
+        "unused": f" for {life.idle}" if life.idle else "",
+        "expires": moment(life.expires, life.zone),
+        "delete_due": moment(life.delete_due, life.zone),
     }
-    found = [f"{name} {reasons[life.suspended_by]}"] if life.suspended_by in reasons else []
-    if life.held_up:
-        found.append(f"{name} is to be suspended: {life.held_up}")
-    if life.delete_due:
-        found.append(
-            f"{name} is due to be deleted since {moment(life.delete_due, life.zone)}: berth engineer remove {name}, or"
-            " destroy its stack with pulumi destroy"
-        )
-    if life.problem:
-        found.append(f"{name} has a lifecycle that cannot be read: {life.problem}")
-    return found
+    return [text.format(name=name, life=life, extend=EXTEND, **facts) for text in texts if text]
 
 
 def moment(stamp: str, zone: str) -> str:

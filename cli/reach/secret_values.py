@@ -104,11 +104,7 @@ class _Berth:
 
 
 def write(name: str, variable: str, stack: str | None, *, as_json: bool) -> int:
-    """Read the value of a secret variable and write it into its Secret; return the exit code.
-
-    Raises:
-        ClusterError: the API server refuses or does not answer.
-    """
+    """Read the value of a secret variable and write it into its Secret; return the exit code."""
     berth = _find(name, stack)
     place = berth.place(variable)
     value = _read(place)

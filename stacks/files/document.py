@@ -108,11 +108,7 @@ def plain(value: Any) -> Any:
 
 
 def _measure(node: Node, known: dict[int, int | None]) -> int:
-    """Return the number of values in a node, a node once for each alias of it.
-
-    Raises:
-        DocumentError: the node has something that settings do not have.
-    """
+    """Return the number of values in a node, a node once for each alias of it."""
     line = node.start_mark.line + 1
     if id(node) in known:
         size = known[id(node)]
@@ -133,11 +129,7 @@ def _measure(node: Node, known: dict[int, int | None]) -> int:
 
 
 def _check(node: Node, line: int) -> None:
-    """Check one node by itself.
-
-    Raises:
-        DocumentError: it has something that settings do not have.
-    """
+    """Check one node by itself."""
     tag = str(node.tag)
     if tag not in _TAGS:
         raise DocumentError(f"has the tag {tag!r}, which settings do not have; take it out", line)

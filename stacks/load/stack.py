@@ -156,12 +156,7 @@ def load_stack(stack: str) -> Environment | EngineerStack:
 
 
 def load_text(stack: str, text: str) -> Environment | EngineerStack:
-    """Load a stack by a text in place of its file.
-
-    Raises:
-        StackFileError: the text is not the YAML that Pulumi takes.
-        SettingsError: the settings have problems.
-    """
+    """Load a stack by a text in place of its file."""
     file = stack_file.parse(stack_file.stack_path(stack), text)
     return load(stack, file.settings, file)
 

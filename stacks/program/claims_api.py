@@ -26,9 +26,6 @@ async def claims_api(settings: EnvironmentSettings, kubeconfig: pulumi.Output[st
     """Return the version of resource.k8s.io for claims; ask only where a pool needs some.
 
     A preview continues without an answer: there is no cluster yet, or it cannot be reached.
-
-    Raises:
-        RunError: the cluster serves no version, or an update cannot ask it.
     """
     pools = claiming(settings)
     if not pools:

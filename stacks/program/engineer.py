@@ -25,10 +25,6 @@ async def engineer(loaded: EngineerStack, *, wait: bool = True) -> None:
     """Register an engineer's berth.
 
     Raises:
-        SettingsError: the berth doesn't fit on its environment.
-        NotPreparedError: no admin has brought up the other half for this user.
-        KubeconfigError: no kubeconfig of this machine logs in to the environment's cluster.
-        RunError: there is no such environment.
         NotReadyError: the RayCluster is not ready in time.
     """
     if loaded.settings.part == "cluster":
@@ -68,11 +64,7 @@ def full_name(environment: str) -> str:
 
 
 def read_contract(value: Any, environment: str) -> EnvironmentContract:
-    """Read the output with which an environment's stack describes the environment.
-
-    Raises:
-        RunError: there is no such output, or this version of berth cannot read it.
-    """
+    """Read the output with which an environment's stack describes the environment."""
     if value is None:
         raise pulumi.RunError(
             f"environment {environment!r} has no output `environment`; make it first: pulumi up -s {environment}"

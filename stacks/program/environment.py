@@ -40,8 +40,6 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
     """Register an environment.
 
     Raises:
-        SettingsError: the kubeconfig of an existing cluster, or a file of objects, cannot be used.
-        RunError: the cluster's version is too old, or it serves no claims and pools need some.
         NotReadyError: a RayCluster, RayJob or RayService is not ready in time.
     """
     stack, settings, resolved = loaded.stack, loaded.settings, loaded.resolved
@@ -119,11 +117,7 @@ def install(operators: OperatorsSettings, site: Site, on_nodes: pulumi.ResourceO
 
 
 def _dranet_manifests(loaded: Environment) -> Mapping[str, Sequence[Manifest]]:
-    """Return the objects of DraNet where a file has them; read before anything is registered.
-
-    Raises:
-        SettingsError: the file cannot be used.
-    """
+    """Return the objects of DraNet where a file has them; read before anything is registered."""
     dranet = loaded.settings.operators.dranet
     if dranet.source != "manifest" or dranet.manifest is None:
         return {}

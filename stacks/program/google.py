@@ -38,11 +38,7 @@ async def google(
     occupants: Mapping[str, Sequence[str]],
     file: StackFile | None = None,
 ) -> Platform:
-    """Register the cluster with its networks and node pools.
-
-    Raises:
-        RunError: the release channel gave a version that is too old for the settings.
-    """
+    """Register the cluster with its networks and node pools."""
     project = settings.project or ""
     provider = gcp.Provider(PROVIDER, project=project, region=settings.in_region, zone=settings.zone)
     on_google = pulumi.ResourceOptions(providers={"gcp": provider})

@@ -70,9 +70,6 @@ def _refuse_differences(file: StackFile, values: dict[str, Any]) -> None:
     """Refuse settings that Pulumi passes and the stack's file, which checks judge, does not have.
 
     Whatever makes two readers of one YAML text disagree, what is applied is what was judged.
-
-    Raises:
-        SettingsError: a setting differs.
     """
     found = list(differences(file.settings, values))
     if found:

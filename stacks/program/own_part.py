@@ -26,7 +26,6 @@ def read_own_part(settings: EngineerSettings, stack: str) -> tuple[EnvironmentCo
 
     Raises:
         KubeconfigError: the login cannot be used.
-        NotPreparedError: no admin has brought up the other half for this user.
         ClusterError: the cluster does not answer.
     """
     name = settings.name or stack

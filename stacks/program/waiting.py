@@ -26,7 +26,6 @@ async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: S
 
     Raises:
         NotReadyError: some are not ready in time.
-        RunError: the cluster cannot be asked.
     """
     resources = {
         resource: berth.registered[resource.kind, resource.key[1]]

@@ -91,7 +91,11 @@ class UnknownJobError(BadInputError):
 
 
 class RayJobs:
-    """Jobs of one berth's Ray."""
+    """Jobs of one berth's Ray.
+
+    Raises:
+        UnknownJobError: the head knows no such job.
+    """
 
     def __init__(self, berth: str, dashboard: Dashboard) -> None:
         self.berth, self.dashboard = berth, dashboard
@@ -102,19 +106,11 @@ class RayJobs:
         return sorted(found, key=lambda job: (job.started or _UNKNOWN, job.id), reverse=True)
 
     def get(self, job: str) -> RayJob:
-        """Return a job.
-
-        Raises:
-            UnknownJobError: the head knows no such job.
-        """
+        """Return a job."""
         return _job(self._of(job, "GET", ""))
 
     def log(self, job: str) -> str:
-        """Return the log of a submitted job.
-
-        Raises:
-            UnknownJobError: the head knows no such job.
-        """
+        """Return the log of a submitted job."""
         return str(self._of(job, "GET", "/logs").get("logs") or "")
 
     def tail(self, job: str) -> Iterator[str]:
@@ -122,11 +118,7 @@ class RayJobs:
         return self.dashboard.messages(f"{_path(job)}/logs/tail")
 
     def stop(self, job: str) -> bool:
-        """Ask Ray to stop a job; return whether it was running. Ray takes a few seconds for it.
-
-        Raises:
-            UnknownJobError: the head knows no such job.
-        """
+        """Ask Ray to stop a job; return whether it was running. Ray takes a few seconds for it."""
         return bool(self._of(job, "POST", "/stop").get("stopped"))
 
     def submit(self, request: Mapping[str, Any]) -> str:

@@ -55,7 +55,12 @@ class DashboardRefusedError(BerthError):
 
 
 class Dashboard:
-    """Dashboard at an address of this machine."""
+    """Dashboard at an address of this machine.
+
+    Raises:
+        DashboardError: it does not answer, or breaks off.
+        DashboardRefusedError: it refuses.
+    """
 
     def __init__(self, name: str, url: str, token: str | None) -> None:
         self._name, self._url = name, url
@@ -64,12 +69,7 @@ class Dashboard:
         self._pool = urllib3.PoolManager(retries=retries)
 
     def ask(self, method: str, path: str, *, body: Any = None) -> Any:
-        """Send a request, with a JSON body or none; return the JSON of the answer, or None.
-
-        Raises:
-            DashboardError: the dashboard does not answer, or not with JSON.
-            DashboardRefusedError: it refuses.
-        """
+        """Send a request, with a JSON body or none; return the JSON of the answer, or None."""
         headers = self._headers | ({} if body is None else {"Content-Type": "application/json"})
         text = self._send(method, path, headers, None if body is None else json.dumps(body), _SECONDS)
         try:
@@ -80,22 +80,12 @@ class Dashboard:
             ) from None
 
     def put(self, path: str, file: IO[bytes], size: int) -> None:
-        """Send a file.
-
-        Raises:
-            DashboardError: the dashboard does not answer.
-            DashboardRefusedError: it refuses.
-        """
+        """Send a file."""
         headers = self._headers | {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
         self._send("PUT", path, headers, file, _UPLOAD_SECONDS)
 
     def messages(self, path: str) -> Iterator[str]:
-        """Yield the texts of a WebSocket until its end, and "" in each silent moment.
-
-        Raises:
-            DashboardError: the connection fails or breaks off.
-            DashboardRefusedError: the dashboard refuses.
-        """
+        """Yield the texts of a WebSocket until its end, and "" in each silent moment."""
         headers = [f"{key}: {value}" for key, value in self._headers.items()]
         url = f"ws{self._url.removeprefix('http')}{path}"
         try:

@@ -90,11 +90,7 @@ def _renew(connection: Connection, job: str) -> None:
 
 
 def stop(jobs: RayJobs, job: str) -> RayJob:
-    """Stop a job, and wait a moment until it has ended; return the job.
-
-    Raises:
-        UnknownJobError: the head knows no such job.
-    """
+    """Stop a job, and wait a moment until it has ended; return the job."""
     jobs.stop(job)
     until = time.monotonic() + _STOP_SECONDS
     while not (found := jobs.get(job)).has_ended and time.monotonic() < until:

@@ -1,30 +1,256 @@
-"""`berth diagnose`: gather, take the secrets out, write one file."""
+"""`berth diagnose`: one file of parts without secrets; a part may fail without the others."""
 
 from __future__ import annotations
 
+import json
 import os
+import platform
 import sys
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from berth.cli.reach.berths import Named, find, which
+from berth.cli.pulumi.preview.document import document
+from berth.cli.pulumi.preview.plan import planned
+from berth.cli.reach.berths import Berth, Named, find, which
+from berth.cli.reach.current_work import running_on
 from berth.cli.reach.environment import NotUpError
+from berth.cli.reach.fleet import fleet_of
 from berth.cli.reach.head import read_token
-from berth.cli.reach.kubectl import write_private
+from berth.cli.reach.kubectl import kubectl, write_private
+from berth.cli.reach.operator_log import operator_lines
 from berth.cli.shell.console import err, out, print_json
-from berth.cli.verbs.diagnose.gather import Part, gathered, of_berth, plan_of, settings_of, versions
-from berth.cli.verbs.diagnose.secrets import scrubbed, secrets_of_environment, secrets_of_kubeconfig
+from berth.cli.shell.programs import output_of
+from berth.cli.verbs.diagnose.secrets import cleaned, scrubbed, secrets_of_environment, secrets_of_kubeconfig
+from berth.components.cluster import inventory
+from berth.components.cluster.api import (
+    EVENTS,
+    NODES,
+    PODS,
+    RAY_JOBS,
+    RAY_SERVICES,
+    ClusterApi,
+    Object,
+    within,
+)
 from berth.components.core.errors import BadInputError, BerthError
+from berth.components.ray.condition import condition_of
+from berth.components.ray.evidence import Evidence
+from berth.components.ray.reasons import reasons_of
 from berth.stacks.files import stack_file
 
 _SUMMARY = (
     "Secrets and kubeconfigs were not gathered. Values of environment variables, and what looks like a secret, were"
     " removed."
 )
+
+LOG_LINES = 400
+"""Number of last lines of each log."""
+
+_IN_NAMESPACE = (
+    "/api/v1/services",
+    "/api/v1/resourcequotas",
+    "/api/v1/limitranges",
+    "/api/v1/persistentvolumeclaims",
+    "/apis/networking.k8s.io/v1/networkpolicies",
+    "/apis/batch/v1/jobs",
+    RAY_JOBS,
+    RAY_SERVICES,
+)
+_PACKAGES = ("berth", "pulumi", "pulumi-kubernetes", "pulumi-gcp", "kubernetes", "pydantic")
+
+# Failures of one part; anything else is a bug of berth.
+_FAILURES = (BerthError, OSError, ValueError)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a diagnosis.
+
+    Attributes:
+        text: its text; for a missing part the reason.
+        language: language of the text, for readers that color it.
+        missing: it could not be gathered.
+        lost: values of environment variables that it lost, and that no other part may show.
+    """
+
+    title: str
+    text: str
+    language: str = ""
+    missing: bool = False
+    lost: frozenset[str] = field(default=frozenset(), repr=False)
+
+
+def gathered(title: str, gather: Callable[[], Any], *, language: str = "yaml") -> Part:
+    """Gather one part; a failure becomes its text."""
+    try:
+        found = gather()
+    except _FAILURES as error:
+        return Part(title, str(error) or type(error).__name__, missing=True)
+    if isinstance(found, str):
+        return Part(title, found, language if language != "yaml" else "")
+    shown, lost = cleaned(found)
+    text = yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=10_000)
+    return Part(title, text, language, lost=frozenset(lost))
+
+
+def versions(api: ClusterApi | None) -> dict[str, Any]:
+    """Return the versions of packages, programs and the API server."""
+    found: dict[str, Any] = {"python": sys.version.split()[0], "system": platform.platform()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    ask: dict[str, Callable[[], str]] = {
+        "pulumi (program)": lambda: output_of("pulumi", "version"),
+        "kubectl (program)": lambda: json.loads(output_of("kubectl", "version", "--client", "--output=json"))[
+            "clientVersion"
+        ]["gitVersion"],
+    }
+    if api is not None:
+        ask["Kubernetes (server)"] = lambda: (api.get("/version") or {}).get("gitVersion", "?")
+    for name, question in ask.items():
+        try:
+            found[name] = question()
+        except _FAILURES as error:
+            found[name] = str(error)
+    return found
+
+
+def settings_of(stack: str) -> Any:
+    """Return a stack's settings as they are written, without comments."""
+    file = stack_file.read(stack_file.stack_path(stack))
+    # Through JSON: YAML's plain writer does not know the reader's own types of strings and numbers.
+    return json.loads(
+        json.dumps({f"{stack_file.NAMESPACE}:{key}": value for key, value in file.settings.items()}, default=str)
+    )
+
+
+def plan_of(stack: str) -> Any:
+    """Return the plan of `pulumi up`."""
+    return document(planned(stack).report)
+
+
+def of_berth(berth: Berth, *, plan: bool) -> list[Part]:
+    """Gather the parts about a berth that is up."""
+    api, namespace = berth.api, berth.namespace
+    pods: list[Object] = []
+
+    def list_pods() -> list[Object]:
+        pods.extend(berth.pods())
+        return [_object(pod) for pod in pods]
+
+    found = [
+        gathered(
+            "Why it is not ready",
+            lambda: "\n".join(reasons_of(Evidence(api, berth.key[0]), berth.key)) or "nothing: the berth is ready",
+            language="",
+        ),
+        gathered("Status", lambda: fleet_of(berth.environment.stack).as_json()),
+        gathered("What runs on it", lambda: _running(berth)),
+    ]
+    if plan:
+        found.append(gathered(f"Plan of stack {berth.stack}", lambda: plan_of(berth.stack)))
+    found += [
+        gathered("RayCluster", lambda: _object(berth.cluster)),
+        gathered("Pods", list_pods),
+        gathered("Events", lambda: [_event(event) for event in _events(api, namespace)]),
+        gathered("Nodes of its pods", lambda: _nodes(api, pods)),
+        gathered("Resource claims", lambda: _claims(api, namespace)),
+        *(gathered(_title(path), partial(_list, api, within(namespace, path))) for path in _IN_NAMESPACE),
+        gathered("The operator's log, lines about it", lambda: _operator(berth), language="text"),
+    ]
+    return found + [
+        gathered(f"Log of {pod['metadata']['name']}", partial(_log, berth, pod), language="text") for pod in pods
+    ]
+
+
+def _title(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def _object(item: Object) -> Object:
+    return {key: value for key, value in item.items() if key not in ("apiVersion", "kind")}
+
+
+def _list(api: ClusterApi, path: str) -> list[Object]:
+    found, _ = api.list(path)
+    return [_object(item) for item in found]
+
+
+def _events(api: ClusterApi, namespace: str) -> list[Object]:
+    found, _ = api.list(within(namespace, EVENTS))
+    return sorted(found, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+
+
+def _event(event: Object) -> str:
+    about = event.get("involvedObject") or {}
+    times = event.get("count") or 1
+    when = event.get("lastTimestamp") or event.get("eventTime") or "?"
+    what = f"{event.get('type')} {about.get('kind')}/{about.get('name')} {event.get('reason')}: {event.get('message')}"
+    return f"{when} {what}{f' ({times} times)' if times > 1 else ''}"
+
+
+def _nodes(api: ClusterApi, pods: Iterable[Object]) -> list[Object]:
+    names = {pod["spec"].get("nodeName") for pod in pods}
+    found, _ = api.list(NODES)
+    return [
+        {
+            "name": node["metadata"]["name"],
+            "labels": node["metadata"].get("labels"),
+            "taints": node["spec"].get("taints"),
+            "unschedulable": node["spec"].get("unschedulable", False),
+            "allocatable": node["status"].get("allocatable"),
+            "conditions": [
+                f"{condition['type']}={condition['status']}: {condition.get('message', '')}"
+                for condition in node["status"].get("conditions") or []
+            ],
+            "versions": {
+                key: (node["status"].get("nodeInfo") or {}).get(key)
+                for key in ("kubeletVersion", "kernelVersion", "osImage")
+            },
+        }
+        for node in found
+        if node["metadata"]["name"] in names
+    ]
+
+
+def _claims(api: ClusterApi, namespace: str) -> list[Object]:
+    version = inventory.served(api)
+    return _list(api, within(namespace, f"{inventory.GROUP}/{version}/resourceclaims")) if version else []
+
+
+def _running(berth: Berth) -> dict[str, Any]:
+    with kubectl(berth.environment.kubeconfig) as program:
+        running = running_on(berth, program)
+    return {
+        "state": condition_of(berth.cluster).state,
+        "pods": running.pods,
+        "jobs": running.work,
+        "unknown": running.unknown,
+        "note": running.note,
+    }
+
+
+def _operator(berth: Berth) -> str:
+    lines = list(operator_lines(berth, {"tailLines": str(50 * LOG_LINES)}))
+    return "\n".join(lines[-LOG_LINES:]) or "nothing about it"
+
+
+def _log(berth: Berth, pod: Object) -> str:
+    if berth.is_simulated(pod):
+        return "on a simulated node: its containers never run and have no log"
+    container = pod["spec"]["containers"][0]["name"]
+    path = f"{within(berth.namespace, PODS)}/{pod['metadata']['name']}/log"
+    return berth.api.text(path, container=container, tailLines=str(LOG_LINES)) or f"the log of {container} is empty"
 
 
 def diagnose(name: str | None, stack: str | None, output: Path | None, *, plan: bool, as_json: bool) -> int:

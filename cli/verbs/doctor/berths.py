@@ -1,4 +1,7 @@
-"""Values and claims that the pods of berths need to start, and features of GKE behind them."""
+"""Values and claims that the pods of berths need to start, and features of GKE behind them.
+
+Each check leaves an UnreachableError, for a cluster that does not answer, to its caller.
+"""
 
 from __future__ import annotations
 
@@ -50,11 +53,7 @@ SECRET_MANAGER = Feature("synchronization with Secret Manager", "/apis/", SYNC_G
 
 
 def check_features(api: ClusterApi, features: Iterable[Feature]) -> Iterable[Finding]:
-    """Check that a cluster has features of GKE.
-
-    Raises:
-        UnreachableError: the cluster does not answer.
-    """
+    """Check that a cluster has features of GKE."""
     for feature in features:
         try:
             there = api.get(feature.path)
@@ -65,11 +64,7 @@ def check_features(api: ClusterApi, features: Iterable[Feature]) -> Iterable[Fin
 
 
 def check_berths(berths: Iterable[BerthInputs], api: ClusterApi) -> list[Finding]:
-    """Check an environment's own berths: values that are there are counted.
-
-    Raises:
-        UnreachableError: the cluster does not answer.
-    """
+    """Check an environment's own berths: values that are there are counted."""
     berths = list(berths)
     by_berth = [check_secrets(berth, api) for berth in berths]
     findings = [finding for found in by_berth for finding in found if finding.state != "fine"]
@@ -82,11 +77,7 @@ def check_berths(berths: Iterable[BerthInputs], api: ClusterApi) -> list[Finding
 
 
 def check_secrets(berth: BerthInputs, api: ClusterApi) -> list[Finding]:
-    """Report which secret values of a berth are missing.
-
-    Raises:
-        UnreachableError: the cluster does not answer.
-    """
+    """Report which secret values of a berth are missing."""
     return [_value(berth, place, api) for place in places_of_berth(berth).values()]
 
 
@@ -117,11 +108,7 @@ def _is_there(api: ClusterApi, namespace: str) -> bool:
 
 
 def check_claims(berth: BerthInputs, api: ClusterApi) -> Iterable[Finding]:
-    """Check that the claims that a berth's settings name are there, and are for several nodes.
-
-    Raises:
-        UnreachableError: the cluster does not answer.
-    """
+    """Check that the claims that a berth's settings name are there, and are for several nodes."""
     namespace = namespace_of(berth.settings.name)
     for name, volume in berth.settings.volumes.items():
         if not volume.claim:

@@ -97,11 +97,7 @@ def check_state(stack: str) -> list[Finding]:
 
 
 def check_releases(api: ClusterApi) -> list[Finding]:
-    """Check that no update was killed inside Helm.
-
-    Raises:
-        UnreachableError: the cluster does not answer.
-    """
+    """Check that no update was killed inside Helm."""
     try:
         left = pending(api, [operator.release for operator in OPERATORS])
     except RefusedError:

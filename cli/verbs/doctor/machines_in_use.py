@@ -36,11 +36,7 @@ class Running:
 
 
 def running(google: Google, cluster: str) -> list[Running]:
-    """Return every machine of the project, with its pool in the environment's cluster.
-
-    Raises:
-        GoogleError: they can't be listed.
-    """
+    """Return every machine of the project, with its pool in the environment's cluster."""
     found: list[Running] = []
     query: dict[str, Any] = {"fields": _FIELDS, "maxResults": _PAGE, "returnPartialSuccess": "true"}
     for _ in range(_PAGES):

@@ -35,12 +35,8 @@ class Limit:
     used: int | None
 
 
-@dataclass(frozen=True)
-class Unknown:
-    """A limit that cannot be read, with the reason and its remedy."""
-
-    why: str
-    remedy: str = ""
+Limits = dict[Quota, Limit | GoogleError]
+"""Limit of each quota, or why it cannot be read."""
 
 
 def needs(settings: EnvironmentSettings) -> tuple[Counter[Quota], dict[Quota, list[str]]]:
@@ -57,11 +53,7 @@ def needs(settings: EnvironmentSettings) -> tuple[Counter[Quota], dict[Quota, li
 
 
 def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Running] | None) -> Iterable[Finding]:
-    """Yield a finding for each quota of the pools, beside the machines that could be listed.
-
-    Raises:
-        GoogleError: the limits can't be asked for.
-    """
+    """Yield a finding for each quota of the pools, beside the machines that could be listed."""
     amounts, pools = needs(settings)
     if not amounts:
         yield TOPIC.found("none-needed")
@@ -72,8 +64,8 @@ def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Runn
     own, others = _used(machines or [], region, limits)
     for quota in sorted(amounts):
         limit = limits[quota]
-        if isinstance(limit, Unknown):
-            yield TOPIC.found("unknown", quota=_named(quota, region), reason=limit.why, remedy=limit.remedy)
+        if isinstance(limit, GoogleError):
+            yield TOPIC.found("unknown", quota=_named(quota, region), reason=limit.problem, remedy=limit.remedy)
             continue
         elsewhere = max(limit.used - own[quota], 0) if limit.used is not None else others[quota]
         if limit.used is None and machines is None:
@@ -102,9 +94,7 @@ def _named(quota: Quota, region: str) -> str:
     return f"{quota} in {'all regions' if quota.everywhere else region}"
 
 
-def _without_preemptible(
-    limits: dict[Quota, Limit | Unknown], amounts: Counter[Quota], pools: dict[Quota, list[str]]
-) -> None:
+def _without_preemptible(limits: Limits, amounts: Counter[Quota], pools: dict[Quota, list[str]]) -> None:
     """A project with no preemptible quota of a kind takes the usual one for Spot and flex-start."""
     for quota in [quota for quota in amounts if quota.preemptible]:
         limit = limits[quota]
@@ -114,9 +104,7 @@ def _without_preemptible(
             pools[other] = list(dict.fromkeys([*pools.get(other, []), *pools.pop(quota)]))
 
 
-def _used(
-    machines: Iterable[Running], region: str, limits: dict[Quota, Limit | Unknown]
-) -> tuple[Counter[Quota], Counter[Quota]]:
+def _used(machines: Iterable[Running], region: str, limits: Limits) -> tuple[Counter[Quota], Counter[Quota]]:
     """Return the quotas that the environment's own machines take, and those of all others."""
     own, others = Counter[Quota](), Counter[Quota]()
     for machine in machines:
@@ -130,11 +118,11 @@ def _used(
     return own, others
 
 
-def _limits(google: Google, region: str, quotas: set[Quota]) -> dict[Quota, Limit | Unknown]:
+def _limits(google: Google, region: str, quotas: set[Quota]) -> Limits:
     """Limits with their use from Compute Engine; limits of newer GPUs from the Cloud Quotas API."""
     here = _listed(google.get("compute", f"projects/{google.project}/regions/{region}", fields="quotas"))
     everywhere = _listed(google.get("compute", f"projects/{google.project}", fields="quotas"))
-    found: dict[Quota, Limit | Unknown] = {}
+    found: Limits = {}
     for quota in quotas:
         listed = (everywhere if quota.everywhere else here).get(quota.metric)
         if listed is not None and not quota.family:
@@ -152,12 +140,12 @@ def _listed(answer: dict[str, Any]) -> dict[str, Limit]:
     }
 
 
-def _from_cloud_quotas(google: Google, region: str, quota: Quota) -> Limit | Unknown:
+def _from_cloud_quotas(google: Google, region: str, quota: Quota) -> Limit | GoogleError:
     path = f"projects/{google.project}/locations/global/services/compute.googleapis.com/quotaInfos/{quota.id}"
     try:
         info = google.exists("cloudquotas", path)
     except GoogleError as error:
-        return Unknown(error.problem, error.remedy)
+        return error
     if info is None:
         return Limit(None, None)
     return Limit(limit_in(info, quota.dimensions(region)), None)

@@ -50,11 +50,7 @@ def check_rights(api: ClusterApi, stack: str, outputs: dict[str, Any] | None, re
 
 
 def check_road(stack: str, settings: EngineerSettings, api: ClusterApi) -> list[Finding]:
-    """Report who applies an engineer's stack, and what identities may do in the berth.
-
-    Raises:
-        ClusterError: the cluster does not answer.
-    """
+    """Report who applies an engineer's stack, and what identities may do in the berth."""
     namespace = namespace_of(settings.name or stack)
     rights = _TABLES["inside"] | _TABLES["limits"]
     may_do = {name: may(api, tuple(right), namespace) for name, right in rights.items()}

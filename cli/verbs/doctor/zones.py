@@ -14,11 +14,7 @@ _AT_ONCE = 6
 
 
 def check(google: Google, settings: EnvironmentSettings) -> list[Finding]:
-    """Check each pool's machine type and GPU in each of its zones, and the RDMA profile.
-
-    Raises:
-        GoogleError: they can't be asked about.
-    """
+    """Check each pool's machine type and GPU in each of its zones, and the RDMA profile."""
     pairs = dict.fromkeys(
         (pool.machine_type, zone) for pool in settings.pools.values() for zone in settings.zones_of(pool)
     )

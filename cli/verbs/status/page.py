@@ -20,21 +20,9 @@ from berth.components.core.words import counted
 from berth.components.ray.fleet import Fleet
 from berth.components.ray.nodes import Node
 
-# Colors of the holders of GPUs: hues that differ in light and in dark.
-_HUES = (210, 140, 35, 275, 175, 330, 60, 0)
-_STYLE = (
-    """
-.slots { display: flex; flex-wrap: wrap; gap: 3px; margin: 0.35rem 0 }
-.slot { width: 16px; height: 16px; border: 1px solid var(--line); border-radius: 3px; background: var(--page) }
-.names { display: flex; flex-wrap: wrap; gap: 0.2rem 0.9rem; font-size: 0.9rem }
-.names .slot { display: inline-block; width: 11px; height: 11px; margin-right: 0.35rem; vertical-align: -1px }
-"""
-    + "".join(
-        f".slot.of{number} {{ background: hsl({hue} 60% 55%); border-color: hsl({hue} 60% 45%) }}\n"
-        for number, hue in enumerate(_HUES)
-    )
-    + ".slot.more { width: auto; border: 0; background: none; font-size: 0.8rem; line-height: 16px }\n"
-)
+_STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+_COLORS = 8
+"""Number of colors for the holders of GPUs in page.css: hues that differ in light and in dark."""
 _MOST_SLOTS = 64
 """Largest number of boxes for the GPUs of one node; beyond it a number stands for them."""
 
@@ -90,7 +78,7 @@ def _nodes(fleet: Fleet) -> list[str]:
     if not nodes:
         return []
     names = sorted({holder.name for node in nodes for holder in node.holders})
-    colors = {name: f"of{number % len(_HUES)}" for number, name in enumerate(names)}
+    colors = {name: f"of{number % _COLORS}" for number, name in enumerate(names)}
     units = {pool.name: pool.unit for pool in fleet.pools}
     cards = "".join(_card(node, colors, units.get(node.pool, "GPU")) for node in nodes)
     return ["<h2>Nodes with GPUs</h2>", f'<div class="cards">{cards}</div>']

@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 
 from berth.cli.main import app
 from berth.cli.reach.berths import Named
-from berth.cli.verbs.diagnose.diagnosis import rendered
-from berth.cli.verbs.diagnose.gather import Part, gathered
+from berth.cli.verbs.diagnose.diagnosis import Part, gathered, rendered
 from berth.cli.verbs.diagnose.secrets import (
     REMOVED,
     cleaned,
