@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from berth.cli.reach.berths import Berth
 from berth.cli.reach.head import ready_head
 from berth.cli.reach.kubectl import kubectl
 from berth.cli.reach.ssh.login import marked_as_used
-from berth.components.cluster.api import Object
+from berth.cli.shell.console import err
+from berth.components.cluster.api import PODS, Object, within
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
@@ -50,6 +51,18 @@ def attached(berth: Berth, worker: str | None, command: Sequence[str], *, termin
     where = ["--namespace", berth.namespace, pod, "--container", container]
     with marked_as_used(berth), kubectl(berth.environment.kubeconfig) as program:
         return program.attached("exec", "--stdin", *(["--tty"] if terminal else []), *where, "--", *command)
+
+
+def pod_lines(berth: Berth, worker: str | None, query: Mapping[str, str]) -> Iterator[str]:
+    """Return the log of one of a berth's pods, by a query of the log request."""
+    pod = choose(berth, worker)
+    name = pod["metadata"]["name"]
+    if berth.is_simulated(pod):
+        raise BerthError(f"pod {name} is on a simulated node: its containers never run and have no log")
+    if reason := why_not_ready(pod):
+        err.print(f"note: {name}: {reason}", markup=False)
+    container = HEAD_CONTAINER if worker is None else WORKER_CONTAINER
+    return berth.api.lines(f"{within(berth.namespace, PODS)}/{name}/log", container=container, **query)
 
 
 def pod_of(berth: Berth, worker: str | None) -> str:

@@ -5,31 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from berth.components.core import fast_yaml
 from berth.components.operators import OPERATORS
 from berth.components.plan.fleet import occupant_of
 from berth.components.plan.plan import BERTH, Plan, Step
 
-_TYPES = {
-    "gcp:container/nodePool:NodePool": "node pool",
-    "gcp:container/cluster:Cluster": "GKE cluster",
-    "gcp:compute/network:Network": "VPC network",
-    "gcp:compute/subnetwork:Subnetwork": "subnetwork",
-    "gcp:compute/firewall:Firewall": "firewall rule",
-    "gcp:compute/router:Router": "Cloud Router",
-    "gcp:compute/routerNat:RouterNat": "Cloud NAT",
-    "gcp:compute/resourcePolicy:ResourcePolicy": "placement policy",
-    "kubernetes:helm.sh/v3:Release": "Helm release",
-}
-
-# Components in the order in which they are shown; those with a name come as `node pool train`.
-_COMPONENTS = {
-    "berth:gke:Network": "network",
-    "berth:gke:Cluster": "GKE cluster",
-    "berth:gke:NodePool": "node pool",
+_WORDS = fast_yaml.read(Path(__file__).with_name("words.yaml"))
+_TYPES: dict[str, str] = _WORDS["types"]
+_COMPONENTS: dict[str, str] = {
+    **_WORDS["components"],
     **{operator.pulumi_type(): operator.title for operator in OPERATORS},
     BERTH: "berth",
 }
+"""Words for components, in the order in which they are shown; some come with their names."""
 _NAMED = ("berth:gke:NodePool", BERTH)
 
 

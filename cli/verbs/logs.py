@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -33,9 +35,19 @@ def run(
     """
     if sum((head, worker is not None, operator)) > 1:
         raise BadInputError("--head, --worker and --operator are three logs; choose one")
-    from berth.cli.verbs.logs import log
+    from collections import deque
 
+    from berth.cli.reach.berths import find
+    from berth.cli.reach.operator_log import operator_lines
+    from berth.cli.reach.pods import pod_lines
+
+    query = {flag: "true" for flag, value in {"previous": previous, "follow": follow}.items() if value}
+    lines: Iterable[str]
     if operator:
-        log.operator_log(name, stack, tail, previous=previous, follow=follow)
+        lines = operator_lines(find(name, stack), query)
+        lines = lines if tail is None or follow else deque(lines, maxlen=tail)
     else:
-        log.logs(name, stack, worker, tail, previous=previous, follow=follow)
+        lines = pod_lines(find(name, stack), worker, query if tail is None else {**query, "tailLines": str(tail)})
+    for line in lines:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
