@@ -142,7 +142,7 @@ def problems() -> tuple[Message, ...]:
 
 def _contradictions() -> Iterator[Message]:
     """Yield the messages of the tables of contradictions."""
-    for file in sorted((CLONE / "components").rglob("contradictions.yaml")):
+    for file in sorted(file for folder in FOLDERS for file in (CLONE / folder).rglob("contradictions.yaml")):
         found = fast_yaml.read(file)
         for row in rows_of([row for rows in found.values() for row in rows] if isinstance(found, dict) else found):
             parts = Formatter().parse(row["says"])

@@ -13,6 +13,7 @@ from berth.components.berth import BerthInputs
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem, from_validation
+from berth.components.core.table import broken
 from berth.components.core.types import checked_name
 from berth.components.core.words import counted
 from berth.components.hardware.names import ResourceApi
@@ -26,6 +27,7 @@ from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import KEYS, EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_engineer, resolve_environment
 from berth.stacks.settings.resolved import Resolved
+from berth.stacks.settings.rules import CONTRADICTIONS
 
 KINDS: dict[str, type[EnvironmentSettings | EngineerSettings]] = {
     "environment": EnvironmentSettings,
@@ -134,8 +136,6 @@ class EngineerStack:
             )
             for workload in resolved.workloads()
         ]
-        if self.settings.part == "isolation":
-            problems = [*problems, *(_NOBODY for cluster in resolved.berths if not cluster.access.anyone)]
         for berth in berths:
             judgment = judge_engineer(contract, resolved.pools, berth)
             problems = [*problems, *judgment.problems]
@@ -192,7 +192,7 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
     if kind == "environment" and stack in TAKEN:
         problems.append(Problem(("environment",), f"stack {stack!r} needs another name: {TAKEN[stack]}"))
     if isinstance(settings, EngineerSettings):
-        problems += _part_problems(settings)
+        problems += broken(CONTRADICTIONS["own"], ("engineer",), settings=settings)
     loaded: Environment | EngineerStack
     if isinstance(settings, EnvironmentSettings):
         loaded, across = _environment(stack, settings, file)
@@ -209,21 +209,6 @@ TAKEN = {
     "none": "CI gives this name to jobs that deploy nothing",
 }
 """Names that no environment's stack may have, with the reasons (docs/ci.md)."""
-
-_NOBODY = Problem(
-    ("engineer", "access"),
-    "is required with `part: isolation`: nobody else could create the RayCluster; name who runs the other half",
-)
-
-
-def _part_problems(settings: EngineerSettings) -> list[Problem]:
-    """Return the problems with the half of a berth that a stack creates."""
-    if settings.part == "cluster" and settings.login is None:
-        return [Problem(("engineer", "login"), "is required with `part: cluster`: your own login to the cluster")]
-    if settings.part != "cluster" and settings.login is not None:
-        return [Problem(("engineer", "login"), "has a meaning only with `part: cluster`; take it out")]
-    return []
-
 
 CLUSTER_NAME_LIMIT = 40
 """Most characters of a GKE cluster's name

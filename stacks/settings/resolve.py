@@ -8,9 +8,11 @@ RayCluster (components/ray/rules.py).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 
 from berth.components.core.owner import OwnerKind, namespace_of
 from berth.components.core.problems import Path, Problem
+from berth.components.core.table import broken
 from berth.components.gke.rules import drivers
 from berth.components.ray import JobShape, RayClusterSettings, RayJobSettings, RayServiceSettings, ServiceShape
 from berth.components.ray.fit import capacity_problems, demands_of, second_cluster_warning
@@ -23,7 +25,7 @@ from berth.stacks.settings.contract import EnvironmentContract
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import KEYS, EnvironmentSettings
 from berth.stacks.settings.resolved import Resolved
-from berth.stacks.settings.rules import RULES, WARNINGS, reserved
+from berth.stacks.settings.rules import CONTRADICTIONS, RULES, WARNINGS, reserved
 
 _OF_BERTHS = ("worker_groups", "lifecycle", "home")
 _NOT_INHERITED: dict[OwnerKind, tuple[str, ...]] = {
@@ -91,7 +93,7 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
         return resolved
     resolved.berths.append(placed.cluster)
     resolved.demands += demands_of(placed.cluster)
-    resolved.problems += [*cluster_problems(placed), *_lacking(placed.cluster, contract)]
+    resolved.problems += [*cluster_problems(placed), *_on_environment(settings, placed.cluster, contract)]
     resolved.warnings += cluster_warnings(placed)
     resolved.problems += capacity_problems(ground.pools, [*contract.demands, *resolved.demands], path)
     return resolved
@@ -124,24 +126,14 @@ def _of_others(settings: EngineerSettings, name: str, contract: EnvironmentContr
         yield Problem(("engineer", "priority"), text)
 
 
-def _lacking(cluster: RayClusterSettings, contract: EnvironmentContract) -> Iterator[Problem]:
+def _on_environment(
+    settings: EngineerSettings, cluster: RayClusterSettings, contract: EnvironmentContract
+) -> Iterator[Problem]:
     """Yield what a berth of an engineer's own stack needs and its environment does not have."""
-    where = f"environment {contract.name!r}"
-    then = f"run: pulumi up -s {contract.name}"
-    if cluster.lifecycle.any and not contract.keeper:
-        text = (
-            f"{where} has no keeper, so nothing would suspend or wake the berth; give it one there"
-            f" (`keeper: {{}}`; then pulumi up -s {contract.name}), or take this out"
-        )
-        yield Problem(("engineer", "lifecycle"), text)
-    if mounts_buckets(cluster.volumes) and not contract.gcs_fuse:
-        text = f"{where} has no driver for buckets; write there `cluster: {{gcsFuse: true}}`, and {then}"
-        yield Problem(("engineer", "volumes"), text)
-    if contract.login:  # nobody's settings say what an existing cluster has
-        return
-    if mounts_shares(cluster.volumes) and not contract.filestore:
-        text = f"{where} has no driver for shares; write there `cluster: {{filestore: true}}`, and {then}"
-        yield Problem(("engineer", "volumes"), text)
-    if from_secret_manager(cluster.secrets) and not contract.project:
-        text = f"{where} does not read Secret Manager; write there `cluster: {{secretSync: true}}`, and {then}"
-        yield Problem(("engineer", "secrets"), text)
+    uses = SimpleNamespace(
+        buckets=mounts_buckets(cluster.volumes),
+        shares=mounts_shares(cluster.volumes),
+        secret_manager=from_secret_manager(cluster.secrets),
+    )
+    table = CONTRADICTIONS["on_environment"]
+    yield from broken(table, ("engineer",), settings=settings, cluster=cluster, contract=contract, uses=uses)
