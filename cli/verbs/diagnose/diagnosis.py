@@ -30,16 +30,7 @@ from berth.cli.shell.console import err, out, print_json
 from berth.cli.shell.programs import output_of
 from berth.cli.verbs.diagnose.secrets import cleaned, scrubbed, secrets_of_environment, secrets_of_kubeconfig
 from berth.components.cluster import inventory
-from berth.components.cluster.api import (
-    EVENTS,
-    NODES,
-    PODS,
-    RAY_JOBS,
-    RAY_SERVICES,
-    ClusterApi,
-    Object,
-    within,
-)
+from berth.components.cluster.api import EVENTS, NODES, PODS, RAY_JOBS, RAY_SERVICES, ClusterApi, Object, within
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.ray.condition import condition_of
 from berth.components.ray.evidence import Evidence

@@ -1,8 +1,4 @@
-"""Client of Google Cloud's REST APIs, with the caller's Application Default Credentials.
-
-Addresses and the environment variables that replace them are the provider's
-(hashicorp/terraform-provider-google, "Google Provider Configuration Reference").
-"""
+"""Client of Google Cloud's REST APIs, with the caller's Application Default Credentials."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ import ipaddress
 import os
 import warnings
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -22,21 +19,12 @@ from google.auth import exceptions, external_account
 from google.auth.transport.requests import AuthorizedSession, Request
 from google.oauth2.credentials import Credentials as UserCredentials
 
+from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 
-BASES: dict[str, tuple[str, str]] = {
-    "compute": ("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", "https://compute.googleapis.com/compute/v1/"),
-    "container": ("GOOGLE_CONTAINER_CUSTOM_ENDPOINT", "https://container.googleapis.com/v1/"),
-    "serviceusage": ("GOOGLE_SERVICE_USAGE_CUSTOM_ENDPOINT", "https://serviceusage.googleapis.com/v1/"),
-    "cloudresourcemanager": (
-        "GOOGLE_RESOURCE_MANAGER_CUSTOM_ENDPOINT",
-        "https://cloudresourcemanager.googleapis.com/v1/",
-    ),
-    "cloudquotas": ("GOOGLE_CLOUD_QUOTAS_CUSTOM_ENDPOINT", "https://cloudquotas.googleapis.com/v1/"),
-    "iam": ("GOOGLE_IAM_CUSTOM_ENDPOINT", "https://iam.googleapis.com/v1/"),
-    "storage": ("GOOGLE_STORAGE_CUSTOM_ENDPOINT", "https://storage.googleapis.com/storage/v1/"),
-    "cloudkms": ("GOOGLE_KMS_CUSTOM_ENDPOINT", "https://cloudkms.googleapis.com/v1/"),
-}
+_TABLES = fast_yaml.read(Path(__file__).with_name("google.yaml"))
+
+BASES: dict[str, tuple[str, str]] = {api: tuple(base) for api, base in _TABLES["apis"].items()}
 """Environment variable and address of each API."""
 
 SIMULATED_HEADER = "X-Berth-Simulated"
@@ -49,7 +37,7 @@ _TIMEOUT_SECONDS = (5.0, 15.0)
 _TOKEN_SECONDS = 10
 _RETRIES = 1
 _PASSING_ERRORS = (429, 500, 502, 503, 504)
-_UNAUTHORIZED, _FORBIDDEN, _NOT_FOUND, _FIRST_ERROR = 401, 403, 404, 400
+_FIRST_ERROR = 400
 
 Kind = Literal["unreachable", "credentials", "disabled", "forbidden", "absent", "refused"]
 
@@ -194,39 +182,20 @@ def _check_base(service: str, *, only_here: bool) -> None:
 
 
 def refusal(status: int, body: Any, project: str, api: str) -> GoogleError:
-    """Return an API's error answer as an error.
-
-    The format of the answer: https://docs.cloud.google.com/apis/design/errors.
-    """
+    """Return an API's error answer as an error."""
     error = body.get("error") if isinstance(body, dict) else None
     error = error if isinstance(error, dict) else {}
     message = str(error.get("message") or f"HTTP status {status}").strip().splitlines()[0]
     details = [detail for detail in error.get("details") or [] if isinstance(detail, dict)]
     reasons = {str(item.get("reason")) for item in (*details, *(error.get("errors") or [])) if item.get("reason")}
-    if status == _NOT_FOUND:
-        return GoogleError("absent", message)
-    if status == _UNAUTHORIZED:
-        return GoogleError("credentials", f"the Google credentials are not accepted: {message}", LOGIN)
-    if reasons & {"SERVICE_DISABLED", "accessNotConfigured"}:
-        named = next(
-            (detail["metadata"]["service"] for detail in details if "service" in (detail.get("metadata") or {})), api
-        )
-        return GoogleError("disabled", f"{named} is not enabled", f"gcloud services enable {named} --project={project}")
-    if "BILLING_DISABLED" in reasons:
-        return GoogleError(
-            "forbidden",
-            f"project {project} has no billing account",
-            f"gcloud billing projects link {project} --billing-account=BILLING_ACCOUNT",
-        )
-    if "USER_PROJECT_DENIED" in reasons:
-        return GoogleError(
-            "forbidden",
-            f"the credentials count calls for a project that you may not use: {message}",
-            f"gcloud auth application-default set-quota-project {project}",
-        )
-    if status == _FORBIDDEN:
-        return GoogleError("forbidden", f"you may not read this: {message}")
-    return GoogleError("refused", f"{api} answers {status}: {message}")
+    services = [detail["metadata"]["service"] for detail in details if "service" in (detail.get("metadata") or {})]
+    facts = {"message": message, "project": project, "api": api, "status": status, "service": [*services, api][0]}
+    row = next(
+        row
+        for row in _TABLES["refusals"]
+        if row.get("status", status) == status and ("reasons" not in row or reasons & set(row["reasons"]))
+    )
+    return GoogleError(row["kind"], row["problem"].format(**facts), row.get("remedy", "").format(**facts))
 
 
 def _is_loopback(url: str) -> bool:
