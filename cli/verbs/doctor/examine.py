@@ -12,22 +12,11 @@ from rich.text import Text
 
 from berth.cli.repository.check import check as check_settings
 from berth.cli.shell.console import ProblemsError
-from berth.cli.verbs.doctor import (
-    backend,
-    cluster,
-    gke,
-    machines_in_use,
-    networks,
-    project,
-    quotas,
-    reservations,
-    tools,
-    zones,
-)
+from berth.cli.verbs.doctor import backend, capacity, cluster, place, project, tools
 from berth.cli.verbs.doctor.backend import Backend
+from berth.cli.verbs.doctor.capacity import Running
 from berth.cli.verbs.doctor.findings import Finding, State, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError
-from berth.cli.verbs.doctor.machines_in_use import Running
 from berth.components.core.words import are, counted
 from berth.stacks.files.stack_file import marks, shown, stack_path
 from berth.stacks.load.stack import Environment
@@ -109,7 +98,7 @@ def _environment(pool: ThreadPoolExecutor, loaded: Environment, findings: list[F
     if google is None or about[-1].state == "missing":
         rest = [topic.unchecked(f"not checked: see {about[-1].topic}") for topic, _ in checks]
     else:
-        machines = pool.submit(machines_in_use.running, google, settings.cluster.name or stack)
+        machines = pool.submit(capacity.running, google, settings.cluster.name or stack)
         begun = [pool.submit(_outcome, topic, check, google, machines) for topic, check in checks]
         rest = [finding for future in begun for finding in future.result()]
     everything = [*findings, *programs.result(), *state.result().findings, *about, *rest, *berths.result()]
@@ -150,11 +139,15 @@ def _checks(stack: str, settings: EnvironmentSettings, state: Backend) -> list[t
     checks: list[tuple[Topic, Check, object]] = [
         (project.APIS, lambda google, _: project.check_apis(google, needed), True),
         (project.PERMISSIONS, lambda google, _: project.check_permissions(google, settings), True),
-        (zones.TOPIC, lambda google, _: zones.check(google, settings), True),
-        (networks.TOPIC, lambda google, _: networks.check(google, settings), settings.network.existing),
-        (reservations.TOPIC, lambda google, running: reservations.check(google, settings, _known(running)), reserved),
-        (quotas.TOPIC, lambda google, running: quotas.check(google, settings, _known(running)), True),
-        (gke.TOPIC, lambda google, _: gke.check(google, settings, settings.cluster.name or stack), True),
+        (place.MACHINES, lambda google, _: place.check_zones(google, settings), True),
+        (place.NETWORKS, lambda google, _: place.check_networks(google, settings), settings.network.existing),
+        (
+            capacity.RESERVATIONS,
+            lambda google, all_: capacity.check_reservations(google, settings, _known(all_)),
+            reserved,
+        ),
+        (capacity.QUOTA, lambda google, all_: capacity.check_quotas(google, settings, _known(all_)), True),
+        (place.GKE, lambda google, _: place.check_gke(google, settings, settings.cluster.name or stack), True),
         (backend.TOPIC, lambda google, _: [backend.check_bucket(google, state.bucket)], state.bucket),
         (backend.TOPIC, lambda google, _: [backend.check_key(google, provider)], provider),
     ]

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from berth.cli.verbs.doctor import machines_in_use, quotas
+from berth.cli.verbs.doctor import capacity
+from berth.cli.verbs.doctor.capacity import Running
 from berth.cli.verbs.doctor.google import GoogleError
-from berth.cli.verbs.doctor.machines_in_use import Running
 from berth.components.hardware.quota_names import Quota, taken, usual
 from tests.unit.cli.verbs.recorded_google import PROJECT, Recorded, environment, pool, states
 
@@ -67,7 +67,7 @@ INFO = {
     ],
 )
 def test_the_limit_is_that_of_the_entry_which_names_most(dimensions: dict[str, str], limit: int | None) -> None:
-    assert quotas.limit_in(INFO, dimensions) == limit
+    assert capacity.limit_in(INFO, dimensions) == limit
 
 
 def listed(**limits: tuple[float, float]) -> list[dict[str, Any]]:
@@ -85,7 +85,9 @@ def quota_answers(
 def test_a_limit_that_may_not_be_read_is_not_checked() -> None:
     settings = environment(pools={"train": pool("a4-highgpu-8g", 2)})
     disabled = GoogleError("disabled", "cloudquotas.googleapis.com is not enabled", "gcloud services enable …")
-    found = list(quotas.check(quota_answers([], GPUS_PER_GPU_FAMILY_per_project_region=disabled), settings, None))
+    found = list(
+        capacity.check_quotas(quota_answers([], GPUS_PER_GPU_FAMILY_per_project_region=disabled), settings, None)
+    )
     assert sorted(states(found)) == ["fine", "unchecked"]
     assert (
         "NVIDIA_B200_GPUS in us-central1: not checked: cloudquotas.googleapis.com is not enabled"
@@ -120,7 +122,7 @@ def test_machines_are_read_page_by_page() -> None:
             }
         return {"items": {f"zones/{ZONE}": {"instances": [second, third]}}}
 
-    assert machines_in_use.running(Recorded({"compute aggregated/instances": answer}), "prod") == [
+    assert capacity.running(Recorded({"compute aggregated/instances": answer}), "prod") == [
         Running("g2-standard-4", ZONE, "spot", "dev"),
         Running("a4-highgpu-8g", ZONE, "flex-start", ""),
         Running("a4-highgpu-8g", ZONE, "reservation", ""),

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from berth.cli.verbs.doctor import backend, gke, networks, quotas, reservations, zones
+from berth.cli.verbs.doctor import backend, capacity, place
+from berth.cli.verbs.doctor.capacity import Running
 from berth.cli.verbs.doctor.findings import Finding
-from berth.cli.verbs.doctor.machines_in_use import Running
 from tests.unit.cli.verbs.recorded_google import Recorded, environment, only_missing, states
 
 CASES = yaml.safe_load(Path(__file__).with_name("google_cases.yaml").read_text(encoding="utf-8"))
@@ -22,15 +22,15 @@ def findings(check: str, case: dict[str, Any]) -> list[Finding]:
     own = [Running(*machine) for machine in case.get("own", [])]
     match check:
         case "quotas":
-            return list(quotas.check(google, settings, own))
+            return list(capacity.check_quotas(google, settings, own))
         case "reservations":
-            return list(reservations.check(google, settings, own))
+            return list(capacity.check_reservations(google, settings, own))
         case "zones":
-            return zones.check(google, settings)
+            return place.check_zones(google, settings)
         case "gke":
-            return gke.check(google, settings, "prod")
+            return place.check_gke(google, settings, "prod")
         case "networks":
-            return list(networks.check(google, settings))
+            return list(place.check_networks(google, settings))
     return [backend.check_bucket(google, "state")]
 
 

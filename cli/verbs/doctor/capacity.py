@@ -1,4 +1,4 @@
-"""Quotas: the largest demand of the settings plus the use of others, against the limits."""
+"""Checks of capacity: reservations and quotas, beside the machines that run in the project now."""
 
 from __future__ import annotations
 
@@ -9,13 +9,136 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.cli.verbs.doctor.findings import Finding, Topic
-from berth.cli.verbs.doctor.google import Google, GoogleError
-from berth.cli.verbs.doctor.machines_in_use import Running
+from berth.cli.verbs.doctor.google import Google, GoogleError, last
 from berth.components.core.types import region_of
+from berth.components.gke import PoolSettings
 from berth.components.hardware.quota_names import Quota, taken, usual
 from berth.stacks.settings.environment import EnvironmentSettings
 
-TOPIC = Topic("quota")
+RESERVATIONS, QUOTA = Topic("reservations"), Topic("quota")
+
+# Labels that GKE gives to its nodes' machines
+# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/creating-managing-labels).
+CLUSTER_LABEL, POOL_LABEL = "goog-k8s-cluster-name", "goog-k8s-node-pool-name"
+
+_FIELDS = (
+    "nextPageToken,items/*/instances(machineType,zone,labels,scheduling/provisioningModel,scheduling/preemptible,"
+    "reservationAffinity/consumeReservationType)"
+)
+_PAGES = 40
+_PAGE = 500
+
+
+@dataclass(frozen=True)
+class Running:
+    """Running machine.
+
+    Attributes:
+        capacity: `on-demand`, `spot`, `flex-start` or `reservation`.
+        pool: the node pool of this environment that it is of, "" for all others.
+    """
+
+    machine_type: str
+    zone: str
+    capacity: str
+    pool: str
+
+
+Machines = Sequence[Running] | None
+"""Machines that run in a project; None where they could not be listed."""
+
+
+def running(google: Google, cluster: str) -> list[Running]:
+    """Return every machine of the project, with its pool in the environment's cluster."""
+    found: list[Running] = []
+    query: dict[str, Any] = {"fields": _FIELDS, "maxResults": _PAGE, "returnPartialSuccess": "true"}
+    for _ in range(_PAGES):
+        answer = google.get("compute", f"projects/{google.project}/aggregated/instances", **query)
+        for place in (answer.get("items") or {}).values():
+            found += [_read(instance, cluster) for instance in place.get("instances") or []]
+        if not answer.get("nextPageToken"):
+            break
+        query["pageToken"] = answer["nextPageToken"]
+    return found
+
+
+def in_pool(machines: list[Running], pool: str) -> Counter[str]:
+    """The environment's own machines of a pool, by zone."""
+    return Counter(machine.zone for machine in machines if machine.pool == pool)
+
+
+def _read(instance: dict[str, Any], cluster: str) -> Running:
+    labels = instance.get("labels") or {}
+    return Running(
+        machine_type=last(instance.get("machineType")),
+        zone=last(instance.get("zone")),
+        capacity=_capacity(instance),
+        pool=str(labels.get(POOL_LABEL, "")) if labels.get(CLUSTER_LABEL) == cluster else "",
+    )
+
+
+def _capacity(instance: dict[str, Any]) -> str:
+    scheduling = instance.get("scheduling") or {}
+    model = scheduling.get("provisioningModel")
+    kind = (instance.get("reservationAffinity") or {}).get("consumeReservationType")
+    if kind == "SPECIFIC_RESERVATION" or model == "RESERVATION_BOUND":
+        return "reservation"
+    if model == "FLEX_START":
+        return "flex-start"
+    return "spot" if model == "SPOT" or scheduling.get("preemptible") else "on-demand"
+
+
+def check_reservations(google: Google, settings: EnvironmentSettings, machines: Machines) -> Iterable[Finding]:
+    """Yield findings about pools' reservations: existence, machine type, zone, free machines."""
+    for name, pool in settings.pools.items():
+        if pool.capacity.kind != "reservation" or pool.capacity.reservation is None:
+            continue
+        for zone in settings.zones_of(pool):
+            own = in_pool(list(machines or []), name)[zone]
+            try:
+                yield _reservation(google, name, pool, zone, own)
+            except GoogleError as error:
+                named = pool.capacity.reservation
+                yield RESERVATIONS.found("unknown", reservation=named, reason=error.problem, remedy=error.remedy)
+
+
+def _reservation(google: Google, name: str, pool: PoolSettings, zone: str, own: int) -> Finding:
+    capacity, owner = pool.capacity, pool.capacity.project or google.project
+    path = f"projects/{owner}/zones/{zone}/reservations/{capacity.reservation}"
+    facts: dict[str, Any] = {"pool": name, "reservation": capacity.reservation, "zone": zone, "owner": owner}
+    found = google.exists("compute", path)
+    if found is None:
+        return RESERVATIONS.found("none", **facts)
+    if wrong := _of_other_kind(found, pool):
+        return RESERVATIONS.found("unfit", wrong=wrong, **facts)
+    counts, place = _counts(found.get("specificReservation") or {}), f"reservation {capacity.reservation} in {zone}"
+    if capacity.block:
+        answer = google.exists("compute", f"{path}/reservationBlocks/{capacity.block}")
+        if answer is None:
+            return RESERVATIONS.found("no-block", place=place, block=capacity.block, **facts)
+        counts, place = _counts(answer.get("resource") or answer), f"block {capacity.block} of {place}"
+    count, in_use = counts
+    free = count - max(in_use - own, 0)
+    facts |= {"place": place, "count": count, "machine": pool.machine_type, "most": pool.nodes_at_most}
+    if pool.nodes_at_most > free:
+        return RESERVATIONS.found("too-small", used=count - free, **facts)
+    return RESERVATIONS.found("enough", free=free, **facts)
+
+
+def _of_other_kind(found: dict[str, Any], pool: PoolSettings) -> str:
+    """Why a reservation does not do for a pool, or ""."""
+    if found.get("status") not in (None, "READY"):
+        return f"is {found['status']}, not READY"
+    machine = ((found.get("specificReservation") or {}).get("instanceProperties") or {}).get("machineType")
+    if machine and machine != pool.machine_type:
+        return f"has machines of type {machine}, but the pool's are {pool.machine_type}"
+    return ""
+
+
+def _counts(counts: dict[str, Any]) -> tuple[int, int]:
+    """Machines that there are, and those in use; numbers come as text."""
+    return int(counts.get("count") or 0), int(counts.get("inUseCount") or 0)
+
 
 _AT_ONCE = 4
 _UNLIMITED = -1
@@ -52,11 +175,11 @@ def needs(settings: EnvironmentSettings) -> tuple[Counter[Quota], dict[Quota, li
     return amounts, pools
 
 
-def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Running] | None) -> Iterable[Finding]:
+def check_quotas(google: Google, settings: EnvironmentSettings, machines: Machines) -> Iterable[Finding]:
     """Yield a finding for each quota of the pools, beside the machines that could be listed."""
     amounts, pools = needs(settings)
     if not amounts:
-        yield TOPIC.found("none-needed")
+        yield QUOTA.found("none-needed")
         return
     region = settings.in_region
     limits = _limits(google, region, {*amounts, *(usual(quota) for quota in amounts if quota.preemptible)})
@@ -65,7 +188,7 @@ def check(google: Google, settings: EnvironmentSettings, machines: Sequence[Runn
     for quota in sorted(amounts):
         limit = limits[quota]
         if isinstance(limit, GoogleError):
-            yield TOPIC.found("unknown", quota=_named(quota, region), reason=limit.problem, remedy=limit.remedy)
+            yield QUOTA.found("unknown", quota=_named(quota, region), reason=limit.problem, remedy=limit.remedy)
             continue
         elsewhere = max(limit.used - own[quota], 0) if limit.used is not None else others[quota]
         if limit.used is None and machines is None:
@@ -81,13 +204,13 @@ def _verdict(
     who = f"pool {names[0]} takes" if len(names) == 1 else f"pools {', '.join(names)} take"
     asked = f"{_named(quota, region)}: {who} up to {amount}{used}"
     if limit is None:
-        return TOPIC.found("unlimited", asked=asked)
+        return QUOTA.found("unlimited", asked=asked)
     if amount + elsewhere <= limit:
-        return TOPIC.found("enough", asked=asked, limit=limit)
+        return QUOTA.found("enough", asked=asked, limit=limit)
     pairs = ",".join(f"{key}={value}" for key, value in quota.dimensions(region).items())
     dimensions = f" --dimensions={pairs}" if pairs else ""
     ask = {"project": project, "id": quota.id, "dimensions": dimensions, "value": amount + elsewhere}
-    return TOPIC.found("too-small", asked=asked, limit=limit, **ask)
+    return QUOTA.found("too-small", asked=asked, limit=limit, **ask)
 
 
 def _named(quota: Quota, region: str) -> str:
