@@ -143,10 +143,10 @@ def _checks(stack: str, settings: EnvironmentSettings, state: Backend) -> list[t
         (place.NETWORKS, lambda google, _: place.check_networks(google, settings), settings.network.existing),
         (
             capacity.RESERVATIONS,
-            lambda google, all_: capacity.check_reservations(google, settings, _known(all_)),
+            lambda google, running: capacity.check_reservations(google, settings, _known(running)),
             reserved,
         ),
-        (capacity.QUOTA, lambda google, all_: capacity.check_quotas(google, settings, _known(all_)), True),
+        (capacity.QUOTA, lambda google, running: capacity.check_quotas(google, settings, _known(running)), True),
         (place.GKE, lambda google, _: place.check_gke(google, settings, settings.cluster.name or stack), True),
         (backend.TOPIC, lambda google, _: [backend.check_bucket(google, state.bucket)], state.bucket),
         (backend.TOPIC, lambda google, _: [backend.check_key(google, provider)], provider),
