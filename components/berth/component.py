@@ -8,9 +8,9 @@ import pulumi
 
 from berth.components.berth.manifests import BerthInputs
 from berth.components.cluster.objects import KubernetesObject
-from berth.components.core.manifest import Manifest, resource_type
+from berth.components.core.manifest import Manifest, forced, resource_type
 from berth.components.core.owner import KEEPS_HOME, namespace_of
-from berth.components.fabric import claim_of, claim_template
+from berth.components.fabric import claim_template
 from berth.components.hardware.names import ResourceApi
 from berth.components.plan.plan import BERTH
 
@@ -64,9 +64,9 @@ class Berth(pulumi.ComponentResource):
                 )
                 for manifest in manifests.objects
             ]
+        needed += self._claim_templates(name, inputs, namespace)
         self.main, self.registered = None, {}
         if inputs.part != "isolation":
-            needed += self._claim_templates(name, inputs, namespace)
             self._work(name, inputs, needed or ([namespace] if namespace else []))
         if manifests.dashboard and namespace:
             self._register(name, manifests.dashboard, after=[namespace])
@@ -97,16 +97,24 @@ class Berth(pulumi.ComponentResource):
     def _claim_templates(
         self, name: str, inputs: BerthInputs, namespace: KubernetesObject | None
     ) -> list[KubernetesObject]:
-        """Register the templates of the workers' claims, one for all groups with the same claim."""
-        claims = [claim_of(group, inputs.pools[group.pool]) for group in inputs.settings.groups]
+        """Register the templates of the workers' claims; an engineer's half reads the admins' ones.
+
+        Older versions registered them with the engineer's half. The admins' half takes them over,
+        and Pulumi deletes nothing that the engineer's stack only reads.
+        """
         registered = []
-        for template_name, claim in {claim.template_name: claim for claim in claims if claim}.items():
+        for template_name, claim in inputs.claims.items():
             manifest = claim_template(claim, inputs.resource_api, self.namespace, inputs.labels())
             # The object is the same in every version of the API. Without aliases another version
             # would replace it, and the deletion of the old name would delete the new object.
             versions = [manifest | {"apiVersion": f"resource.k8s.io/{api}"} for api in get_args(ResourceApi)]
             aliases = [pulumi.Alias(type_=resource_type(other)) for other in versions if other != manifest]
-            registered.append(self._inside(namespace, f"{name}-{template_name}", manifest, aliases=aliases))
+            options: dict[str, Any] = {"aliases": aliases}
+            if inputs.part == "cluster":
+                options["id"] = f"{self.namespace}/{template_name}"
+            elif inputs.part == "isolation":
+                manifest = forced(manifest)
+            registered.append(self._inside(namespace, f"{name}-{template_name}", manifest, **options))
         return registered
 
     def _inside(

@@ -13,6 +13,7 @@ from typing import Literal
 
 from berth.components.core.manifest import Manifest
 from berth.components.core.owner import KEEPS_HOME, OwnerKind, namespace_of, owner_labels
+from berth.components.fabric import Claim, claim_of
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import (
     OWNER,
@@ -108,6 +109,12 @@ class BerthInputs:
         """Manifests that the berth registers, built at the first use."""
         return berth_manifests(self)
 
+    @property
+    def claims(self) -> dict[str, Claim]:
+        """Claims of the workers by the name of their template, one for all groups with the same."""
+        claims = [claim_of(group, self.pools[group.pool]) for group in self.settings.groups]
+        return {claim.template_name: claim for claim in claims if claim}
+
     def on_api(self, resource_api: ResourceApi) -> BerthInputs:
         """Return the inputs for a cluster that serves a version of resource.k8s.io."""
         return self if resource_api == self.resource_api else replace(self, resource_api=resource_api)
@@ -136,8 +143,9 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
             settings.access,
             settings.priority,
             {pool.offer.resource for pool in inputs.pools.values() if pool.offer},
-            inputs.workload.clients,
-            keeper_peers(settings.lifecycle),
+            devices={name: claim.devices for name, claim in inputs.claims.items()},
+            clients=inputs.workload.clients,
+            callers=keeper_peers(settings.lifecycle),
         ),
         [main, *jobs.values(), *([dashboard] if dashboard else []), *claims, *from_google],
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ from berth.components.hardware.names import DRANET, DRANET_DRIVER, GPU, MANAGED_
 from berth.components.sharing import Pool
 
 _HASH_LENGTH = 8
+
+_RDMA = f'device.attributes["{DRANET_DRIVER}"].rdma == true'
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,14 @@ class Claim:
         return {"devices": devices}
 
     @property
+    def devices(self) -> dict[str, int]:
+        """Number of devices that the claim takes, by device class."""
+        counts: Counter[str] = Counter()
+        for request in self.requests:
+            counts[request["exactly"]["deviceClassName"]] += request["exactly"]["count"]
+        return dict(counts)
+
+    @property
     def template_name(self) -> str:
         """Name of the template: its kind, and a hash of its content, the same in all versions."""
         content = json.dumps(self.spec("v1"), sort_keys=True).encode()
@@ -83,16 +94,17 @@ def claim_template(claim: Claim, api: ResourceApi, namespace: str, labels: dict[
 
 
 def dranet_class(api: ResourceApi) -> Manifest:
-    """Return the class of the devices of DraNet, among which claims select the RDMA NICs.
+    """Return the class of the RDMA NICs of DraNet, which publishes all interfaces that it finds.
 
     GKE's managed DRANET brings a class of its own, and so does NVIDIA's DRA driver; DraNet brings
     none (https://github.com/kubernetes-sigs/dranet, site/content/docs/user/gke-rdma.md).
     """
+    expression = f'device.driver == "{DRANET_DRIVER}" && {_RDMA}'
     return {
         "apiVersion": f"resource.k8s.io/{api}",
         "kind": "DeviceClass",
         "metadata": {"name": DRANET, "labels": dict(MANAGED_BY)},
-        "spec": {"selectors": [{"cel": {"expression": f'device.driver == "{DRANET_DRIVER}"'}}]},
+        "spec": {"selectors": [{"cel": {"expression": expression}}]},
     }
 
 
@@ -107,8 +119,8 @@ def _pairs(count: int, pool: Pool) -> Claim:
 def _nic(name: str, count: int, pool: Pool) -> dict[str, Any]:
     if pool.settings.rdma == "managed":
         return _request(name, MANAGED_RDMA, count)
-    # DraNet's class has all interfaces that it finds, the gVNICs too.
-    return _request(name, DRANET, count, f'device.attributes["{DRANET_DRIVER}"].rdma == true')
+    # The class of an older berth, or of another installation, has the gVNICs too.
+    return _request(name, DRANET, count, _RDMA)
 
 
 def _request(name: str, device_class: str, count: int, expression: str = "") -> dict[str, Any]:

@@ -70,6 +70,10 @@ MIG = "mig.nvidia.com"
 """Device class of MIG instances that NVIDIA's DRA driver serves; their attributes are in the
 driver's domain."""
 
+DEVICE_CLASSES = (GPU, MIG, DRANET, MANAGED_RDMA)
+"""Device classes that pods of berths claim. The admission policy `berth-claims` lists the same
+ones."""
+
 DRANET_DRIVER = "dra.net"
 """DraNet's driver, in ResourceSlices and as the domain of its attributes; GKE's managed DRANET uses
 the same name."""

@@ -7,11 +7,11 @@ berths. Does not belong here: Ray.
 
 from berth.components.isolation.admission import (
     LONGEST_GRACE,
+    claim_policy,
     pod_policy,
-    pod_update_policy,
+    policies,
     priority_classes,
     ray_policy,
-    ray_version_policy,
 )
 from berth.components.isolation.isolation import Isolation, harden, isolate
 from berth.components.isolation.pod_security import RAY_USER, RESTRICTED_CONTAINER, RESTRICTED_VOLUMES, level_of

@@ -38,14 +38,9 @@ def pod_policy() -> list[Manifest]:
     return _policy("pod-policy")
 
 
-def pod_update_policy() -> list[Manifest]:
-    """Return the admission policy on updates of pods in namespaces of berths, with its binding."""
-    return _policy("pod-update-policy")
-
-
-def ray_version_policy() -> list[Manifest]:
-    """Return the admission policy that refuses Ray's older API version, with its binding."""
-    return _policy("ray-version-policy")
+def claim_policy() -> list[Manifest]:
+    """Return the admission policy on claims in namespaces of berths, with its binding."""
+    return _policy("claim-policy")
 
 
 def ray_policy(trusted: Iterable[str] = ()) -> list[Manifest]:
@@ -57,6 +52,12 @@ def ray_policy(trusted: Iterable[str] = ()) -> list[Manifest]:
     """
     expression = f"!(request.userInfo.username in {json.dumps(sorted(trusted))})"
     return _policy("ray-policy", {"name": "not-trusted", "expression": expression})
+
+
+def policies(trusted: Iterable[str] = ()) -> list[Manifest]:
+    """Return all admission policies of an environment with their bindings; see `ray_policy`."""
+    others = [*pod_policy(), *_policy("pod-update-policy"), *claim_policy(), *_policy("ray-version-policy")]
+    return [*others, *ray_policy(trusted)]
 
 
 def priority_classes() -> list[Manifest]:

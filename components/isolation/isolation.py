@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.isolation import pod_security, quota, rbac, traffic
 from berth.components.isolation.admission import AUTOSCALER, POD_RULES, POOLS, PRIORITY, RAY_AUTH, RUNTIME_CLASS
 from berth.components.isolation.pod_templates import (
@@ -54,8 +53,7 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
     if settings.network_policies:
         objects += traffic.network_policies(namespace, contents, inputs)
     if settings.quotas:
-        withheld = {GPU_RESOURCE, *inputs.gpu_resources}
-        objects.append(quota.resource_quota(namespace, contents, withheld, settings))
+        objects.append(quota.resource_quota(namespace, contents, inputs))
         objects.append(quota.limit_range(namespace, settings.ephemeral_storage))
     if inputs.access.anyone:
         objects += [rbac.role(contents, level), rbac.role_binding(namespace, MANAGED_BY, inputs.access)]

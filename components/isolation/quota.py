@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
 from berth.components.cluster.gpus import claimed_gpus_of
 from berth.components.core.manifest import MANAGED_BY, Manifest, unawaited
 from berth.components.core.types import parse_quantity
-from berth.components.hardware.names import GPU_RESOURCE
+from berth.components.hardware.names import DEVICE_CLASSES, GPU_RESOURCE
 from berth.components.isolation.pod_templates import Object, autoscales, pod_templates
-from berth.components.isolation.settings import IsolationSettings
+from berth.components.isolation.settings import IsolationInputs
 
 NAME = "berth"
 """Name of the ResourceQuota and of the LimitRange."""
@@ -63,25 +63,24 @@ Amounts = dict[str, Decimal]
 _Kind = Literal["requests", "limits"]
 
 
-def resource_quota(
-    namespace: str, manifests: Iterable[Manifest], withheld: Iterable[str], settings: IsolationSettings
-) -> Manifest:
+def resource_quota(namespace: str, manifests: Iterable[Manifest], inputs: IsolationInputs) -> Manifest:
     """Return the ResourceQuota that limits all pods together and refuses ways in from outside.
 
     Args:
         namespace: namespace of the berth.
         manifests: pod-making manifests, Services and claims on disks of the namespace.
-        withheld: GPU resources whose quota is 0 unless the pods request them.
-        settings: settings with the room of the berth on disks.
+        inputs: settings of the berth and its environment. The quota is 0 for GPU resources and
+            device classes that no pod requests.
     """
-    contents, disk = list(manifests), settings.ephemeral_storage
+    contents, settings = list(manifests), inputs.settings
+    disk = settings.ephemeral_storage
     pods = [
         (template, count, kind == "head" and autoscales(manifest))
         for manifest in contents
         for kind, template, count in pod_templates(manifest)
     ]
     requests = _sum(
-        dict.fromkeys(withheld, Decimal(0)),
+        dict.fromkeys({GPU_RESOURCE, *inputs.gpu_resources}, Decimal(0)),
         _RESERVE,
         *(_times(count, _asked(template, "requests", disk, with_autoscaler=head)) for template, count, head in pods),
     )
@@ -93,7 +92,9 @@ def resource_quota(
     storage = sum((parse_quantity(spec["resources"]["requests"]["storage"]) for spec in disks), Decimal(0))
     services = [manifest["spec"] for manifest in contents if manifest["kind"] == "Service"]
     balancers = [service for service in services if service["type"] == "LoadBalancer"]
-    claims = sum(count * len(template["spec"].get("resourceClaims") or []) for template, count, _ in pods)
+    claims = [
+        (claim, count) for template, count, _ in pods for claim in template["spec"].get("resourceClaims") or [] if count
+    ]
     hard = {
         **{f"requests.{resource}": _text(resource, amount) for resource, amount in sorted(requests.items())},
         **{f"limits.{resource}": _text(resource, limits[resource]) for resource in (DISK, "memory")},
@@ -104,7 +105,8 @@ def resource_quota(
         "pods": str(_PODS + sum(count for _, count, _ in pods)),
         **{f"count/{kind}": "0" for kind in _WAYS_IN},
         **_counts(contents),
-        "count/resourceclaims.resource.k8s.io": str(claims),
+        "count/resourceclaims.resource.k8s.io": str(sum(count for _, count in claims)),
+        **_devices(claims, inputs),
         "services.loadbalancers": str(len(balancers)),
         # A load balancer takes one node port for each of its own ports.
         "services.nodeports": str(sum(len(balancer["ports"]) for balancer in balancers)),
@@ -131,6 +133,18 @@ def _counts(contents: Iterable[Manifest]) -> dict[str, str]:
     own = {manifest["kind"].lower() for manifest in contents}
     own = own.union(*(_MADE_BY_KUBERAY.get(kind, set()) for kind in own))
     return {f"count/{kind}s.ray.io": str(room) for kind, room in _ROOM.items() if kind not in own}
+
+
+def _devices(claims: Sequence[tuple[Object, int]], inputs: IsolationInputs) -> dict[str, str]:
+    """Return the largest number of devices by class, of claims with the number of their pods.
+
+    Kubernetes counts the devices of claims (KEP 4381), whatever their template is called.
+    """
+    taken = [(inputs.devices.get(claim.get("resourceClaimTemplateName", ""), {}), count) for claim, count in claims]
+    return {
+        f"{name}.deviceclass.resource.k8s.io/devices": str(sum(count * each.get(name, 0) for each, count in taken))
+        for name in DEVICE_CLASSES
+    }
 
 
 def _asked(template: Object, kind: _Kind, disk: str, *, with_autoscaler: bool) -> Amounts:

@@ -74,7 +74,7 @@ def owner_role(namespace: str, labels: dict[str, str], contract: str) -> Manifes
         # Their RayCluster may name any Secret of the namespace, so that pods show each value.
         _rule("", ["secrets"], ["get", *_WRITE]),
         _rule("ray.io", ["rayclusters", "rayjobs", "rayservices"], [*_READ, *_WRITE]),
-        _rule("resource.k8s.io", ["resourceclaimtemplates"], [*_READ, *_WRITE]),
+        _rule("resource.k8s.io", ["resourceclaimtemplates"], _READ),
     ]
     metadata = {"name": OWNER, "namespace": namespace, "labels": labels}
     return {"apiVersion": f"{_GROUP}/v1", "kind": "Role", "metadata": metadata, "rules": rules}

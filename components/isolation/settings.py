@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -115,6 +115,7 @@ class IsolationInputs:
         priority: PriorityClass of the pods; None for no limit on classes.
         gpu_resources: resource names of GPUs and shares; the quota is 0 for those that no pod
             requests.
+        devices: number of devices by class that a claim takes, by the name of its template.
         clients: namespaces whose pods may send requests to Ray Serve.
         callers: peers of NetworkPolicies, beside the KubeRay operator, that may call the dashboard.
     """
@@ -124,5 +125,6 @@ class IsolationInputs:
     access: Access = field(default_factory=Access)
     priority: str | None = None
     gpu_resources: Collection[str] = ()
+    devices: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     clients: Collection[str] = ()
     callers: Collection[dict[str, Any]] = ()

@@ -16,7 +16,7 @@ from berth.components.core.numbers import whole_numbers
 from berth.stacks.load.stack import EngineerBerth, EngineerStack
 from berth.stacks.program.existing import Platform, on_cluster, owned
 from berth.stacks.program.notices import log
-from berth.stacks.program.own_part import read_own_part
+from berth.stacks.program.own_part import read_own_part, require_claims
 from berth.stacks.program.waiting import wait_until_ready
 from berth.stacks.settings.contract import EnvironmentContract
 
@@ -30,6 +30,7 @@ async def engineer(loaded: EngineerStack, *, wait: bool = True) -> None:
     if loaded.settings.part == "cluster":
         contract, kubeconfig, server = await asyncio.to_thread(read_own_part, loaded.settings, loaded.stack)
         found, platform = loaded.on(contract), owned(kubeconfig, server, loaded.settings.login)
+        await asyncio.to_thread(require_claims, found.berth, kubeconfig)
     else:
         found, platform = await _by_reference(loaded)
     log(found.warnings, found.judgment.waivers)

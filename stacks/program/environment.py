@@ -14,14 +14,7 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.manifest import Manifest
 from berth.components.core.problems import Problem
 from berth.components.gke import storage_classes
-from berth.components.isolation import (
-    pod_policy,
-    pod_update_policy,
-    preview_rights,
-    priority_classes,
-    ray_policy,
-    ray_version_policy,
-)
+from berth.components.isolation import policies, preview_rights, priority_classes
 from berth.components.lifecycle import KEEPER_USER, KeeperSettings
 from berth.components.lifecycle.component import Keeper, KeeperInputs
 from berth.components.operators import Installation, OperatorsSettings, Site
@@ -65,8 +58,7 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
     )
     operators = install(settings.operators, site, on_nodes)
     classes = storage_classes(settings, settings.cluster.name or stack)
-    policies: list[Manifest] = [*pod_policy(), *pod_update_policy(), *ray_version_policy(), *ray_policy([KEEPER_USER])]
-    *first, last = [*priority_classes(), *classes, *policies]
+    *first, last = [*priority_classes(), *classes, *policies([KEEPER_USER])]
     # Other environments on a cluster that this stack has not made use the same objects: they stay.
     shared = settings.cluster.existing is not None
     of_cluster = pulumi.ResourceOptions(

@@ -6,8 +6,9 @@ import json
 
 from pydantic import ValidationError
 
-from berth.components.berth import CONTRACT
+from berth.components.berth import CONTRACT, BerthInputs
 from berth.components.cluster.api import ClusterApi, RefusedError, within
+from berth.components.cluster.inventory import GROUP
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
 from berth.components.gke import ExistingCluster
@@ -51,3 +52,22 @@ def read_own_part(settings: EngineerSettings, stack: str) -> tuple[EnvironmentCo
             "correct `environment` in your stack's file",
         )
     return contract, text, server
+
+
+def require_claims(berth: BerthInputs, kubeconfig: str) -> None:
+    """Refuse claims of workers for which the admins' half has no template.
+
+    Raises:
+        NotPreparedError: there is none, so that no worker would start.
+        ClusterError: the cluster does not answer.
+    """
+    namespace = namespace_of(berth.settings.name)
+    templates = within(namespace, f"{GROUP}/{berth.resource_api}/resourceclaimtemplates")
+    missing = [name for name in berth.claims if ClusterApi(kubeconfig).get(f"{templates}/{name}") is None]
+    if missing:
+        raise NotPreparedError(
+            f"namespace {namespace} has no template {' or '.join(missing)} for the devices of a worker, and none of"
+            " these workers would start",
+            "write the same `worker` (gpus, nics, pool) as the admins' stack with `part: isolation`, or ask the admins"
+            " to change theirs and to update it",
+        )

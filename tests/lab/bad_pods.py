@@ -11,6 +11,7 @@ Object = dict[str, Any]
 
 OBJECTS = yaml.safe_load(Path(__file__).with_name("bad_objects.yaml").read_text(encoding="utf-8"))
 BAD_PODS: dict[str, Object] = OBJECTS["pods"]
+BAD_CLAIMS: dict[str, tuple[str, Object]] = OBJECTS["claims"]
 
 
 def good_pod(name: str, priority: str) -> Object:

@@ -90,7 +90,11 @@ def scale(fleet: Project, workers: int) -> None:
     memory = [
         {"op": "replace", "path": f"/spec/hard/{item}.memory", "value": "20000Gi"} for item in ("requests", "limits")
     ]
-    counts = ("requests.nvidia.com~1gpu", 8 * workers), ("count~1resourceclaims.resource.k8s.io", workers)
+    counts = [
+        ("requests.nvidia.com~1gpu", 8 * workers),
+        ("count~1resourceclaims.resource.k8s.io", workers),
+        ("dranet.deviceclass.resource.k8s.io~1devices", 8 * workers),
+    ]
     others = [{"op": "replace", "path": f"/spec/hard/{item}", "value": count} for item, count in counts]
     edit(fleet, "resourcequota/berth", [*cores, *memory, *others])
     path = "/spec/workerGroupSpecs/0"

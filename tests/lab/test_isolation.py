@@ -32,7 +32,7 @@ from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
 from berth.lab.progress import Progress
 from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.tools import TEST_TOOLS
-from tests.lab.bad_pods import BAD_PODS, good_pod, over
+from tests.lab.bad_pods import BAD_CLAIMS, BAD_PODS, good_pod, over
 from tests.lab.bad_ray import BAD_CLUSTERS, GOOD_CLUSTERS, OTHER_POOL, POOL, complete, ray_objects
 from tests.lab.conftest import Lab
 from tests.lab.project import NETWORK, SMALL, Done, Project, Settings, brought_up, environment_settings, eventually
@@ -298,6 +298,13 @@ FORBIDDEN_PODS: dict[str, tuple[str, Object]] = {
     "all GPUs": (
         "may not set NVIDIA_VISIBLE_DEVICES",
         {"containers": [{"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}]},
+    ),
+    "GPUs of a class as a resource": (
+        "by claims only, not as resources",
+        {
+            "nodeSelector": {POOL: "dev"},
+            "containers": [{"resources": {"limits": {"deviceclass.resource.kubernetes.io/gpu.nvidia.com": "8"}}}],
+        },
     ),
     "GPUs of an init container": (
         "may not set NVIDIA_VISIBLE_DEVICES",
@@ -652,6 +659,25 @@ def test_no_engineer_takes_more_than_the_settings_give(fleet: Project) -> None:
             "spec": {"type": kind, "selector": {"ray.io/node-type": "head"}, "ports": [{"port": 8265}]},
         }
         assert words in refusals(fleet, namespace(OWNERS[1]), service)["open"]
+
+
+@pytest.mark.parametrize("kind", ["ResourceClaim", "ResourceClaimTemplate"])
+def test_no_claim_takes_devices_past_the_quota(fleet: Project, kind: str) -> None:
+    """Whoever creates it: pods get their claims from a controller of Kubernetes."""
+
+    def of_kind(number: int, devices: Object) -> Object:
+        spec = {"devices": devices} if kind == "ResourceClaim" else {"spec": {"devices": devices}}
+        return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": f"bad-{number}"}, "spec": spec}
+
+    claims = [of_kind(number, devices) for number, (_, devices) in enumerate(BAD_CLAIMS.values())]
+    answers = refusals(fleet, namespace(OWNERS[1]), *claims)
+    # Templates take no devices, so the quota admits all of them.
+    expected = {
+        what: words for what, (words, _) in BAD_CLAIMS.items() if "devices=" not in words or kind == "ResourceClaim"
+    }
+    refused = {what: answers.get(f"bad-{number}", "") for number, what in enumerate(BAD_CLAIMS)}
+    assert {what for what, answer in refused.items() if answer} == expected.keys()
+    assert {what: refused[what] for what, words in expected.items() if not re.search(words, refused[what])} == {}
 
 
 @dataclass

@@ -69,7 +69,7 @@ def test_the_state_of_an_existing_cluster_has_no_credentials(tmp_path: Path, lab
         lab.run(["kubectl", "delete", "-f", definitions])
 
 
-POOLS = {"dev": {"machineType": "g2-standard-24", "nodes": 2}}
+POOLS = {"dev": {"machineType": "g2-standard-24", "nodes": 2, "gpuAllocation": "dra"}}
 ACCOUNT = "ci/alice"
 
 
@@ -78,7 +78,7 @@ def prepared(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Environment, another berth, and the isolation of alice's: all of them the admins'."""
     folder = tmp_path_factory.mktemp("parts")
     defaults = {"worker": SMALL["worker"], "head": HEAD}
-    settings = environment_settings(lab, POOLS, defaults=defaults, engineers={"bob": {}})
+    settings = environment_settings(lab, POOLS, "gpuDra", defaults=defaults, engineers={"bob": {}})
     project = brought_up(folder, lab, "shared", settings)
     lab.run(["kubectl", "create", "namespace", "ci"])
     lab.run(["kubectl", "create", "serviceaccount", "alice", "-n", "ci"])
@@ -122,10 +122,16 @@ def test_the_role_that_ships_is_enough_for_the_engineers_half_and_for_no_more(
     (cluster,) = prepared.get("rayclusters", "-n", "berth-alice")
     assert cluster["status"]["state"] == "ready"
     state = json.loads(alone("pulumi", "stack", "export", "-s", "alice"))["deployment"]
-    types = {resource["type"] for resource in state["resources"]}
-    assert not [name for name in types if name.startswith("kubernetes:") and "RayCluster" not in name]
+    managed = {resource["type"] for resource in state["resources"] if not resource.get("external")}
+    assert not [name for name in managed if name.startswith("kubernetes:") and "RayCluster" not in name]
     hers.write("alice", engineer={**settings, "workers": 1})
     alone("pulumi", "up", "-s", "alice", "--yes")
+    # The admins' half has the templates of her workers' claims.
+    hers.write("alice", engineer={**settings, "workers": 1, "worker": {"gpus": 2}})
+    refused = " ".join(alone("pulumi", "preview", "-s", "alice", refused=True).split())
+    assert "namespace berth-alice has no template all-gpu-" in refused
+    assert "or ask the admins to change theirs" in refused
+    hers.write("alice", engineer={**settings, "workers": 1})
     alone("pulumi", "preview", "-s", "alice", "--expect-no-changes")
     assert "service/alice-head-svc" in alone("berth", "connect", "-s", "alice", "--print")
     findings = json.loads(alone("berth", "doctor", "-s", "alice", "--json"))["findings"]
@@ -149,6 +155,14 @@ def test_the_role_that_ships_is_enough_for_the_engineers_half_and_for_no_more(
         ("get", "configmap/berth-environment -n berth-bob"),
         ("create", "namespace"),
         ("create", "clusterrolebinding"),
+        ("create", "resourceclaimtemplates -n berth-alice"),
+        ("patch", "resourceclaimtemplates -n berth-alice"),
+        ("delete", "resourceclaimtemplates -n berth-alice"),
+        ("create", "resourceclaims -n berth-alice"),
+        ("update", "resourceclaims --subresource=status -n berth-alice"),
+        ("create", "deviceclasses"),
+        ("create", "resourceslices"),
+        ("update", "configmap/berth-cluster -n kube-system"),
         ("list", "secrets -n berth-alice"),
         ("get", "secrets -n berth-bob"),
         ("create", "serviceaccounts --subresource=token -n berth-alice"),

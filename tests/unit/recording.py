@@ -12,11 +12,12 @@ import pulumi
 
 @dataclass(frozen=True)
 class Registration:
-    """One resource as the program registered it."""
+    """One resource as the program registered it, or read it by its id."""
 
     type: str
     name: str
     inputs: dict[str, Any]
+    id: str = ""
 
 
 @dataclass
@@ -31,7 +32,7 @@ class Recorder(pulumi.runtime.Mocks):
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         inputs = dict(args.inputs)
-        self.registrations.append(Registration(args.typ, args.name, inputs))
+        self.registrations.append(Registration(args.typ, args.name, inputs, args.resource_id or ""))
         if args.typ == "pulumi:pulumi:StackReference":
             return args.name, {
                 "name": args.name,

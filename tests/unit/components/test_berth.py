@@ -8,9 +8,9 @@ import pulumi
 import pytest
 
 from berth.components.berth import Berth, BerthInputs, berth_manifests
-from berth.components.hardware.names import ResourceApi
+from berth.components.hardware.names import DEVICE_CLASSES, ResourceApi
 from berth.components.ray import cluster_workload
-from tests.unit.components.fabric import A4, BY_NETWORKS, PAIRED, complete
+from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, PAIRED, PAIRED_MANAGED, complete
 from tests.unit.recording import Recorder, options_of, run
 
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
@@ -89,18 +89,36 @@ def test_without_claims_there_is_no_template() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pool", "shape", "gpus"),
+    ("pool", "shape", "gpus", "claimed"),
     [
-        (PAIRED, {"workers": {"min": 0, "max": 3}, "worker": {"gpus": 2}}, "6"),
-        (BY_NETWORKS, {"workers": 2}, "16"),
-        (PAIRED, {"worker": {"gpus": 0, "pool": "train", "cpu": 4, "memory": "8Gi"}}, "0"),
+        (PAIRED, {"workers": {"min": 0, "max": 3}, "worker": {"gpus": 2}}, "6", {"gpu.nvidia.com": 6, "dranet": 6}),
+        (PAIRED_MANAGED, {"workers": 1}, "8", {"gpu.nvidia.com": 8, "mrdma.google.com": 8}),
+        (BY_NETWORKS, {"workers": 2}, "16", {"dranet": 16}),
+        (PAIRED, {"worker": {"gpus": 0, "pool": "train", "cpu": 4, "memory": "8Gi"}}, "0", {}),
     ],
 )
-def test_its_quota_lets_it_have_claimed_gpus_as_it_does_counted_ones(
-    pool: dict[str, Any], shape: dict[str, Any], gpus: str
+def test_its_quota_lets_it_have_the_devices_of_its_claims(
+    pool: dict[str, Any], shape: dict[str, Any], gpus: str, claimed: dict[str, int]
 ) -> None:
     quotas = {item.name: item for item in registered(pool, shape).of_type("kubernetes:core/v1:ResourceQuota")}
-    assert quotas["x-berth"].inputs["spec"]["hard"]["requests.nvidia.com/gpu"] == gpus
+    hard = quotas["x-berth"].inputs["spec"]["hard"]
+    assert hard["requests.nvidia.com/gpu"] == gpus
+    assert {name: int(hard[f"{name}.deviceclass.resource.k8s.io/devices"]) for name in DEVICE_CLASSES} == {
+        name: claimed.get(name, 0) for name in DEVICE_CLASSES
+    }
+
+
+@pytest.mark.parametrize(("part", "how"), [(None, "made"), ("isolation", "taken over"), ("cluster", "read")])
+def test_the_admins_half_has_the_claim_templates(part: Any, how: str) -> None:
+    """The engineer's half, which had them in older versions, reads them: Pulumi deletes none."""
+    cluster, pools = complete(CLAIMED, "engineers", {"access": {"users": ["x@example.com"]}})
+
+    async def program() -> None:
+        Berth("x", BerthInputs(cluster_workload(cluster, "engineer"), pools, "lab", "lab", part=part))
+
+    (template,) = [item for item in run(program, "lab").registrations if "ResourceClaimTemplate" in item.type]
+    assert ("pulumi.com/patchForce" in template.inputs["metadata"]["annotations"]) == (how == "taken over")
+    assert bool(template.id) == (how == "read")
 
 
 @pytest.mark.parametrize(("workers", "forced"), [({"min": 0, "max": 2}, "true"), (2, None)])

@@ -13,13 +13,13 @@ import pytest
 from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_quantity
 from berth.components.fabric import NODE_FOLDERS
-from berth.components.hardware.names import VISIBLE_DEVICES
+from berth.components.hardware.names import DEVICE_CLASSES, VISIBLE_DEVICES
 from berth.components.isolation import (
     LONGEST_GRACE,
     RESTRICTED_VOLUMES,
     Isolation,
     IsolationInputs,
-    IsolationSettings,
+    claim_policy,
     harden,
     isolate,
     pod_policy,
@@ -163,6 +163,10 @@ def test_the_policies_name_what_pods_may_mount() -> None:
     assert [kind for kind in RESTRICTED_VOLUMES if f"'{kind}'" not in of_pods] == []
 
 
+def test_the_policy_on_claims_admits_the_classes_that_the_quota_counts() -> None:
+    assert f"in {list(DEVICE_CLASSES)}" in json.dumps(claim_policy())
+
+
 def test_the_policies_name_what_settings_refuse() -> None:
     of_pods, of_ray = json.dumps(pod_policy()), json.dumps(ray_policy())
     by_words: dict[str, list[str]] = {}
@@ -226,7 +230,7 @@ def test_named_clusters_go_before_engineers_and_others_by_their_name() -> None:
 )
 def test_a_quota_counts_no_kind_that_the_stack_or_kuberay_creates(kind: str, counted: dict[str, str]) -> None:
     """The API server refuses the first object of a kind whose usage it does not know yet."""
-    quota = resource_quota("berth-alice", [{"kind": kind}], [], IsolationSettings())
+    quota = resource_quota("berth-alice", [{"kind": kind}], IsolationInputs())
     hard = quota["spec"]["hard"]
     assert {name: hard[name] for name in hard if name.endswith(".ray.io")} == {
         f"count/{kinds}.ray.io": room for kinds, room in counted.items()
