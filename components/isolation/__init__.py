@@ -28,4 +28,4 @@ from berth.components.isolation.settings import (
     PriorityClass,
     Subject,
 )
-from berth.components.isolation.traffic import DASHBOARD, SERVE_PORT, peer, tcp, to_api_server
+from berth.components.isolation.traffic import DASHBOARD, SERVE_PORT, operator_policy, peer, tcp, to_api_server

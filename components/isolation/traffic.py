@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.core.owner import ENVIRONMENT_LABEL
 from berth.components.isolation.pod_templates import autoscales
 from berth.components.isolation.settings import IsolationInputs
 from berth.components.operators import KubeRaySettings
@@ -29,6 +30,7 @@ _ANYWHERE = "0.0.0.0/0"
 # (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/nodelocal-dns-cache,
 # …/how-to/cloud-dns).
 _NAME_SERVERS = ("169.254.20.10/32", "169.254.169.254/32")
+_DNS = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
 # Workload Identity Federation, without and with Dataplane V2. Nodes with GKE's metadata server
 # (GKE_METADATA), as berth's are, expose no credentials of their own there
 # (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/network-policy).
@@ -67,7 +69,7 @@ def network_policies(namespace: str, manifests: Iterable[Manifest], inputs: Isol
         ],
         "egress": [
             {"to": [{"podSelector": {}}]},
-            {"to": _name_servers(), "ports": [*_ports("UDP", 53), *tcp(53)]},
+            {"to": _name_servers(), "ports": _DNS},
             {"to": [_block(_ANYWHERE, *PRIVATE, _LINK_LOCAL)]},
             *({"to": [_block(address)], "ports": tcp(*ports)} for address, ports in metadata_addresses.items()),
             *({"to": [_block(cidr)]} for cidr in settings.reachable),
@@ -85,6 +87,26 @@ def network_policies(namespace: str, manifests: Iterable[Manifest], inputs: Isol
             network_policy({"name": "heads", **metadata}, {"podSelector": _HEAD, "policyTypes": types, **rules})
         )
     return policies
+
+
+def operator_policy(kuberay: KubeRaySettings) -> Manifest:
+    """Return the NetworkPolicy of the KubeRay operator, which calls what a head redirects it to.
+
+    Its HTTP client follows redirects and repeats method and body (kuberay v1.6.2,
+    ray-operator/controllers/ray/utils/util.go), so a tenant could have it call hosts for them.
+    """
+    name = (kuberay.values or {}).get("nameOverride") or "kuberay-operator"
+    berths = {"namespaceSelector": {"matchExpressions": [{"key": ENVIRONMENT_LABEL, "operator": "Exists"}]}}
+    spec = {
+        "podSelector": {"matchLabels": {"app.kubernetes.io/name": name}},
+        "policyTypes": ["Egress"],
+        "egress": [
+            {"to": [berths | {"podSelector": _HEAD}], "ports": tcp(DASHBOARD, SERVE_PORT)},
+            {"to": _name_servers(), "ports": _DNS},
+            to_api_server(),
+        ],
+    }
+    return network_policy({"name": "kuberay-operator", "namespace": kuberay.namespace, "labels": MANAGED_BY}, spec)
 
 
 def network_policy(metadata: dict[str, Any], spec: dict[str, Any]) -> Manifest:
@@ -105,11 +127,7 @@ def peer(namespace: str, **pods: str) -> dict[str, Any]:
 
 def tcp(*ports: int) -> list[dict[str, Any]]:
     """Return TCP ports as a NetworkPolicy lists them."""
-    return _ports("TCP", *ports)
-
-
-def _ports(protocol: str, *ports: int) -> list[dict[str, Any]]:
-    return [{"protocol": protocol, "port": port} for port in ports]
+    return [{"protocol": "TCP", "port": port} for port in ports]
 
 
 def _operator(kuberay: KubeRaySettings) -> dict[str, Any]:

@@ -28,6 +28,11 @@ class KubeRaySettings(ChartSettings):
     namespace: Annotated[Name, Field(examples=["kuberay"])] = "kuberay-operator"
     """Namespace that the operator runs in."""
 
+    @property
+    def uses_proxy(self) -> bool:
+        """Whether the operator calls heads by its own API client."""
+        return bool((self.values or {}).get("useKubernetesProxy"))
+
 
 class KubeRay(Operator[KubeRaySettings]):
     """KubeRay by its Helm chart, with its CRDs, which stay when the release is removed."""

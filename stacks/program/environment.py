@@ -14,7 +14,7 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.manifest import Manifest
 from berth.components.core.problems import Problem
 from berth.components.gke import storage_classes
-from berth.components.isolation import policies, preview_rights, priority_classes
+from berth.components.isolation import operator_policy, policies, preview_rights, priority_classes
 from berth.components.lifecycle import KEEPER_USER, KeeperSettings
 from berth.components.lifecycle.component import Keeper, KeeperInputs
 from berth.components.operators import Installation, OperatorsSettings, Site
@@ -65,6 +65,10 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
         provider=kubernetes, depends_on=list(platform.ready), retain_on_delete=shared or None
     )
     before = [KubernetesObject(manifest["metadata"]["name"], manifest, of_cluster) for manifest in first]
+    kuberay = settings.operators.kuberay
+    if settings.isolation.network_policies and kuberay.source == "chart":
+        after_operators = pulumi.ResourceOptions(provider=kubernetes, depends_on=operators)
+        before.append(KubernetesObject("kuberay-operator", operator_policy(kuberay), after_operators))
     # The last object comes after everything that berths need, so that the state of each berth names
     # one resource.
     after_all = pulumi.ResourceOptions(depends_on=[*operators, *before])

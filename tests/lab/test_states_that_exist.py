@@ -22,13 +22,15 @@ CHANGED_IN_PLACE = {
     "kubernetes:core/v1:Namespace",
     "kubernetes:core/v1:ResourceQuota",
     "kubernetes:helm.sh/v3:Release",
+    "kubernetes:networking.k8s.io/v1:NetworkPolicy",
     "kubernetes:resource.k8s.io/v1:DeviceClass",
     "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicy",
     "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding",
 }
 """Types of resources that may change: the provider has the SDK's version; newer versions of berth
 taint GPU nodes, state more facts on namespaces, have more policies, another value of the GPU
-Operator's toolkit, another program of the keeper, a class of RDMA NICs alone, and quotas of devices.
+Operator's toolkit, another program of the keeper, a class of RDMA NICs alone, quotas of devices,
+and a NetworkPolicy of the KubeRay operator.
 """
 ALWAYS = {"lab", "alice", "prod"}
 NAMES = sorted(path.name.removesuffix(".json.gz") for path in STATES.glob("*.json.gz"))

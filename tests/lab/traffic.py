@@ -12,6 +12,7 @@ from typing import Any
 Object = dict[str, Any]
 
 RAY_PORTS = (6379, 8265, 10001)
+_HEAD = ("ray.io/node-type", "head")
 
 Verdict = tuple[bool, bool]
 """The receiver's policies let it in; the sender's let it out."""
@@ -141,9 +142,9 @@ def within(berth: BerthPods, operator: Peer, stranger: Peer, kube_system: Object
     yield Case(worker, system("kube-dns", "kube-dns"), 9153, NOT_OUT)
     yield Case(worker, Peer("NodeLocal DNSCache's address", "169.254.20.10"), 9253, NOT_OUT)
     yield Case(worker, system("something else of the cluster", "metrics-server"), 443, NOT_OUT)
-    for port, verdict in ((8265, ALLOWED), (8000, ALLOWED), (6379, NOT_IN), (10001, NOT_IN)):
+    for port, verdict in ((8265, ALLOWED), (8000, ALLOWED), (6379, DENIED), (10001, DENIED)):
         yield Case(operator, head, port, verdict)
-        yield Case(operator, worker, port, verdict)
+    yield from _where_a_head_redirects(operator, berth, stranger, system("kube-dns", "kube-dns"))
     for port in RAY_PORTS:
         yield Case(stranger, head, port, NOT_IN)
         yield Case(stranger, worker, port, NOT_IN)
@@ -155,6 +156,22 @@ def within(berth: BerthPods, operator: Peer, stranger: Peer, kube_system: Object
         yield Case(head, Peer("a host of the VPC", address), 22, NOT_OUT)
     yield Case(worker, Peer("something link-local", "169.254.1.1"), 80, NOT_OUT)
     yield from _with_the_clusters_servers(berth, stranger)
+
+
+def _where_a_head_redirects(operator: Peer, berth: BerthPods, stranger: Peer, kube_dns: Peer) -> Iterator[Case]:
+    """Cases of the KubeRay operator, which follows redirects of a tenant's head."""
+    for port in (8265, 8000):
+        yield Case(operator, berth.worker, port, NOT_OUT)
+        yield Case(operator, stranger, port, NOT_OUT)
+        for address in ("10.128.0.5", "172.16.0.2", "203.0.113.9", "169.254.169.254"):
+            yield Case(operator, Peer("a host that a head names", address), port, NOT_OUT)
+    a_head = Peer("a head outside of berths", "10.4.22.2", "default", stranger.namespace_labels, (_HEAD,))
+    yield Case(operator, a_head, 8265, NOT_OUT)
+    for address in ("10.128.0.5", "203.0.113.9", "169.254.169.254"):
+        yield Case(operator, Peer("a web server", address), 80, NOT_OUT)
+    yield Case(operator, Peer("the metadata server over TLS", "169.254.169.254"), 443, NOT_OUT)
+    yield Case(operator, Peer("the API server", "172.16.0.2"), 443, ALLOWED)
+    yield Case(operator, kube_dns, 53, ALLOWED, "UDP")
 
 
 def _with_the_clusters_servers(berth: BerthPods, stranger: Peer) -> Iterator[Case]:
