@@ -23,13 +23,14 @@ from berth.stacks.files.stack_file import path_of
 from berth.stacks.load.stack import Environment, SettingsError
 from berth.stacks.program import DIGEST, DIGEST_OUTPUT, digest_of
 from berth.stacks.program.claims_api import claims_api
+from berth.stacks.program.cluster_mark import mark_cluster
 from berth.stacks.program.existing import Platform, existing
 from berth.stacks.program.notices import log
 from berth.stacks.program.waiting import wait_until_ready
 from berth.stacks.settings.contract import has_keeper
 
 
-async def environment(loaded: Environment, *, wait: bool = True) -> None:
+async def environment(loaded: Environment, *, wait: bool = True, recorded: bool = False) -> None:
     """Register an environment.
 
     Raises:
@@ -45,6 +46,7 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
     platform = await _platform(loaded, occupants)
     resource_api = await claims_api(settings, platform.kubeconfig)
     kubernetes = platform.provider()
+    mark = await mark_cluster(loaded, platform, kubernetes, recorded=recorded)
     on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(platform.ready))
     mirror = settings.mirror
     site = Site(
@@ -59,11 +61,9 @@ async def environment(loaded: Environment, *, wait: bool = True) -> None:
     operators = install(settings.operators, site, on_nodes)
     classes = storage_classes(settings, settings.cluster.name or stack)
     *first, last = [*priority_classes(), *classes, *policies([KEEPER_USER])]
-    # Other environments on a cluster that this stack has not made use the same objects: they stay.
     shared = settings.cluster.existing is not None
-    of_cluster = pulumi.ResourceOptions(
-        provider=kubernetes, depends_on=list(platform.ready), retain_on_delete=shared or None
-    )
+    # Berths of other stacks may be on a cluster that this stack has not made: these objects stay.
+    of_cluster = pulumi.ResourceOptions(provider=kubernetes, depends_on=[mark], retain_on_delete=shared or None)
     before = [KubernetesObject(manifest["metadata"]["name"], manifest, of_cluster) for manifest in first]
     kuberay = settings.operators.kuberay
     if settings.isolation.network_policies and kuberay.source == "chart":

@@ -51,15 +51,16 @@ async def _load_and_build() -> None:
     await build(load(stack, values, file), wait=not os.environ.get(NO_WAIT))
 
 
-async def build(loaded: Environment | EngineerStack, *, wait: bool = True) -> None:
+async def build(loaded: Environment | EngineerStack, *, wait: bool = True, recorded: bool = False) -> None:
     """Build a loaded stack.
 
-    A program is imported only when it is built: an environment's takes seconds.
+    A program is imported only when it is built: an environment's takes seconds. A program that is
+    only recorded has no engine, and so no state of its own.
     """
     if isinstance(loaded, Environment):
         from berth.stacks.program.environment import environment  # noqa: PLC0415
 
-        await environment(loaded, wait=wait)
+        await environment(loaded, wait=wait, recorded=recorded)
     else:
         from berth.stacks.program.engineer import engineer  # noqa: PLC0415
 

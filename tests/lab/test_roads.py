@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,55 @@ def test_the_state_of_an_existing_cluster_has_no_credentials(tmp_path: Path, lab
         kinds = "priorityclasses,storageclasses,validatingadmissionpolicybindings,validatingadmissionpolicies"
         lab.run(["kubectl", "delete", kinds, "-l", "app.kubernetes.io/managed-by=berth"])
         lab.run(["kubectl", "delete", "-f", definitions])
+
+
+SHARED = "priorityclasses,validatingadmissionpolicies,validatingadmissionpolicybindings"
+
+
+def test_a_cluster_carries_one_environment(tmp_path: Path, lab: Lab) -> None:
+    """Two checkouts with states of their own, on one existing cluster."""
+    settings = {
+        "cluster": {"existing": {"kubeconfig": str(lab.kubeconfig)}},
+        "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}},
+        "operators": {"kuberay": {"source": "present"}},
+    }
+    first, second = Project.make(tmp_path / "first", lab), Project.make(tmp_path / "second", lab)
+    (tmp_path / "state").mkdir()
+    theirs = [f"PULUMI_BACKEND_URL={(tmp_path / 'state').as_uri()}", "PULUMI_CONFIG_PASSPHRASE=theirs"]
+
+    def elsewhere(verb: str, stack: str, *options: str, refused: bool = False) -> str:
+        done = second.run("env", *theirs, "pulumi", verb, "-s", stack, *options, check=False)
+        assert (done.returncode != 0) == refused, done.stdout + done.stderr
+        return " ".join((done.stdout + done.stderr).split())
+
+    def shared() -> set[str]:
+        return {
+            item["metadata"]["uid"] for item in lab.get(SHARED, "-l", "app.kubernetes.io/managed-by=berth")["items"]
+        }
+
+    first.write("dev", environment=settings)
+    first.up("dev")
+    before = shared()
+    for stack in ("dev", "staging"):
+        second.write(stack, environment=settings)
+        second.run("env", *theirs, "pulumi", "stack", "init", stack, "--no-select")
+        words = f"carries environment dev of project berth, in another state than {stack} of project berth"
+        assert words in elsewhere("preview", stack, refused=True)
+        assert words in elsewhere("up", stack, "--yes", "--skip-preview", refused=True)
+    # A pair of older versions, which have no mark: the second of them has taken over all objects.
+    lab.run(["kubectl", "delete", "configmap", "berth-cluster", "-n", "kube-system"])
+    elsewhere("up", "dev", "--yes", "--skip-preview")
+    assert "already carries environment dev" in first.up("dev", check=False).stdout
+    elsewhere("destroy", "dev", "--yes", "--skip-preview")
+    assert shared() == before
+    first.up("dev")
+    first.destroy("dev")
+    assert shared() == before
+    left = elsewhere("preview", "staging", refused=True)
+    assert "carries environment dev, in another state than staging of project berth" in left
+    (remedy,) = re.findall(r"If that one is gone: (kubectl delete \S+ -l \S+=berth)", left)
+    lab.run(remedy.split())
+    elsewhere("preview", "staging")
 
 
 POOLS = {"dev": {"machineType": "g2-standard-24", "nodes": 2, "gpuAllocation": "dra"}}

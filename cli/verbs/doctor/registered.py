@@ -76,7 +76,7 @@ def _program(stack: str) -> Coroutine[Any, Any, None]:
     from berth.stacks.load.stack import load_stack
     from berth.stacks.program.main import build
 
-    return build(load_stack(stack))
+    return build(load_stack(stack), recorded=True)
 
 
 def main() -> None:

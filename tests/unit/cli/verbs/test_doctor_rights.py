@@ -37,6 +37,7 @@ BY_CHARTS = {
 }
 BERTH = {"create namespaces", "create rayclusters"}
 CLUSTER_WIDE = {
+    "create configmaps",
     "create priorityclasses",
     "create validatingadmissionpolicies",
     "create validatingadmissionpolicybindings",
@@ -155,7 +156,6 @@ def of_cluster(done: Result) -> list[tuple[str, str]]:
                 *BY_CHARTS,
                 *APART,
                 *CLUSTER_WIDE,
-                "create configmaps",
                 "create cronjobs",
                 "create deviceclasses",
             },

@@ -1,0 +1,92 @@
+"""Mark of an environment on its cluster: a cluster carries one environment.
+
+Policies and PriorityClasses have the same names in all environments, and the field manager of a
+stack has neither its project nor its backend. So Pulumi would take over the objects of another
+stack with the same name, and the API server would refuse those of one with another name, in words
+that help nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pulumi
+import pulumi_kubernetes
+
+from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.components.cluster.objects import KubernetesObject
+from berth.components.core.manifest import FIELD_MANAGER, MANAGED_BY, Manifest
+from berth.components.core.problems import Problem
+from berth.components.isolation import pod_policy
+from berth.stacks.load.stack import Environment, SettingsError
+from berth.stacks.program.existing import Platform
+
+NAME = "berth-cluster"
+"""Name of the ConfigMap, in namespace kube-system."""
+
+_NAMESPACE = "kube-system"
+_PATH = f"/api/v1/namespaces/{_NAMESPACE}/configmaps/{NAME}"
+_POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+_LEFT = (
+    "kubectl delete priorityclasses,storageclasses,validatingadmissionpolicybindings,validatingadmissionpolicies"
+    " -l app.kubernetes.io/managed-by=berth"
+)
+
+
+async def mark_cluster(
+    loaded: Environment, platform: Platform, provider: pulumi_kubernetes.Provider, *, recorded: bool
+) -> KubernetesObject:
+    """Register the mark of an environment; an existing cluster with another one's is refused.
+
+    An environment that makes its cluster is the first one there. What tells two states apart is the
+    id of the provider, a UUID that Pulumi makes for each state and keeps in it.
+
+    Raises:
+        SettingsError: the cluster carries another environment.
+    """
+    if loaded.settings.cluster.existing and not recorded:
+        await _refuse_second(loaded, platform, provider.id)
+    manifest: Manifest = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": NAME, "namespace": _NAMESPACE, "labels": MANAGED_BY},
+        "data": {"project": pulumi.get_project(), "stack": pulumi.get_stack(), "owner": provider.id},
+    }
+    options = pulumi.ResourceOptions(provider=provider, depends_on=list(platform.ready))
+    return KubernetesObject(NAME, manifest, options)
+
+
+async def _refuse_second(loaded: Environment, platform: Platform, owner: pulumi.Output[str]) -> None:
+    """Refuse a cluster that carries another environment than the owner's.
+
+    The owner is unknown in the first preview of a stack.
+    """
+    text = await platform.kubeconfig.future()
+    own = await owner.future()
+    try:
+        other = await asyncio.to_thread(_other, ClusterApi(str(text)), own)
+    except ClusterError as error:
+        pulumi.log.warn(f"cannot tell whether the cluster carries another environment: {error}")
+        return
+    if other:
+        ours = f"{pulumi.get_stack()} of project {pulumi.get_project()}"
+        name, removal = other
+        problem = Problem(
+            ("environment", "cluster", "existing"),
+            f"the cluster already carries environment {name}, in another state than {ours}, which would take over its"
+            " policies and PriorityClasses; take another cluster, or write the engineers into the other environment. If"
+            f" that one is gone: {removal}",
+        )
+        raise SettingsError(loaded.stack, [problem], loaded.file)
+
+
+def _other(api: ClusterApi, own: str | None) -> tuple[str, str] | None:
+    """Return another environment on the cluster: its name, and the command for one that is gone."""
+    if mark := api.get(_PATH):
+        data = mark["data"]
+        name = f"{data['stack']} of project {data['project']}"
+        return None if data["owner"] == own else (name, f"kubectl delete configmap {NAME} -n {_NAMESPACE}")
+    # Objects of an older version, or what an environment has left behind.
+    policy = api.get(f"{_POLICIES}/{pod_policy()[0]['metadata']['name']}") or {"metadata": {}}
+    manager = (policy["metadata"].get("annotations") or {}).get(FIELD_MANAGER, "")
+    return (manager.removeprefix("berth-"), _LEFT) if manager not in ("", f"berth-{pulumi.get_stack()}") else None
