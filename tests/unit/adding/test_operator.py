@@ -24,11 +24,17 @@ def test_an_operator_is_the_files_that_the_page_names(tree: Copy) -> None:
         "from berth.components.operators.fake import Fake, FakeSettings\n"
         "from berth.components.operators.gib import Gib, GibSettings\n",
     )
-    tree.replace(REGISTRY, "    KubeRay,\n    Driver", "    KubeRay,\n    Fake,\n    Driver")
+    tree.replace(REGISTRY, "(KubeRay, Driver", "(KubeRay, Fake, Driver")
     tree.replace(
         REGISTRY,
         'Field(examples=[{"source": "present"}])] = GibSettings()\n',
         'Field(examples=[{"source": "present"}])] = GibSettings()\n    fake: FakeSettings = FakeSettings()\n',
+    )
+    tree.replace(
+        "components/operators/words.yaml",
+        "\ngpu-operator:\n",
+        "\nfake-operator:\n  removed: the fake operator is removed{again}\n  changed: the fake operator restarts\n"
+        "gpu-operator:\n",
     )
     (tree.root / SCHEMA).write_text(tree.run("schema"), encoding="utf-8")
     tree.touched.add(SCHEMA)
