@@ -27,7 +27,7 @@ _FAMILIES = ((*_RAY, "environment.services", "engineer"), ("environment.operator
 """Paths whose settings are alike: one that several of a family have is described at the first."""
 
 Meaning = tuple[int, str, str, str]
-"""What settings have in common that are described once: family, name, type and description."""
+"""Common part of settings that are described once: family, name, type and description."""
 
 
 def page() -> str:

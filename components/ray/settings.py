@@ -137,9 +137,9 @@ class RayShape(DefaultedSettings):
     image: Annotated[Image, Field(examples=["registry.example.com/ray:2.60.0-py311-cu128"])] = versions.RAY_IMAGE
     """Container image of head and workers; its Ray version must be `rayVersion`."""
     image_has: Annotated[list[ImageContent], Field(examples=[["torch"]])] = []
-    """What an `image` of your own has beyond Ray: workers with RDMA NICs need `libnl` and `torch`,
-    `nestedContainers: cdi-per-pod` needs `podman`; berth warns otherwise. Default: known for
-    images/ray-a4 and images/ray-podman."""
+    """Contents of an `image` of your own beyond Ray: workers with RDMA NICs need `libnl` and
+    `torch`, `nestedContainers: cdi-per-pod` needs `podman`; berth warns otherwise. Default: known
+    for images/ray-a4 and images/ray-podman."""
     ray_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", examples=[versions.RAY])] = versions.RAY
     """Version of Ray in the image."""
     image_pull_secrets: Annotated[list[ObjectName], Field(examples=[["registry"]])] = []

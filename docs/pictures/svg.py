@@ -46,8 +46,6 @@ _TONES = {
     "teal": (("#e0f5f4", "#2a9d96", "#0b5f5a"), ("#0a2b2a", "#258a84", "#74dcd4")),
     "pink": (("#fdeaf4", "#cf5b9a", "#96246a"), ("#371329", "#b8518a", "#ffa3d3")),
 }
-TONES = tuple(_TONES)
-"""Names of the tones."""
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) 
         raise ProblemsError(stack, checked.lines)
     loaded = checked.loaded
     # An engineer's plan touches no other RayCluster, so the cluster is not asked.
-    question = Question(stack) if isinstance(loaded, Environment) else None
+    question = Question(stack, releases=refresh) if isinstance(loaded, Environment) else None
     unread: list[str] = []
     with Interrupts() as interrupts, err.status(f"previewing {stack}"):
         options = ["--refresh"] if refresh else []

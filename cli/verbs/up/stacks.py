@@ -80,7 +80,7 @@ class OwnStack:
 
     @property
     def report(self) -> Report | None:
-        """What the plan means."""
+        """Meaning of the plan; None without one."""
         return self.planned.report if self.planned else None
 
     def update(self, interrupts: Interrupts) -> str:
