@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path as File
 
-from berth.components.core import fast_yaml
 from berth.components.core.problems import Problem
 from berth.components.core.table import broken
 from berth.components.fabric import alignment_warning, nccl_problems, nic_problem
@@ -19,9 +17,8 @@ from berth.components.ray.settings import BerthShape
 from berth.components.ray.shares import share_problems
 from berth.components.ray.storage import home_problems
 from berth.components.ray.volumes import volume_problems
+from berth.components.ray.workload_rules import CONTRADICTIONS
 from berth.components.sharing import Pool
-
-_TABLES = fast_yaml.read(File(__file__).with_name("contradictions.yaml"))
 
 Rule = Callable[[Placed], Iterable[Problem]]
 """Rule of a RayCluster."""
@@ -31,7 +28,7 @@ def _groups(placed: Placed) -> Iterable[Problem]:
     cluster, pools, path = placed.cluster, placed.pools, placed.path
     for group in cluster.groups:
         yield from filter(None, [nic_problem(group, pools, (*path, *group.within))])
-        yield from broken(_TABLES["problems"], path, cluster=cluster, group=group, pool=pools[group.pool])
+        yield from broken(CONTRADICTIONS["problems"], path, cluster=cluster, group=group, pool=pools[group.pool])
     # NCCL's settings are those of all groups, and count in the ones that have GPUs.
     for group in [group for group in cluster.groups if group.gpus or group.nics] or cluster.groups:
         yield from nccl_problems(group, pools, path)
@@ -79,8 +76,8 @@ def _warnings(placed: Placed) -> Iterable[Problem]:
             alignment_warning(group, pools, within),
         )
         yield from filter(None, found)
-        yield from broken(_TABLES["warnings"], path, **objects)
-        yield from broken(_TABLES["warnings_of_groups"], within, **objects)
+        yield from broken(CONTRADICTIONS["warnings"], path, **objects)
+        yield from broken(CONTRADICTIONS["warnings_of_groups"], within, **objects)
     yield from filter(None, [image_warning(cluster, path)])
 
 

@@ -34,7 +34,8 @@ _RUNTIME_ENV = frozenset(
 # BuildJobSubmitCommand).
 _SHELL_CHARACTERS = "$`"
 
-_OF_JOBS = fast_yaml.read(File(__file__).with_name("contradictions.yaml"))["jobs"]
+CONTRADICTIONS = fast_yaml.read(File(__file__).with_name("contradictions.yaml"))
+"""Contradictions of RayClusters and workloads, by what they are of."""
 _OF_OWN_CLUSTER = ("backoff_limit", "shutdown_after_job_finishes", "ttl_after_finished")
 
 
@@ -57,7 +58,9 @@ def problems(settings: Workloads) -> Iterable[Problem]:
         path: Path = ("environment", "jobs", name)
         yield from _too_long(name, JOB_NAME_LIMIT, "a RayJob and the end that tells its content", path)
         yield from _runtime_env(job.runtime_env, (*path, "runtimeEnv"), by_shell=job.submission_mode == "K8sJobMode")
-        yield from _on_existing_cluster(job, settings, path) if job.cluster else broken(_OF_JOBS, path, job=job)
+        yield from (
+            _on_existing_cluster(job, settings, path) if job.cluster else broken(CONTRADICTIONS["jobs"], path, job=job)
+        )
     for name, service in settings.services.items():
         path = ("environment", "services", name)
         yield from _too_long(name, SERVICE_NAME_LIMIT, "a RayService", path)

@@ -280,9 +280,9 @@ def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> l
     pools = value["pools"] if isinstance(value.get("pools"), dict) else {}
     known = {field.alias or name for name, field in EnvironmentSettings.model_fields.items()}
     rest = copy.deepcopy({key: part for key, part in value.items() if key in known})
-    broken = [problem.path[1:] for problem in found]
+    wrong = [problem.path[1:] for problem in found]
     for _ in range(_ROUNDS):
-        for path in sorted(broken, key=len, reverse=True):
+        for path in sorted(wrong, key=len, reverse=True):
             _remove(rest, path)
         if not rest.get("pools"):
             # Place, network and operators do not depend on the pools; everything on a pool does.
@@ -291,7 +291,7 @@ def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> l
             settings = EnvironmentSettings.model_validate(rest, by_alias=True, by_name=False)
         except ValidationError as error:
             # Without its broken part an entry may lack a required one: then the entry goes.
-            broken = [problem.path[:-1] for problem in from_validation(error, EnvironmentSettings, ())]
+            wrong = [problem.path[:-1] for problem in from_validation(error, EnvironmentSettings, ())]
             continue
         lost = frozenset(pools) - frozenset(settings.pools)
         # A removed, invalid part is not reported as missing too; its absence means nothing.
