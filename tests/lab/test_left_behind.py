@@ -197,7 +197,9 @@ def shared_objects(lab: Lab) -> set[str]:
 
 
 def test_two_environments_of_one_name_in_two_backends(project: Project, lab: Lab, tmp_path: Path) -> None:
-    """The end of one leaves what both share."""
+    """The second is refused; of two by older versions, which left no mark, the end of one leaves
+    what both share.
+    """
     before = shared_objects(lab)
     assert len(before) >= SHARED
     other, login = Project.make(tmp_path / "other", lab), tmp_path / "login"
@@ -206,7 +208,12 @@ def test_two_environments_of_one_name_in_two_backends(project: Project, lab: Lab
     (tmp_path / "backend").mkdir()
     there = ("env", f"PULUMI_BACKEND_URL=file://{tmp_path}/backend", "PULUMI_CONFIG_PASSPHRASE=another")
     other.run(*there, "pulumi", "stack", "init", ENV, "--no-select")
-    other.run(*there, "pulumi", "up", "-s", ENV, "--yes", "--skip-preview")
+    up = (*there, "pulumi", "up", "-s", ENV, "--yes", "--skip-preview")
+    refused = other.run(*up, check=False)
+    assert refused.returncode != 0
+    assert f"the cluster already carries environment {ENV} of project berth" in refused.stdout
+    lab.run(["kubectl", "delete", "configmap", "berth-cluster", "-n", "kube-system"])
+    other.run(*up)
     other.run(*there, "pulumi", "destroy", "-s", ENV, "--yes", "--skip-preview")
     assert shared_objects(lab) == before
     assert not lab.get("namespaces", "-l", "berth/engineer=zoe")["items"]
