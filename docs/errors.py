@@ -144,7 +144,8 @@ def _contradictions() -> Iterator[Message]:
     """Yield the messages of the tables of contradictions."""
     for file in sorted(file for folder in FOLDERS for file in (CLONE / folder).rglob("contradictions.yaml")):
         found = fast_yaml.read(file)
-        for row in rows_of([row for rows in found.values() for row in rows] if isinstance(found, dict) else found):
+        groups = [group for groups in found.values() for group in groups] if isinstance(found, dict) else found
+        for row in chain.from_iterable(map(rows_of, groups)):
             parts = Formatter().parse(row["says"])
             text = "".join(literal + ("…" if name is not None else "") for literal, name, _, _ in parts)
             message = _message(text, "", BAD_INPUT, str(file.relative_to(CLONE)))

@@ -1,30 +1,54 @@
 """Rules of settings as rows of a table: contradictions that need no code of their own.
 
 A row has `at`, the setting that is wrong, `says`, what is wrong and what fixes it, and `when`, the
-values with which it is. A value is a text or number, a list of those of which one fits, or true or
-false for one that is given or not. `rests_on` names other settings that the row comes from. Rows
-stand alone, or as `rules` of a group, which has what all of them have. Names in `when`, and in
-braces in `says`, lead from an object to its attributes: `pool.machine.name`; `{key}` is the last
-key of `at`.
+values with which it is. A value is a text or number, a list of those of which one fits, true or
+false for one that is given or not, or comparisons of a given one: `{over: pool.per_node}`, `{over:
+20}`, `{lacks: SYSTEM}`.
+`rests_on` names other settings that the row comes from. Rows stand alone, or as `rules` of a group,
+which has what all of them have; a group with `first: true` ends with the first row that fits. Names
+in `when`, and in braces in texts, lead from an object to its attributes: `pool.machine.name`; in
+`says`, `{key}` is the last key of `at`, and `{names:and}` a list in words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import islice
 from operator import attrgetter
+from pathlib import Path as File
+from string import Formatter
 from types import SimpleNamespace
 from typing import Any
 
+from berth.components.core import fast_yaml
 from berth.components.core.problems import Path, Problem
+from berth.components.core.words import listed
 
 Row = Mapping[str, Any]
 
+_OF_LISTS: Mapping[str, Callable[[Any, str], bool]] = {
+    "has": operator.contains,
+    "lacks": lambda value, text: bool(value) and text not in value,
+}
+_WITH_OTHERS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "over": operator.gt,
+    "other_than": operator.ne,
+    "not_among": lambda value, others: value not in others,
+}
 
-def rows_of(table: Sequence[Row]) -> Iterator[Row]:
-    """Yield the rows of a table, those of groups with what the group has."""
-    for group in table:
-        for row in group.get("rules", [group]):
-            yield {**group, **row, "when": {**group.get("when", {}), **row["when"]}}
+
+@cache
+def beside(module: str) -> Any:
+    """Return the tables in contradictions.yaml beside a module, by the module's file."""
+    return fast_yaml.read(File(module).with_name("contradictions.yaml"))
+
+
+def rows_of(group: Row) -> Iterator[Row]:
+    """Yield the rows of a group with what the group has; a row alone is its own group."""
+    for row in group.get("rules", [group]):
+        yield {**group, **row, "when": {**group.get("when", {}), **row.get("when", {})}}
 
 
 def broken(table: Sequence[Row], path: Path, **objects: Any) -> Iterator[Problem]:
@@ -36,19 +60,37 @@ def broken(table: Sequence[Row], path: Path, **objects: Any) -> Iterator[Problem
         objects: objects by the names that the table has for them.
     """
     known = SimpleNamespace(**objects)
-    for row in rows_of(table):
-        if all(_fits(attrgetter(name)(known), wanted) for name, wanted in row["when"].items()):
-            rests_on = tuple(_path(other, path) for other in row.get("rests_on", ()))
-            at = _path(row["at"], path)
-            yield Problem(at, row["says"].format_map({**objects, "key": at[-1]}), rests_on)
+
+    def fits(name: str, wanted: Any) -> bool:
+        value = attrgetter(name)(known)
+        if isinstance(wanted, Mapping):
+            return all(compares(value, how, other) for how, other in wanted.items())
+        if isinstance(wanted, bool):
+            return bool(value) is wanted
+        return value in wanted if isinstance(wanted, list) else bool(value == wanted)
+
+    def compares(value: Any, how: str, other: Any) -> bool:
+        if value is None:
+            return False
+        if how in _OF_LISTS:
+            return _OF_LISTS[how](value, other)
+        return _WITH_OTHERS[how](value, attrgetter(other)(known) if isinstance(other, str) else other)
+
+    for group in table:
+        fitting = (row for row in rows_of(group) if all(fits(*condition) for condition in row["when"].items()))
+        for row in islice(fitting, 1) if group.get("first") else fitting:
+            at, *rests_on = (_path(name, path, objects) for name in (row["at"], *row.get("rests_on", ())))
+            yield Problem(at, _Words().vformat(row["says"], (), {**objects, "key": at[-1]}), tuple(rests_on))
 
 
-def _fits(value: Any, wanted: Any) -> bool:
-    if isinstance(wanted, bool):
-        return bool(value) is wanted
-    return value in wanted if isinstance(wanted, list) else bool(value == wanted)
+class _Words(Formatter):
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """Return a value in a text; with `and`, `or` or a comma a list in words."""
+        if format_spec in ("and", "or", ","):
+            return listed(value, format_spec)
+        return str(super().format_field(value, format_spec))
 
 
-def _path(name: str, below: Path) -> Path:
-    parts = tuple(name.split("."))
+def _path(name: str, below: Path, objects: Mapping[str, Any]) -> Path:
+    parts = tuple(name.format_map(objects).split("."))
     return parts if parts[0] == "environment" else (*below, *parts)

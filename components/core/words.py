@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 
 def counted(count: int, noun: str) -> str:
@@ -20,3 +21,12 @@ def plural(noun: str) -> str:
 def are(count: int) -> str:
     """Return the verb that goes with a number: `is` or `are`."""
     return "is" if count == 1 else "are"
+
+
+def listed(names: Iterable[object], word: str) -> str:
+    """Return names with a word between the last two, `and` or `or`; with a comma only commas."""
+    *first, last = map(str, names)
+    rest = ", ".join(first)
+    if word == ",":
+        return ", ".join([*first, last])
+    return f"{rest} {word} {last}" if first else last

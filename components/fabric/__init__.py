@@ -2,5 +2,5 @@
 
 from berth.components.fabric.claims import Claim, claim_of, claim_template, dranet_class
 from berth.components.fabric.nccl import HOST_LIBRARIES, NODE_FOLDERS, Parts, parts_of
-from berth.components.fabric.rules import alignment_warning, nccl_problems, nic_problem, resource_problem
+from berth.components.fabric.rules import fabric_problems, resource_problems
 from berth.components.fabric.settings import EnvironmentName, Nccl, NcclShape, nccl_of, nics_of

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from decimal import Decimal
+from typing import Any
 
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
+from berth.components.core.table import beside, broken
 from berth.components.core.types import Name, parse_quantity
+from berth.components.core.words import counted
 from berth.components.hardware import versions
 from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER
 from berth.components.ray.place import Placed
@@ -48,45 +51,27 @@ def fit_problems(placed: Placed) -> Iterable[Problem]:
 
 
 def _gpu_problems(group: WorkerGroup, pool: Pool, path: Path) -> Iterable[Problem]:
-    machine, where = pool.settings.machine, (*path, *group.within)
-    if group.gpus and pool.offer and group.gpu_resource != pool.offer.resource:
-        yield Problem(
-            (*where, "gpuResource"),
-            f"pool {group.pool!r} does not advertise {group.gpu_resource}, but {pool.offer.resource}; take this line"
-            " out to ask for what it has",
-        )
-    elif group.gpus > pool.per_node:
-        has = pool.counted(pool.per_node) if pool.shared else str(pool.per_node or "none")
-        node = f"a node of pool {group.pool!r} ({machine.name})"
-        yield Problem((*where, "gpus"), f"a worker asks for {pool.counted(group.gpus)}, but {node} has {has}")
-    elif group.gpus > 1 and pool.profile.facts.one_each:
-        yield Problem(
-            (*where, "gpus"),
-            f"a worker asks for {group.gpus} shares of pool {group.pool!r}, whose profile refuses more than one a pod"
-            f" ({pool.profile.facts.one_each}); ask for 1, or for whole GPUs of a pool that does not share them",
-        )
-    elif group.gpus > machine.gpus and pool.grows_from_zero:
-        # The autoscaler counts the accelerators of a future node (sharing/scaling.py names the
-        # source).
-        yield Problem(
-            (*where, "gpus"),
-            f"a worker asks for {pool.counted(group.gpus)}, and GKE's cluster autoscaler takes a node that is not"
-            f" there yet for its {machine.gpus} whole GPU{'' if machine.gpus == 1 else 's'}: it would never add the"
-            f" first one; ask for {machine.gpus} at most, or write nodes: {{min: 1, max:"
-            f" {pool.settings.nodes_at_most}}} for pool {group.pool!r}",
-        )
-    elif group.at_most * group.gpus > pool.at_most:
-        yield Problem(
-            (*path, *group.workers_within),
-            f"{group.at_most} workers of {pool.counted(group.gpus)} are {group.at_most * group.gpus}, but pool"
-            f" {group.pool!r} has {pool.counted(pool.at_most)} ({pool.made_of})",
-        )
-    if parse_quantity(group.cpu_limit) < parse_quantity(group.cpu):
-        yield Problem(
-            (*where, "cpuLimit"),
-            f"{group.cpu_limit} is less than `cpu`, {group.cpu}, and Kubernetes refuses a limit below the request;"
-            " raise it, or take this line out",
-        )
+    """Return requests for GPUs and cores of a group that its nodes or its pool cannot give."""
+    facts = {"in": ".".join(group.within), "count_in": ".".join(group.workers_within), **sizes_of(group, pool)}
+    return broken(beside(__file__)["fit"], path, group=group, pool=pool, machine=pool.settings.machine, **facts)
+
+
+def sizes_of(group: WorkerGroup, pool: Pool) -> dict[str, Any]:
+    """Return sizes of a group and of its pool, as numbers and in words, for the tables of rules."""
+    offered, shared = pool.offer, pool.shared
+    return {
+        "asked": pool.counted(group.gpus),
+        "has": pool.counted(pool.per_node) if shared else str(pool.per_node or "none"),
+        "worker_has": pool.counted(group.gpus) if group.gpus else "none",
+        "in_all": group.at_most * group.gpus,
+        "pool_has": pool.counted(pool.at_most),
+        "whole": counted(pool.settings.machine.gpus, "whole GPU"),
+        "cpu": parse_quantity(group.cpu),
+        "cpu_limit": parse_quantity(group.cpu_limit),
+        "gpu_memory": parse_quantity(group.gpu_memory) if group.gpu_memory and offered else Decimal(0),
+        "share": offered.memory_gib * GIB if offered else Decimal(0),
+        "share_gib": plain(round(offered.memory_gib, 1)) if offered else "",
+    }
 
 
 def _size_problems(role: str, pod: Head | WorkerGroup, pools: Pools, where: Path) -> Iterable[Problem]:
@@ -141,32 +126,6 @@ def version_problems(placed: Placed) -> Iterable[Problem]:
                 f"the image's tag says CUDA {cuda[1]}.{cuda[2]}, which does not know the {gpu.product} of pool"
                 f" {pool!r}; take one with CUDA {major}.{minor} or newer (-cu{major}{minor})",
             )
-
-
-def memory_warning(group: WorkerGroup, pools: Pools, path: Path) -> Problem | None:
-    """Return a warning if a worker needs more GPU memory than its share."""
-    pool, needed = pools[group.pool], group.gpu_memory
-    if not needed or not pool.offer or parse_quantity(needed) <= pool.offer.memory_gib * GIB:
-        return None
-    have = plain(round(pool.offer.memory_gib, 1))
-    gpu = pool.settings.machine.gpu.product
-    message = (
-        f"a worker needs {needed} of GPU memory, but a {pool.unit} of pool {pool.name!r} ({gpu}) is {have}Gi"
-        f"{pool.profile.facts.memory_note}"
-    )
-    return Problem((*path, *group.within, "gpuMemory"), message)
-
-
-def ray_gpus_warning(group: WorkerGroup, pools: Pools, path: Path) -> Problem | None:
-    """Return a warning if Ray counts more GPUs on a worker than the worker has."""
-    if group.ray_gpus is None or group.ray_gpus <= group.gpus:
-        return None
-    has = pools[group.pool].counted(group.gpus) if group.gpus else "none"
-    message = (
-        f"Ray hands out {group.ray_gpus} GPUs of a worker that has {has}: a task that is given one of the others finds"
-        " none; take `rayGpus` out for as many as there are"
-    )
-    return Problem((*path, *group.within, "rayGpus"), message)
 
 
 def second_cluster_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:

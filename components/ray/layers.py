@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from berth.components.core.problems import Path, Problem
+from berth.components.core.table import beside, broken
 from berth.components.ray.pod_template import over as patch_over
 from berth.components.ray.settings import RayShape
 
@@ -69,13 +70,5 @@ def within(given: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def group_problems(shape: RayShape, path: Path) -> Iterable[Problem]:
-    """Yield problems of groups as written: two numbers of workers, and the head's name."""
-    if HEAD_GROUP in shape.worker_groups:
-        message = f"{HEAD_GROUP!r} is Ray's name for the head, so Ray's autoscaler would mix the two up; rename it"
-        yield Problem((*path, "workerGroups", HEAD_GROUP), message)
-    if shape.worker_groups and "workers" in shape.model_fields_set:
-        yield Problem(
-            (*path, "workers"),
-            "is written beside `workerGroups`, whose groups have numbers of workers of their own, so it would count for"
-            " none; write it in a group, or take it out",
-        )
+    """Return problems of groups as written: two numbers of workers, and the head's name."""
+    return broken(beside(__file__)["groups"], path, shape=shape)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
-from berth.components.fabric import resource_problem
+from berth.components.fabric import resource_problems
 from berth.components.isolation import DEVELOPMENT, PRODUCTION
 from berth.components.ray.complete import complete, whole_node
 from berth.components.ray.layers import Layer, group_problems, groups_of, over_defaults, within
@@ -91,7 +91,7 @@ def place(
     problems += [
         problem
         for group, worker in groups.items()
-        if (problem := resource_problem(worker.get("gpu_resource"), pools[group], places[group]))
+        for problem in resource_problems(worker.get("gpu_resource"), pools[group], places[group])
     ]
     cluster = complete(name, given, pools, head, PRODUCTION if for_whole_node else DEVELOPMENT, groups)
     if of_patches := list(pod_template_problems(cluster, ground.pools, path, written)):

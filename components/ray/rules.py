@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from berth.components.core.problems import Problem
-from berth.components.core.table import broken
-from berth.components.fabric import alignment_warning, nccl_problems, nic_problem
+from berth.components.core.table import beside, broken
+from berth.components.fabric import fabric_problems
 from berth.components.lifecycle import lifecycle_problems
 from berth.components.ray import workload_rules
-from berth.components.ray.fit import fit_problems, memory_warning, ray_gpus_warning, version_problems
+from berth.components.ray.fit import fit_problems, sizes_of, version_problems
 from berth.components.ray.image import image_warning
 from berth.components.ray.place import Placed
 from berth.components.ray.secret_manager import secret_problems
@@ -17,7 +17,6 @@ from berth.components.ray.settings import BerthShape
 from berth.components.ray.shares import share_problems
 from berth.components.ray.storage import home_problems
 from berth.components.ray.volumes import volume_problems
-from berth.components.ray.workload_rules import CONTRADICTIONS
 from berth.components.sharing import Pool
 
 Rule = Callable[[Placed], Iterable[Problem]]
@@ -27,11 +26,12 @@ Rule = Callable[[Placed], Iterable[Problem]]
 def _groups(placed: Placed) -> Iterable[Problem]:
     cluster, pools, path = placed.cluster, placed.pools, placed.path
     for group in cluster.groups:
-        yield from filter(None, [nic_problem(group, pools, (*path, *group.within))])
-        yield from broken(CONTRADICTIONS["problems"], path, cluster=cluster, group=group, pool=pools[group.pool])
+        pool = pools[group.pool]
+        yield from fabric_problems("nics", group, pool, (*path, *group.within))
+        yield from broken(beside(__file__)["problems"], path, cluster=cluster, group=group, pool=pool)
     # NCCL's settings are those of all groups, and count in the ones that have GPUs.
     for group in [group for group in cluster.groups if group.gpus or group.nics] or cluster.groups:
-        yield from nccl_problems(group, pools, path)
+        yield from fabric_problems("nccl", group, pools[group.pool], path)
 
 
 def _storage(placed: Placed) -> Iterable[Problem]:
@@ -69,15 +69,11 @@ def cluster_warnings(placed: Placed) -> list[Problem]:
 def _warnings(placed: Placed) -> Iterable[Problem]:
     cluster, pools, path = placed.cluster, placed.pools, placed.path
     for group in cluster.groups:
-        within, objects = (*path, *group.within), {"cluster": cluster, "group": group, "pool": pools[group.pool]}
-        found = (
-            memory_warning(group, pools, path),
-            ray_gpus_warning(group, pools, path),
-            alignment_warning(group, pools, within),
-        )
-        yield from filter(None, found)
-        yield from broken(CONTRADICTIONS["warnings"], path, **objects)
-        yield from broken(CONTRADICTIONS["warnings_of_groups"], within, **objects)
+        pool, within = pools[group.pool], (*path, *group.within)
+        objects = {"cluster": cluster, "group": group, "pool": pool, **sizes_of(group, pool)}
+        yield from broken(beside(__file__)["warnings_of_groups"], within, **objects)
+        yield from fabric_problems("alignment", group, pool, within)
+        yield from broken(beside(__file__)["warnings"], path, **objects)
     yield from filter(None, [image_warning(cluster, path)])
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path as File
 from typing import Any, Protocol
 
-from berth.components.core import fast_yaml
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
-from berth.components.core.table import broken
+from berth.components.core.table import beside, broken
 from berth.components.isolation import SERVE_PORT
 from berth.components.ray.settings import BerthShape, RayShape
 from berth.components.ray.workload_settings import JobShape, ServiceShape
@@ -34,8 +32,6 @@ _RUNTIME_ENV = frozenset(
 # BuildJobSubmitCommand).
 _SHELL_CHARACTERS = "$`"
 
-CONTRADICTIONS = fast_yaml.read(File(__file__).with_name("contradictions.yaml"))
-"""Contradictions of RayClusters and workloads, by what they are of."""
 _OF_OWN_CLUSTER = ("backoff_limit", "shutdown_after_job_finishes", "ttl_after_finished")
 
 
@@ -59,7 +55,9 @@ def problems(settings: Workloads) -> Iterable[Problem]:
         yield from _too_long(name, JOB_NAME_LIMIT, "a RayJob and the end that tells its content", path)
         yield from _runtime_env(job.runtime_env, (*path, "runtimeEnv"), by_shell=job.submission_mode == "K8sJobMode")
         yield from (
-            _on_existing_cluster(job, settings, path) if job.cluster else broken(CONTRADICTIONS["jobs"], path, job=job)
+            _on_existing_cluster(job, settings, path)
+            if job.cluster
+            else broken(beside(__file__)["jobs"], path, job=job)
         )
     for name, service in settings.services.items():
         path = ("environment", "services", name)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path as File
 
-from berth.components.core import fast_yaml
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
-from berth.components.core.table import broken
+from berth.components.core.table import beside, broken
 from berth.components.gke import PoolSettings
 from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
@@ -17,12 +15,9 @@ from berth.components.sharing.modes import MODES, Profiles
 from berth.components.sharing.pools import Pool, offered
 from berth.components.sharing.settings import SharingSettings
 
-_CONTRADICTIONS = fast_yaml.read(File(__file__).with_name("contradictions.yaml"))
-
 
 def problems(settings: SharingSettings) -> Iterable[Problem]:
     """Return what is wrong with the GPUs of each pool, and of pools together."""
-    yield from _counted_beside_claims(settings)
     yield from _contradicting_labels(settings)
     yield from _conflicting_modes(settings)
     if (whole := settings.sharing.get(WHOLE_KEY)) and whole.facts.shared:
@@ -47,60 +42,16 @@ def problems(settings: SharingSettings) -> Iterable[Problem]:
             )
 
 
-def _counted_beside_claims(settings: SharingSettings) -> Iterable[Problem]:
-    """Return pools whose pods count GPUs and claim NICs, where other pods claim GPUs.
-
-    The class gpu.nvidia.com of NVIDIA's chart has `extendedResourceName: nvidia.com/gpu`. Since
-    1.36 the scheduler goes by that, and fails to bind a pod with a claim of its own whose counted
-    GPUs come from a device plugin ("nil or empty request mappings": kubernetes v1.36.3,
-    pkg/scheduler/framework/plugins/dynamicresources/extendeddynamicresources.go).
-    """
-    claimed = [name for name, pool in settings.pools.items() if pool.by_dra]
-    for name, pool in settings.pools.items():
-        if claimed and pool.machine.gpus and not pool.by_dra and pool.rdma != "none":
-            yield Problem(
-                ("environment", "pools", name, "gpuAllocation"),
-                f"GPUs of pool {claimed[0]!r} are claimed, and with NVIDIA's DRA driver in the cluster Kubernetes 1.36"
-                " starts no pod that counts its GPUs and claims its NICs, as workers do here; write"
-                " `gpuAllocation: dra` for both pools, or for none",
-            )
-
-
 def _own_problems(pool: PoolSettings, settings: SharingSettings, path: Path) -> Iterable[Problem]:
     if pool.rdma != "none" and not pool.machine.rdma:
         yield _without_rdma(pool, path)
-    yield from broken(_CONTRADICTIONS, path, pool=pool)
-    if pool.by_dra:
-        yield from _claimed_sharing_problems(pool, settings, path)
-    elif pool.machine.gpus and pool.sharing is not None:
-        yield from _sharing_problems(pool, pool.sharing, settings.sharing, path)
-
-
-def _claimed_sharing_problems(pool: PoolSettings, settings: SharingSettings, path: Path) -> Iterable[Problem]:
-    """Return problems of claimed GPUs that are shared.
-
-    GKE has no time-sharing, MIG and MPS beside DRA
-    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra). NVIDIA's driver
-    publishes the MIG instances that it finds, and cuts none
-    (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu, the rest is behind alpha gates):
-    nodes that berth does not create can have them.
-    """
     profile = settings.sharing.get(pool.sharing or "")
-    if profile is None or (profile.facts.claimable and settings.cluster.existing):
-        if pool.sharing:
-            yield from _sharing_problems(pool, pool.sharing, settings.sharing, path)
-        if profile and pool.rdma != "none":
-            yield Problem(
-                (*path, "rdma"),
-                "a claim pairs NICs with whole GPUs, not with MIG instances; write `rdma: none`, or take `sharing` out",
-            )
-        return
-    yield Problem(
-        (*path, "sharing"),
-        "Google does not support shared GPUs (time-slicing, MPS, MIG) on nodes whose GPUs are claimed, and a claim is"
-        " for a whole one; share the GPUs of another pool, or take `gpuAllocation` out",
-        rests_on=((*path, "gpuAllocation"),),
-    )
+    claimable = bool(profile and profile.facts.claimable and settings.cluster.existing)
+    claimed = [name for name, other in settings.pools.items() if other.by_dra]
+    objects = {"pool": pool, "profile": profile, "claimable": claimable, "claimed": claimed}
+    yield from broken(beside(__file__)["pools"], path, **objects)
+    if pool.machine.gpus and pool.sharing is not None and (claimable or not (pool.by_dra and profile)):
+        yield from _sharing_problems(pool, pool.sharing, settings.sharing, path)
 
 
 def _contradicting_labels(settings: SharingSettings) -> Iterable[Problem]:

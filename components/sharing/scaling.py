@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from berth.components.core.bounds import Bounds
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem
+from berth.components.core.table import beside, broken
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.sharing.modes import WHOLE, Facts
@@ -28,43 +29,24 @@ _UNREADY_NODES, _UNREADY_PERCENT = 3, 45
 
 def problems(settings: SharingSettings) -> Iterable[Problem]:
     """Return pools whose autoscaling can never work."""
-    return () if settings.cluster.existing else _never(settings)
+    return () if settings.cluster.existing else _of_pools("never_scaled", settings)
 
 
 def warnings(settings: SharingSettings) -> Iterable[Problem]:
     """Return pools that scale in some states only, or never on an existing cluster."""
     if settings.cluster.existing:
-        yield from _never(settings)
-    for name, pool in _scaled(settings):
-        if pool.nodes_at_least == 0 and pool.rdma != "none" and not _never_by_nics(pool):
-            yield Problem(
-                _nodes(name),
-                "nothing says that GKE's cluster autoscaler knows which RDMA NICs a node has that is not there yet:"
-                " while the pool has no node, it may never add one for pods that claim NICs;"
-                f" {_with_a_node(pool)}",
-            )
-        risk = _facts(pool, settings).scaling_risk
-        if risk and not _unseen(pool, settings):
-            yield Problem(_nodes(name), f"{risk}; write a number of nodes")
+        yield from _of_pools("never_scaled", settings)
+    yield from _of_pools("scaled_sometimes", settings)
     yield from _stopped(settings)
 
 
-def _never(settings: SharingSettings) -> Iterable[Problem]:
+def _of_pools(table: str, settings: SharingSettings) -> Iterable[Problem]:
     for name, pool in _scaled(settings):
-        if resource := _unseen(pool, settings):
-            yield Problem(
-                _nodes(name),
-                "GKE's cluster autoscaler knows GPUs as nvidia.com/gpu only, and nodes of this pool advertise"
-                f" {resource}: it would add no node for pods that wait, and take the pool's nodes for broken ones;"
-                f" write a number of nodes, or {_facts(pool, settings).counted_with} {pool.sharing!r}",
-                rests_on=(("environment", "sharing", pool.sharing or ""),),
-            )
-        if _never_by_nics(pool):
-            yield Problem(
-                _nodes(name),
-                "pods claim the RDMA NICs of this pool, and GKE's cluster autoscaler does not know which NICs a node"
-                f" has that is not there yet: it would never add the first one; {_with_a_node(pool)}",
-            )
+        way = f"write nodes: {{min: 1, max: {pool.nodes_at_most}}}, or a number of nodes"
+        if pool.capacity.kind == "flex-start":
+            way = "take machines that can stay (a reservation or spot) with one node or more, or write `rdma: none`"
+        facts = {"facts": _facts(pool, settings), "unseen": _unseen(pool, settings), "way": way}
+        yield from broken(beside(__file__)[table], ("environment", "pools", name), pool=pool, **facts)
 
 
 def _scaled(settings: SharingSettings) -> list[tuple[str, PoolSettings]]:
@@ -73,17 +55,6 @@ def _scaled(settings: SharingSettings) -> list[tuple[str, PoolSettings]]:
         for name, pool in settings.pools.items()
         if isinstance(pool.nodes, Bounds) and pool.nodes.min < pool.nodes.max
     ]
-
-
-def _never_by_nics(pool: PoolSettings) -> bool:
-    """Return whether claims on NICs keep a pool at zero nodes; a ProvisioningRequest would not."""
-    return pool.rdma == "networks" and pool.nodes_at_least == 0 and not pool.capacity.queued
-
-
-def _with_a_node(pool: PoolSettings) -> str:
-    if pool.capacity.kind == "flex-start":
-        return "take machines that can stay (a reservation or spot) with one node or more, or write `rdma: none`"
-    return f"write nodes: {{min: 1, max: {pool.nodes_at_most}}}, or a number of nodes"
 
 
 def _facts(pool: PoolSettings, settings: SharingSettings) -> Facts:
@@ -110,7 +81,3 @@ def _stopped(settings: SharingSettings) -> Iterable[Problem]:
             f" where more than {_UNREADY_NODES} nodes and {_UNREADY_PERCENT} % of all are broken: have fewer such"
             " nodes, or let them advertise nvidia.com/gpu",
         )
-
-
-def _nodes(name: str) -> Path:
-    return ("environment", "pools", name, "nodes")

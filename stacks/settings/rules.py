@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path as File
 
 from berth.components import operators, sharing
-from berth.components.core import fast_yaml
 from berth.components.core.owner import OwnerKind, namespace_of
 from berth.components.core.problems import Path, Problem
+from berth.components.core.table import beside
 from berth.components.gke import rules as gke
 from berth.components.ray import JobShape
 from berth.components.ray import rules as ray
 from berth.components.ray.layers import group_problems
 from berth.stacks.settings.environment import KEYS, EnvironmentSettings
 
-CONTRADICTIONS = fast_yaml.read(File(__file__).with_name("contradictions.yaml"))
+CONTRADICTIONS = beside(__file__)
 """Contradictions of an engineer's own stack: in itself, and with its environment."""
 
 RESERVED = {

@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
-from berth.components.core import fast_yaml
 from berth.components.core.problems import Problem
-from berth.components.core.table import broken
+from berth.components.core.settings import written
+from berth.components.core.table import beside, broken
+from berth.components.core.types import location_of_key
 from berth.components.gke.rules import capacity, cluster, location, network, nodes, placement
 from berth.components.gke.settings import GkeSettings
 
 Rule = Callable[[GkeSettings], Iterable[Problem]]
 
-_TABLES = fast_yaml.read(Path(__file__).with_name("contradictions.yaml"))
+_TABLES = beside(__file__)
 
 
 def contradictions(settings: GkeSettings) -> Iterable[Problem]:
     """Yield settings of the environment and its pools that contradict one another."""
+    pools, network = settings.pools, settings.network
+    on_rdma = settings.pools_with_rdma("networks")
+    facts = {
+        "settings": settings,
+        "on_rdma": on_rdma,
+        "on_managed": settings.pools_with_rdma("managed"),
+        "rated": [name for name, pool in pools.items() if pool.hourly_rate],
+        "without_zones": sorted(name for name, pool in pools.items() if not pool.zones),
+        "key_in": location_of_key(settings.cluster.secrets_encryption_key or ""),
+        "beside_existing": [key for key in written(network) if key != "existing"],
+        "lacking": [key for key in ("gvnic", "rdma") if getattr(network.existing, key, None) is None],
+        "needed_by": f"pool {on_rdma[0]!r}" if len(on_rdma) == 1 else f"each of the pools {', '.join(on_rdma)}",
+    }
+    yield from broken(_TABLES["every_environment"], ("environment",), **facts)
     if settings.cluster.existing:
         return
-    yield from broken(
-        _TABLES["environment"], ("environment",), settings=settings, on_rdma=settings.pools_with_rdma("networks")
-    )
-    for name, pool in settings.pools.items():
+    yield from broken(_TABLES["environment"], ("environment",), **facts)
+    for name, pool in pools.items():
         zones = settings.zones_of(pool)
-        of_zones = {"zones": ", ".join(zones), "first_zone": next(iter(zones), ""), "several_zones": len(zones) > 1}
-        yield from broken(_TABLES["pools"], ("environment", "pools", name), pool=pool, **of_zones)
+        of_zones = {"zones": zones, "several_zones": len(zones) > 1}
+        at_once = pool.max_surge + pool.max_unavailable
+        yield from broken(_TABLES["pools"], ("environment", "pools", name), pool=pool, at_once=at_once, **of_zones)
 
 
 RULES: tuple[Rule, ...] = (

@@ -1,4 +1,4 @@
-"""Rules of the cluster: version, control plane, existing cluster, logs, labels, currency."""
+"""Rules of the cluster: version, control plane, existing cluster, labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import written
-from berth.components.core.types import location_of_key
 from berth.components.gke.settings import GkeSettings
 from berth.components.gke.versions import too_old
 
@@ -26,15 +25,12 @@ _LABELS_MOST = 64
 def problems(settings: GkeSettings) -> Iterable[Problem]:
     """Return what a cluster cannot have."""
     yield from _existing(settings)
-    yield from _money(settings)
     yield from _labels(settings)
     if settings.cluster.existing:
         return
     if settings.cluster.version and (text := too_old(settings, settings.cluster.version)):
         yield Problem((*_CLUSTER, "version"), text)
     yield from _control_plane(settings)
-    yield from _encrypted(settings)
-    yield from _logged(settings)
 
 
 def warnings(settings: GkeSettings) -> Iterable[Problem]:
@@ -73,22 +69,6 @@ def _existing(settings: GkeSettings) -> Iterable[Problem]:
             yield Problem((*path, key), f"would be ignored: {because}; take it out")
 
 
-def _money(settings: GkeSettings) -> Iterable[Problem]:
-    rated = [name for name, pool in settings.pools.items() if pool.hourly_rate]
-    if rated and not settings.currency:
-        yield Problem(
-            (*_TOP, "currency"),
-            f"is required, since pool {rated[0]!r} has an hourlyRate; write for example currency: USD",
-        )
-    if settings.currency and not rated:
-        yield Problem(
-            (*_TOP, "currency"),
-            "no pool has an hourlyRate, so that there is nothing to count; give pools their rate, or take this line"
-            " out",
-            rests_on=((*_TOP, "pools"),),
-        )
-
-
 def _labels(settings: GkeSettings) -> Iterable[Problem]:
     path = (*_TOP, "labels")
     if len(settings.labels) > _LABELS_MOST:
@@ -121,34 +101,3 @@ def _control_plane(settings: GkeSettings) -> Iterable[Problem]:
                 f"{network} is public, and from there nobody reaches a control plane without a public address"
                 " (privateEndpoint: true), which GKE refuses; name private networks, or take `privateEndpoint` out",
             )
-
-
-def _encrypted(settings: GkeSettings) -> Iterable[Problem]:
-    """Refuse a key of another region.
-
-    Source: "Encrypt secrets at the application layer"
-    (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/encrypting-secrets).
-    """
-    key = settings.cluster.secrets_encryption_key
-    if key and settings.location and location_of_key(key) != settings.in_region:
-        yield Problem(
-            (*_CLUSTER, "secretsEncryptionKey"),
-            f"the key is in {location_of_key(key)}, and the cluster in {settings.location}: Secrets could not be read"
-            f" while either is away; name a key in {settings.in_region}",
-            rests_on=((*_TOP, "zone"), (*_TOP, "region")),
-        )
-
-
-def _logged(settings: GkeSettings) -> Iterable[Problem]:
-    """Refuse logs without the system's, which logs of workloads need.
-
-    Source: "About GKE logs"
-    (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/about-logs).
-    """
-    cluster = settings.cluster
-    if cluster.logging and "SYSTEM" not in cluster.logging:
-        yield Problem(
-            (*_CLUSTER, "logging"),
-            f"{', '.join(cluster.logging)} without SYSTEM: GKE collects other logs only beside the system's; add"
-            " SYSTEM, or write []",
-        )

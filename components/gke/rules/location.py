@@ -17,15 +17,6 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
     """Refuse zones that nobody names, that are elsewhere, or that are named twice."""
     if settings.cluster.existing:
         return
-    if settings.region and not settings.zones and not settings.zone:
-        lacking = sorted(name for name, pool in settings.pools.items() if not pool.zones)
-        if lacking:
-            yield Problem(
-                (*_TOP, "zones"),
-                f"is required with `region`, for pools that name no zones ({', '.join(lacking)}): GKE would choose"
-                " three, and"
-                f" GPUs are not in every zone; write for example zones: [{settings.region}-a, {settings.region}-b]",
-            )
     lists: list[tuple[Path, list[str]]] = [((*_TOP, "zones"), settings.zones if settings.region else [])]
     lists += [((*_TOP, "pools", name, "zones"), pool.zones or []) for name, pool in settings.pools.items()]
     for path, zones in lists:

@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Iterable
 
 from berth.components.core.problems import Path, Problem
-from berth.components.core.settings import written
 from berth.components.core.words import are, counted
 from berth.components.gke.ranges import WIDEST_SERVICES, ranges_of
 from berth.components.gke.settings import GkeSettings
@@ -54,30 +53,11 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
     yield from _overlaps(settings)
     if not too_small:
         yield from _too_small_for_the_pools(settings)
-    yield from _unused(settings)
 
 
 def _existing(settings: GkeSettings) -> Iterable[Problem]:
-    network = settings.network
-    others = [key for key in written(network) if key != "existing"]
-    if others and network.existing:
-        yield Problem(
-            (*_NETWORK, others[0]),
-            f"network.existing uses networks that are there, which berth does not change, so {_listed(others)} would be"
-            " ignored; take one or the other out",
-        )
-    existing = network.existing
-    if existing is None:
-        return
-    pools = settings.pools_with_rdma("networks")
-    lacking = [key for key, value in (("gvnic", existing.gvnic), ("rdma", existing.rdma)) if value is None]
-    if pools and lacking:
-        yield Problem(
-            (*_NETWORK, "existing"),
-            f"lacks {_listed(lacking)}, which {_named(pools)} with `rdma: networks` needs: name the second network of"
-            " its nodes (gvnic) and the RDMA network with its subnetworks (rdma)",
-        )
-    if existing.rdma and (named := len(set(existing.rdma.subnetworks))) != RDMA_NICS:
+    existing = settings.network.existing
+    if existing and existing.rdma and (named := len(set(existing.rdma.subnetworks))) != RDMA_NICS:
         yield Problem(
             (*_NETWORK, "existing", "rdma", "subnetworks"),
             f"{counted(named, 'subnetwork')} {are(named)} named, but a node has {RDMA_NICS} RDMA NICs, each in a"
@@ -165,31 +145,5 @@ def _too_small_for_the_pools(settings: GkeSettings) -> Iterable[Problem]:
         )
 
 
-def _unused(settings: GkeSettings) -> Iterable[Problem]:
-    """Refuse settings that nothing would use."""
-    network = settings.network
-    if not settings.pools_with_rdma("networks"):
-        for key in ("gvnicRange", "rdmaRange"):
-            if getattr(network, _GIVEN[key]):
-                yield Problem(
-                    (*_NETWORK, key),
-                    "would be ignored, since no pool has `rdma: networks`; take it out",
-                    rests_on=(("environment", "pools"),),
-                )
-    if network.nat and "nat" in written(network) and not settings.cluster.private_nodes:
-        yield Problem(
-            (*_NETWORK, "nat"),
-            "nodes have public addresses (cluster.privateNodes: false) and don't use Cloud NAT; take this line out",
-        )
-
-
 def _all_ranges(used: Iterable[str]) -> tuple[Path, ...]:
     return tuple((*_NETWORK, key) for key in ("cidr", *used))
-
-
-def _listed(keys: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(keys[:-1]), keys[-1]]))
-
-
-def _named(pools: list[str]) -> str:
-    return f"pool {pools[0]!r}" if len(pools) == 1 else f"each of the pools {', '.join(pools)}"

@@ -46,9 +46,7 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
         yield from _labels_and_taints(pool, path, existing=settings.cluster.existing is not None)
         if settings.cluster.existing:
             continue
-        yield from _disks(pool, path)
         yield from _sysctls(pool, path)
-        yield from _upgrade(pool, path)
     if not settings.cluster.existing:
         yield from _no_room_for_operators(settings)
 
@@ -68,42 +66,6 @@ def _no_room_for_operators(settings: GkeSettings) -> Iterable[Problem]:
             " DNS, would wait for a node for ever; leave one such pool untainted",
             rests_on=(("environment", "pools"),),
         )
-
-
-def _disks(pool: PoolSettings, path: Path) -> Iterable[Problem]:
-    machine, given = pool.machine, pool.local_ssds
-    if pool.disk_type and pool.disk_type not in machine.series.boot_disks:
-        yield Problem(
-            (*path, "diskType"),
-            f"{machine.name} cannot boot from {pool.disk_type}, but from {_choices(machine.series.boot_disks)}",
-        )
-    if given is None:
-        return
-    where = (*path, "localSsds", "count")
-    if machine.local_ssds:
-        if given.count not in (None, machine.local_ssds):
-            yield Problem(
-                where,
-                f"{machine.name} comes with {machine.local_ssds} Local SSDs, all of them or none of the machine; take"
-                " `count` out",
-            )
-    elif not machine.local_ssd_choices:
-        if given.count != 0:
-            yield Problem((*path, "localSsds"), f"{machine.name} has no Local SSDs; take this line out")
-    elif given.count is None:
-        yield Problem(
-            where,
-            f"is required: {machine.name} has as many Local SSDs as are asked for,"
-            f" {_choices(machine.local_ssd_choices)}",
-        )
-    elif given.count and given.count not in machine.local_ssd_choices:
-        yield Problem(
-            where, f"{machine.name} has {_choices(machine.local_ssd_choices)} Local SSDs or none, not {given.count}"
-        )
-
-
-def _choices(values: Sequence[object]) -> str:
-    return f"{', '.join(map(str, values[:-1]))} or {values[-1]}" if len(values) > 1 else str(values[0])
 
 
 def _sysctls(pool: PoolSettings, path: Path) -> Iterable[Problem]:
@@ -151,14 +113,4 @@ def _key_and_value(
         yield Problem(
             path,
             f"{value!r} is not a value that Kubernetes takes for a {what}: up to 63 letters, digits, '-', '_' and '.'",
-        )
-
-
-def _upgrade(pool: PoolSettings, path: Path) -> Iterable[Problem]:
-    at_once = pool.max_surge + pool.max_unavailable
-    if at_once > _MOST_AT_ONCE:
-        yield Problem(
-            (*path, "upgrade"),
-            f"maxSurge {pool.max_surge} and maxUnavailable {pool.max_unavailable} are {at_once} nodes at once; GKE"
-            f" upgrades {_MOST_AT_ONCE} at most",
         )

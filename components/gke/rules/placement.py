@@ -14,7 +14,6 @@ _POOLS: Path = ("environment", "pools")
 
 def problems(settings: GkeSettings) -> Iterable[Problem]:
     """Return zones, placement and RDMA networks that contradict each other."""
-    yield from _one_way(settings)
     if settings.cluster.existing:
         return
     for name, pool in settings.pools.items():
@@ -36,17 +35,6 @@ def _even(pool: PoolSettings, zones: tuple[str, ...], path: Path) -> Iterable[Pr
         f" write {fitting}, bounds such as {{min: {pool.nodes}, max: {pool.nodes}}}, or one zone: zones: [{zones[0]}]",
         rests_on=((*path, "zones"), ("environment", "zones")),
     )
-
-
-def _one_way(settings: GkeSettings) -> Iterable[Problem]:
-    """Refuse two ways to RDMA on one cluster."""
-    managed, networks = settings.pools_with_rdma("managed"), settings.pools_with_rdma("networks")
-    if managed and networks:
-        yield Problem(
-            (*_POOLS, networks[0], "rdma"),
-            f"pool {managed[0]!r} has `rdma: managed`, and one cluster has one way to RDMA: GKE's managed DRANET and"
-            " DraNet both serve driver dra.net; give all pools the same",
-        )
 
 
 def _rdma_together(settings: GkeSettings) -> Iterable[Problem]:
