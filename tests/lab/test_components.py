@@ -1,5 +1,5 @@
 """The programs of docs/programs, run as Pulumi projects of their own: three components that
-work without berth's program.
+work without berth's program. Long: three environments' work for what berth's program has too.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import yaml
 from tests.lab.conftest import Lab
 from tests.lab.project import CLONE, Project, eventually
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 GOOGLE, OPERATORS, BERTH = (
     (CLONE / "docs/programs" / f"{name}.py").read_text(encoding="utf-8") for name in ("gke", "operators", "berth")
@@ -68,7 +68,3 @@ def test_the_berth_is_ready_and_isolated(projects: list[Project]) -> None:
     eventually(lambda: state() == "ready", "the RayCluster is ready", 120)
     kinds = {resource["type"].rpartition(":")[2] for resource in projects[2].resources("own")}
     assert {"Berth", "NetworkPolicy", "ResourceQuota", "RayCluster"} <= kinds
-
-
-def test_a_second_update_changes_nothing(projects: list[Project]) -> None:
-    assert [created.preview("own") for created in projects] == [{}, {}, {}]

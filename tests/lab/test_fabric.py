@@ -206,6 +206,7 @@ def test_a_changed_number_of_nics_is_another_template_that_the_cluster_follows(f
     assert named(status(fleet)["clusters"], "train")["nics"] == 8
 
 
+@pytest.mark.long
 def test_gpus_and_nics_come_in_pairs_of_one_pcie_root_by_gkes_own_dranet(fleet: Project) -> None:
     """Runs after the other environment is destroyed: a lab has one cluster."""
     fleet.destroy("fabric")

@@ -106,6 +106,7 @@ def test_solo_costs_no_gpu_until_ray_asks_and_pulumi_leaves_the_number_to_ray(ga
     assert running(gallery, "me") == before, "KubeRay leaves it to the autoscaler which workers go"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gallery", ["serve"], indirect=True)
 def test_serve_has_its_head_and_its_code_without_a_gpu_and_says_that_no_ray_runs(gallery: Project) -> None:
     """tests/real/test_serve.py asks a real Ray Serve."""

@@ -1,5 +1,5 @@
 """Several groups of workers in a berth: the real KubeRay operator restarts what the preview says,
-and nothing else.
+and nothing else. Long: KubeRay's own work, and an environment of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import pytest
 from tests.lab.conftest import Lab
 from tests.lab.project import HEAD, Project, Settings, brought_up, environment_settings, eventually
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 CPU = {"pool": "cpu", "gpus": 0, "cpu": 1, "memory": "2Gi"}
 
@@ -140,7 +140,6 @@ def test_groups_grow_and_shrink_alone(fleet: Project) -> None:
     assert pods(fleet) == {group: uids for group, uids in after.items() if group != "gpu"}
 
 
-@pytest.mark.long
 def test_kuberay_restarts_all_groups_for_a_new_one_and_the_plan_says_so(fleet: Project) -> None:
     """The head has the hash of the whole RayCluster without numbers of workers."""
     change(fleet, groups())

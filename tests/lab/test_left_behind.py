@@ -25,7 +25,6 @@ pytestmark = pytest.mark.lab
 
 ENV = "left"
 KUBERAY = "kuberay-operator"
-SHARED = 6
 
 
 def settings(lab: Lab, edit: str = "", **more: Any) -> dict[str, Any]:
@@ -176,45 +175,4 @@ def test_a_conflict_of_field_managers_stops_no_other_berth(project: Project, lab
     assert conflict_advice(text, ENV)[0] == "gkebackup has set .spec.hard.pods"
     project.run("env", "PULUMI_K8S_ENABLE_PATCH_FORCE=true", "pulumi", "up", "-s", ENV, "--yes")
     assert pods_of(lab, "bob") == pods_of(lab, "carol")
-    assert project.preview(ENV) == {}
-    project.write(ENV, environment=settings(lab))
-    project.up(ENV)
-
-
-def on_existing(lab: Lab, kubeconfig: Path, **more: Any) -> dict[str, Any]:
-    """Settings of an environment on a cluster that another stack has made."""
-    found = settings(lab, **more) | {
-        "cluster": {"existing": {"kubeconfig": str(kubeconfig)}},
-        "operators": {"kuberay": {"source": "present"}},
-    }
-    return {key: value for key, value in found.items() if key not in ("project", "zone")}
-
-
-def shared_objects(lab: Lab) -> set[str]:
-    kinds = "priorityclasses,validatingadmissionpolicies,validatingadmissionpolicybindings"
-    found = lab.get(kinds, "-l", "app.kubernetes.io/managed-by=berth")["items"]
-    return {f"{item['kind']} {item['metadata']['name']}" for item in found}
-
-
-def test_two_environments_of_one_name_in_two_backends(project: Project, lab: Lab, tmp_path: Path) -> None:
-    """The second is refused; of two by older versions, which left no mark, the end of one leaves
-    what both share.
-    """
-    before = shared_objects(lab)
-    assert len(before) >= SHARED
-    other, login = Project.make(tmp_path / "other", lab), tmp_path / "login"
-    login.write_text(lab.kubeconfig.read_text())
-    other.write(ENV, environment=on_existing(lab, login, engineers={"zoe": {}}))
-    (tmp_path / "backend").mkdir()
-    there = ("env", f"PULUMI_BACKEND_URL=file://{tmp_path}/backend", "PULUMI_CONFIG_PASSPHRASE=another")
-    other.run(*there, "pulumi", "stack", "init", ENV, "--no-select")
-    up = (*there, "pulumi", "up", "-s", ENV, "--yes", "--skip-preview")
-    refused = other.run(*up, check=False)
-    assert refused.returncode != 0
-    assert f"the cluster already carries environment {ENV} of project berth" in refused.stdout
-    lab.run(["kubectl", "delete", "configmap", "berth-cluster", "-n", "kube-system"])
-    other.run(*up)
-    other.run(*there, "pulumi", "destroy", "-s", ENV, "--yes", "--skip-preview")
-    assert shared_objects(lab) == before
-    assert not lab.get("namespaces", "-l", "berth/engineer=zoe")["items"]
     assert project.preview(ENV) == {}

@@ -229,6 +229,7 @@ def test_kwok_plays_its_own_nodes_only_and_jobs_complete(own: Lab) -> None:
     assert not _ready(own.get("node", "foreign"))
 
 
+@pytest.mark.long
 def test_killed_and_hanging_processes_are_replaced_and_the_data_is_there(own: Lab) -> None:
     _apply(own, _config_map("survives-kills"))
     before = own.pids()
@@ -279,6 +280,7 @@ def test_an_interrupted_up_is_finished_by_the_next(tmp_path: Path) -> None:
     assert _marked(broken) == []
 
 
+@pytest.mark.long
 def test_a_lost_database_is_noticed(own: Lab) -> None:
     for path in own.home.run.iterdir():
         path.unlink()

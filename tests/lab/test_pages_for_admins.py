@@ -1,5 +1,5 @@
 """Blocks of the pages for admins, run in order in one checkout with one lab, as a reader types
-them. Long: test_prod and test_gallery bring the same environments up.
+them. Long: test_prod, test_gallery and test_sharing bring such environments up.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Patches of pod templates and values of charts.
 
 Real: API server with its admission and quotas, scheduler, KubeRay, helm. The containers are
-simulated.
+simulated. Long: an environment of its own, and the unit tests have the templates.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from berth.components.isolation.pod_security import ENFORCE
 from tests.lab.conftest import Lab
 from tests.lab.project import SMALL, Project, Settings, brought_up, environment_settings, eventually
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 STACK = "patched"
 LOGS = {"name": "logs", "image": "example.invalid/logs", "resources": {"requests": {"cpu": 3, "memory": "5Gi"}}}

@@ -1,4 +1,6 @@
-"""Many berths cost as many requests as few: `berth status`, and the wait of an update."""
+"""Many berths cost as many requests as few: `berth status`, and the wait of an update. Long: an
+environment of its own for figures that rarely change.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from chaos.proxy import Request
 from tests.lab.conftest import Lab
 from tests.lab.project import started
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 FEW, MANY = 3, 60
 LATE = "waiting for the KubeRay operator"

@@ -1,4 +1,6 @@
-"""Unavailable machines: the simulated GKE's behavior, berth's messages, and recovery."""
+"""Unavailable machines: the simulated GKE's behavior, berth's messages, and recovery. Long: much of
+it is the lab's own, and the unit tests have the messages.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from berth.lab.plugins.gcp.store import Store
 from tests.lab.conftest import Lab
 from tests.lab.project import Project, eventually
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 STACK = "capacity"
 PROJECT, ZONE = "capacity-test", "us-central1-b"

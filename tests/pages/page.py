@@ -26,9 +26,9 @@ PAGES = (
     *sorted((CLONE / "docs").glob("*.md")),
 )
 
-ENGINEERS_PAGES = ("README.md", "docs/lab.md", "docs/engineer.md", "docs/sharing.md")
+ENGINEERS_PAGES = ("README.md", "docs/engineer.md")
 """Pages whose blocks tests/lab/test_pages.py runs, in this order, in one checkout with one lab."""
-ADMINS_PAGES = ("docs/gallery.md", "docs/admin.md")
+ADMINS_PAGES = ("docs/lab.md", "docs/sharing.md", "docs/gallery.md", "docs/admin.md")
 """Pages whose blocks tests/lab/test_pages_for_admins.py runs."""
 RUN = (*ENGINEERS_PAGES, *ADMINS_PAGES)
 

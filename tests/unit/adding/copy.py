@@ -29,7 +29,7 @@ class Copy:
     @classmethod
     def make(cls, root: Path) -> Copy:
         """Make a copy under an empty folder."""
-        ignored = shutil.ignore_patterns("__pycache__", "*.pyc", ".lab")
+        ignored = shutil.ignore_patterns(".lab")
         for name in _COPIED:
             source = CLONE / name
             if source.is_dir():

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from berth.lab.home import CLONE
-from chaos.__main__ import continued, numbers_of, summarize, without_gaps
+from chaos.__main__ import continued, numbers_of, summarize
 from chaos.case import Outcome, crashes
 from chaos.fleet import Ended
 from chaos.kills import Kills
-from chaos.lanes import Result
 from chaos.record import figures_of, joined, write
 
 GOOD = Outcome("up", "up: SIGINT", [], {"code": 130})
@@ -34,10 +33,6 @@ def test_figures_name_no_folder_of_the_machine() -> None:
     assert failed["problems"] == ['crash: File "cli/main.py"; File "dataclasses.py"']
 
 
-def test_nothing_that_ran_is_no_success() -> None:
-    assert summarize({}) == 1
-
-
 def test_a_part_that_runs_again_replaces_its_own_figures_alone(tmp_path: Path) -> None:
     path = tmp_path / "figures" / "chaos.json"
     write(path, {"kills": {"cases": 1}, "races": {"cases": 2}})
@@ -55,19 +50,6 @@ def test_a_campaign_goes_on_after_the_recorded_cases(tmp_path: Path) -> None:
     whole = joined(first, figures_of(Kills(), 7, [(2, GOOD, 2.0)]))
     one_run = figures_of(Kills(), 7, [(0, GOOD, 1.0), (1, BAD, 4.0), (2, GOOD, 2.0)])
     assert whole == one_run
-
-
-def test_a_later_run_begins_at_the_first_case_that_an_interrupted_one_lacks() -> None:
-    results = [Result(number, GOOD, 1.0) for number in (4, 2, 5, 3, 7)]
-    assert [result.number for result in without_gaps(results, range(2, 9))] == [2, 3, 4, 5]
-
-
-def test_cases_of_another_seed_are_not_joined(tmp_path: Path) -> None:
-    path = tmp_path / "chaos.json"
-    write(path, {"kills": figures_of(Kills(), 7, [(0, GOOD, 1.0)])})
-    with pytest.raises(SystemExit) as ended:
-        continued(Namespace(resume=True, record=path, case=None, cases=3, seed=8, part=["kills"]))
-    assert ended.value.code == 2
 
 
 @pytest.mark.parametrize(

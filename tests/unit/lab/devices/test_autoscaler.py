@@ -10,10 +10,11 @@ from typing import Any, Literal
 import pytest
 
 from berth.lab.devices.api import CLAIMS, SLICES, Api
-from berth.lab.devices.autoscaler import IDLE_VARIABLE, Autoscaler, autoscaled
+from berth.lab.devices.autoscaler import IDLE_VARIABLE, Autoscaler
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.nodes import expected, manifest, resize, sizes_of
 from berth.lab.plugins.gcp.store import Record, Store
+from tests.unit.cases import table
 
 GPU = "nvidia.com/gpu"
 ZONES = ("us-central1-b", "us-central1-c")
@@ -21,6 +22,7 @@ PATH = f"projects/p/locations/{ZONES[0]}/clusters/c/nodePools/flex"
 CPUS = {"machineType": "n2-standard-8"}
 GPUS = {"machineType": "a4-highgpu-8g", "guestAccelerators": [{"type": "nvidia-b200", "count": 8}]}
 UP_TO_8 = {"totalMinNodeCount": 0, "totalMaxNodeCount": 8}
+MANAGED = "cloud.google.com/gke-networking-dra-driver"
 RDMA_NIC = {"dra.net/rdma": {"bool": True}}
 
 
@@ -130,13 +132,6 @@ def test_a_pool_grows_into_its_emptier_zones_up_to_its_limit(tmp_path: Path) -> 
     assert sum(world.sizes()) == 3
 
 
-def test_limits_for_each_zone_count_for_each_zone(tmp_path: Path) -> None:
-    world = World(tmp_path, {"minNodeCount": 0, "maxNodeCount": 2})
-    world.pods = [cpus(6, name=f"pod-{number}") for number in range(9)]
-    world.scaler.step()
-    assert world.sizes() == [2, 2]
-
-
 def test_idle_nodes_go_down_to_the_least_and_daemons_keep_no_node(tmp_path: Path) -> None:
     world = World(tmp_path, {"totalMinNodeCount": 1, "totalMaxNodeCount": 8})
     world.resize(2, 2)
@@ -151,24 +146,10 @@ def test_idle_nodes_go_down_to_the_least_and_daemons_keep_no_node(tmp_path: Path
     assert sum(world.sizes()) == 1
 
 
-def test_a_node_that_is_not_idle_for_long_enough_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(IDLE_VARIABLE, "3600")
-    world = World(tmp_path, UP_TO_8)
-    world.resize(1, 1)
-    world.scaler.step()
-    world.scaler.step()
-    assert world.sizes() == [1, 1]
-
-
-def test_queued_and_fixed_pools_are_left_alone(tmp_path: Path) -> None:
-    assert autoscaled(World(tmp_path / "fixed", {}).store) == []
-    assert autoscaled(World(tmp_path / "queued", UP_TO_8, queuedProvisioning={"enabled": True}).store) == []
-
-
 def test_a_node_whose_gpus_are_still_to_come_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(IDLE_VARIABLE, "3600")
     world = World(tmp_path, UP_TO_8, nodeConfig=GPUS)
-    ask(world, WHOLE)
+    ask(world, {GPU: 8})
     for _ in range(3):
         world.scaler.step()
     assert sum(world.sizes()) == 1, "the node is there and shows no GPU yet; another one would not help"
@@ -180,11 +161,11 @@ def test_a_node_that_has_published_nothing_is_waited_for(tmp_path: Path, monkeyp
     world.resize(1, 0)
     show(world, {GPU: "8"}, 8)
     for name in ("two", "three"):
-        ask(world, ("dranet", 4), name)
+        ask(world, ["dranet", 4], name)
     for _ in range(3):
         world.scaler.step()
     assert sum(world.sizes()) == 2
-    ask(world, NICS, "four")
+    ask(world, ["dranet", 8], "four")
     world.scaler.step()
     assert sum(world.sizes()) == 3
 
@@ -204,25 +185,9 @@ def test_a_pod_that_no_pool_would_help_gets_the_reason(tmp_path: Path, change: d
     assert world.events == [("pod", "NotTriggerScaleUp", f"pod didn't trigger scale-up: {reason}")]
 
 
-# kubernetes/autoscaler at 55c37cd5 (gce/), kubernetes-sigs/cluster-autoscaler at 33c3f97b (pkg/).
-CAPACITY = "gce/templates.go BuildCapacity"
-NO_SLICES = "gce/gce_cloud_provider.go TemplateNodeInfo"
-UNREADY = "pkg/processors/customresources/gpu_processor.go FilterOutNodesWithUnreadyResources"
-COPIED = "pkg/processors/nodeinfosprovider/mixed_nodeinfos_processor.go Process"
-BY_LABEL = "docs.cloud.google.com set-up-dra (GKE's own label; believed)"
-
-OPERATOR = {"gke-no-default-nvidia-gpu-device-plugin": "true"}
-CLAIMED = OPERATOR | {"cloud.google.com/gke-nvidia-gpu-dra-driver": "true"}
-MANAGED = {"cloud.google.com/gke-networking-dra-driver": "true"}
-WHOLE, MORE = {GPU: 8}, {GPU: 9}
-SHARES = {"nvidia.com/gpu.shared": 1}
-INSTANCE = {"nvidia.com/mig-1g.23gb": 1}
-NICS, RDMA, CLAIMED_GPUS = ("dranet", 8), ("mrdma.google.com", 8), ("gpu.nvidia.com", 8)
-
-
 @dataclass(frozen=True)
 class Row:
-    """One decision.
+    """One decision of autoscaler.yaml.
 
     Attributes:
         source: file and function of the real autoscaler.
@@ -236,42 +201,18 @@ class Row:
 
     source: str
     decision: Literal["grows", "stays"]
-    asks: dict[str, int] | tuple[str, int]
+    asks: dict[str, int] | list[Any]
     labels: dict[str, str] = field(default_factory=dict)
     shows: dict[str, str] | None = None
     nics: int = 0
     before: dict[str, str] | None = None
 
 
-SHARED, RENAMED, CUT = {GPU: "32"}, {"nvidia.com/gpu.shared": "32"}, {"nvidia.com/mig-1g.23gb": "56"}
-TABLE = {
-    "GKE's GPUs, from zero": Row(CAPACITY, "grows", WHOLE),
-    "the operator's GPUs, from zero": Row(CAPACITY, "grows", WHOLE, OPERATOR),
-    "more shares than GPUs, from zero": Row(CAPACITY, "stays", MORE, OPERATOR),
-    "more shares than GPUs, beside a node": Row(COPIED, "grows", MORE, OPERATOR, SHARED),
-    "more shares than GPUs, after a node": Row(COPIED, "grows", MORE, OPERATOR, before=SHARED),
-    "renamed shares, from zero": Row(CAPACITY, "stays", SHARES, OPERATOR),
-    "renamed shares, beside a node": Row(UNREADY, "stays", SHARES, OPERATOR, RENAMED),
-    "renamed shares, after a node": Row(UNREADY, "stays", SHARES, OPERATOR, before=RENAMED),
-    "renamed shares beside a name that is 0": Row(UNREADY, "stays", SHARES, OPERATOR, {GPU: "0", **RENAMED}),
-    "mixed MIG, from zero": Row(CAPACITY, "stays", INSTANCE, OPERATOR),
-    "mixed MIG, beside a node": Row(UNREADY, "stays", INSTANCE, OPERATOR, CUT),
-    "mixed MIG beside whole GPUs of one node": Row(COPIED, "grows", INSTANCE, OPERATOR, {GPU: "4", **CUT}),
-    "single MIG, from zero": Row(CAPACITY, "grows", {GPU: 1}, OPERATOR),
-    "DraNet's NICs, from zero": Row(NO_SLICES, "stays", NICS),
-    "DraNet's NICs, beside a node": Row(COPIED, "grows", NICS, {}, {GPU: "8"}, 8),
-    "DraNet's NICs, after a node": Row(COPIED, "grows", NICS, before={GPU: "8"}, nics=8),
-    "managed NICs, from zero": Row(NO_SLICES, "stays", RDMA, MANAGED),
-    "managed NICs, beside a node": Row(COPIED, "grows", RDMA, MANAGED, {GPU: "8"}, 8),
-    "NICs beside a node that has published none": Row(COPIED, "stays", NICS, {}, {GPU: "8"}),
-    "claimed GPUs, from zero": Row(BY_LABEL, "grows", CLAIMED_GPUS, CLAIMED),
-    "counted GPUs where they are claimed, from zero": Row(BY_LABEL, "stays", {GPU: 1}, CLAIMED),
-    "claimed GPUs without the label, from zero": Row(NO_SLICES, "stays", CLAIMED_GPUS, OPERATOR),
-}
+TABLE = {name: Row(**row) for name, row in table(__file__, "autoscaler.yaml")["rows"].items()}
 
 
 def put(world: World, row: Row, size: int) -> None:
-    profile = {"acceleratorNetworkProfile": "auto"} if row.labels == MANAGED else {}
+    profile = {"acceleratorNetworkProfile": "auto"} if MANAGED in row.labels else {}
     config = GPUS | {"labels": row.labels}
     world.put(size, autoscaling=UP_TO_8, nodeConfig=config, networkConfig=profile)
 
@@ -286,7 +227,7 @@ def show(world: World, shown: dict[str, str], nics: int) -> None:
     world.pods, world.claims = [pod("full", {"pods": 109, **shown}, node), *([holder] if nics else [])], [claim]
 
 
-def ask(world: World, asks: dict[str, int] | tuple[str, int], name: str = "pending") -> None:
+def ask(world: World, asks: dict[str, int] | list[Any], name: str = "pending") -> None:
     """A pod waits for resources, or for devices of a class."""
     if isinstance(asks, dict):
         world.pods.append(pod(name, asks))

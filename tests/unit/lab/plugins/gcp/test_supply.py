@@ -32,16 +32,6 @@ def reservation(zone: str = ZONE, machine: str = "a4-highgpu-8g", count: int = 2
     return f"reservations: [{{{inner}}}]"
 
 
-def quota(**limits: int) -> str:
-    inner = ", ".join(f"{metric}: {limit}" for metric, limit in limits.items())
-    return f'projects: {{"*": {{services: [container.googleapis.com], quotas: {{us-central1: {{{inner}}}}}}}}}'
-
-
-def stock(available: int, capacity: str = "on-demand", zone: str = ZONE) -> str:
-    inner = f"zone: {zone}, machineType: a4-highgpu-8g, capacity: {capacity}, available: {available}"
-    return f"stock: [{{{inner}}}]"
-
-
 @pytest.mark.parametrize(
     ("config", "capacity", "taken"),
     [
@@ -94,34 +84,3 @@ def test_a_reservation_that_does_not_do(simulated: Simulated, there: dict[str, A
         simulated.create(POOL, **pool_inputs(cluster, reserved()))
     assert text in str(refusal.value)
     assert not simulated.fleet.there
-
-
-@pytest.mark.parametrize("value", ["block", RESERVATION, f"{RESERVATION}/reservationBlocks/one"])
-def test_a_reservation_is_used_by_name_path_and_block_and_counts_all_pools(simulated: Simulated, value: str) -> None:
-    cluster = simulated.cluster()
-    conditions(simulated, reservation(count=3) + "\n" + quota(NVIDIA_B200_GPUS=0) + "\n" + stock(0))
-    first = simulated.create(POOL, **pool_inputs(cluster, reserved(value), nodeCount=2))
-    with pytest.raises(ProviderError, match=r'is insufficient for node pool "second" .* required 2 and short of 1 VM'):
-        simulated.create(POOL, **pool_inputs(cluster, reserved(), name="second", nodeCount=2))
-    with pytest.raises(ProviderError, match="required 2 and short of 1 VM"):
-        simulated.update(POOL, first, **pool_inputs(cluster, reserved(value), nodeCount=4))
-    simulated.update(POOL, first, **pool_inputs(cluster, reserved(value), nodeCount=3))
-    assert len(simulated.fleet.there) == 3
-
-
-def test_who_has_more_than_there_is_keeps_it_and_may_shrink(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    pool = simulated.create(POOL, **pool_inputs(cluster, nodeCount=3))
-    conditions(simulated, stock(1))
-    simulated.update(POOL, pool, **pool_inputs(cluster, {"labels": {"a": "b"}}, nodeCount=3))
-    assert len(simulated.fleet.there) == 3
-    simulated.update(POOL, pool, **pool_inputs(cluster, nodeCount=2))
-    assert len(simulated.fleet.there) == 2
-
-
-def test_broken_conditions_stop_what_depends_on_them(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    conditions(simulated, "stock: 3")
-    with pytest.raises(ProviderError, match=r"conditions\.yaml are not readable \(stock: Input should be"):
-        simulated.create(POOL, **pool_inputs(cluster))
-    assert not simulated.store.list("nodePools")
