@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from berth.cli.main import app
 from berth.components.core.problems import Problem
 from berth.stacks.load.stack import SettingsError
+from tests.unit.cases import table
 from tests.unit.cli.fake_pulumi import FakePulumi, errors
 from tests.unit.components.plan.recordings import FOLDER
 
@@ -44,25 +45,7 @@ def preview(*arguments: str, stack: str = "fleet") -> Result:
     return CliRunner().invoke(app, ["preview", "-s", stack, *arguments])
 
 
-@pytest.mark.parametrize(
-    ("recording", "options", "code"),
-    [
-        ("noop", [], 0),
-        ("noop", ["--expect-no-changes"], 0),
-        ("driver", [], 3),
-        ("driver", ["--allow-destroy"], 0),
-        ("driver", ["--expect-no-changes"], 4),
-        ("driver", ["--expect-no-changes", "--allow-destroy"], 4),
-        ("driver", ["--json"], 3),
-        ("driver", ["--markdown"], 3),
-        ("sharing", [], 0),
-        ("sharing", ["--expect-no-changes"], 4),
-        ("engineer-removed", [], 3),
-        ("create", [], 0),
-        ("refresh", ["--refresh"], 0),
-        ("refresh", ["--refresh", "--expect-no-changes"], 4),
-    ],
-)
+@pytest.mark.parametrize(("recording", "options", "code"), table(__file__, "preview.yaml"))
 def test_exit_codes(project: Project, recording: str, options: list[str], code: int) -> None:
     project.plans(recording)
     assert preview(*options).exit_code == code

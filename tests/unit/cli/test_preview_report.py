@@ -18,6 +18,7 @@ from berth.components.plan.fleet import Span, planned_fleet
 from berth.components.plan.plan import plan_of
 from berth.stacks.preview.cost import Money, gpu_hours, money
 from berth.stacks.preview.report import Known, Report, report_of
+from tests.unit.cases import table
 from tests.unit.components.plan.plans import POOL, RAY, edited, event, pool, ray, report
 from tests.unit.components.plan.recordings import FOLDER, live, recorded
 
@@ -71,21 +72,7 @@ def test_other_renderings(name: str, golden_text: Callable[[str, str], None]) ->
     golden_text(f"{name}.json", json.dumps(document(of(name)), indent=1, ensure_ascii=False) + "\n")
 
 
-@pytest.mark.parametrize(
-    ("name", "verdict"),
-    [
-        ("create", "harmless"),
-        ("noop", "nothing"),
-        ("driver", "destroys"),
-        ("sharing", "disturbs"),
-        ("engineer-removed", "destroys"),
-        ("fewer", "destroys"),
-        ("machine", "destroys"),
-        ("refresh", "harmless"),
-        ("alice-create", "harmless"),
-        ("alice-image", "destroys"),
-    ],
-)
+@pytest.mark.parametrize(("name", "verdict"), table(__file__, "preview_report.yaml"))
 def test_verdicts(name: str, verdict: str) -> None:
     assert of(name).verdict == verdict
 

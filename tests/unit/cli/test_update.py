@@ -34,6 +34,7 @@ from berth.components.programs.jobs import RunningJob
 from berth.stacks.preview.report import Change, Known, Part, Report, report_of
 from berth.stacks.program import digest_of
 from tests.lab.project import eventually
+from tests.unit.cases import table
 from tests.unit.cli.fake_pulumi import FakePulumi, errors
 from tests.unit.cli.test_preview import Project
 from tests.unit.components.plan.recordings import recorded
@@ -104,17 +105,7 @@ def step(kind: str, op: str, old: dict[str, Any], new: dict[str, Any]) -> list[E
     return [{"resourcePreEvent": {"metadata": metadata}}, {"resOutputsEvent": {"metadata": metadata}}]
 
 
-@pytest.mark.parametrize(
-    ("edit", "runs"),
-    [
-        ({}, ["preview"]),
-        ({"outputs": {"berths": "alice"}}, ["preview", "up"]),
-        ({"digest": "of other outputs"}, ["preview", "up"]),
-        ({"protect": True}, ["preview", "up"]),
-        ({"op": "update"}, ["preview", "up"]),
-        ({"engineers": {"alice": {}}}, ["preview", "up"]),  # the cluster cannot be asked whether she is ready
-    ],
-)
+@pytest.mark.parametrize(("edit", "runs"), table(__file__, "update.yaml"))
 def test_an_update_that_would_write_nothing_new_ends_with_the_preview(
     project: Project, edit: Mapping[str, Any], runs: list[str]
 ) -> None:

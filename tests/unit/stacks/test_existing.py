@@ -13,6 +13,7 @@ from berth.components.gke.kubeconfig import kubeconfig
 from berth.stacks.load.stack import SettingsError
 from berth.stacks.program.existing import existing
 from berth.stacks.program.login import KubeconfigError, logged_in, one_context, own_login, without_credentials
+from tests.unit.cases import table
 
 
 def write(folder: Path, **changes: Any) -> Path:
@@ -63,17 +64,7 @@ def test_a_context_can_be_named(tmp_path: Path) -> None:
     assert json.loads(text)["current-context"] == "other-you"
 
 
-@pytest.mark.parametrize(
-    ("changes", "context", "key", "message"),
-    [
-        ({}, "gpus-mee", "context", "has no context 'gpus-mee'; did you mean 'gpus-me'?; it has: gpus-me, other-you"),
-        ({"current-context": "gone"}, None, "kubeconfig", "has no context 'gone'"),
-        ({"current-context": ""}, None, "context", "has no current context; name one of its contexts with `context`"),
-        ({"clusters": []}, None, "kubeconfig", "context 'gpus-me' names cluster 'gpus', which has no address there"),
-        ({"users": []}, None, "kubeconfig", "context 'gpus-me' names user 'me', who is not there"),
-        ({"clusters": "no"}, None, "kubeconfig", "is not a kubeconfig: it has no list of clusters"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "context", "key", "message"), table(__file__, "existing.yaml"))
 def test_what_is_wrong_with_a_kubeconfig_is_said(
     tmp_path: Path, changes: dict[str, Any], context: str | None, key: str, message: str
 ) -> None:

@@ -13,6 +13,7 @@ from berth.stacks.policies.registry import POLICIES
 from berth.stacks.policies.settings import Judgment
 from berth.stacks.settings.contract import EnvironmentContract
 from berth.stacks.settings.environment import EnvironmentSettings
+from tests.unit.cases import table
 from tests.unit.loaded import engineer_of, environment_of, environment_values
 
 GOOD: dict[str, Any] = environment_values(
@@ -50,20 +51,7 @@ def alice(**shape: Any) -> dict[str, Any]:
     return GOOD | {"engineers": {"alice": shape}}
 
 
-@pytest.mark.parametrize(
-    ("stack", "production", "expected"),
-    [
-        ("prod", None, True),
-        ("production", None, True),
-        ("prod-eu", None, True),
-        ("production-2", None, True),
-        ("product", None, False),
-        ("dev", None, False),
-        ("dev-prod", None, False),
-        ("dev", True, True),
-        ("prod", False, False),
-    ],
-)
+@pytest.mark.parametrize(("stack", "production", "expected"), table(__file__, "policies.yaml"))
 def test_which_environments_are_production(stack: str, production: bool | None, expected: bool) -> None:  # noqa: FBT001
     settings = EnvironmentSettings.model_validate(GOOD | {"production": production})
     assert settings.is_production(stack) is expected

@@ -14,6 +14,7 @@ from berth.stacks.load.stack import Environment, SettingsError, load_stack
 from berth.stacks.program.engineer import engineer
 from berth.stacks.program.environment import environment
 from tests.unit import serving
+from tests.unit.cases import table
 from tests.unit.loaded import engineer_of, environment_of
 from tests.unit.recording import run
 
@@ -157,18 +158,7 @@ def test_the_admins_half_of_a_berth_has_everything_but_the_raycluster() -> None:
     assert json.loads(contract)["name"] == "lab"
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ({"name": "bob"}, "environment 'lab' has 'bob' among its own (engineers.bob)"),
-        ({"worker": {"pool": "devv"}}, "there is no pool 'devv'; did you mean 'dev'?"),
-        ({"workers": 30}, "33 are requested: bob 2 + carol 1 + alice 30"),
-        (
-            {"worker": {"gpus": 33}},
-            "a worker asks for 33 shares, but a node of pool 'dev' (a4-highgpu-8g) has 32 shares",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("values", "message"), table(__file__, "program_misfits.yaml"))
 def test_an_engineer_that_does_not_fit_is_refused_before_anything_is_registered(
     values: dict[str, Any], message: str
 ) -> None:
@@ -259,17 +249,7 @@ def test_a_version_that_the_channel_gave_and_that_is_too_old_is_refused_before_a
     assert recorder.of_type(NODE_POOL) == []
 
 
-@pytest.mark.parametrize(
-    ("settings", "registered"),
-    [
-        ({}, {"chart": "kuberay-operator", "version": "1.6.2", "repo": "https://ray-project.github.io/kuberay-helm/"}),
-        (
-            {"chart": "oci://example.invalid/kuberay"},
-            {"chart": "oci://example.invalid/kuberay", "version": "1.6.2", "repo": None},
-        ),
-        ({"chart": "./charts/kuberay"}, {"chart": "./charts/kuberay", "version": None, "repo": None}),
-    ],
-)
+@pytest.mark.parametrize(("settings", "registered"), table(__file__, "program_charts.yaml"))
 def test_a_chart_comes_from_a_repository_an_oci_reference_or_a_folder(
     settings: dict[str, Any], registered: dict[str, Any]
 ) -> None:

@@ -15,6 +15,7 @@ from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it,
 from berth.lab.home import CLONE
 from berth.stacks.load.service_code import LIMIT_BYTES, read
 from berth.stacks.load.stack import SettingsError, load
+from tests.unit.cases import table
 from tests.unit.loaded import environment_of
 
 APP = "from ray import serve\n\ndef build(args):\n    pass\n\napp = 1\n"
@@ -97,34 +98,7 @@ def test_a_folder_is_read_without_what_is_hidden_or_compiled(project: Path) -> N
     assert set(read(project / "app" / "main.py")) == {"main.py"}
 
 
-@pytest.mark.parametrize(
-    ("path", "import_path", "message"),
-    [
-        ("ap", "main:build", "code: there is no file or folder ap; paths count from the project's folder"),
-        (
-            "app",
-            "mian:build",
-            (
-                "serveConfig.applications[0].import_path: there is no module 'mian' in app; did you mean "
-                "'main'?; it has main"
-            ),
-        ),
-        (
-            "app",
-            "main:bild",
-            "serveConfig.applications[0].import_path: module 'main' of app has no 'bild'; did you mean 'build'?",
-        ),
-        (
-            "app",
-            "main",
-            (
-                "serveConfig.applications[0].import_path: 'main' names a module and no application "
-                "in it, which Ray refuses;"
-                " write main:APPLICATION"
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("path", "import_path", "message"), table(__file__, "service_code.yaml"))
 def test_what_ray_would_not_find_is_refused(path: str, import_path: str, message: str) -> None:
     assert refused(path=path, import_path=import_path)[0] == message
 

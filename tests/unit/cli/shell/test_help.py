@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from berth.cli import verbs
 from berth.cli.main import app
 from berth.cli.shell.help import Section
+from tests.unit.cases import table
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -56,23 +57,7 @@ def test_the_page_of_all_commands_has_them_in_their_sections() -> None:
         assert re.search(rf"^│ {name} ", block, flags=re.MULTILINE), name
 
 
-@pytest.mark.parametrize(
-    ("call", "problem", "command"),
-    [
-        ("notebok", "No such command 'notebok'. Did you mean 'notebook'?", "berth"),
-        ("lab upp", "No such command 'upp'. Did you mean 'up'?", "berth lab"),
-        ("--verison", "No such option: --verison (Possible options: --version)", "berth"),
-        ("status --stakc lab", "No such option: --stakc (Possible options: --stack)", "berth status"),
-        ("status -s", "Option '-s' requires an argument.", "berth"),
-        ("new", "Missing argument 'FOLDER'.", "berth new"),
-        ("connect a b c", "Got unexpected extra argument(s) (b c)", "berth connect"),
-        (
-            "connect --client 0",
-            "Invalid value for '--client': Input should be greater than or equal to 1",
-            "berth connect",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("call", "problem", "command"), table(__file__, "help.yaml"))
 def test_a_wrong_call_is_an_error_like_any_other(call: str, problem: str, command: str) -> None:
     done = CliRunner().invoke(app, call.split())
     assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"error: {problem}\nrun: {command} --help\n")

@@ -10,33 +10,14 @@ from berth.cli.verbs.doctor import capacity
 from berth.cli.verbs.doctor.capacity import Running
 from berth.cli.verbs.doctor.google import GoogleError
 from berth.components.hardware.quota_names import Quota, taken, usual
+from tests.unit.cases import table
 from tests.unit.cli.verbs.recorded_google import PROJECT, Recorded, environment, pool, states
 
 ZONE, REGION = "us-central1-b", "us-central1"
 QUOTA_INFOS = "cloudquotas locations/global/services/compute.googleapis.com/quotaInfos/"
 
 
-@pytest.mark.parametrize(
-    ("machine_type", "capacity", "expected"),
-    [
-        ("n2-standard-16", "on-demand", {"N2-CPUS-per-project-region": 16, "CPUS-ALL-REGIONS-per-project": 16}),
-        ("e2-standard-4", "on-demand", {"CPUS-per-project-region": 4, "CPUS-ALL-REGIONS-per-project": 4}),
-        ("n2-standard-16", "spot", {"PREEMPTIBLE-CPUS-per-project-region": 16, "CPUS-ALL-REGIONS-per-project": 16}),
-        # Accelerator-optimized machines take no CPU quota.
-        ("g2-standard-48", "on-demand", {"NVIDIA-L4-GPUS-per-project-region": 4, "GPUS-ALL-REGIONS-per-project": 4}),
-        (
-            "a4-highgpu-8g",
-            "on-demand",
-            {"GPUS-PER-GPU-FAMILY-per-project-region": 8, "GPUS-ALL-REGIONS-per-project": 8},
-        ),
-        (
-            "a4-highgpu-8g",
-            "flex-start",
-            {"PREEMPTIBLE-NVIDIA-B200-GPUS-per-project-region": 8, "GPUS-ALL-REGIONS-per-project": 8},
-        ),
-        ("a4-highgpu-8g", "reservation", {}),
-    ],
-)
+@pytest.mark.parametrize(("machine_type", "capacity", "expected"), table(__file__, "doctor_capacity.yaml"))
 def test_what_a_machine_takes(machine_type: str, capacity: str, expected: dict[str, int]) -> None:
     assert {quota.id: amount for quota, amount in taken(machine_type, capacity).items()} == expected
 

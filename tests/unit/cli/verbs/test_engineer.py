@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
+from tests.unit.cases import table
 
 ENVIRONMENT = """\
 # yaml-language-server: $schema=schema.json
@@ -63,18 +64,7 @@ def test_cores_and_memory_are_written_as_people_write_them(project: Path) -> Non
     assert text(project, "erin").endswith("    worker: {cpu: 8, memory: 32Gi}\n    head: {cpu: 500m, memory: 4Gi}\n")
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "problem"),
-    [
-        ("--cpu", "many", "worker.cpu: 'many' is not a Kubernetes quantity; write for example 8, 500m or 64Gi"),
-        ("--cpu", "0", "worker.cpu: must be more than 0"),
-        ("--cpu", "٣", "worker.cpu: '٣' is not a Kubernetes quantity"),
-        ("--memory", "32GB", "worker.memory: '32GB' is not a Kubernetes quantity"),
-        ("--memory", "9000Gi", "worker.memory"),
-        ("--head-cpu", "-1", "head.cpu: '-1' is not a Kubernetes quantity"),
-        ("--head-memory", "", "head.memory: '' is not a Kubernetes quantity"),
-    ],
-)
+@pytest.mark.parametrize(("option", "value", "problem"), table(__file__, "engineer.yaml"))
 def test_sizes_are_held_to_the_settings(project: Path, option: str, value: str, problem: str) -> None:
     done = engineer("add", "dave", "-s", "env", f"{option}={value}")
     assert done.exit_code == 2, done.output

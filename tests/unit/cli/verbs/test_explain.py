@@ -16,21 +16,12 @@ from berth.cli.repository.check import schema
 from berth.cli.verbs.explain.settings import everything, find, flow, roots
 from berth.components.core.errors import BadInputError
 from berth.stacks.load.stack import KINDS
+from tests.unit.cases import table
 
 SCHEMA = schema()
 
 
-@pytest.mark.parametrize(
-    ("path", "found"),
-    [
-        ("pools.capacity", "environment.pools.NAME.capacity"),
-        ("environment.pools.train.capacity.kind", "environment.pools.NAME.capacity.kind"),
-        ("engineers.alice.worker.gpus", "environment.engineers.ENGINEER.worker.gpus"),
-        ("engineer.workers", "engineer.workers"),
-        ("pools.taints.key", "environment.pools.NAME.taints[].key"),
-        ("", "environment"),
-    ],
-)
+@pytest.mark.parametrize(("path", "found"), table(__file__, "explain.yaml"))
 def test_a_path_finds_its_setting(path: str, found: str) -> None:
     assert find(SCHEMA, path).path == found
 

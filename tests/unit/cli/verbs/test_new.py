@@ -14,6 +14,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
+from tests.unit.cases import table
 
 CLONE = Path(__file__).resolve().parents[4]
 COPIED = {
@@ -72,17 +73,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert [file.name for file in (tmp_path / "taken").iterdir()] == ["notes.txt"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (["my fleet"], "'my fleet' cannot be the name of a Pulumi project"),
-        (["missing/my-fleet"], "missing is not a folder, so my-fleet cannot be created in it"),
-        (["file/my-fleet"], "file is not a folder, so my-fleet cannot be created in it"),
-        (["file"], "file exists and is not an empty folder"),
-        (["fleet", "--zone", "europe"], "--zone: 'europe' is not a zone"),
-        (["fleet", "--project", "Acme Dev"], "--project: 'Acme Dev' is not a Google Cloud project id"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "problem"), table(__file__, "new.yaml"))
 def test_a_bad_input_gets_one_error_and_nothing_is_written(tmp_path: Path, arguments: list[str], problem: str) -> None:
     (tmp_path / "file").write_text("")
     done = new(tmp_path, *arguments)

@@ -20,6 +20,7 @@ from berth.components.gke.provider_fields import CLUSTER, FILE, NODE_POOL, resou
 from berth.lab.home import CLONE
 from berth.lab.plugins.gcp.field_rules import FORMATS
 from docs.provider_fields import distilled, pulumi_path, terraform_names, text
+from tests.unit.cases import table
 from tests.unit.components.gke.registered import at_times, registered_fields
 
 WHOLE = CLONE.parent / "shared/upstream/google-provider/fields.json"
@@ -122,19 +123,7 @@ def test_the_lab_checks_every_format_of_a_field_that_berth_sets() -> None:
     assert formats - FORMATS.keys() == set()
 
 
-@pytest.mark.parametrize(
-    ("path", "known", "nodes"),
-    [
-        ("nodeConfig.labels.berth.dev/pool", True, "no"),
-        ('nodeConfig.labels["berth.dev/pool"]', True, "no"),
-        ("nodeConfig.taints[0].value", True, "no"),
-        ("nodeConfig.linuxNodeConfig.sysctls.net.ipv4.tcp_rmem", True, "yes"),
-        ("nodeDrainConfigs[0].pdbTimeoutDuration", True, "no"),
-        ("nodeDrainConfig", False, ""),
-        ("nodeConfig.machineType.more", False, ""),
-        ("newThing", False, ""),
-    ],
-)
+@pytest.mark.parametrize(("path", "known", "nodes"), table(__file__, "provider_fields.yaml"))
 def test_a_path_of_the_engine_leads_to_its_field(path: str, known: bool, nodes: str) -> None:  # noqa: FBT001
     fact = resources()[NODE_POOL].at(path)
     assert (fact is not None) is known

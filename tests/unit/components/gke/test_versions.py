@@ -8,6 +8,7 @@ import pytest
 
 from berth.components.gke import needed, parse, too_old
 from berth.stacks.settings.environment import EnvironmentSettings
+from tests.unit.cases import table
 from tests.unit.loaded import environment_of
 
 BASE: dict[str, Any] = {"project": "berth-lab", "zone": "us-central1-b"}
@@ -20,22 +21,7 @@ def environment(**pools: Any) -> EnvironmentSettings:
     return environment_of("test", BASE | {"pools": {"cpu": CPU} | pools}).settings
 
 
-@pytest.mark.parametrize(
-    ("version", "oldest", "fits"),
-    [
-        ("1.34.1-gke.1829001", "1.34.1-gke.1829001", True),
-        ("1.34.1-gke.1829000", "1.34.1-gke.1829001", False),
-        ("1.34.2-gke.1", "1.34.1-gke.1829001", True),
-        ("1.34.0-gke.9999999", "1.34.1-gke.1829001", False),
-        ("1.34", "1.34.1-gke.1829001", True),
-        ("1.34.1", "1.34.1-gke.1829001", True),
-        ("1.34.0", "1.34.1-gke.1829001", False),
-        ("1.33", "1.34", False),
-        ("1.34.0-gke.1", "1.34", True),
-        ("1.9", "1.34", False),
-        ("v1.36.3", "1.34", True),
-    ],
-)
+@pytest.mark.parametrize(("version", "oldest", "fits"), table(__file__, "versions.yaml"))
 def test_which_version_is_older(version: str, oldest: str, *, fits: bool) -> None:
     assert parse(version).at_least(parse(oldest)) is fits
 

@@ -10,6 +10,7 @@ import pytest
 
 from berth.components.hardware.facts import Gpu, Machine, Series, mig_memory_gib, mig_slices
 from berth.components.hardware.machines import GPUS, MACHINES, RDMA_NICS
+from tests.unit.cases import table
 
 # Names and rows of their own have no page among a row's figures.
 NO_FIGURES = {"name", "series", "gpu", "sources", "nccl"}
@@ -50,20 +51,6 @@ def test_figures_agree_with_each_other(machine: Machine) -> None:
         assert machine.gpus == series.gpu_nics == RDMA_NICS
 
 
-@pytest.mark.parametrize(
-    ("name", "local_ssds", "choices"),
-    [
-        ("n2-standard-2", 0, (1, 2, 4, 8, 16, 24)),
-        ("n2-standard-16", 0, (2, 4, 8, 16, 24)),
-        ("n2-highmem-128", 0, (16, 24)),
-        ("n2d-standard-48", 0, (2, 4, 8, 16, 24)),
-        ("n2d-standard-224", 0, (8, 16, 24)),
-        ("e2-standard-8", 0, ()),
-        ("c3-standard-8", 0, ()),
-        ("a3-highgpu-1g", 2, ()),
-        ("a2-megagpu-16g", 0, (8,)),
-        ("g2-standard-96", 0, (8,)),
-    ],
-)
-def test_local_ssds_by_size(name: str, local_ssds: int, choices: tuple[int, ...]) -> None:
-    assert (MACHINES[name].local_ssds, MACHINES[name].local_ssd_choices) == (local_ssds, choices)
+@pytest.mark.parametrize(("name", "local_ssds", "choices"), table(__file__, "machines.yaml"))
+def test_local_ssds_by_size(name: str, local_ssds: int, choices: list[int]) -> None:
+    assert (MACHINES[name].local_ssds, list(MACHINES[name].local_ssd_choices)) == (local_ssds, choices)

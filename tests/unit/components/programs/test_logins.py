@@ -7,22 +7,12 @@ from datetime import UTC, datetime
 import pytest
 
 from berth.components.programs.logins import OPEN_UNTIL, open_login
+from tests.unit.cases import table
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("2026-06-01T12:04:00Z", "an open login (renewed until 12:04 UTC)"),
-        ("2026-06-01T14:04:00+02:00", "an open login (renewed until 12:04 UTC)"),
-        ("2026-06-01T12:00:00Z", ""),
-        ("9999-12-31T00:00:00Z", ""),
-        ("2026-06-01T12:04:00", ""),
-        ("now", ""),
-        ("", ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), table(__file__, "logins.yaml"))
 def test_a_login_counts_while_its_mark_is_renewed(text: str, words: str) -> None:
     assert open_login({OPEN_UNTIL: text}, NOW) == words
 

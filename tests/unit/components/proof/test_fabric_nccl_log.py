@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from berth.components.proof.fabric.nccl_log import ProcessLog, Transport, Way, parse, transport_of
+from tests.unit.cases import table
 from tests.unit.components.proof.fabric_evidence import PODS, logs_of
 
 
@@ -14,20 +15,7 @@ def transport(case: str) -> Transport:
     return transport_of(read(case))
 
 
-@pytest.mark.parametrize(
-    ("case", "way", "networks"),
-    [
-        ("good", "fabric", {"gIB/GDRDMA": 16}),
-        ("tcp-fallback", "tcp", {"Socket": 16}),
-        ("half-the-nics", "fabric", {"gIB/GDRDMA": 16}),
-        ("wrong-plugin", "other plugin", {"IB/GDRDMA": 16}),
-        ("gdr-off", "staged", {"gIB": 16}),
-        ("old-nccl", "fabric", {"gIB/GDRDMA": 16}),
-        ("no-tuner-config", "fabric", {"gIB/GDRDMA": 16}),
-        ("plugin-not-found", "unknown", {}),
-        ("mismatched-nccl", "unknown", {}),
-    ],
-)
+@pytest.mark.parametrize(("case", "way", "networks"), table(__file__, "fabric_nccl_log.yaml"))
 def test_the_way_of_each_case(case: str, way: Way, networks: dict[str, int]) -> None:
     found = transport(case)
     assert (found.way, found.networks) == (way, networks)

@@ -53,17 +53,7 @@ def test_the_least_traffic_is_what_two_pods_must_exchange() -> None:
     assert least_traffic(evidence) == 2 * 10 * (2**20 + 2**28 + 2**30)
 
 
-@pytest.mark.parametrize(
-    ("kind", "cause"),
-    [
-        ("busy", "other jobs hold GPUs of this RayCluster"),
-        ("missing", "Ray does not know all workers"),
-        ("no-torch", "the image has no torch"),
-        ("died", "a worker ended meanwhile"),
-        ("timeout", "the pods do not reach each other"),
-        ("error", "NCCL, gloo or the GPU fails"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "cause"), table(__file__, "fabric_verdicts.yaml"))
 def test_what_stops_the_program_is_told_with_its_cause(kind: str, cause: str) -> None:
     nothing: dict[str, Any] = {"seed": None, "sweep": [], "operations": {}, "traffic": {}, "logs": []}
     problem = {"stage": "placing", "kind": kind, "text": "it is so"}

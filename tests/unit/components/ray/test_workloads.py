@@ -18,6 +18,7 @@ from berth.stacks.load.stack import Environment
 from berth.stacks.program.awaited import awaited_of
 from berth.stacks.program.environment import environment
 from berth.stacks.settings.resolved import Resolved
+from tests.unit.cases import table
 from tests.unit.loaded import environment_of
 from tests.unit.recording import Recorder, Registration, options_of, run
 
@@ -107,22 +108,7 @@ def test_what_kuberay_writes_again_is_in_its_own_words() -> None:
     assert job["backoffLimit"] == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "written"),
-    [
-        ("0.5", "500m"),
-        ("1500m", "1500m"),
-        ("2000m", "2"),
-        ("2.0", "2"),
-        ("8", "8"),
-        ("16384Mi", "16Gi"),
-        ("1.5Gi", "1536Mi"),
-        ("1000Gi", "1000Gi"),
-        ("16000M", "16G"),
-        ("1000", "1k"),
-        ("0.1Gi", "107374182400m"),
-    ],
-)
+@pytest.mark.parametrize(("text", "written"), table(__file__, "workloads.yaml"))
 def test_a_quantity_in_the_words_of_the_api(text: str, written: str) -> None:
     assert canonical_quantity(text) == written
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from berth.lab.plugins.gcp.resource import Kind
+from tests.unit.cases import table
 
 from .conftest import A4, CLUSTER, POOL, Simulated, cluster_inputs, pool_inputs
 
@@ -95,17 +96,7 @@ def test_networks_that_reach_the_control_plane_stay_until_others_are_sent(simula
     assert [kind.replaces for kind in simulated.diff(CLUSTER, cluster, **inputs, **everywhere).values()] == [False]
 
 
-@pytest.mark.parametrize(
-    ("config", "anew"),
-    [
-        ({"linuxNodeConfig": {"sysctls": {"vm.max_map_count": "262144"}}}, True),
-        ({"workloadMetadataConfig": {"mode": "GKE_METADATA"}}, True),
-        ({"gvnic": {"enabled": True}}, True),
-        ({"kubeletConfig": {"cpuManagerPolicy": "static"}}, True),
-        ({"labels": {"team": "research"}}, False),
-        ({"taints": [{"key": "a", "value": "b", "effect": "NO_SCHEDULE"}]}, False),
-    ],
-)
+@pytest.mark.parametrize(("config", "anew"), table(__file__, "edits.yaml"))
 def test_what_makes_every_node_anew(simulated: Simulated, config: dict[str, Any], anew: bool) -> None:  # noqa: FBT001
     cluster = simulated.cluster()
     pool = simulated.create(POOL, **pool_inputs(cluster))
