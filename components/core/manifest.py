@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
+from pathlib import Path
 from typing import Any
+
+from berth.components.core import fast_yaml
 
 Manifest = dict[str, Any]
 """A Kubernetes object as it would be written in YAML."""
@@ -12,6 +17,36 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "berth"}
 
 FIELD_MANAGER = "pulumi.com/patchFieldManager"
 """Annotation of an object with the field manager of the stack that applies it."""
+
+
+_NAME = re.compile(r"\$(\w+)")
+
+
+def manifest_of(module: str, name: str, /, **values: Any) -> Manifest:
+    """Return a manifest in manifests.yaml beside a module, with values in place of their `$names`.
+
+    A text that is one name becomes the value, of whatever type; an entry without a value goes.
+    """
+    filled: Manifest = _filled(_manifests(module)[name], values)
+    return filled
+
+
+@cache
+def _manifests(module: str) -> Manifest:
+    found: Manifest = fast_yaml.read(Path(module).with_name("manifests.yaml"))
+    return found
+
+
+def _filled(part: Any, values: dict[str, Any]) -> Any:
+    if isinstance(part, dict):
+        entries = {key: _filled(inner, values) for key, inner in part.items()}
+        return {key: inner for key, inner in entries.items() if inner is not None}
+    if isinstance(part, list):
+        return [_filled(inner, values) for inner in part]
+    if not isinstance(part, str):
+        return part
+    whole = _NAME.fullmatch(part)
+    return values[whole[1]] if whole else _NAME.sub(lambda name: str(values[name[1]]), part)
 
 
 def owned(manifest: Manifest, stack: str) -> Manifest:

@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of
 from berth.components.fabric.settings import Worker
 from berth.components.hardware.names import DRANET, DRANET_DRIVER, GPU, MANAGED_RDMA, PCIE_ROOT, ResourceApi
 from berth.components.sharing import Pool
@@ -85,12 +85,8 @@ def claim_of(worker: Worker, pool: Pool) -> Claim | None:
 
 def claim_template(claim: Claim, api: ResourceApi, namespace: str, labels: dict[str, str]) -> Manifest:
     """Return the template from which each worker pod in a namespace gets a claim of its own."""
-    return {
-        "apiVersion": f"resource.k8s.io/{api}",
-        "kind": "ResourceClaimTemplate",
-        "metadata": {"name": claim.template_name, "namespace": namespace, "labels": labels},
-        "spec": {"spec": claim.spec(api)},
-    }
+    place = {"name": claim.template_name, "namespace": namespace, "labels": labels}
+    return manifest_of(__file__, "claim_template", api=api, spec=claim.spec(api), **place)
 
 
 def dranet_class(api: ResourceApi) -> Manifest:
@@ -100,12 +96,7 @@ def dranet_class(api: ResourceApi) -> Manifest:
     none (https://github.com/kubernetes-sigs/dranet, site/content/docs/user/gke-rdma.md).
     """
     expression = f'device.driver == "{DRANET_DRIVER}" && {_RDMA}'
-    return {
-        "apiVersion": f"resource.k8s.io/{api}",
-        "kind": "DeviceClass",
-        "metadata": {"name": DRANET, "labels": dict(MANAGED_BY)},
-        "spec": {"selectors": [{"cel": {"expression": expression}}]},
-    }
+    return manifest_of(__file__, "device_class", api=api, name=DRANET, labels=dict(MANAGED_BY), expression=expression)
 
 
 def _pairs(count: int, pool: Pool) -> Claim:

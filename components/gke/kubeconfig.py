@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from berth.components.core.manifest import manifest_of
+
 GKE_LOGIN: dict[str, Any] = {
     "exec": {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
@@ -26,18 +28,5 @@ def kubeconfig(name: str, endpoint: str, certificate_authority: str) -> str:
         endpoint: host, or host:port, of the control plane.
         certificate_authority: CA certificate, PEM in base64.
     """
-    return json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [
-                {
-                    "name": name,
-                    "cluster": {"server": f"https://{endpoint}", "certificate-authority-data": certificate_authority},
-                }
-            ],
-            "users": [{"name": name, "user": GKE_LOGIN}],
-            "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-            "current-context": name,
-        }
-    )
+    values = {"name": name, "endpoint": endpoint, "authority": certificate_authority, "login": GKE_LOGIN}
+    return json.dumps(manifest_of(__file__, "kubeconfig", **values))

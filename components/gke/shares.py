@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from berth.components.core.manifest import MANAGED_BY, Manifest, unawaited
+from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of, unawaited
 from berth.components.gke.settings import GkeSettings
 
 SHARE_DRIVER = "filestore.csi.storage.gke.io"
@@ -57,38 +57,21 @@ def storage_classes(settings: GkeSettings, cluster: str) -> list[Manifest]:
     if not settings.filestore or settings.cluster.existing:
         return []
     labels = ",".join(f"{key}={value}" for key, value in sorted(settings.labels.items()))
+    shared = {"managed": MANAGED_BY, "driver": SHARE_DRIVER, "labels": labels or None, **_network(settings, cluster)}
     return [
-        unawaited(
-            {
-                "apiVersion": "storage.k8s.io/v1",
-                "kind": "StorageClass",
-                "metadata": {"name": own_class(name), "labels": MANAGED_BY},
-                "provisioner": SHARE_DRIVER,
-                "parameters": {
-                    "tier": known.tier,
-                    **_network(settings, cluster),
-                    **({"labels": labels} if labels else {}),
-                },
-                "reclaimPolicy": "Delete",
-                "allowVolumeExpansion": True,
-                # In the zone of the first pod.
-                "volumeBindingMode": "WaitForFirstConsumer",
-            }
-        )
+        unawaited(manifest_of(__file__, "storage_class", name=own_class(name), tier=known.tier, **shared))
         for name, known in SHARE_CLASSES.items()
     ]
 
 
-def _network(settings: GkeSettings, cluster: str) -> dict[str, str]:
+def _network(settings: GkeSettings, cluster: str) -> dict[str, str | None]:
     """Return the parameters for the cluster's network.
 
     A share reaches a Shared VPC by private services access alone
     (https://docs.cloud.google.com/filestore/docs/shared-vpc).
     """
     existing = settings.network.existing
-    if existing is None:
-        return {"network": cluster}
-    if existing.project is None or existing.project == settings.project:
-        return {"network": existing.network}
+    if existing is None or existing.project in (None, settings.project):
+        return {"network": existing.network if existing else cluster, "connect_mode": None}
     path = f"projects/{existing.project}/global/networks/{existing.network}"
-    return {"network": path, "connect-mode": "PRIVATE_SERVICE_ACCESS"}
+    return {"network": path, "connect_mode": "PRIVATE_SERVICE_ACCESS"}

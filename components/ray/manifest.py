@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from berth.components.core.bounds import WorkerBounds
-from berth.components.core.manifest import Manifest, unawaited
+from berth.components.core.manifest import Manifest, manifest_of, unawaited
 from berth.components.fabric import Claim, Parts, claim_of, parts_of
 from berth.components.gke import tolerations
 from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL, VISIBLE_DEVICES
@@ -38,25 +38,19 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
     The templates of the workers' claims (components/fabric/claims.py) must exist before the
     RayCluster.
     """
-    return {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayCluster",
-        "metadata": {"name": settings.name, "namespace": namespace, "labels": labels},
-        "spec": {
-            "rayVersion": settings.ray_version,
-            # Without the mode KubeRay creates the token's Secret and does not use it.
-            "authOptions": {"mode": _AUTH_MODES[settings.auth]},
-            # An edit of the pods' template reaches the running pods; by default KubeRay would
-            # ignore it.
-            "upgradeStrategy": {"type": "Recreate"},
-            **_autoscaling(settings),
-            "headGroupSpec": {
-                "rayStartParams": {"dashboard-host": "0.0.0.0"},  # noqa: S104 - KubeRay's Service is ClusterIP
-                "template": _head(settings, pools[settings.head.pool], labels),
-            },
-            "workerGroupSpecs": [_group(settings, group, pools[group.pool], labels) for group in settings.groups],
-        },
-    }
+    return manifest_of(
+        __file__,
+        "ray_cluster",
+        name=settings.name,
+        namespace=namespace,
+        labels=labels,
+        ray_version=settings.ray_version,
+        auth=_AUTH_MODES[settings.auth],
+        autoscaled=settings.autoscaled or None,
+        autoscaler=_autoscaler(settings) if settings.autoscaled else None,
+        head=_head(settings, pools[settings.head.pool], labels),
+        groups=[_group(settings, group, pools[group.pool], labels) for group in settings.groups],
+    )
 
 
 def dashboard_service(settings: RayClusterSettings, namespace: str, labels: dict[str, str]) -> Manifest | None:
@@ -68,22 +62,10 @@ def dashboard_service(settings: RayClusterSettings, namespace: str, labels: dict
     """
     if settings.dashboard == "private":
         return None
-    internal = {"annotations": INTERNAL_LOAD_BALANCER} if settings.dashboard == "internal" else {}
-    # The Service has endpoints once the head runs; a stack waits for the RayCluster instead.
-    service = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": f"{settings.name}-dashboard", "namespace": namespace, "labels": labels, **internal},
-        "spec": {
-            "type": "LoadBalancer",
-            "selector": {"ray.io/cluster": settings.name, "ray.io/node-type": "head"},
-            "ports": [
-                {"name": port["name"], "port": port["containerPort"], "targetPort": port["containerPort"]}
-                for port in _HEAD_PORTS
-                if port["name"] in ("dashboard", "client")
-            ],
-        },
-    }
+    internal = INTERNAL_LOAD_BALANCER if settings.dashboard == "internal" else None
+    service = manifest_of(
+        __file__, "dashboard", name=settings.name, namespace=namespace, labels=labels, annotations=internal
+    )
     return unawaited(service)
 
 
@@ -98,12 +80,10 @@ def _group(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels:
     }
 
 
-def _autoscaling(settings: RayClusterSettings) -> dict[str, Any]:
-    if not settings.autoscaled:
-        return {}
+def _autoscaler(settings: RayClusterSettings) -> dict[str, Any]:
     # The timeout of the only group is the RayCluster's.
     seconds = {} if settings.groups[0].is_named else _idle_timeout(settings.groups[0])
-    return {"enableInTreeAutoscaling": True, "autoscalerOptions": {"version": "v2", **seconds}}
+    return {"version": "v2", **seconds}
 
 
 def _idle_timeout(group: WorkerGroup) -> dict[str, int]:
@@ -193,34 +173,25 @@ def _template(
     settings: RayClusterSettings, container: _Container, pool: Pool, labels: dict[str, str], *, gpus: int
 ) -> dict[str, Any]:
     claim, nccl = container.claim, container.nccl
-    annotations = {CLAIMED_GPUS: str(claim.gpus)} if claim and claim.gpus else {}
-    # The pod names the claims to create, and a container gets the devices of claims that it names.
-    claims = [{"name": claim.name}] if claim else []
-    of_pod = [{"name": claim.name, "resourceClaimTemplateName": claim.template_name}] if claim else []
-    template = {
-        "metadata": {"labels": labels, **given("annotations", annotations)},
-        "spec": {
-            "nodeSelector": {POOL_LABEL: pool.name},
-            "tolerations": tolerations(pool.settings),
-            **given("resourceClaims", of_pod),
-            **given("volumes", nccl.volumes),
-            **given("imagePullSecrets", [{"name": name} for name in settings.image_pull_secrets]),
-            "containers": [
-                {
-                    "name": container.name,
-                    "image": settings.image,
-                    "env": _environment(settings, container, gpus=gpus),
-                    "resources": {
-                        "limits": container.limits,
-                        "requests": container.requests,
-                        **given("claims", claims),
-                    },
-                    **given("volumeMounts", nccl.mounts),
-                    **given("ports", container.ports),
-                }
-            ],
-        },
-    }
+    template = manifest_of(
+        __file__,
+        "pod",
+        labels=labels,
+        annotations={CLAIMED_GPUS: str(claim.gpus)} if claim and claim.gpus else None,
+        node_selector={POOL_LABEL: pool.name},
+        tolerations=tolerations(pool.settings),
+        claims_of_pod=[{"name": claim.name, "resourceClaimTemplateName": claim.template_name}] if claim else None,
+        volumes=nccl.volumes or None,
+        pull_secrets=[{"name": name} for name in settings.image_pull_secrets] or None,
+        name=container.name,
+        image=settings.image,
+        env=_environment(settings, container, gpus=gpus),
+        limits=container.limits,
+        requests=container.requests,
+        claims=[{"name": claim.name}] if claim else None,
+        mounts=nccl.mounts or None,
+        ports=container.ports or None,
+    )
     return add_parts(template, nested_parts(settings.nested_containers, gpus=gpus))
 
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from berth.components.cluster.pods import SYNCED
-from berth.components.core.manifest import Manifest
+from berth.components.core.manifest import Manifest, manifest_of
 from berth.components.core.problems import Path, Problem
 from berth.components.ray.variables import VALUE, SecretKey, from_secret_manager, references_of
 
@@ -60,35 +61,14 @@ def secret_objects(
     found = synced(secrets, project)
     if not found:
         return []
-    account = {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": ACCOUNT, "namespace": namespace, "labels": labels},
-        "automountServiceAccountToken": False,
-    }
-    objects: list[Manifest] = [account]
+    place: dict[str, Any] = {"namespace": namespace, "labels": labels}
+    objects = [manifest_of(__file__, "secret_account", name=ACCOUNT, **place)]
     for name, secret in found.items():
-        metadata = {"name": name, "namespace": namespace, "labels": labels}
         # A text of YAML, which JSON is.
         files = json.dumps([{"resourceName": secret, "path": VALUE}])
-        objects += [
-            {
-                "apiVersion": "secrets-store.csi.x-k8s.io/v1",
-                "kind": "SecretProviderClass",
-                "metadata": metadata,
-                "spec": {"provider": "gke", "parameters": {"secrets": files}},
-            },
-            {
-                "apiVersion": SYNC_GROUP,
-                "kind": "SecretSync",
-                "metadata": metadata,
-                "spec": {
-                    "serviceAccountName": ACCOUNT,
-                    "secretProviderClassName": name,
-                    "secretObject": {"type": "Opaque", "data": [{"sourcePath": VALUE, "targetKey": SYNCED}]},
-                },
-            },
-        ]
+        sync = {"account": ACCOUNT, "source": VALUE, "target": SYNCED}
+        objects.append(manifest_of(__file__, "secret_class", name=name, files=files, **place))
+        objects.append(manifest_of(__file__, "secret_sync", name=name, **sync, **place))
     return objects
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from berth.components.core.manifest import Manifest, unawaited
+from berth.components.core.manifest import Manifest, manifest_of, unawaited
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.types import Memory, parse_quantity
@@ -86,15 +86,17 @@ def claim(
 
     Without a StorageClass it has the cluster's default.
     """
-    spec = {"accessModes": [mode], "resources": {"requests": {"storage": size}}}
-    return unawaited(
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": name, "namespace": namespace, "labels": labels},
-            "spec": spec | ({"storageClassName": storage_class} if storage_class else {}),
-        }
+    found = manifest_of(
+        __file__,
+        "claim",
+        name=name,
+        namespace=namespace,
+        labels=labels,
+        mode=mode,
+        size=size,
+        storage_class=storage_class or None,
     )
+    return unawaited(found)
 
 
 def with_home(template: Object, home: Home | None) -> Object:
