@@ -5,10 +5,14 @@ from __future__ import annotations
 import ipaddress
 import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
+from berth.components.core import fast_yaml
+
+_FORMS: dict[str, dict[str, str]] = fast_yaml.read(Path(__file__).with_name("forms.yaml"))
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?", re.ASCII)
@@ -18,17 +22,7 @@ _LONGEST_DURATION = 100 * 365 * _SECONDS["d"]
 _MOST_DIGITS = len(str(_LONGEST_DURATION))
 _DURATION = re.compile(r"(\d+)([smhd])", re.ASCII)
 _LEAST_MEMORY = 2**20
-_VARIABLE = re.compile(r"[A-Za-z_.-][A-Za-z0-9_.-]*")
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_ZONE = re.compile(r"[a-z]+(-[a-z]+)+\d+-[a-z]", re.ASCII)
-_REGION = re.compile(r"[a-z]+(-[a-z]+)+\d+", re.ASCII)
-_ACCOUNT = re.compile(r"[-a-z0-9]+@[-a-z0-9.:]+")
-_KMS_KEY = re.compile(
-    r"projects/[-a-z0-9.:]+/locations/([-a-z0-9]+)/keyRings/[-\w]{1,63}/cryptoKeys/[-\w]{1,63}", re.ASCII
-)
-# GKE takes this name only
-# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/google-groups-rbac).
-_SECURITY_GROUP = re.compile(r"gke-security-groups@([a-z0-9]([-a-z0-9]*[a-z0-9])?\.)+[a-z]{2,}", re.ASCII)
 # It stands in a shell's command line (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go).
 _RAY_RESOURCE = re.compile(r"[A-Za-z][A-Za-z0-9._:-]*")
 _RAYS_OWN = {
@@ -43,7 +37,6 @@ _LABEL_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*
 _LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 # Prefixes of labels by which KubeRay, Kubernetes and berth find pods.
 _LABELS_OF_OTHERS = ("berth", "ray.io", "kubernetes.io", "k8s.io")
-_PROJECT = re.compile(r"[a-z][-a-z0-9]{4,28}[a-z0-9]")
 
 # A berth's namespace is "berth-" + the name (63 at most), its RayCluster the name itself, and
 # KubeRay refuses a RayCluster name over 53 characters (kuberay v1.6.2,
@@ -118,6 +111,10 @@ def written_as(pattern: re.Pattern[str], problem: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _of_form(name: str) -> AfterValidator:
+    return written_as(re.compile(_FORMS[name]["form"], re.ASCII), _FORMS[name]["says"])
+
+
 def _check_memory(text: str) -> str:
     if parse_quantity(text) < _LEAST_MEMORY:
         raise ValueError(f"{text!r} is less than 1Mi, and a number without a unit counts bytes; write for example 64Gi")
@@ -152,7 +149,7 @@ def region_of(zone: str) -> str:
 
 def location_of_key(key: str) -> str:
     """Return the location of a key of Cloud KMS: us-central1, us, global."""
-    match = _KMS_KEY.fullmatch(key)
+    match = re.fullmatch(_FORMS["kms_key"]["form"], key, re.ASCII)
     return match[1] if match else ""
 
 
@@ -212,50 +209,25 @@ def _plain(value: Any) -> Any:
 Name = Annotated[str, AfterValidator(checked_name)]
 """A name that Kubernetes and KubeRay accept, with room for what they add to it."""
 
-Zone = Annotated[str, written_as(_ZONE, "is not a zone; write for example us-central1-b")]
+Zone = Annotated[str, _of_form("zone")]
 """A Compute Engine zone such as us-central1-b."""
 
-Region = Annotated[str, written_as(_REGION, "is not a region; write for example us-central1")]
+Region = Annotated[str, _of_form("region")]
 """A Compute Engine region such as us-central1."""
 
 OWN_ACCOUNT = "own"
 """Word for a service account that berth creates."""
 
-NodeAccount = Annotated[
-    str,
-    written_as(
-        re.compile(rf"{OWN_ACCOUNT}|{_ACCOUNT.pattern}"),
-        "is not a service account; write its e-mail address: name@project.iam.gserviceaccount.com",
-    ),
-]
+NodeAccount = Annotated[str, _of_form("node_account")]
 """The e-mail address of a Google Cloud service account, or `own`."""
 
-SecurityGroup = Annotated[
-    str,
-    written_as(
-        _SECURITY_GROUP,
-        "is not the group that GKE takes: its name is gke-security-groups, in your domain; write for example"
-        " gke-security-groups@example.com",
-    ),
-]
+SecurityGroup = Annotated[str, _of_form("security_group")]
 """The Google group whose member groups GKE knows: gke-security-groups@DOMAIN."""
 
-KmsKey = Annotated[
-    str,
-    written_as(
-        _KMS_KEY,
-        "is not a key of Cloud KMS; write for example"
-        " projects/your-project/locations/us-central1/keyRings/berth/cryptoKeys/secrets",
-    ),
-]
+KmsKey = Annotated[str, _of_form("kms_key")]
 """The full name of a key of Cloud KMS."""
 
-ProjectId = Annotated[
-    str,
-    written_as(
-        _PROJECT, "is not a Google Cloud project id: 6 to 30 lowercase letters, digits and '-', beginning with a letter"
-    ),
-]
+ProjectId = Annotated[str, _of_form("project")]
 """A Google Cloud project id."""
 
 IpRange = Annotated[str, AfterValidator(_check_range)]
@@ -281,7 +253,7 @@ RayResource = Annotated[str, AfterValidator(_check_ray_resource)]
 RayLabel = Annotated[str, AfterValidator(_check_ray_label)]
 """A key of a label of Ray's nodes, which pods have too."""
 
-RayLabelValue = Annotated[str, written_as(_LABEL_NAME, "is not a value of a label; write for example large or gen-2")]
+RayLabelValue = Annotated[str, _of_form("ray_label_value")]
 """A value of a label of Ray's nodes."""
 
 Duration = Annotated[
@@ -292,12 +264,7 @@ Duration = Annotated[
 NonEmpty = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """Text that is not blank."""
 
-VariableName = Annotated[
-    NonEmpty,
-    written_as(
-        _VARIABLE, "is not the name of an environment variable: letters, digits, '_', '-' and '.', and no digit first"
-    ),
-]
+VariableName = Annotated[NonEmpty, _of_form("variable")]
 """The name of an environment variable, as every version of Kubernetes takes it."""
 
 Document = Annotated[dict[NonEmpty, Any], AfterValidator(_plain)]

@@ -3,60 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from berth.components.core import fast_yaml
 from berth.components.fabric.settings import Nccl, Worker
 from berth.components.hardware.machines import GIB_PROFILES
 
-HOST_LIBRARIES = "/usr/local/nvidia/lib64"
+_DATA = fast_yaml.read(Path(__file__).with_suffix(".yaml"))
+_LIBRARIES, _TUNER = "LD_LIBRARY_PATH", "NCCL_TUNER_CONFIG_PATH"
+
+HOST_LIBRARIES = str(_DATA["gib"][_LIBRARIES])
 """Folder of the node's libraries in a worker: NVIDIA's driver, and gIB beside it."""
 
-_LIBRARIES = "LD_LIBRARY_PATH"
-
-
-def _gib(tuner_config: str) -> dict[str, str]:
-    """Return the environment for gIB; machine types differ in the tuner's configuration alone."""
-    return {
-        _LIBRARIES: HOST_LIBRARIES,
-        "TORCH_DISTRIBUTED_DEBUG": "INFO",
-        "NCCL_DEBUG": "INFO",
-        "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV,COLL,GRAPH",
-        "NCCL_NET": "gIB",
-        "NCCL_CROSS_NIC": "0",
-        "NCCL_NET_GDR_LEVEL": "PIX",
-        "NCCL_P2P_NET_CHUNKSIZE": "131072",
-        "NCCL_NVLS_CHUNKSIZE": "524288",
-        "NCCL_IB_ADAPTIVE_ROUTING": "1",
-        "NCCL_IB_QPS_PER_CONNECTION": "4",
-        "NCCL_IB_TC": "52",
-        "NCCL_IB_FIFO_TC": "84",
-        "NCCL_TUNER_CONFIG_PATH": f"/usr/local/gib/configs/{tuner_config}",
-    }
-
-
 PROFILES: dict[str, dict[str, str]] = {
-    # Google's tutorial has the same values for all machine types, and a file of its own for the
-    # H200's tuner. The script that Google's own tests take them from, set_nccl_env.sh in gIB's
-    # image, could not be read.
-    **{name: _gib(profile.tuner) for name, profile in GIB_PROFILES.items()},
-    # gIB's tuner ends NCCL without a configuration ("No NCCL_TUNER_CONFIG_PATH provided"): these
-    # keep NCCL from loading it, and unset a plugin that the image may name
-    # (https://github.com/llm-d/llm-d, "GKE Patches", Disabling NCCL Tuner Plugin).
-    "single-node": {"NCCL_TUNER_PLUGIN": "none", "NCCL_NET_PLUGIN": ""},
-    "none": {},
+    **{name: {**_DATA["gib"], _TUNER: f"/usr/local/gib/configs/{gib.tuner}"} for name, gib in GIB_PROFILES.items()},
+    **_DATA["profiles"],
 }
 """Environment variables of each profile, in order."""
 
-
-_HOST_FOLDERS = (
-    ("library-dir-host", "/home/kubernetes/bin/nvidia", "/usr/local/nvidia"),
-    ("gib", "/home/kubernetes/bin/gib", "/usr/local/gib"),
-)
-"""Volumes with what Google's installers put on a node: name, folder on the node, and in a container
-(https://github.com/GoogleCloudPlatform/container-engine-accelerators,
-gpudirect-rdma/nccl-test-managed-rdma.yaml)."""
-
-NODE_FOLDERS = tuple(folder for _, folder, _ in _HOST_FOLDERS)
+NODE_FOLDERS = tuple(folder["node"] for folder in _DATA["folders"])
 """Folders of a node that a worker may mount, to read: NVIDIA's driver and gIB."""
 
 
@@ -83,10 +49,14 @@ def parts_of(worker: Worker) -> Parts:
     if not worker.gpus and not worker.nics:
         return Parts()
     nccl = worker.nccl
-    folders = _HOST_FOLDERS if nccl.profile in GIB_PROFILES else ()
-    volumes: list[dict[str, Any]] = [{"name": name, "hostPath": {"path": path}} for name, path, _ in folders]
+    folders = _DATA["folders"] if nccl.profile in GIB_PROFILES else ()
+    volumes: list[dict[str, Any]] = [
+        {"name": folder["volume"], "hostPath": {"path": folder["node"]}} for folder in folders
+    ]
     # Privileged plugins and the node's next tenant load what is in these folders.
-    mounts: list[dict[str, Any]] = [{"name": name, "mountPath": path, "readOnly": True} for name, _, path in folders]
+    mounts: list[dict[str, Any]] = [
+        {"name": folder["volume"], "mountPath": folder["container"], "readOnly": True} for folder in folders
+    ]
     if nccl.shared_memory:
         volumes.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": nccl.shared_memory}})
         mounts.append({"name": "shared-memory", "mountPath": "/dev/shm"})  # noqa: S108 - the pod's own

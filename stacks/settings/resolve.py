@@ -7,13 +7,12 @@ RayCluster (components/ray/rules.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 from berth.components.core.owner import OwnerKind, namespace_of
 from berth.components.core.problems import Path, Problem
 from berth.components.core.table import broken
-from berth.components.gke.rules import drivers
 from berth.components.ray import JobShape, RayClusterSettings, RayJobSettings, RayServiceSettings, ServiceShape
 from berth.components.ray.fit import capacity_problems, demands_of, second_cluster_warning
 from berth.components.ray.place import Ground, place
@@ -77,7 +76,14 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
         else:
             (resolved.clusters if kind == "cluster" else resolved.berths).append(cluster)
     resolved.problems += capacity_problems(pools, resolved.demands, ("environment", "pools"))
-    resolved.problems += drivers.problems(settings.cluster, _users(resolved.every))
+    resolved.problems += broken(
+        CONTRADICTIONS["drivers"],
+        ("environment",),
+        cluster=settings.cluster,
+        buckets=[cluster.name for cluster in resolved.every if mounts_buckets(cluster.volumes)],
+        shares=[cluster.name for cluster in resolved.every if mounts_shares(cluster.volumes)],
+        secrets=[cluster.name for cluster in resolved.every if from_secret_manager(cluster.secrets)],
+    )
     return resolved
 
 
@@ -104,15 +110,6 @@ def _job(name: str, shape: JobShape, cluster: RayClusterSettings) -> RayJobSetti
     goal = {"until": "submitted" if cluster.wait.until == "submitted" else "running", "timeout": cluster.wait.timeout}
     wait = type(shape.wait).model_validate(goal | shape.wait.written())
     return RayJobSettings(name, shape, cluster, own_cluster=shape.cluster is None, wait=wait)
-
-
-def _users(clusters: Sequence[RayClusterSettings]) -> dict[drivers.Driver, list[str]]:
-    """Return the names of the RayClusters that use each of GKE's drivers."""
-    return {
-        "gcsFuse": [cluster.name for cluster in clusters if mounts_buckets(cluster.volumes)],
-        "filestore": [cluster.name for cluster in clusters if mounts_shares(cluster.volumes)],
-        "secretSync": [cluster.name for cluster in clusters if from_secret_manager(cluster.secrets)],
-    }
 
 
 def _of_others(settings: EngineerSettings, name: str, contract: EnvironmentContract) -> Iterator[Problem]:
