@@ -23,7 +23,6 @@ _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _FILE = re.compile(r"stacks/Pulumi\.[A-Za-z0-9_.-]{1,100}\.yaml", re.ASCII)
 _REGULAR = "100644"
 _MOST_SHOWN = 20
-_AS_EXPLAINED = "write settings as `berth explain` shows them"
 
 _KEYS = {"config", "secretsprovider", "encryptedkey", "encryptionsalt"}
 """Keys that Pulumi has in a stack's file. A file with others could also be a kubeconfig, which
@@ -32,15 +31,12 @@ settings may name, and which may run programs."""
 
 @dataclass(frozen=True)
 class Proposal:
-    """Changes of a commit.
-
-    Attributes:
-        taken: content of the changed files of stacks; None for one that the commit deletes.
-        left: other changed files.
-    """
+    """Changes of a commit."""
 
     taken: dict[str, str | None]
+    """Content of the changed files of stacks; None for one that the commit deletes."""
     left: list[str]
+    """Other changed files."""
 
     def markdown(self) -> str:
         """Return what the preview leaves out; empty if it has everything."""
@@ -80,13 +76,17 @@ def _content(commit: str, name: str) -> str | None:
     if mode != _REGULAR:
         raise BadInputError("is not a regular file, so it is not taken", "commit the settings themselves", place=name)
     if int(_git("cat-file", "-s", blob)) > LARGEST:
-        raise BadInputError(f"is larger than {LARGEST >> 20} MiB, so it is not taken", _AS_EXPLAINED, place=name)
+        raise BadInputError(
+            f"is larger than {LARGEST >> 20} MiB, so it is not taken",
+            "write settings as `berth explain` shows them",
+            place=name,
+        )
     text = _git("cat-file", "blob", blob)
     found = _document(text, name)
     if others := [str(key) for key in found if key not in _KEYS]:
         raise BadInputError(
             f"has {', '.join(others)}, which no stack's file has, so it is not taken",
-            _AS_EXPLAINED,
+            "write settings as `berth explain` shows them",
             place=name,
         )
     config = found.get("config") or {}
@@ -116,9 +116,13 @@ def _document(text: str, name: str) -> dict[str, Any]:
     try:
         found = document.plain(document.read(text))
     except document.DocumentError:
-        raise BadInputError("is not YAML, so it is not taken", _AS_EXPLAINED, place=name) from None
+        raise BadInputError(
+            "is not YAML, so it is not taken", "write settings as `berth explain` shows them", place=name
+        ) from None
     if not isinstance(found, dict):
-        raise BadInputError("is not a stack's file, so it is not taken", _AS_EXPLAINED, place=name)
+        raise BadInputError(
+            "is not a stack's file, so it is not taken", "write settings as `berth explain` shows them", place=name
+        )
     return found
 
 
@@ -135,7 +139,7 @@ def _git(*arguments: str) -> str:
     except UnicodeDecodeError:
         raise BadInputError(
             "a changed file, or its name, is not UTF-8, so nothing is taken",
-            _AS_EXPLAINED,
+            "write settings as `berth explain` shows them",
         ) from None
 
 

@@ -15,15 +15,12 @@ _HEADING = re.compile(r"^## (.+)$", flags=re.MULTILINE)
 
 @dataclass(frozen=True)
 class Entry:
-    """Entry of one version.
-
-    Attributes:
-        version: `0.2.0`, or `Unreleased`.
-        text: Markdown below the version's heading.
-    """
+    """Entry of one version."""
 
     version: str
+    """`0.2.0`, or `Unreleased`."""
     text: str
+    """Markdown below the version's heading."""
 
     def __str__(self) -> str:
         return f"## {self.version}\n\n{self.text}"

@@ -25,16 +25,13 @@ _WIDTH = 1000
 
 @dataclass(frozen=True)
 class Record:
-    """Files that berth wrote, and its version then.
-
-    Attributes:
-        version: version of berth that wrote the files.
-        files: fingerprints of the texts as they were written, by path.
-    """
+    """Files that berth wrote, and its version then."""
 
     version: str
+    """Version of berth that wrote the files."""
     values: dict[str, str]
     files: dict[str, str]
+    """Fingerprints of the texts as they were written, by path."""
 
     def write(self, folder: Path) -> None:
         """Write the record into a repository."""

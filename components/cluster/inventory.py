@@ -58,21 +58,18 @@ class Request:
 
 @dataclass(frozen=True)
 class Claim:
-    """ResourceClaim.
-
-    Attributes:
-        held: classes of the allocated devices, by device.
-        pods: the pods that the claim is reserved for.
-        constrained: whether devices of several requests must have an attribute in common.
-    """
+    """ResourceClaim."""
 
     namespace: str
     name: str
     requests: tuple[Request, ...]
     allocated: bool
     held: Mapping[Key, str]
+    """Classes of the allocated devices, by device."""
     pods: tuple[str, ...]
+    """The pods that the claim is reserved for."""
     constrained: bool
+    """Whether devices of several requests must have an attribute in common."""
 
     @property
     def holder(self) -> str:

@@ -16,18 +16,15 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """Thing that is wrong.
-
-    Attributes:
-        path: place, from the top of the settings.
-        message: what is wrong and what fixes it.
-        rests_on: other settings that it comes from: nothing can be said while one of them, or what
-            is in it, is wrong by itself.
-    """
+    """Thing that is wrong."""
 
     path: Path
+    """Place, from the top of the settings."""
     message: str
+    """What is wrong and what fixes it."""
     rests_on: tuple[Path, ...] = ()
+    """Other settings that it comes from: nothing can be said while one of them, or what is in it,
+    is wrong by itself."""
 
     def rests_on_any(self, paths: Iterable[Path]) -> bool:
         """Whether a setting that it depends on is among the paths, or holds one of them."""

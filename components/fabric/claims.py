@@ -25,21 +25,18 @@ _RDMA = f'device.attributes["{DRANET_DRIVER}"].rdma == true'
 
 @dataclass(frozen=True)
 class Claim:
-    """Claim of one worker pod.
-
-    Attributes:
-        name: name of the claim in the pod.
-        kind: prefix of the template's name: `8-gpu-nic`.
-        requests: requests for devices, as v1 has them.
-        pairs: names of requests whose devices must be on one PCIe root.
-        gpus: number of GPUs, or MIG instances, among the devices.
-    """
+    """Claim of one worker pod."""
 
     name: str
+    """Name of the claim in the pod."""
     kind: str
+    """Prefix of the template's name: `8-gpu-nic`."""
     requests: list[dict[str, Any]]
+    """Requests for devices, as v1 has them."""
     pairs: tuple[tuple[str, str], ...] = ()
+    """Names of requests whose devices must be on one PCIe root."""
     gpus: int = 0
+    """Number of GPUs, or MIG instances, among the devices."""
 
     def spec(self, api: ResourceApi) -> dict[str, Any]:
         """Return the claim's spec in a version of resource.k8s.io.

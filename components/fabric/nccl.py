@@ -32,16 +32,14 @@ class Parts:
 
     The capability IPC_LOCK is not among them: it has no effect where the container does not run as
     root, as Ray's images don't (docs/project/decisions.md).
-
-    Attributes:
-        env: environment variables.
-        volumes: volumes of the pod.
-        mounts: mounts of the volumes in the container.
     """
 
     env: dict[str, str] = field(default_factory=dict)
+    """Environment variables."""
     volumes: list[dict[str, Any]] = field(default_factory=list)
+    """Volumes of the pod."""
     mounts: list[dict[str, Any]] = field(default_factory=list)
+    """Mounts of the volumes in the container."""
 
 
 def parts_of(worker: Worker) -> Parts:

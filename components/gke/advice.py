@@ -17,16 +17,13 @@ _HAS_CAPACITY = re.compile(r"Consider trying your request in the ([\w, -]+?) zon
 
 @dataclass(frozen=True)
 class Pooled:
-    """Node pool that an error is about.
-
-    Attributes:
-        written: file and line of the settings that describe the pool, where known.
-    """
+    """Node pool that an error is about."""
 
     name: str
     settings: PoolSettings
     place: NodePlace
     written: str = ""
+    """File and line of the settings that describe the pool, where known."""
 
 
 def advice(error: str, project: str, pool: Pooled | None = None) -> list[str]:

@@ -18,15 +18,12 @@ from berth.components.gke.settings import GkeSettings
 
 @dataclass(frozen=True)
 class ClusterInputs:
-    """Inputs of a cluster.
-
-    Attributes:
-        after: resources that the cluster needs beside the network.
-    """
+    """Inputs of a cluster."""
 
     settings: GkeSettings
     network: Network
     after: Sequence[pulumi.Resource] = ()
+    """Resources that the cluster needs beside the network."""
 
 
 class Cluster(pulumi.ComponentResource):

@@ -36,20 +36,16 @@ _ANYTHING: list[pulumi.Input[gcp.compute.FirewallAllowArgsDict]] = [
 
 @dataclass(frozen=True)
 class NetworkInputs:
-    """Inputs of the networks.
-
-    Attributes:
-        settings: address ranges, or names of existing networks.
-        private_nodes: whether nodes have no public addresses, so that they need Cloud NAT.
-        rdma_zones: zones of pools whose nodes need the second network and an RDMA network (`rdma:
-            networks`).
-    """
+    """Inputs of the networks."""
 
     settings: NetworkSettings
+    """Address ranges, or names of existing networks."""
     project: str
     region: str
     private_nodes: bool = True
+    """Whether nodes have no public addresses, so that they need Cloud NAT."""
     rdma_zones: Sequence[str] = ()
+    """Zones of pools whose nodes need the second network and an RDMA network (`rdma: networks`)."""
 
 
 class Network(pulumi.ComponentResource):

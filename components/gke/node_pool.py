@@ -24,18 +24,15 @@ GPU pool: it replaces one at a time, with up to an hour for each to drain."""
 
 @dataclass(frozen=True)
 class NodePoolInputs:
-    """Inputs of a node pool.
-
-    Attributes:
-        warn: warnings of an update, from the node labels before and after it.
-        written: file and line of the settings, where known.
-    """
+    """Inputs of a node pool."""
 
     settings: PoolSettings
     cluster: pulumi.Input[str]
     place: NodePlace
     warn: Callable[[Labels, Labels], Sequence[str]] = lambda _before, _after: ()
+    """Warnings of an update, from the node labels before and after it."""
     written: str = ""
+    """File and line of the settings, where known."""
 
 
 class NodePool(pulumi.ComponentResource):

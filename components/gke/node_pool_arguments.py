@@ -46,29 +46,26 @@ SSDs of a machine type are asked for in full, so that GKE reports the same numbe
 
 @dataclass(frozen=True)
 class NodePlace:
-    """Place of a pool's nodes, and values of their environment.
-
-    Attributes:
-        location: zone or region of the cluster.
-        zones: zones of the nodes; GKE chooses where there are none.
-        labels: labels in Google Cloud, for bills and owners.
-        node_labels: labels of the Kubernetes nodes beside those of the pool's settings.
-        service_account: account of the nodes; Compute Engine's default without one.
-        private: whether the nodes have no public addresses.
-        taint_gpus: whether nodes with GPUs are tainted; there must be others for pods without GPUs.
-        networks: further network interfaces of the nodes, in order.
-    """
+    """Place of a pool's nodes, and values of their environment."""
 
     project: str
     cluster: str
     location: str
+    """Zone or region of the cluster."""
     zones: Sequence[str] = ()
+    """Zones of the nodes; GKE chooses where there are none."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels in Google Cloud, for bills and owners."""
     node_labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of the Kubernetes nodes beside those of the pool's settings."""
     service_account: str | None = None
+    """Account of the nodes; Compute Engine's default without one."""
     private: bool = True
+    """Whether the nodes have no public addresses."""
     taint_gpus: bool = True
+    """Whether nodes with GPUs are tainted; there must be others for pods without GPUs."""
     networks: Sequence[NodeNetwork] = ()
+    """Further network interfaces of the nodes, in order."""
 
 
 def node_pool_arguments(settings: PoolSettings, place: NodePlace) -> NodePoolArguments:

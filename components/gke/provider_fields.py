@@ -28,53 +28,49 @@ _QUOTED = re.compile(r'\.?\["((?:[^"\\]|\\.)*)"\]')
 
 @dataclass(frozen=True)
 class Field:
-    """Facts about one field.
-
-    Attributes:
-        replaces: a change replaces the resource. A block changes so when the number of its elements
-            does; its fields have facts of their own.
-        keeps: optional and computed. Leaving the field out is no change: the present value stays.
-        nodes: whether GKE recreates nodes for a change in place; unknown where nothing that could
-            be read says so.
-        required: the resource, or the block around the field, cannot be without it.
-        kind: what holds several values: a list, a set (order means nothing) or a map; "" for a
-            single value or block.
-        default: the value where none is given.
-        allowed: the only values that the provider lets through.
-        each: the only values of an element.
-        least: smallest number.
-        most: largest number.
-        items: most elements; 0 without a limit.
-        conflicts: paths that cannot be given beside this one.
-        one_of: paths of which exactly one is given.
-        some_of: paths of which at least one is given, where the block around them is.
-        reference: a name, a path and a self link of the same thing are equal.
-        caseless: upper and lower case are equal.
-        empty: the value that an empty one is equal to.
-        format: name of the provider's check of the value.
-        sticks: a change, but an update that empties the field sends nothing, so that the value
-            stays.
-    """
+    """Facts about one field."""
 
     replaces: bool = False
+    """A change replaces the resource. A block changes so when the number of its elements does; its
+    fields have facts of their own."""
     keeps: bool = False
+    """Optional and computed. Leaving the field out is no change: the present value stays."""
     nodes: Literal["no", "yes", "unknown"] = "no"
+    """Whether GKE recreates nodes for a change in place; unknown where nothing that could be read
+    says so."""
     required: bool = False
+    """The resource, or the block around the field, cannot be without it."""
     kind: Literal["", "list", "set", "map"] = ""
+    """What holds several values: a list, a set (order means nothing) or a map; "" for a single
+    value or block."""
     default: Any = None
+    """The value where none is given."""
     allowed: tuple[str, ...] = ()
+    """The only values that the provider lets through."""
     elements: tuple[str, ...] = ()
+    """The only values of an element."""
     least: float | None = None
+    """Smallest number."""
     most: float | None = None
+    """Largest number."""
     items: int = 0
+    """Most elements; 0 without a limit."""
     conflicts: tuple[str, ...] = ()
+    """Paths that cannot be given beside this one."""
     one_of: tuple[str, ...] = ()
+    """Paths of which exactly one is given."""
     some_of: tuple[str, ...] = ()
+    """Paths of which at least one is given, where the block around them is."""
     reference: bool = False
+    """A name, a path and a self link of the same thing are equal."""
     caseless: bool = False
+    """Upper and lower case are equal."""
     empty: str = ""
+    """The value that an empty one is equal to."""
     format: str = ""
+    """Name of the provider's check of the value."""
     sticks: bool = False
+    """A change, but an update that empties the field sends nothing, so that the value stays."""
 
     def stays(self, new: Any) -> bool:
         """Whether the value that is there stays, for what the new inputs have in its place."""
@@ -83,16 +79,13 @@ class Field:
 
 @dataclass(frozen=True)
 class ResourceFields:
-    """Facts about one type of resource.
-
-    Attributes:
-        timeouts: seconds that the provider waits for `create`, `update` and `delete`.
-        blocks: names of the fields of each block, by the block's path; "" for the resource itself.
-    """
+    """Facts about one type of resource."""
 
     fields: Mapping[str, Field]
     timeouts: Mapping[str, int]
+    """Seconds that the provider waits for `create`, `update` and `delete`."""
     blocks: Mapping[str, list[str]] = field(init=False)
+    """Names of the fields of each block, by the block's path; "" for the resource itself."""
 
     def __post_init__(self) -> None:
         """Find the blocks."""

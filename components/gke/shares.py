@@ -17,15 +17,12 @@ SHARE_DRIVER = "filestore.csi.storage.gke.io"
 
 @dataclass(frozen=True)
 class ShareClass:
-    """StorageClass of Filestore.
-
-    Attributes:
-        tier: service tier of the shares, as the driver names it.
-        least: least size of a share.
-    """
+    """StorageClass of Filestore."""
 
     tier: str
+    """Service tier of the shares, as the driver names it."""
     least: str
+    """Least size of a share."""
 
 
 # Names: https://docs.cloud.google.com/filestore/docs/csi-driver; tiers and sizes:

@@ -18,15 +18,12 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:-gke\.(\d+))?(?:[+].*)?")
 
 @dataclass(frozen=True)
 class GkeVersion:
-    """GKE version, or the beginning of one: 1.35, 1.34.1, 1.34.1-gke.1829001.
-
-    Attributes:
-        text: text of the version, which `str` returns.
-        parts: major, minor, patch and GKE's build, as far as the text has them.
-    """
+    """GKE version, or the beginning of one: 1.35, 1.34.1, 1.34.1-gke.1829001."""
 
     text: str
+    """Text of the version, which `str` returns."""
     parts: tuple[int, ...]
+    """Major, minor, patch and GKE's build, as far as the text has them."""
 
     def __str__(self) -> str:
         return self.text
@@ -63,14 +60,11 @@ class Feature:
 
 @dataclass(frozen=True)
 class Need:
-    """Feature that an environment uses.
-
-    Attributes:
-        who: its users, for people: `pool 'train'`, `operators.kuberay.source: addon`.
-    """
+    """Feature that an environment uses."""
 
     feature: Feature
     who: str
+    """Its users, for people: `pool 'train'`, `operators.kuberay.source: addon`."""
 
 
 FEATURES: Mapping[str, Feature] = {

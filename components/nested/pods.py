@@ -26,18 +26,15 @@ RUNTIME_CLASS = "nvidia"
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of a pod that containers inside its Ray container need.
-
-    Attributes:
-        env: environment variables of the container; variables of the settings win.
-        command: shell commands before `ray start`, which KubeRay appends (kuberay v1.6.2,
-            ray-operator/controllers/ray/common/pod.go, BuildPod).
-    """
+    """Parts of a pod that containers inside its Ray container need."""
 
     volumes: list[dict[str, Any]] = field(default_factory=list)
     mounts: list[dict[str, Any]] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=dict)
+    """Environment variables of the container; variables of the settings win."""
     command: list[str] = field(default_factory=list)
+    """Shell commands before `ray start`, which KubeRay appends (kuberay v1.6.2,
+    ray-operator/controllers/ray/common/pod.go, BuildPod)."""
     security_context: dict[str, Any] = field(default_factory=dict)
     runtime_class: str | None = None
 

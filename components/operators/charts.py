@@ -18,24 +18,21 @@ _VERSION = "{version}"
 
 @dataclass(frozen=True)
 class ChartImage:
-    """Image of a chart.
-
-    Attributes:
-        repository: path of the value with the image's name, or, beside a value `image`, with the
-            part of the name before its last `/`.
-        name: name without a tag, by the chart's own values.
-        tag: tag by the chart's own values; `{version}` stands for the version of the chart.
-        suffix: end of the tag that no value names.
-        switch: path of a value that says whether the image is used; empty if it always is.
-        by_default: whether it is by the chart's own values.
-    """
+    """Image of a chart."""
 
     repository: str
+    """Path of the value with the image's name, or, beside a value `image`, with the part of the
+    name before its last `/`."""
     name: str
+    """Name without a tag, by the chart's own values."""
     tag: str
+    """Tag by the chart's own values; `{version}` stands for the version of the chart."""
     suffix: str = ""
+    """End of the tag that no value names."""
     switch: str = ""
+    """Path of a value that says whether the image is used; empty if it always is."""
     by_default: bool = True
+    """Whether it is by the chart's own values."""
 
     @property
     def is_split(self) -> bool:
@@ -45,13 +42,10 @@ class ChartImage:
 
 @dataclass(frozen=True)
 class KnownChart:
-    """Facts about a published chart, in berth's own version of it.
-
-    Attributes:
-        values: top-level keys of the values that it reads.
-    """
+    """Facts about a published chart, in berth's own version of it."""
 
     values: Sequence[str] = ()
+    """Top-level keys of the values that it reads."""
     images: Sequence[ChartImage] = ()
 
 

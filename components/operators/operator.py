@@ -64,31 +64,28 @@ _CONTRADICTIONS, _WORDS = (
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart and what it is installed with.
-
-    Attributes:
-        chart: a name in `repository`, an `oci://` reference, or a folder (begins with `.` or `/`).
-        repository: the chart repository; unused for the other two.
-        version: version of the chart; unused for a folder, which has its own.
-        namespace: namespace of the release, which has to exist.
-        ours: values among them that berth sets, whatever the settings override.
-        timeout: seconds until the objects of the chart have to be ready.
-        validated: whether Helm checks the objects against the cluster's OpenAPI schema first.
-        definition: name of a CRD that the chart has in its folder `crds/`, for charts that do not
-            upgrade them.
-        warn: lines to print in a preview, from the Helm values before and after a change.
-    """
+    """A chart and what it is installed with."""
 
     chart: str
+    """A name in `repository`, an `oci://` reference, or a folder (begins with `.` or `/`)."""
     repository: str | None
+    """The chart repository; unused for the other two."""
     version: str
+    """Version of the chart; unused for a folder, which has its own."""
     namespace: str
+    """Namespace of the release, which has to exist."""
     values: dict[str, Any] = field(default_factory=dict)
     ours: dict[str, Any] = field(default_factory=dict)
+    """Values among them that berth sets, whatever the settings override."""
     timeout: int = 300
+    """Seconds until the objects of the chart have to be ready."""
     validated: bool = True
+    """Whether Helm checks the objects against the cluster's OpenAPI schema first."""
     definition: str = ""
+    """Name of a CRD that the chart has in its folder `crds/`, for charts that do not upgrade
+    them."""
     warn: Callable[[Values, Values], Iterable[str]] | None = None
+    """Lines to print in a preview, from the Helm values before and after a change."""
 
     def mirrored(self, mirror: str) -> Chart:
         """Return the chart as a mirror has it; a folder, or without a mirror, the chart itself.
@@ -116,16 +113,13 @@ class Chart:
 
 @dataclass(frozen=True)
 class Object:
-    """A Kubernetes object of an operator.
-
-    Attributes:
-        name: Pulumi's name.
-        was_part_of: type and name of the component that the object belonged to in older versions.
-    """
+    """A Kubernetes object of an operator."""
 
     name: str
+    """Pulumi's name."""
     manifest: Manifest
     was_part_of: str = ""
+    """Type and name of the component that the object belonged to in older versions."""
 
 
 Part = Chart | Object
@@ -139,26 +133,23 @@ def namespace_of(name: str, namespace: str) -> Object:
 
 @dataclass(frozen=True)
 class Site:
-    """A cluster that operators are installed on.
-
-    Attributes:
-        pools: all pools by name.
-        kubeconfig: access to the cluster, as text.
-        occupants: names of those who work on each pool.
-        resource_api: version of resource.k8s.io that the cluster serves.
-        manifests: objects read from the files of `source: manifest`, by the operator's setting.
-        chart_mirror: repository, or prefix of `oci://` references, that has all charts. Default:
-            the environment variable `BERTH_CHART_MIRROR`, else the published charts.
-        image_mirror: registry with copies of all images; "" for where they are published.
-    """
+    """A cluster that operators are installed on."""
 
     pools: Pools = field(default_factory=dict)
+    """All pools by name."""
     kubeconfig: pulumi.Input[str] = ""
+    """Access to the cluster, as text."""
     occupants: Occupants = field(default_factory=dict)
+    """Names of those who work on each pool."""
     resource_api: ResourceApi = "v1"
+    """Version of resource.k8s.io that the cluster serves."""
     manifests: Mapping[str, Sequence[Manifest]] = field(default_factory=dict)
+    """Objects read from the files of `source: manifest`, by the operator's setting."""
     chart_mirror: str = ""
+    """Repository, or prefix of `oci://` references, that has all charts. Default: the environment
+    variable `BERTH_CHART_MIRROR`, else the published charts."""
     image_mirror: str = ""
+    """Registry with copies of all images; "" for where they are published."""
 
     def with_copies(self, manifest: Manifest, written: str = "") -> Manifest:
         """Return a DaemonSet of berth's own with the copies of its images.
@@ -186,13 +177,10 @@ SettingsType = TypeVar("SettingsType")
 
 @dataclass(frozen=True)
 class Operator(ABC, Generic[SettingsType]):
-    """An operator on a cluster.
-
-    Attributes:
-        settings: settings of the operator; None for one without.
-    """
+    """An operator on a cluster."""
 
     settings: SettingsType
+    """Settings of the operator; None for one without."""
     site: Site = field(default_factory=Site)
 
     title: ClassVar[str]

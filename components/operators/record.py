@@ -33,22 +33,19 @@ the name of its program."""
 
 @dataclass(frozen=True)
 class Revision:
-    """One revision of a release.
-
-    Attributes:
-        status: status as Helm writes it, such as `deployed`.
-        name: name of the Secret.
-        uid: uid of the Secret.
-        left: status before the repair; empty for a revision that needed none.
-        ours: whether Pulumi's provider has written it, rather than a `helm` that may still run.
-    """
+    """One revision of a release."""
 
     number: int
     status: str
+    """Status as Helm writes it, such as `deployed`."""
     name: str
+    """Name of the Secret."""
     uid: str
+    """Uid of the Secret."""
     left: str
+    """Status before the repair; empty for a revision that needed none."""
     ours: bool
+    """Whether Pulumi's provider has written it, rather than a `helm` that may still run."""
 
     @property
     def is_pending(self) -> bool:

@@ -22,17 +22,14 @@ class RepairError(BerthError):
 
 @dataclass(frozen=True)
 class Repair:
-    """Repair of one release.
-
-    Attributes:
-        kubeconfig: access to the cluster, as text.
-        resource: component that the notices are about.
-    """
+    """Repair of one release."""
 
     name: str
     namespace: str
     kubeconfig: pulumi.Input[str]
+    """Access to the cluster, as text."""
     resource: pulumi.Resource
+    """Component that the notices are about."""
 
     def hook(self) -> pulumi.ResourceHook:
         """Return the hook that repairs the record before the release is created or updated."""

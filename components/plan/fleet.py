@@ -37,23 +37,20 @@ def span(bounds: tuple[int, int]) -> str:
 
 @dataclass(frozen=True)
 class PlannedPool:
-    """Node pool before or after a plan.
-
-    Attributes:
-        nodes: number of nodes in all zones together.
-        autoscaled: GKE's autoscaler chooses the number of nodes.
-        product: product name of the GPUs; empty for none.
-        settings: inputs of the resource.
-    """
+    """Node pool before or after a plan."""
 
     name: str
     machine_type: str
     nodes: Span[int]
+    """Number of nodes in all zones together."""
     autoscaled: bool
+    """GKE's autoscaler chooses the number of nodes."""
     gpus_per_node: int
     product: str
+    """Product name of the GPUs; empty for none."""
     labels: Mapping[str, str]
     settings: Mapping[str, Any]
+    """Inputs of the resource."""
 
     @property
     def gpus(self) -> Span[int]:
@@ -87,41 +84,35 @@ class Usage:
 
 @dataclass(frozen=True)
 class Occupant:
-    """RayCluster with pods on pools.
-
-    Attributes:
-        name: name of the owner, or of a RayCluster that berth did not create.
-        kind: `berth`, `cluster`, `job`, `service` or `RayCluster`.
-        stack: stack that registers the RayCluster; empty for none of berth's.
-        on: usage by the pool's name.
-        workers: number of workers by the group's name.
-    """
+    """RayCluster with pods on pools."""
 
     name: str
+    """Name of the owner, or of a RayCluster that berth did not create."""
     kind: str
+    """`berth`, `cluster`, `job`, `service` or `RayCluster`."""
     namespace: str
     ray_cluster: str
     stack: str
+    """Stack that registers the RayCluster; empty for none of berth's."""
     on: Mapping[str, Usage]
+    """Usage by the pool's name."""
     workers: Mapping[str, int] = field(default_factory=dict)
+    """Number of workers by the group's name."""
 
 
 @dataclass(frozen=True)
 class PlannedFleet:
-    """Pools and RayClusters before and after a plan.
-
-    Attributes:
-        occupants: RayClusters before.
-        asked: the cluster was asked for all RayClusters, those of other stacks included.
-        cluster: the GKE cluster before.
-    """
+    """Pools and RayClusters before and after a plan."""
 
     stack: str
     before: Mapping[str, PlannedPool]
     after: Mapping[str, PlannedPool]
     occupants: Sequence[Occupant] = ()
+    """RayClusters before."""
     asked: bool = False
+    """The cluster was asked for all RayClusters, those of other stacks included."""
     cluster: State | None = field(default=None, repr=False)
+    """The GKE cluster before."""
 
     def on(self, pools: Iterable[str]) -> list[Occupant]:
         """Return the RayClusters that have pods on one of some pools."""

@@ -38,20 +38,17 @@ class Check:
 
 @dataclass(kw_only=True)
 class Run(ABC):
-    """Run of a proof on a cluster; its objects stay until `clean_up`.
-
-    Attributes:
-        timeout: how long to wait for the jobs, for people: `10m`.
-        seconds: the same in seconds.
-        report: called with a name and the state of its job, whenever that changes.
-        run: a unique id.
-    """
+    """Run of a proof on a cluster; its objects stay until `clean_up`."""
 
     api: ClusterApi
     timeout: str
+    """How long to wait for the jobs, for people: `10m`."""
     seconds: int
+    """The same in seconds."""
     report: Callable[[str, str], None]
+    """Called with a name and the state of its job, whenever that changes."""
     run: str = field(default_factory=lambda: secrets.token_hex(3))
+    """A unique id."""
     _shown: dict[str, str] = field(default_factory=dict, init=False)
 
     @abstractmethod

@@ -23,11 +23,7 @@ _RAN = "cuda-vector-add"
 
 @dataclass(frozen=True)
 class Ran:
-    """Job as last seen, with its pod, node, the end of its log or why there is none, and warnings.
-
-    Attributes:
-        waited: how long berth waited for the Job: `5m`.
-    """
+    """Job as last seen, with its pod, node, warnings, and the end of its log."""
 
     job: Object | None
     pod: Object | None = None
@@ -36,6 +32,7 @@ class Ran:
     log_problem: str = ""
     events: Sequence[Object] = field(default_factory=tuple)
     waited: str = ""
+    """How long berth waited for the Job: `5m`."""
 
 
 def judge_nodes(pool: Pool, nodes: Sequence[Object]) -> list[Check]:

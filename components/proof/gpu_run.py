@@ -57,17 +57,14 @@ class PoolProof:
 
 @dataclass(kw_only=True)
 class GpuRun(Run):
-    """Run for some pools of one cluster.
-
-    Attributes:
-        pools: pools with GPUs.
-        image: image with NVIDIA's sample vectorAdd.
-        keep: whether the objects of the run stay.
-    """
+    """Run for some pools of one cluster."""
 
     pools: Sequence[Pool]
+    """Pools with GPUs."""
     image: str
+    """Image with NVIDIA's sample vectorAdd."""
     keep: bool
+    """Whether the objects of the run stay."""
 
     def prove(self) -> list[PoolProof]:
         """Run and judge everything."""

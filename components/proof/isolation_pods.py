@@ -33,23 +33,20 @@ _OPERANDS = (
 
 @dataclass(frozen=True)
 class Look:
-    """Pod that looks for GPUs.
-
-    Attributes:
-        name: what is special about the pod.
-        number: position in the table, for the Job's name.
-        sees: number of GPUs that the container may see.
-        gpus: GPUs that the container requests.
-        beside: GPUs that another container of its pod requests.
-        runtime_class: RuntimeClass of the pod.
-    """
+    """Pod that looks for GPUs."""
 
     name: str
+    """What is special about the pod."""
     number: int
+    """Position in the table, for the Job's name."""
     sees: int
+    """Number of GPUs that the container may see."""
     gpus: int = 0
+    """GPUs that the container requests."""
     beside: int = 0
+    """GPUs that another container of its pod requests."""
     runtime_class: str | None = None
+    """RuntimeClass of the pod."""
 
 
 def looks() -> list[Look]:

@@ -17,19 +17,16 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Condition:
-    """Condition of a RayCluster.
-
-    Attributes:
-        state: KubeRay's state: `ready`, `suspended`, `failed`; `waking` between `suspended` and
-            `ready`; `unknown` before the operator has seen the cluster.
-        seen: the operator has seen the newest edit.
-    """
+    """Condition of a RayCluster."""
 
     state: str
+    """KubeRay's state: `ready`, `suspended`, `failed`; `waking` between `suspended` and `ready`;
+    `unknown` before the operator has seen the cluster."""
     head_ready: bool
     workers_ready: int
     workers_desired: int
     seen: bool
+    """The operator has seen the newest edit."""
 
     @property
     def ready(self) -> bool:

@@ -33,57 +33,51 @@ WHOLE = "GPU"
 
 @dataclass(frozen=True)
 class Pool:
-    """A node pool.
-
-    Attributes:
-        nodes_at_least: number of nodes that it always has, by its settings.
-        gpus: GPUs, or shares of them, that the nodes offer to pods.
-        gpus_in_use: GPUs that pods on the nodes hold.
-        nics: RDMA NICs that the nodes publish for claims.
-        nics_in_use: RDMA NICs that claims hold.
-        nics_of_machines: RDMA NICs that the nodes should publish, by the pool's settings.
-        sharing: how GPUs are shared; "" for whole GPUs.
-        unit: noun for what `gpus` and its pods' requests count: `GPU`, `share`.
-    """
+    """A node pool."""
 
     name: str
     machine_type: str
     nodes: int
     nodes_at_least: int
+    """Number of nodes that it always has, by its settings."""
     nodes_ready: int
     gpus: int
+    """GPUs, or shares of them, that the nodes offer to pods."""
     gpus_in_use: int
+    """GPUs that pods on the nodes hold."""
     nics: int
+    """RDMA NICs that the nodes publish for claims."""
     nics_in_use: int
+    """RDMA NICs that claims hold."""
     nics_of_machines: int
+    """RDMA NICs that the nodes should publish, by the pool's settings."""
     sharing: str
+    """How GPUs are shared; "" for whole GPUs."""
     unit: str
+    """Noun for what `gpus` and its pods' requests count: `GPU`, `share`."""
 
 
 @dataclass(frozen=True)
 class Ray:
-    """A berth or a named cluster.
-
-    Attributes:
-        name: the engineer's id or the cluster's name.
-        pool: node pool of its workers, or several with commas.
-        state: KubeRay's state.
-        ready: head and all workers are ready, or it is suspended.
-        gpus: GPUs, or shares of them, that its workers request.
-        nics: RDMA NICs that its workers hold.
-    """
+    """A berth or a named cluster."""
 
     name: str
+    """The engineer's id or the cluster's name."""
     namespace: str
     ray_cluster: str
     stack: str
     pool: str
+    """Node pool of its workers, or several with commas."""
     state: str
+    """KubeRay's state."""
     ready: bool
+    """Head and all workers are ready, or it is suspended."""
     workers_ready: int
     workers_desired: int
     gpus: int
+    """GPUs, or shares of them, that its workers request."""
     nics: int
+    """RDMA NICs that its workers hold."""
     reasons: list[str]
     life: Life
     groups: list[Group]
@@ -91,55 +85,49 @@ class Ray:
 
 @dataclass(frozen=True)
 class Job:
-    """A RayJob.
-
-    Attributes:
-        name: the job's name in the settings.
-        ray_job: its name in the cluster, which depends on its content.
-        ray_cluster: the RayCluster that it runs on; "" before that is known.
-        state: Ray's state, or KubeRay's before Ray has the job.
-        ready: it runs, or has succeeded.
-        ended: moment of its end, or "".
-    """
+    """A RayJob."""
 
     name: str
+    """The job's name in the settings."""
     namespace: str
     ray_job: str
+    """Its name in the cluster, which depends on its content."""
     ray_cluster: str
+    """The RayCluster that it runs on; "" before that is known."""
     stack: str
     state: str
+    """Ray's state, or KubeRay's before Ray has the job."""
     ready: bool
+    """It runs, or has succeeded."""
     created: str
     ended: str
+    """Moment of its end, or ""."""
     reasons: list[str]
 
 
 @dataclass(frozen=True)
 class Service:
-    """A RayService.
-
-    Attributes:
-        state: `ready`, `upgrading`, `serving` (not all applications run), or `starting`.
-        ready: the newest edit serves.
-        serving: number of pods that answer requests.
-        workers_ready: number of ready workers in its RayClusters.
-        gpus: GPUs, or shares of them, that these request.
-        address: address for requests from pods.
-    """
+    """A RayService."""
 
     name: str
     namespace: str
     stack: str
     pool: str
     state: str
+    """`ready`, `upgrading`, `serving` (not all applications run), or `starting`."""
     ready: bool
+    """The newest edit serves."""
     applications_running: int
     applications: int
     serving: int
+    """Number of pods that answer requests."""
     workers_ready: int
+    """Number of ready workers in its RayClusters."""
     workers_desired: int
     gpus: int
+    """GPUs, or shares of them, that these request."""
     address: str
+    """Address for requests from pods."""
     created: str
     reasons: list[str]
 
@@ -154,12 +142,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Fleet:
-    """Live objects of one environment, and declared ones that are missing.
-
-    Attributes:
-        not_in_state: namespaces of berths that the state of the environment's stack does not know.
-        missing: owners that the state knows, without an object on the cluster.
-    """
+    """Live objects of one environment, and declared ones that are missing."""
 
     stack: str
     environment: str
@@ -170,7 +153,9 @@ class Fleet:
     services: list[Service] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     not_in_state: list[str] = field(default_factory=list)
+    """Namespaces of berths that the state of the environment's stack does not know."""
     missing: list[Missing] = field(default_factory=list)
+    """Owners that the state knows, without an object on the cluster."""
 
     @property
     def workloads(self) -> list[Ray | Job | Service]:

@@ -14,15 +14,12 @@ _TAG = versions.RAY_IMAGE.rpartition(":")[2]
 
 @dataclass(frozen=True)
 class BerthImage:
-    """Image of berth's own.
-
-    Attributes:
-        tag: versions of Ray, Python and CUDA, as in the tags of Ray's images.
-        has: content beyond Ray.
-    """
+    """Image of berth's own."""
 
     tag: str
+    """Versions of Ray, Python and CUDA, as in the tags of Ray's images."""
     has: tuple[ImageContent, ...]
+    """Content beyond Ray."""
 
 
 BERTH_IMAGES: Mapping[str, BerthImage] = {

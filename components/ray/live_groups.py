@@ -17,17 +17,14 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Group:
-    """A group of workers of a berth or a named cluster.
-
-    Attributes:
-        gpus: GPUs, or shares of them, that its workers request.
-    """
+    """A group of workers of a berth or a named cluster."""
 
     name: str
     pool: str
     workers_ready: int
     workers_desired: int
     gpus: int
+    """GPUs, or shares of them, that its workers request."""
 
 
 def live_groups(cluster: Object, pods: Iterable[Object], *, suspended: bool) -> list[Group]:

@@ -133,16 +133,13 @@ def _ray_gpus(worker: WorkerGroup, pool: Pool) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Container:
-    """Ray's container of a pod.
-
-    Attributes:
-        env: variables of the role.
-    """
+    """Ray's container of a pod."""
 
     name: str
     limits: dict[str, str]
     requests: dict[str, str]
     env: Variables
+    """Variables of the role."""
     claim: Claim | None = None
     nccl: Parts = field(default_factory=Parts)
     ports: list[dict[str, Any]] = field(default_factory=list)

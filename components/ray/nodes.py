@@ -18,31 +18,25 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Holder:
-    """Holder of GPUs on a node.
-
-    Attributes:
-        name: engineer's id, name of the cluster, job or service; the namespace of other pods.
-        gpus: GPUs, or shares of them, that its pods on the node hold.
-    """
+    """Holder of GPUs on a node."""
 
     name: str
+    """Engineer's id, name of the cluster, job or service; the namespace of other pods."""
     gpus: int
+    """GPUs, or shares of them, that its pods on the node hold."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node.
-
-    Attributes:
-        gpus: GPUs, or shares of them, that it offers to pods.
-        holders: holders of its GPUs, by name.
-    """
+    """A node."""
 
     name: str
     pool: str
     ready: bool
     gpus: int
+    """GPUs, or shares of them, that it offers to pods."""
     holders: list[Holder]
+    """Holders of its GPUs, by name."""
 
 
 def nodes_of(

@@ -13,37 +13,34 @@ from berth.components.sharing import Pool
 
 @dataclass(frozen=True)
 class GpuOffer:
-    """GPUs of one pool, counted as pods request them: whole ones, shares or MIG instances.
-
-    Attributes:
-        product: name of the GPU.
-        unit: noun for what is counted: `GPU`, `share`.
-        memory_gib: GPU memory behind one.
-        sharing: how GPUs are shared; "" for whole GPUs.
-        capacity: origin of the machines.
-        nodes: number of ready nodes.
-        count: number on the ready nodes.
-        free: number that no pod holds.
-        free_by_node: numbers that no pod holds, by node.
-        most: largest number that one worker can have.
-        later: number on nodes that the pool can still get.
-        rate: price of one for an hour, in the environment's currency; None if nobody wrote it.
-    """
+    """GPUs of one pool, counted as pods request them: whole ones, shares or MIG instances."""
 
     pool: str
     machine_type: str
     product: str
+    """Name of the GPU."""
     unit: str
+    """Noun for what is counted: `GPU`, `share`."""
     memory_gib: Decimal
+    """GPU memory behind one."""
     sharing: str
+    """How GPUs are shared; "" for whole GPUs."""
     capacity: CapacityKind
+    """Origin of the machines."""
     nodes: int
+    """Number of ready nodes."""
     count: int
+    """Number on the ready nodes."""
     free: int
+    """Number that no pod holds."""
     free_by_node: dict[str, int]
+    """Numbers that no pod holds, by node."""
     most: int
+    """Largest number that one worker can have."""
     later: int
+    """Number on nodes that the pool can still get."""
     rate: Decimal | None
+    """Price of one for an hour, in the environment's currency; None if nobody wrote it."""
 
     @property
     def free_on_one_node(self) -> int:

@@ -64,16 +64,13 @@ _MISSED: dict[Until, str] = {
 
 @dataclass(frozen=True)
 class Standing:
-    """State of an object on its way to the goal of a wait.
-
-    Attributes:
-        done: the object's status says that the goal is reached.
-        hopeless: the goal can never be reached.
-    """
+    """State of an object on its way to the goal of a wait."""
 
     text: str
     done: bool
+    """The object's status says that the goal is reached."""
     hopeless: bool = False
+    """The goal can never be reached."""
 
     def __str__(self) -> str:
         return self.text
@@ -81,31 +78,25 @@ class Standing:
 
 @dataclass(frozen=True)
 class Goal:
-    """Goal of a wait for an object of one kind.
-
-    Attributes:
-        standing: returns the state of an object.
-        reasons: returns why an object has not reached the goal; empty if it has.
-        simulated: returns whether an object never starts, since no container runs on its nodes.
-    """
+    """Goal of a wait for an object of one kind."""
 
     path: str
     standing: Callable[[Object], Standing]
+    """Returns the state of an object."""
     reasons: Callable[[Evidence, Key], list[str]]
+    """Returns why an object has not reached the goal; empty if it has."""
     simulated: Callable[[Evidence, Object], bool] = lambda _evidence, _item: False
+    """Returns whether an object never starts, since no container runs on its nodes."""
 
 
 @dataclass(frozen=True)
 class Awaited:
-    """Resource that an update waits for, until a state, for a time as people write it: `10m`.
-
-    Attributes:
-        key: its namespace and name.
-    """
+    """Resource that an update waits for, until a state, for a time as people write it: `10m`."""
 
     kind: Kind
     until: Until
     key: Key
+    """Its namespace and name."""
     timeout: str
 
     def __str__(self) -> str:
@@ -138,30 +129,26 @@ class Awaited:
 
 @dataclass
 class Wait:
-    """Wait for resources of some berths of one stack.
-
-    Attributes:
-        stack: the stack. Its label selects the resources and their namespaces. Users may remove the
-            label of a resource, but not of a namespace.
-        kubeconfig: kubeconfig of the cluster, as text.
-        namespaces: namespaces that stay after the update; it deletes what the selector finds in
-            others.
-        report: called with a resource and its state after each change, and with the reasons when it
-            is stuck; not for one that is done when the wait begins.
-        put_off: called with a resource whose wait is over, and the namespaces for whose pods' end
-            it waits; with none if its pods are on simulated nodes, where it never starts.
-        once: look once, and return whatever is not done then.
-        stop: event that ends the wait early.
-    """
+    """Wait for resources of some berths of one stack."""
 
     stack: str
+    """The stack. Its label selects the resources and their namespaces. Users may remove the label
+    of a resource, but not of a namespace."""
     kubeconfig: str
+    """Kubeconfig of the cluster, as text."""
     awaited: Sequence[Awaited]
     namespaces: Collection[str]
+    """Namespaces that stay after the update; it deletes what the selector finds in others."""
     report: Callable[[Awaited, str], None]
+    """Called with a resource and its state after each change, and with the reasons when it is
+    stuck; not for one that is done when the wait begins."""
     put_off: Callable[[Awaited, Sequence[str]], None]
+    """Called with a resource whose wait is over, and the namespaces for whose pods' end it waits;
+    with none if its pods are on simulated nodes, where it never starts."""
     once: bool = False
+    """Look once, and return whatever is not done then."""
     stop: threading.Event = field(default_factory=threading.Event)
+    """Event that ends the wait early."""
     _seen: dict[Awaited, Object] = field(default_factory=dict, init=False)
     _standings: dict[Awaited, Standing] = field(default_factory=dict, init=False)
     _explained: dict[Awaited, tuple[Standing | None, list[str]]] = field(default_factory=dict, init=False)

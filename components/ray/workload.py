@@ -18,28 +18,25 @@ RAY_CLUSTER_CONFIG = "spec.rayClusterConfig"
 
 @dataclass(frozen=True)
 class Workload:
-    """Workload of a berth.
-
-    Attributes:
-        main_kind: Kubernetes kind of the main object.
-        main: returns the main object, given the RayCluster's manifest and labels.
-        applied: returns the hardened main object as it is applied.
-        clients: namespaces whose pods may send requests to Ray Serve.
-        delete_before_replace: delete the old main object before its replacement is created.
-        replace_on_changes: paths of the main object whose change replaces it.
-        ignore_changes: paths of the main object whose change is ignored.
-    """
+    """Workload of a berth."""
 
     kind: OwnerKind
     settings: RayClusterSettings
     main_kind: Literal["RayCluster", "RayJob", "RayService"]
+    """Kubernetes kind of the main object."""
     wait: Wait | JobWait
     main: Callable[[Manifest, dict[str, str]], Manifest]
+    """Returns the main object, given the RayCluster's manifest and labels."""
     applied: Callable[[Manifest], Manifest]
+    """Returns the hardened main object as it is applied."""
     clients: Sequence[str] = ()
+    """Namespaces whose pods may send requests to Ray Serve."""
     delete_before_replace: bool | None = None
+    """Delete the old main object before its replacement is created."""
     replace_on_changes: Sequence[str] = ()
+    """Paths of the main object whose change replaces it."""
     ignore_changes: Sequence[str] = ()
+    """Paths of the main object whose change is ignored."""
 
 
 def cluster_workload(settings: RayClusterSettings, kind: Literal["engineer", "cluster"] = "engineer") -> Workload:

@@ -25,24 +25,20 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class JobCondition:
-    """Condition of a RayJob.
-
-    Attributes:
-        state: Ray's state of the job, `PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED` or `STOPPED`;
-            before that KubeRay's, such as `Initializing`; "" before the operator has seen the
-            RayJob.
-        running: Ray has started the job, and the job has not failed.
-        failed: the job has failed for good.
-        reason: explanation of Ray or KubeRay.
-        ray_cluster: RayCluster that runs the job; "" if unknown yet.
-    """
+    """Condition of a RayJob."""
 
     state: str
+    """Ray's state of the job, `PENDING`, `RUNNING`, `SUCCEEDED`, `FAILED` or `STOPPED`; before that
+    KubeRay's, such as `Initializing`; "" before the operator has seen the RayJob."""
     running: bool
+    """Ray has started the job, and the job has not failed."""
     succeeded: bool
     failed: bool
+    """The job has failed for good."""
     reason: str
+    """Explanation of Ray or KubeRay."""
     ray_cluster: str
+    """RayCluster that runs the job; "" if unknown yet."""
 
     def __str__(self) -> str:
         return _WORDS.get(self.state, self.state.lower())
@@ -69,28 +65,24 @@ def job_condition(job: Object) -> JobCondition:
 
 @dataclass(frozen=True)
 class ServiceCondition:
-    """Condition of a RayService.
-
-    Attributes:
-        ready: the newest edit serves: all applications run, pods answer, and no upgrade is in
-            progress.
-        seen: the operator has seen the newest edit.
-        serving: number of pods that answer requests.
-        running: number of running applications.
-        applications: number of configured applications.
-        upgrading: a second cluster is starting.
-        ray_clusters: the serving RayCluster, and the one that starts.
-        reasons: problems of applications, by Ray, or of the RayService, by KubeRay.
-    """
+    """Condition of a RayService."""
 
     ready: bool
+    """The newest edit serves: all applications run, pods answer, and no upgrade is in progress."""
     seen: bool
+    """The operator has seen the newest edit."""
     serving: int
+    """Number of pods that answer requests."""
     running: int
+    """Number of running applications."""
     applications: int
+    """Number of configured applications."""
     upgrading: bool
+    """A second cluster is starting."""
     ray_clusters: tuple[str, ...]
+    """The serving RayCluster, and the one that starts."""
     reasons: tuple[str, ...]
+    """Problems of applications, by Ray, or of the RayService, by KubeRay."""
 
     @property
     def state(self) -> str:

@@ -91,30 +91,24 @@ class ServiceShape(RayShape):
 
 @dataclass(frozen=True)
 class RayJobSettings:
-    """RayJob, complete.
-
-    Attributes:
-        cluster: RayCluster that runs the job: the job's own, or that of a berth or named cluster.
-        own_cluster: whether the RayCluster is the job's own.
-    """
+    """RayJob, complete."""
 
     name: str
     settings: JobShape
     cluster: RayClusterSettings
+    """RayCluster that runs the job: the job's own, or that of a berth or named cluster."""
     own_cluster: bool
+    """Whether the RayCluster is the job's own."""
     wait: JobWait
 
 
 @dataclass(frozen=True)
 class RayServiceSettings:
-    """RayService, complete.
-
-    Attributes:
-        files: text of each file of the code by its path in the code's folder, which
-            stacks/load/service_code.py reads.
-    """
+    """RayService, complete."""
 
     name: str
     settings: ServiceShape
     cluster: RayClusterSettings
     files: dict[str, str] = field(default_factory=dict)
+    """Text of each file of the code by its path in the code's folder, which
+    stacks/load/service_code.py reads."""

@@ -13,17 +13,14 @@ from berth.components.sharing.modes import WHOLE, AnyMode, Offer, Profiles
 
 @dataclass(frozen=True)
 class Pool:
-    """A node pool and the devices that its nodes advertise.
-
-    Attributes:
-        profile: sharing mode of its GPUs.
-        offer: devices of a node; None without GPUs.
-    """
+    """A node pool and the devices that its nodes advertise."""
 
     name: str
     settings: PoolSettings
     profile: AnyMode
+    """Sharing mode of its GPUs."""
     offer: Offer | None
+    """Devices of a node; None without GPUs."""
 
     @property
     def per_node(self) -> int:

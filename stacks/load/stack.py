@@ -79,15 +79,12 @@ class Judged:
 
 @dataclass(frozen=True)
 class Environment(Judged):
-    """Environment: its settings, and everything that is derived from them before the engine runs.
-
-    Attributes:
-        berths: inputs of everything that has a RayCluster, with the manifests.
-    """
+    """Environment: its settings, and all that is derived from them before the engine runs."""
 
     kind: ClassVar = "environment"
     settings: EnvironmentSettings
     berths: Sequence[BerthInputs]
+    """Inputs of everything that has a RayCluster, with the manifests."""
 
     def contract(self, resource_api: ResourceApi = "v1") -> EnvironmentContract:
         """Return what the environment's stack tells engineers' stacks."""

@@ -23,17 +23,14 @@ class Planned:
 
 @dataclass(frozen=True)
 class PolicyContext:
-    """Facts about an environment that policies need beside the resources.
-
-    Attributes:
-        waived: reasons of the policies that are switched off, by the policy's name.
-        rdma: GPUs of one node, by the name of each pool with RDMA; the plan's own may be missing.
-    """
+    """Facts about an environment that policies need beside the resources."""
 
     production: bool = False
     required_labels: Sequence[str] = ()
     waived: Mapping[str, str] = field(default_factory=dict)
+    """Reasons of the policies that are switched off, by the policy's name."""
     rdma: Mapping[str, int] = field(default_factory=dict)
+    """GPUs of one node, by the name of each pool with RDMA; the plan's own may be missing."""
 
     def beside(self, rdma: Mapping[str, int]) -> PolicyContext:
         """Return the context with further pools that have RDMA."""
@@ -53,36 +50,33 @@ Judge = Callable[[Planned, PolicyContext], Iterable[Finding]]
 
 @dataclass(frozen=True)
 class Policy:
-    """Policy that describes itself.
-
-    Attributes:
-        asks: what the policy asks, in a sentence.
-        why: what happens without the policy, in a sentence.
-        remedy: how a breach is fixed: an imperative clause without its full stop.
-        judge: finds the breaches in one resource.
-        applies_to: whose settings the policy judges.
-        setting: setting that a breach is reported at, from those settings on.
-        production: the policy holds for production environments only.
-        inherited: a value of `defaults` is reported there, and once.
-        unset_at_defaults: berth's own default breaks the policy, so that a setting which nobody
-            wrote is reported at `defaults`.
-        elsewhere: setting of the environment that a breach of a resource that is no berth's is
-            reported at, by the resource's type.
-        rests_on: settings of the environment that must be valid before the policy is judged.
-    """
+    """Policy that describes itself."""
 
     name: str
     asks: str
+    """What the policy asks, in a sentence."""
     why: str
+    """What happens without the policy, in a sentence."""
     remedy: str
+    """How a breach is fixed: an imperative clause without its full stop."""
     judge: Judge = field(repr=False, compare=False)
+    """Finds the breaches in one resource."""
     applies_to: Literal["raycluster", "environment"]
+    """Whose settings the policy judges."""
     setting: Path
+    """Setting that a breach is reported at, from those settings on."""
     production: bool = False
+    """The policy holds for production environments only."""
     inherited: bool = True
+    """A value of `defaults` is reported there, and once."""
     unset_at_defaults: bool = False
+    """Berth's own default breaks the policy, so that a setting which nobody wrote is reported at
+    `defaults`."""
     elsewhere: Mapping[str, Path] = field(default_factory=dict, compare=False)
+    """Setting of the environment that a breach of a resource that is no berth's is reported at, by
+    the resource's type."""
     rests_on: tuple[Path, ...] = ()
+    """Settings of the environment that must be valid before the policy is judged."""
 
     def holds(self, context: PolicyContext) -> bool:
         """Return whether the environment is held to the policy, waived or not."""

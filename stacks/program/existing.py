@@ -27,22 +27,18 @@ from berth.stacks.program.login import (
 
 @dataclass(frozen=True)
 class Platform:
-    """Cluster for an environment's operators and RayClusters.
-
-    Attributes:
-        kubeconfig: kubeconfig as text, for this process; secret.
-        cluster_id: id for the cluster's whole life; another id recreates everything on the cluster.
-        ready: resources that come before anything on the cluster, and go after it.
-        public: kubeconfig without credentials, the stack's output. Default: `kubeconfig`, which has
-            none.
-        login: kubeconfig of the user who runs Pulumi, where `public` has no login.
-    """
+    """Cluster for an environment's operators and RayClusters."""
 
     kubeconfig: pulumi.Output[str]
+    """Kubeconfig as text, for this process; secret."""
     cluster_id: pulumi.Input[str]
+    """Id for the cluster's whole life; another id recreates everything on the cluster."""
     ready: Sequence[pulumi.Resource] = ()
+    """Resources that come before anything on the cluster, and go after it."""
     public: pulumi.Output[str] | None = None
+    """Kubeconfig without credentials, the stack's output. Default: `kubeconfig`, which has none."""
     login: ExistingCluster | None = None
+    """Kubeconfig of the user who runs Pulumi, where `public` has no login."""
 
     @property
     def output(self) -> pulumi.Output[str]:

@@ -21,23 +21,20 @@ from berth.components.sharing import Pools
 
 @dataclass
 class Resolved:
-    """Complete RayClusters of a stack.
-
-    Attributes:
-        berths: RayClusters of engineers.
-        clusters: named RayClusters.
-        demands: demands of the RayClusters on the pools.
-        warnings: settings that work, but probably not as intended.
-    """
+    """Complete RayClusters of a stack."""
 
     pools: Pools
     berths: list[RayClusterSettings] = field(default_factory=list)
+    """RayClusters of engineers."""
     clusters: list[RayClusterSettings] = field(default_factory=list)
+    """Named RayClusters."""
     jobs: list[RayJobSettings] = field(default_factory=list)
     services: list[RayServiceSettings] = field(default_factory=list)
     demands: list[Demand] = field(default_factory=list)
+    """Demands of the RayClusters on the pools."""
     problems: list[Problem] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
+    """Settings that work, but probably not as intended."""
 
     @property
     def every(self) -> list[RayClusterSettings]:

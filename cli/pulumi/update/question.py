@@ -18,17 +18,14 @@ Verb = Literal["up", "destroy"]
 
 @dataclass(frozen=True)
 class Options:
-    """Options of an update.
-
-    Attributes:
-        yes: don't ask if nothing is lost.
-        allow_destroy: don't ask if something is lost either.
-        as_json: print the summary for a program.
-    """
+    """Options of an update."""
 
     yes: bool = False
+    """Don't ask if nothing is lost."""
     allow_destroy: bool = False
+    """Don't ask if something is lost either."""
     as_json: bool = False
+    """Print the summary for a program."""
 
 
 def refusal(command: str, options: Options, *, loses: bool) -> int | None:

@@ -39,15 +39,12 @@ core."""
 
 @dataclass(frozen=True)
 class Run:
-    """Run of `pulumi up` or `pulumi destroy`.
-
-    Attributes:
-        options: its options, beside those of every run.
-        environment: its variables, beside those of this process.
-    """
+    """Run of `pulumi up` or `pulumi destroy`."""
 
     options: Sequence[str] = ()
+    """Its options, beside those of every run."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    """Its variables, beside those of this process."""
 
 
 WHOLE = Run()

@@ -38,13 +38,10 @@ _ROUNDS, _KEY_BYTES = 1_000_000, 32
 
 @dataclass(frozen=True)
 class Backend:
-    """State backend of Pulumi.
-
-    Attributes:
-        url: its address, such as `gs://berth-state`; "" if Pulumi is not logged in.
-    """
+    """State backend of Pulumi."""
 
     url: str
+    """Its address, such as `gs://berth-state`; "" if Pulumi is not logged in."""
     findings: list[Finding]
 
     @property

@@ -27,19 +27,16 @@ _FOR_MANY = {"ReadWriteMany", "ReadOnlyMany"}
 
 @dataclass(frozen=True)
 class Feature:
-    """Feature of GKE that settings need.
-
-    Attributes:
-        name: name for people.
-        above: path of the API server below which its part is there.
-        part: name of its part.
-        absent: key of the finding without it.
-    """
+    """Feature of GKE that settings need."""
 
     name: str
+    """Name for people."""
     above: str
+    """Path of the API server below which its part is there."""
     part: str
+    """Name of its part."""
     absent: str
+    """Key of the finding without it."""
 
     @property
     def path(self) -> str:

@@ -31,17 +31,14 @@ _PAGE = 500
 
 @dataclass(frozen=True)
 class Running:
-    """Running machine.
-
-    Attributes:
-        capacity: `on-demand`, `spot`, `flex-start` or `reservation`.
-        pool: the node pool of this environment that it is of, "" for all others.
-    """
+    """Running machine."""
 
     machine_type: str
     zone: str
     capacity: str
+    """`on-demand`, `spot`, `flex-start` or `reservation`."""
     pool: str
+    """The node pool of this environment that it is of, "" for all others."""
 
 
 Machines = Sequence[Running] | None
@@ -147,15 +144,12 @@ _AS_GOOD_AS_UNLIMITED = 2**62
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit, and what is used of it.
-
-    Attributes:
-        limit: None for none.
-        used: None where Google does not tell.
-    """
+    """A limit, and what is used of it."""
 
     limit: int | None
+    """None for none."""
     used: int | None
+    """None where Google does not tell."""
 
 
 Limits = dict[Quota, Limit | GoogleError]

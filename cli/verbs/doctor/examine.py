@@ -29,18 +29,15 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True)
 class Examination:
-    """Result of all checks.
-
-    Attributes:
-        kind: `environment` or `engineer`.
-        findings: findings in the order in which an update needs things.
-        simulated: name of the simulation of Google Cloud; "" for the real one.
-    """
+    """Result of all checks."""
 
     stack: str
     kind: str
+    """`environment` or `engineer`."""
     findings: list[Finding] = field(default_factory=list)
+    """Findings in the order in which an update needs things."""
     simulated: str = ""
+    """Name of the simulation of Google Cloud; "" for the real one."""
 
     @property
     def missing(self) -> list[Finding]:

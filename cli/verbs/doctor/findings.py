@@ -17,19 +17,16 @@ TEXTS: dict[str, dict[str, dict[str, str]]] = fast_yaml.read(Path(__file__).with
 
 @dataclass(frozen=True)
 class Finding:
-    """Finding of a check.
-
-    Attributes:
-        topic: its topic, such as `quota`.
-        state: `fine`; `warning`, which stops no update; `missing`, for which an update would fail;
-            `unchecked`, with the reason.
-        remedy: a command to paste, or the change in the settings; "" if there is nothing to do.
-    """
+    """Finding of a check."""
 
     topic: str
+    """Its topic, such as `quota`."""
     state: State
+    """`fine`; `warning`, which stops no update; `missing`, for which an update would fail;
+    `unchecked`, with the reason."""
     text: str
     remedy: str = ""
+    """A command to paste, or the change in the settings; "" if there is nothing to do."""
 
 
 @dataclass(frozen=True)

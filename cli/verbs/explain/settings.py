@@ -41,20 +41,16 @@ _KEY = {"engineers": "ENGINEER", "sharing": "PROFILE", "workerGroups": "GROUP"}
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting.
-
-    Attributes:
-        path: dotted path, with placeholders for keys that users choose:
-            `environment.pools.NAME.nodes`.
-        schema: the whole schema, for references.
-        node: the setting's own part of it.
-        required: the mapping that it stands in must have it.
-    """
+    """A setting."""
 
     path: str
+    """Dotted path, with placeholders for keys that users choose: `environment.pools.NAME.nodes`."""
     schema: Node
+    """The whole schema, for references."""
     node: Node
+    """The setting's own part of it."""
     required: bool = False
+    """The mapping that it stands in must have it."""
 
     @property
     def name(self) -> str:

@@ -31,19 +31,16 @@ from berth.components.ray.fleet import Fleet
 
 @dataclass(frozen=True)
 class Waiting:
-    """Pods that wait for the same reason.
-
-    Attributes:
-        name: the engineer's id or the cluster's name.
-        kind: `head` or `worker`.
-        since: creation of the first of them, `2026-01-31T12:00:00Z`.
-    """
+    """Pods that wait for the same reason."""
 
     name: str
+    """The engineer's id or the cluster's name."""
     kind: str
+    """`head` or `worker`."""
     pods: int
     reason: str
     since: str
+    """Creation of the first of them, `2026-01-31T12:00:00Z`."""
 
 
 def watch(stack: str, interval: float, *, as_json: bool) -> int:

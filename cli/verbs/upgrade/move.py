@@ -27,18 +27,15 @@ Action = Literal["add", "update", "remove", "merge"]
 
 @dataclass(frozen=True)
 class Change:
-    """Change of one file.
-
-    Attributes:
-        action: `merge` leaves an edited file, and puts the new text beside it.
-        old: the file's text; empty for a new file.
-        new: the text that it gets.
-    """
+    """Change of one file."""
 
     path: str
     action: Action
+    """`merge` leaves an edited file, and puts the new text beside it."""
     old: str = ""
+    """The file's text; empty for a new file."""
     new: str = ""
+    """The text that it gets."""
 
     def diff(self) -> str:
         """Return the way from the user's text to the new one."""
@@ -59,18 +56,15 @@ class Change:
 
 @dataclass(frozen=True)
 class Upgrade:
-    """Move of a repository to the installed berth.
-
-    Attributes:
-        texts: files of the installed version's template, without settings of stacks.
-        line: requirement of the installed version.
-    """
+    """Move of a repository to the installed berth."""
 
     folder: Path
     record: Record
     version: str
     texts: Mapping[str, str]
+    """Files of the installed version's template, without settings of stacks."""
     line: str
+    """Requirement of the installed version."""
     changes: list[Change]
 
     @property

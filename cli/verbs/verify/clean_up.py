@@ -22,17 +22,14 @@ _STYLES: dict[Verdict, str] = {"pass": "green", "fail": "bold red", "simulated":
 
 @dataclass(frozen=True)
 class Proof:
-    """Result of a run.
-
-    Attributes:
-        content: the proof for programs; no key has more than one word.
-        shown: the proof for people.
-        checks: all its checks.
-    """
+    """Result of a run."""
 
     content: dict[str, Any]
+    """The proof for programs; no key has more than one word."""
     shown: list[Table | Text]
+    """The proof for people."""
     checks: list[Check]
+    """All its checks."""
 
     @property
     def counts(self) -> dict[str, int]:

@@ -31,18 +31,15 @@ QUIET: Mapping[tuple[str, str], str] = _texts("stays_quietly")
 
 @dataclass(frozen=True)
 class Stay:
-    """A value that stays.
-
-    Attributes:
-        type: Pulumi's type of the resource.
-        way: what to do about it.
-    """
+    """A value that stays."""
 
     type: str
+    """Pulumi's type of the resource."""
     name: str
     path: str
     value: Any
     way: str
+    """What to do about it."""
 
 
 def stays_of(steps: Sequence[Step]) -> list[Stay]:

@@ -18,23 +18,20 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True)
 class Expected:
-    """RayCluster as its settings describe it, with GPUs and NICs of each worker.
-
-    Attributes:
-        claimed_gpus: whether the GPUs come by claims too.
-        device_class: class of the NICs.
-        why_no_nics: why workers have no NICs; "" where they have.
-        group: group of the workers; "" for all workers.
-    """
+    """RayCluster as its settings describe it, with GPUs and NICs of each worker."""
 
     cluster: str
     workers: int
     gpus: int
     nics: int
     claimed_gpus: bool
+    """Whether the GPUs come by claims too."""
     device_class: str
+    """Class of the NICs."""
     why_no_nics: str = ""
+    """Why workers have no NICs; "" where they have."""
     group: str = ""
+    """Group of the workers; "" for all workers."""
 
 
 @dataclass(frozen=True)

@@ -40,19 +40,16 @@ _NOTHING = Moved(sent=0, received=0)
 
 
 class Traffic(_Part):
-    """Traffic of one pod while tensors were summed.
-
-    Attributes:
-        main: name of the interface on the pods' network.
-        claimed: names of the interfaces that a claim brought.
-        rdma: traffic by RDMA device; no interface counts it.
-    """
+    """Traffic of one pod while tensors were summed."""
 
     pod: str
     main: str
+    """Name of the interface on the pods' network."""
     claimed: tuple[str, ...]
+    """Names of the interfaces that a claim brought."""
     interfaces: dict[str, Moved]
     rdma: dict[str, Moved]
+    """Traffic by RDMA device; no interface counts it."""
 
     @property
     def over_main(self) -> int:
@@ -77,47 +74,41 @@ class Traffic(_Part):
 
 
 class Point(_Part):
-    """Measurement of one size of the sweep.
-
-    Attributes:
-        size: bytes of each process's tensor.
-        seconds: time of one all-reduce, by the slowest process.
-        algorithm: algorithm bandwidth in GB/s (10**9 bytes).
-        bus: bus bandwidth in GB/s.
-        operations: all-reduces in all; `iterations` counts only the timed ones.
-        wrong: ranks with a wrong element.
-    """
+    """Measurement of one size of the sweep."""
 
     size: int = Field(alias="bytes")
+    """Bytes of each process's tensor."""
     seconds: float
+    """Time of one all-reduce, by the slowest process."""
     algorithm: float
+    """Algorithm bandwidth in GB/s (10**9 bytes)."""
     bus: float
+    """Bus bandwidth in GB/s."""
     iterations: int
     operations: int
+    """All-reduces in all; `iterations` counts only the timed ones."""
     wrong: tuple[int, ...]
+    """Ranks with a wrong element."""
 
 
 class Rank(_Part):
-    """Process of the collective; a text is "" where the process has no such thing.
-
-    Attributes:
-        device: product name of the GPU.
-        torch: version of torch; None where it cannot be imported.
-        cuda: version of CUDA that torch was built for.
-        nccl_file: file of the loaded NCCL; "" where it is part of torch.
-        lockable: bytes that the process may lock, -1 without a limit; None if not reported.
-    """
+    """Process of the collective; a text is "" where the process has no such thing."""
 
     pod: str
     device: str = ""
+    """Product name of the GPU."""
     torch: str | None
+    """Version of torch; None where it cannot be imported."""
     cuda: str = ""
+    """Version of CUDA that torch was built for."""
     driver: str
     nccl_built: str = ""
     nccl_loaded: str = ""
     nccl_file: str = ""
+    """File of the loaded NCCL; "" where it is part of torch."""
     log: str = ""
     lockable: int | None = None
+    """Bytes that the process may lock, -1 without a limit; None if not reported."""
 
 
 class Seed(_Part):
@@ -136,21 +127,18 @@ class Problem(_Part):
 
 
 class Evidence(_Part):
-    """Evidence of one run of the program.
-
-    Attributes:
-        backend: `nccl` or `gloo`; "" before it was known.
-        world: number of processes; 0 before they were placed.
-        stopped: where the sweep ended early; "" where it did not.
-    """
+    """Evidence of one run of the program."""
 
     backend: str
+    """`nccl` or `gloo`; "" before it was known."""
     world: int
+    """Number of processes; 0 before they were placed."""
     ray: str
     ranks: tuple[Rank, ...]
     seed: Seed | None
     sweep: tuple[Point, ...]
     stopped: str
+    """Where the sweep ended early; "" where it did not."""
     traffic: tuple[Traffic, ...]
     problem: Problem | None
 

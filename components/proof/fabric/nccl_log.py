@@ -57,49 +57,43 @@ _PROTOCOLS = ("LL", "LL128", "SIMPLE")
 
 @dataclass(frozen=True)
 class ProcessLog:
-    """Parsed log of one process; a text is "" where the log does not have it.
-
-    Attributes:
-        version: version of NCCL, such as `2.28.3+cuda12.8`.
-        nics: names of NICs by number.
-        between: connections to other pods: the network, `gIB/GDRDMA` where NIC and GPU exchange
-            data without the node's memory (GPUDirect RDMA), and the number of the NIC.
-        within: kinds of connections within the pod.
-        choices: algorithm and protocol of all-reduces by their size in bytes.
-        no_plugin: lines about plugins that were not found.
-        tuner_problems: lines about failures of the tuner's configuration.
-        mismatches: lines about versions that do not match.
-        complete: whether set-up and connections were finished, so that no connection is missing.
-    """
+    """Parsed log of one process; a text is "" where the log does not have it."""
 
     version: str = ""
+    """Version of NCCL, such as `2.28.3+cuda12.8`."""
     network: str = ""
     gib: str = ""
     nics: Mapping[int, str] = field(default_factory=dict)
+    """Names of NICs by number."""
     between: tuple[tuple[str, int], ...] = ()
+    """Connections to other pods: the network, `gIB/GDRDMA` where NIC and GPU exchange data without
+    the node's memory (GPUDirect RDMA), and the number of the NIC."""
     within: tuple[str, ...] = ()
+    """Kinds of connections within the pod."""
     choices: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    """Algorithm and protocol of all-reduces by their size in bytes."""
     no_plugin: tuple[str, ...] = ()
+    """Lines about plugins that were not found."""
     tuner_problems: tuple[str, ...] = ()
+    """Lines about failures of the tuner's configuration."""
     mismatches: tuple[str, ...] = ()
+    """Lines about versions that do not match."""
     complete: bool = False
+    """Whether set-up and connections were finished, so that no connection is missing."""
 
 
 @dataclass(frozen=True)
 class Transport:
-    """Transport between the pods of a collective.
-
-    Attributes:
-        way: the worst way of any connection.
-        networks: connections between pods by network, `gIB/GDRDMA` for direct ones.
-        within: connections within pods by kind.
-        nics: names or numbers of the used NICs, by pod.
-    """
+    """Transport between the pods of a collective."""
 
     way: Way
+    """The worst way of any connection."""
     networks: Mapping[str, int]
+    """Connections between pods by network, `gIB/GDRDMA` for direct ones."""
     within: Mapping[str, int]
+    """Connections within pods by kind."""
     nics: Mapping[str, tuple[str, ...]]
+    """Names or numbers of the used NICs, by pod."""
 
 
 def parse(log: str) -> ProcessLog:

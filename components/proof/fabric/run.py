@@ -60,18 +60,15 @@ class _Seen:
 
 @dataclass(kw_only=True)
 class FabricRun(Run):
-    """Run on one RayCluster.
-
-    Attributes:
-        resource_api: version of resource.k8s.io of the RayCluster's claims.
-        max_bytes: size of the largest tensor; 0 for the program's own choice.
-    """
+    """Run on one RayCluster."""
 
     namespace: str
     expected: Expected
     threshold: Threshold
     resource_api: ResourceApi
+    """Version of resource.k8s.io of the RayCluster's claims."""
     max_bytes: int
+    """Size of the largest tensor; 0 for the program's own choice."""
 
     def prove(self) -> Found:
         """Look, run the job and judge it."""

@@ -16,38 +16,34 @@ from berth.components.hardware.names import GPU, GPU_RESOURCE
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts about GPUs in a sharing mode; the defaults are those of whole GPUs.
-
-    Attributes:
-        unit: noun for one advertised device.
-        words: short description for tables, with the most important property.
-        divided: verb for the devices of one GPU: "8 GPUs, each shared by 4"; empty for whole GPUs.
-        resource: resource under which the devices are advertised.
-        counted_with: edit of the profile with which nodes advertise nvidia.com/gpu, where they do
-            not.
-        one_each: reason why a pod gets one device at most.
-        memory_note: isolation of GPU memory, as the end of a warning about too little of it.
-        scaling_risk: reason why pods may find no GPU on a node that the autoscaler has just added.
-        mig_strategy: MIG strategy, of which a cluster has one.
-        plugin: section `sharing` of the device plugin's config.
-        labels: labels of nodes beside that of the device plugin's config.
-        device: name, device class and CEL selector of a claim's request.
-        claimable: whether NVIDIA's DRA driver serves the mode on nodes that berth does not create.
-    """
+    """Facts about GPUs in a sharing mode; the defaults are those of whole GPUs."""
 
     unit: str = "GPU"
+    """Noun for one advertised device."""
     words: str = ""
+    """Short description for tables, with the most important property."""
     divided: str = ""
+    """Verb for the devices of one GPU: "8 GPUs, each shared by 4"; empty for whole GPUs."""
     resource: str = GPU_RESOURCE
+    """Resource under which the devices are advertised."""
     counted_with: str = ""
+    """Edit of the profile with which nodes advertise nvidia.com/gpu, where they do not."""
     one_each: str = ""
+    """Reason why a pod gets one device at most."""
     memory_note: str = ""
+    """Isolation of GPU memory, as the end of a warning about too little of it."""
     scaling_risk: str = ""
+    """Reason why pods may find no GPU on a node that the autoscaler has just added."""
     mig_strategy: Literal["single", "mixed"] | None = None
+    """MIG strategy, of which a cluster has one."""
     plugin: Mapping[str, Any] = field(default_factory=dict)
+    """Section `sharing` of the device plugin's config."""
     labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of nodes beside that of the device plugin's config."""
     device: tuple[str, str, str] = ("gpu", GPU, "")
+    """Name, device class and CEL selector of a claim's request."""
     claimable: bool = False
+    """Whether NVIDIA's DRA driver serves the mode on nodes that berth does not create."""
 
     @property
     def shared(self) -> bool:
@@ -57,19 +53,16 @@ class Facts:
 
 @dataclass(frozen=True)
 class Offer:
-    """Devices that a node advertises.
-
-    Attributes:
-        resource: resource name that pods ask for.
-        per_node: number of them on a node.
-        memory_gib: GPU memory behind one of them; isolated only with MIG, and bounded with MPS.
-        labels: feature labels of every node of the pool; none where GKE's own plugin serves it.
-    """
+    """Devices that a node advertises."""
 
     resource: str
+    """Resource name that pods ask for."""
     per_node: int
+    """Number of them on a node."""
     memory_gib: Decimal
+    """GPU memory behind one of them; isolated only with MIG, and bounded with MPS."""
     labels: dict[str, str] = field(default_factory=dict)
+    """Feature labels of every node of the pool; none where GKE's own plugin serves it."""
 
 
 class Mode(Settings):
