@@ -49,15 +49,16 @@ def _release(name: str, chart: Chart, repair: Repair, needs: list[pulumi.Resourc
         before.append(definitions_hook(name, chart, repair.kubeconfig, parent))
     warn = [_warnings_hook(name, chart)] if chart.warn else []
     hooks = pulumi.ResourceHookBinding(before_create=[*before], before_update=[*warn, *before])
+    version = None if chart.is_folder else chart.version
     installed: pulumi.Resource = helm.Release(
         name,
         name=name,
         chart=chart.chart,
-        version=None if chart.is_folder else chart.version,
+        version=version,
         repository_opts=helm.RepositoryOptsArgs(repo=chart.in_repository) if chart.in_repository else None,
         namespace=chart.namespace,
         values=chart.values,
-        description=repair.description(),
+        description=repair.description(chart.values, version),
         # Without it the provider drops every null.
         allow_null_values=has_null(chart.values) or None,
         timeout=chart.timeout,

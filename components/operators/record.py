@@ -15,7 +15,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from berth.components.cluster.api import SECRETS, ClusterApi, Object, within
 _LEFT = "berth/left"
 """Annotation of a revision that the repair has marked as failed, with the status that it had."""
 
-_REPAIRS = "repairs revision"
+_REPAIRS, _REPLACES = "repairs revision", "replaces revision"
 _MANAGER = "berth-repair"
 _PROVIDER = "pulumi-"
 """Beginning of the field manager that Pulumi's provider writes Secrets as: `pulumi-kubernetes`, or
@@ -120,19 +120,48 @@ def _unpacked(payload: str) -> Any:
     return json.loads(gzip.decompress(base64.b64decode(base64.b64decode(payload))))
 
 
-def note(api: ClusterApi, namespace: str, release: str) -> str | None:
-    """Return the description of the revision that repairs a release; None where nothing is wrong.
+def note(
+    api: ClusterApi, namespace: str, release: str, values: Mapping[str, Any], version: str | None = None
+) -> str | None:
+    """Return the description with which an update changes a release; None where nothing is wrong.
 
     It is an input of the release, so that the update changes the release even where the state
-    believes that nothing has changed. It stays the same after that: Helm keeps the description of
-    its newest revision, and drops annotations of the one before.
+    believes that nothing has changed: after a repair, and where the settings are taken back that
+    the plugin of a killed engine has deployed. It stays the same after that: Helm keeps the
+    description of its newest revision, and drops annotations of the one before.
+
+    Args:
+        api: the cluster.
+        namespace: namespace of the release.
+        release: name of the release.
+        values: Helm values of the settings.
+        version: version of the chart. Default: any.
     """
     found = revisions(api, namespace, release)
     if not found:
         return None
-    newest = found[-1]
+    *older, newest = found
     if left := newest.left or (newest.status if newest.is_pending and newest.number > 1 else ""):
         return f"{_REPAIRS} {newest.number}, which was left {left}"
-    secret = api.get(f"{within(namespace, SECRETS)}/{newest.name}")
-    description = str(_unpacked(secret["data"]["release"])["info"].get("description")) if secret else ""
-    return description if description.startswith(_REPAIRS) else None
+
+    def deployed(revision: Revision) -> Any:
+        secret = api.get(f"{within(namespace, SECRETS)}/{revision.name}")
+        return _unpacked(secret["data"]["release"]) if secret else {}
+
+    def is_wanted(recorded: Any) -> bool:
+        chart = recorded.get("chart", {}).get("metadata", {}).get("version")
+        return _plain(recorded.get("config")) == _plain(values) and version in (None, chart)
+
+    record = deployed(newest)
+    if not is_wanted(record) and any(is_wanted(deployed(revision)) for revision in reversed(older)):
+        return f"{_REPLACES} {newest.number}"
+    description = str(record.get("info", {}).get("description"))
+    return description if description.startswith((_REPAIRS, _REPLACES)) else None
+
+
+def _plain(values: Any) -> Any:
+    """Return Helm values without what says nothing: nulls and empty mappings."""
+    if not isinstance(values, Mapping):
+        return values
+    plain = {key: _plain(value) for key, value in values.items()}
+    return {key: value for key, value in plain.items() if value is not None and value != {}}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pulumi
 
@@ -36,13 +36,18 @@ class Repair:
         options = pulumi.ResourceHookOptions(on_dry_run=True)
         return pulumi.ResourceHook(f"{self.name}-repair", self._before, options)
 
-    def description(self) -> pulumi.Output[str | None]:
-        """Return the description of the release; None without a repair, or without a cluster."""
-        return pulumi.Output.from_input(asyncio.ensure_future(self._description()))
+    def description(self, values: Mapping[str, Any], version: str | None) -> pulumi.Output[str | None]:
+        """Return the description of the release; None where its record is right, or cannot be read.
 
-    async def _description(self) -> str | None:
+        Args:
+            values: Helm values of the settings.
+            version: version of the chart. Default: any.
+        """
+        return pulumi.Output.from_input(asyncio.ensure_future(self._description(values, version)))
+
+    async def _description(self, values: Mapping[str, Any], version: str | None) -> str | None:
         try:
-            return await self._ask(lambda api: note(api, self.namespace, self.name))
+            return await self._ask(lambda api: note(api, self.namespace, self.name, values, version))
         except ClusterError:
             return None
 

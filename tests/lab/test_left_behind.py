@@ -134,6 +134,23 @@ def test_an_edit_that_is_taken_back_after_the_kill_is_taken_back_on_the_cluster(
     assert project.preview(ENV) == {}
 
 
+def test_what_the_plugin_of_a_killed_engine_has_deployed_is_taken_back(
+    project: Project, lab: Lab, tmp_path: Path
+) -> None:
+    """The plugin goes on without its engine, which records nothing of it."""
+    project.write(ENV, environment=settings(lab, "before"))
+    project.up(ENV)
+    state = tmp_path / "state.json"
+    project.run("pulumi", "stack", "export", "-s", ENV, "--file", str(state))
+    project.write(ENV, environment=settings(lab, "killed"))
+    project.up(ENV)
+    project.run("pulumi", "stack", "import", "-s", ENV, "--file", str(state))
+    project.write(ENV, environment=settings(lab, "before"))
+    project.up(ENV)
+    assert edit_of(lab) == "before"
+    assert project.preview(ENV) == {}
+
+
 @pytest.mark.long
 def test_an_installation_that_was_killed_is_done_again(project: Project, lab: Lab) -> None:
     project.destroy(ENV)

@@ -20,9 +20,11 @@ PROVIDER = "pulumi-kubernetes"
 REPAIRED = "repairs revision 2, which was left pending-upgrade"
 
 
-def secret(number: int, status: str, *, manager: str = PROVIDER, left: str = "", text: str = "") -> dict[str, Any]:
+def secret(
+    number: int, status: str, *, manager: str = PROVIDER, left: str = "", text: str = "", a: float = 1.5
+) -> dict[str, Any]:
     info = {"status": status, "notes": "ü"} | ({"description": text} if text else {})
-    release = {"name": "r", "version": number, "info": info, "config": {"a": 1.5}}
+    release = {"name": "r", "version": number, "info": info, "config": {"a": a}}
     packed = base64.b64encode(gzip.compress(json.dumps(release).encode()))
     return {
         "metadata": {
@@ -163,7 +165,12 @@ def test_an_update_fails_where_the_record_cannot_be_read(monkeypatch: pytest.Mon
         ([secret(1, "superseded"), secret(2, "failed", left="pending-upgrade")], REPAIRED),
         ([secret(1, "superseded"), secret(2, "superseded"), secret(3, "deployed", text=REPAIRED)], REPAIRED),
         ([secret(2, "superseded"), secret(3, "deployed", text="Rollback to 1")], None),
+        # The plugin of a killed engine has deployed values that the settings take back.
+        ([secret(1, "superseded"), secret(2, "deployed", a=2)], "replaces revision 2"),
+        ([secret(2, "superseded", a=2), secret(3, "deployed", text="replaces revision 2")], "replaces revision 2"),
+        # Values that no revision has are an edit of the settings, which the state knows.
+        ([secret(1, "superseded", a=3), secret(2, "deployed", a=2)], None),
     ],
 )
 def test_the_description_of_a_repaired_release_stays(secrets: list[dict[str, Any]], text: str | None) -> None:
-    assert note(Cluster(*secrets), "n", "r") == text  # type: ignore[arg-type]
+    assert note(Cluster(*secrets), "n", "r", {"a": 1.5}) == text  # type: ignore[arg-type]
