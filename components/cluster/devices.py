@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from berth.components.cluster.api import Object
 from berth.components.cluster.inventory import Claim, Device, Inventory, Key
 from berth.components.core.words import counted
 from berth.components.hardware.names import (
@@ -19,8 +19,6 @@ from berth.components.hardware.names import (
     MIG,
     POOL_LABEL,
 )
-
-Object = dict[str, Any]
 
 NETWORK_PODS = "k8s-app=dranet"
 """Label of DraNet's pods, in its chart and its manifest alike

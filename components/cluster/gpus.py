@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from berth.components.cluster.api import Object
 from berth.components.hardware.names import CLAIMED_GPUS
-
-Object = dict[str, Any]
 
 
 def gpus_of_pod(pod: Object) -> int:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from berth.components.cluster.api import Object
 from berth.components.core.owner import OWNER_LABELS
-
-Object = dict[str, Any]
 
 SYNCED = "synced"
 """Key of a value in a Secret that GKE writes from Secret Manager."""

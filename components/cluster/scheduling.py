@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
+from berth.components.cluster.api import Object
 from berth.components.core.types import parse_quantity
 
-Object = dict[str, Any]
 Amounts = dict[str, Decimal]
 
 

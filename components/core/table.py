@@ -1,9 +1,9 @@
 """Rules of settings as rows of a table: contradictions that need no code of their own.
 
-A row has `at`, the setting that is wrong, `says`, what is wrong and what fixes it, and `when`, the
-values with which it is. A value is a text or number, a list of those of which one fits, true or
-false for one that is given or not, or comparisons of a given one: `{over: pool.per_node}`, `{over:
-20}`, `{lacks: SYSTEM}`.
+A row has `at`, the setting that is wrong (if left out, the one that is judged), `says`, what is
+wrong and what fixes it, and `when`, the values with which it is. A value is a text or number, a
+list of those of which one fits, true or false for one that is given or not, or comparisons of a
+given one: `{over: pool.per_node}`, `{over: 20}`, `{lacks: SYSTEM}`, `{unlike: "[a-z]+"}`.
 `rests_on` names other settings that the row comes from. Rows stand alone, or as `rules` of a group,
 which has what all of them have; a group with `first: true` ends with the first row that fits. Names
 in `when`, and in braces in texts, lead from an object to its attributes: `pool.machine.name`; in
@@ -13,6 +13,7 @@ in `when`, and in braces in texts, lead from an object to its attributes: `pool.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
@@ -28,9 +29,11 @@ from berth.components.core.words import listed
 
 Row = Mapping[str, Any]
 
-_OF_LISTS: Mapping[str, Callable[[Any, str], bool]] = {
+_WITH_TEXTS: Mapping[str, Callable[[Any, str], bool]] = {
     "has": operator.contains,
     "lacks": lambda value, text: bool(value) and text not in value,
+    "like": lambda value, form: re.fullmatch(form, value) is not None,
+    "unlike": lambda value, form: re.fullmatch(form, value) is None,
 }
 _WITH_OTHERS: Mapping[str, Callable[[Any, Any], bool]] = {
     "over": operator.gt,
@@ -72,14 +75,14 @@ def broken(table: Sequence[Row], path: Path, **objects: Any) -> Iterator[Problem
     def compares(value: Any, how: str, other: Any) -> bool:
         if value is None:
             return False
-        if how in _OF_LISTS:
-            return _OF_LISTS[how](value, other)
+        if how in _WITH_TEXTS:
+            return _WITH_TEXTS[how](value, other)
         return _WITH_OTHERS[how](value, attrgetter(other)(known) if isinstance(other, str) else other)
 
     for group in table:
         fitting = (row for row in rows_of(group) if all(fits(*condition) for condition in row["when"].items()))
         for row in islice(fitting, 1) if group.get("first") else fitting:
-            at, *rests_on = (_path(name, path, objects) for name in (row["at"], *row.get("rests_on", ())))
+            at, *rests_on = (_path(name, path, objects) for name in (row.get("at", ""), *row.get("rests_on", ())))
             yield Problem(at, _Words().vformat(row["says"], (), {**objects, "key": at[-1]}), tuple(rests_on))
 
 
@@ -92,5 +95,5 @@ class _Words(Formatter):
 
 
 def _path(name: str, below: Path, objects: Mapping[str, Any]) -> Path:
-    parts = tuple(name.format_map(objects).split("."))
-    return parts if parts[0] == "environment" else (*below, *parts)
+    parts = tuple(filter(None, name.format_map(objects).split(".")))
+    return parts if parts[:1] == ("environment",) else (*below, *parts)

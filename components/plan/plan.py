@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from berth.components.core.errors import BerthError
@@ -150,18 +150,9 @@ def _step(steps: Sequence[Event]) -> Step:
     else:
         main, first = steps[-1], False
         operation = {**_OF_REPLACEMENT, **_PLAIN}[main["op"]]
-    old, new = _state(main.get("old")), _state(main.get("new"))
-    return Step(
-        operation=operation,
-        urn=main["urn"],
-        type=main["type"],
-        name=main["urn"].rsplit("::", 1)[-1],
-        custom=_is_custom(main),
-        old=old,
-        new=None if operation == "delete" else new,
-        properties=_properties(main, old, new) if operation in ("update", "replace") else (),
-        deleted_first=first,
-    )
+    found = _of_event(main, operation)
+    properties = _properties(main, found.old, found.new) if operation in ("update", "replace") else ()
+    return replace(found, properties=properties, deleted_first=first)
 
 
 def _drifted(step: Event) -> Step | None:
@@ -170,21 +161,22 @@ def _drifted(step: Event) -> Step | None:
     gone = old is not None and new is None
     if not gone and not step.get("detailedDiff") and not step.get("diffs"):
         return None
+    if gone:
+        return _of_event(step, "delete")
+    return replace(_of_event(step, "update"), properties=_properties(step, old, new, outputs=True))
+
+
+def _of_event(step: Event, operation: Operation) -> Step:
+    """Return the step of an event, without properties."""
     return Step(
-        operation="delete" if gone else "update",
+        operation=operation,
         urn=step["urn"],
         type=step["type"],
         name=step["urn"].rsplit("::", 1)[-1],
-        custom=_is_custom(step),
-        old=old,
-        new=new,
-        properties=() if gone else _properties(step, old, new, outputs=True),
+        custom=bool((step.get("new") or step.get("old") or {}).get("custom")),
+        old=_state(step.get("old")),
+        new=None if operation == "delete" else _state(step.get("new")),
     )
-
-
-def _is_custom(step: Event) -> bool:
-    state = step.get("new") or step.get("old") or {}
-    return bool(state.get("custom"))
 
 
 def _state(state: Event | None) -> State | None:

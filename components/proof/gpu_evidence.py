@@ -7,14 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from berth.components.cluster.api import Object
 from berth.components.cluster.pods import is_ready, is_simulated, why_not_ready
 from berth.components.core.bounds import Bounds, at_least
 from berth.components.hardware.names import DEPLOYED_LABEL
 from berth.components.proof.checks import SIMULATED, Check, listed
 from berth.components.proof.cuda_vector_add import SUCCESS
 from berth.components.sharing import Offer, Pool, label_command, serving_labels
-
-Object = dict[str, Any]
 
 _GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/mig-")
 _ENDED = ("Succeeded", "Failed")

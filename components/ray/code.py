@@ -12,10 +12,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from berth.components.core.manifest import Manifest
+
 FOLDER = "/opt/berth/code"
 """Parent of the code's folder in the pods, which is named after its content."""
-
-Object = dict[str, Any]
 
 
 def folder(files: Mapping[str, str]) -> str:
@@ -24,7 +24,7 @@ def folder(files: Mapping[str, str]) -> str:
     return f"{FOLDER}/{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def with_code(template: Object, files: Mapping[str, str]) -> Object:
+def with_code(template: Manifest, files: Mapping[str, str]) -> Manifest:
     """Return a pod template with the code in its first container, Ray's."""
     template = copy.deepcopy(template)
     if not files:
@@ -38,9 +38,9 @@ def with_code(template: Object, files: Mapping[str, str]) -> Object:
     return template
 
 
-def on_python_path(serve_config: Mapping[str, Any], files: Mapping[str, str]) -> Object:
+def on_python_path(serve_config: Mapping[str, Any], files: Mapping[str, str]) -> Manifest:
     """Return a configuration of Ray Serve whose applications find the code first."""
-    config: Object = copy.deepcopy(dict(serve_config))
+    config: Manifest = copy.deepcopy(dict(serve_config))
     for application in config["applications"] if files else ():
         runtime_env = application["runtime_env"] = dict(application.get("runtime_env") or {})
         variables = runtime_env["env_vars"] = dict(runtime_env.get("env_vars") or {})

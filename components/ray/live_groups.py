@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from berth.components.cluster.api import Object
 from berth.components.cluster.gpus import gpus_of_pod
 from berth.components.cluster.pods import why_not_ready
 from berth.components.cluster.worker_groups import replicas_of
 from berth.components.hardware.names import POOL_LABEL
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
+from berth.components.cluster.api import Object
 from berth.components.cluster.gpus import gpus_in, gpus_of_pod
 from berth.components.cluster.inventory import NOTHING, Inventory
 from berth.components.cluster.pods import is_ready
 from berth.components.core.owner import OWNER_LABELS
 from berth.components.hardware.names import POOL_LABEL
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, WithJsonSchema
 from pydantic_core import InitErrorDetails, ValidationError
 
+from berth.components.core.manifest import Manifest
 from berth.components.core.merge import REMOVES, merged
 from berth.components.core.problems import Path
 from berth.components.core.types import parse_quantity
@@ -21,12 +22,10 @@ from berth.components.hardware.names import VISIBLE_DEVICES
 from berth.components.isolation import DEFAULT_LIMIT
 from berth.components.ray.pod_fields import MERGED, key_of, problems
 
-Object = dict[str, Any]
-
 _CONTAINERS = ("initContainers", "containers")
 
 
-def _checked(patch: Object) -> Object:
+def _checked(patch: Manifest) -> Manifest:
     """Return a patch with quantities as text.
 
     Raises:
@@ -48,12 +47,12 @@ PodTemplate = Annotated[
 """Patch of a pod template: `metadata` and `spec` as in Kubernetes."""
 
 
-def over(below: Object, above: Object) -> Object:
+def over(below: Manifest, above: Manifest) -> Manifest:
     """Return one patch for two, of which `above` wins; removals stay, for the template below."""
     return merged(below, above, by_name=MERGED)
 
 
-def patched(template: Object, patch: Object) -> Object:
+def patched(template: Manifest, patch: Manifest) -> Manifest:
     """Return a pod template with a patch merged into it.
 
     Tolerations are added, though Kubernetes merges them as one value: the pods of a pool with
@@ -75,7 +74,7 @@ def patched(template: Object, patch: Object) -> Object:
     return result
 
 
-def _limit(container: Object) -> None:
+def _limit(container: Manifest) -> None:
     """Give a container limits where its requests are more than the limits of the LimitRange."""
     requests = (container.get("resources") or {}).get("requests") or {}
     for resource, most in DEFAULT_LIMIT.items():
@@ -100,7 +99,7 @@ def clashes(base: Any, patch: Any, path: Path = (), names: Path = ()) -> Iterato
         yield path, names, base
 
 
-def added_containers(patch: Object, ray: str) -> list[Object]:
+def added_containers(patch: Manifest, ray: str) -> list[Manifest]:
     """Return the containers that a patch runs beside Ray's container, named `ray`."""
     spec = patch.get("spec") or {}
     before = [container for container in spec.get("initContainers") or [] if container.get("restartPolicy") == "Always"]
@@ -108,7 +107,7 @@ def added_containers(patch: Object, ray: str) -> list[Object]:
     return [container for container in (*before, *beside) if REMOVES not in container]
 
 
-def added_requests(patch: Object, ray: str, resource: str) -> Decimal:
+def added_requests(patch: Manifest, ray: str, resource: str) -> Decimal:
     """Return what containers beside Ray's request of a resource; a limit is a request too."""
     total = Decimal(0)
     for container in added_containers(patch, ray):

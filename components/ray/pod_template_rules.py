@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from berth.components.core.manifest import Manifest
 from berth.components.core.merge import REMOVES
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER, ray_cluster
-from berth.components.ray.pod_template import Object, clashes, patched
+from berth.components.ray.pod_template import clashes, patched
 from berth.components.ray.pod_template_refusals import REFUSALS
 from berth.components.ray.settings import RayClusterSettings, RayShape
 from berth.components.sharing import Pools
@@ -46,13 +47,13 @@ def without_patches(cluster: RayClusterSettings) -> RayClusterSettings:
     return cluster.model_copy(update={"head": head, "groups": groups})
 
 
-def _patches(cluster: RayClusterSettings) -> list[tuple[tuple[str, ...], str, Object]]:
+def _patches(cluster: RayClusterSettings) -> list[tuple[tuple[str, ...], str, Manifest]]:
     """Return the patches of head and groups: path of the settings, name of the container, patch."""
     workers = [(group.within, RAY_WORKER, group.pod_template) for group in cluster.groups]
     return [(("head",), RAY_HEAD, cluster.head.pod_template), *workers]
 
 
-def _written(shape: RayShape, within: tuple[str, ...]) -> Object | None:
+def _written(shape: RayShape, within: tuple[str, ...]) -> Manifest | None:
     """Return the patch that a shape itself has at a path; None if the shape lacks the group."""
     if within == ("head",):
         return shape.head.pod_template
@@ -66,7 +67,7 @@ def _up_to_list(path: Path) -> Path:
     return path[:first]
 
 
-def _problems(template: Object, patch: Object, where: str, ray: str) -> Iterator[tuple[Path, str]]:
+def _problems(template: Manifest, patch: Manifest, where: str, ray: str) -> Iterator[tuple[Path, str]]:
     for path, names, value in clashes(template, patch):
         fields = [part for part in path if not isinstance(part, int)]
         starts = (".".join(fields[:length]) for length in range(len(fields), 0, -1))
@@ -77,7 +78,7 @@ def _problems(template: Object, patch: Object, where: str, ray: str) -> Iterator
     yield from _of_containers(template, patch, ray)
 
 
-def _of_containers(template: Object, patch: Object, ray: str) -> Iterator[tuple[Path, str]]:
+def _of_containers(template: Manifest, patch: Manifest, ray: str) -> Iterator[tuple[Path, str]]:
     """Yield containers without an image, and mounts of volumes that the pod lacks."""
     named = {
         kind: {container["name"] for container in template["spec"].get(kind) or []}

@@ -16,8 +16,6 @@ from berth.components.isolation import RAY_USER
 from berth.components.ray.variables import ObjectName
 from berth.components.sharing import Pool
 
-Object = dict[str, Any]
-
 HOME = "/mnt/home"
 """Folder of the home in the head. /home/ray is not free: Ray's image has its Python there, and a
 volume hides what the image has at its place
@@ -99,7 +97,7 @@ def claim(
     return unawaited(found)
 
 
-def with_home(template: Object, home: Home | None) -> Object:
+def with_home(template: Manifest, home: Home | None) -> Manifest:
     """Return the pod template of a head with its home mounted in Ray's container."""
     if home is None:
         return template
@@ -107,7 +105,7 @@ def with_home(template: Object, home: Home | None) -> Object:
     return mounted(template, [volume], [{"name": CLAIM, "mountPath": HOME}], new_storage=True)
 
 
-def mounted(template: Object, volumes: list[Object], mounts: list[Object], *, new_storage: bool) -> Object:
+def mounted(template: Manifest, volumes: list[Manifest], mounts: list[Manifest], *, new_storage: bool) -> Manifest:
     """Return a pod template with volumes that are mounted in Ray's container.
 
     New storage belongs to root: the group of the pod lets the user of Ray's image write.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import yaml
 
-Object = dict[str, Any]
+from berth.components.cluster.api import Object
 
 # Final states of a failed RayJob (kuberay v1.6.2, ray-operator/apis/ray/v1/rayjob_types.go).
 _ENDED_BADLY = ("Failed", "ValidationFailed")

@@ -36,10 +36,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from berth.components.cluster.api import NODES, PODS
+from berth.components.cluster.api import NODES, PODS, Object
 from berth.components.cluster.inventory import Inventory, inventory
 from berth.components.cluster.pods import finds_no_node, has_a_node
-from berth.components.cluster.scheduling import Amounts, Object, amounts, requests, selected, untolerated
+from berth.components.cluster.scheduling import Amounts, amounts, requests, selected, untolerated
 from berth.components.hardware import names
 from berth.components.hardware.names import ACCELERATOR_LABEL, CLAIMED_LABEL, GPU_RESOURCE, POOL_LABEL
 from berth.lab.devices.api import CLAIMS, SLICES, Api

@@ -8,13 +8,11 @@ from typing import Any
 import yaml
 
 from berth.components.core.errors import BadInputError
+from berth.components.core.manifest import Manifest
 from berth.stacks.files.stack_file import shown
 
-Object = dict[str, Any]
-"""Kubernetes object as written in the file."""
 
-
-def read(path: Path) -> list[Object]:
+def read(path: Path) -> list[Manifest]:
     """Return the objects of a file, in order; empty documents are left out."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -22,7 +20,7 @@ def read(path: Path) -> list[Object]:
         raise BadInputError(f"there is no file {shown(path)}; paths count from the project's folder") from None
     except (OSError, UnicodeDecodeError) as error:
         raise BadInputError(f"{shown(path)} cannot be read: {error}") from None
-    found: list[Object] = []
+    found: list[Manifest] = []
     seen: dict[tuple[str, ...], int] = {}
     try:
         loader = yaml.SafeLoader(text)
@@ -64,13 +62,13 @@ def _wrong(document: Any) -> str:
     return ""
 
 
-def _pod_spec(document: Object) -> Any:
+def _pod_spec(document: Manifest) -> Any:
     spec: Any = document
     for key in ("spec", "template", "spec"):
         spec = spec.get(key) if isinstance(spec, dict) else None
     return spec
 
 
-def _identity(document: Object) -> tuple[str, ...]:
+def _identity(document: Manifest) -> tuple[str, ...]:
     metadata = document["metadata"]
     return document["apiVersion"], document["kind"], str(metadata.get("namespace") or ""), metadata["name"]

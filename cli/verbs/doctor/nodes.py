@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 from berth.cli.verbs.doctor.findings import Finding, Topic
+from berth.components.cluster.api import Object
 from berth.components.cluster.pods import is_ready
 from berth.components.cluster.scheduling import untolerated
 from berth.components.core.words import counted
@@ -13,8 +13,6 @@ from berth.components.gke import tolerations
 from berth.components.hardware.names import DEPLOYED_LABEL, METADATA_SERVER_LABEL, POOL_LABEL
 from berth.components.sharing import Pool, label_command, offered, serving_labels
 from berth.stacks.settings.environment import EnvironmentSettings
-
-Object = dict[str, Any]
 
 CLUSTER = Topic("cluster")
 

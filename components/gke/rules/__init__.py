@@ -24,6 +24,8 @@ def contradictions(settings: GkeSettings) -> Iterable[Problem]:
         "settings": settings,
         "on_rdma": on_rdma,
         "on_managed": settings.pools_with_rdma("managed"),
+        "labels": len(settings.labels),
+        "tainted": _tainted(settings),
         "rated": [name for name, pool in pools.items() if pool.hourly_rate],
         "without_zones": sorted(name for name, pool in pools.items() if not pool.zones),
         "key_in": location_of_key(settings.cluster.secrets_encryption_key or ""),
@@ -40,6 +42,13 @@ def contradictions(settings: GkeSettings) -> Iterable[Problem]:
         of_zones = {"zones": zones, "several_zones": len(zones) > 1}
         at_once = pool.max_surge + pool.max_unavailable
         yield from broken(_TABLES["pools"], ("environment", "pools", name), pool=pool, at_once=at_once, **of_zones)
+
+
+def _tainted(settings: GkeSettings) -> list[str]:
+    """Return the pools that should have room for other pods, if taints keep those off them all."""
+    plain = {name: pool for name, pool in settings.pools.items() if not pool.machine.gpus} or settings.pools
+    tainted = [name for name, pool in plain.items() if any(taint.effect != "PreferNoSchedule" for taint in pool.taints)]
+    return tainted if len(tainted) == len(plain) else []
 
 
 RULES: tuple[Rule, ...] = (

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from berth.components.cluster.api import Object
 from berth.components.cluster.inventory import Claim, Device, Key
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.words import counted
 from berth.components.hardware.names import DRANET_DRIVER, GPU, PCIE_ROOT
 from berth.components.proof.checks import Check, listed
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from rich.console import Console
 
 from berth.cli.reach.environment import Environment
 from berth.cli.verbs.gpus import free_gpus
-from berth.cli.verbs.gpus.free_gpus import table
+from berth.cli.verbs.gpus.free_gpus import GpuOffer, offers_of, table
 from berth.components.core.errors import BadInputError
 from berth.components.ray.fleet import Fleet
 from berth.components.ray.nodes import Holder, Node
-from berth.components.ray.offers import GpuOffer, gpu_offers
 from berth.components.sharing import offered
 from berth.stacks.settings.contract import EnvironmentContract
 
@@ -44,7 +43,7 @@ NODES = [
 
 @pytest.fixture
 def offers() -> list[GpuOffer]:
-    return gpu_offers(offered(CONTRACT.pools, CONTRACT.sharing).values(), NODES)
+    return offers_of(offered(CONTRACT.pools, CONTRACT.sharing).values(), NODES)
 
 
 @pytest.fixture
