@@ -12,12 +12,6 @@ from berth.components.isolation import SERVE_PORT
 from berth.components.ray.settings import BerthShape, RayShape
 from berth.components.ray.workload_settings import JobShape, ServiceShape
 
-# The name of a RayJob or RayService has 47 characters at most (kuberay v1.6.2,
-# ray-operator/controllers/ray/utils/constant.go), and a job's name ends in "-" and eight characters
-# of its content.
-SERVICE_NAME_LIMIT = 47
-JOB_NAME_LIMIT = SERVICE_NAME_LIMIT - 9
-
 # Keys of Ray (https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference). A
 # plugin of the image may know more, so other keys are refused only if they look like one of these.
 _RUNTIME_ENV = frozenset(
@@ -52,7 +46,7 @@ def problems(settings: Workloads) -> Iterable[Problem]:
     """Yield the problems of an environment's jobs and services."""
     for name, job in settings.jobs.items():
         path: Path = ("environment", "jobs", name)
-        yield from _too_long(name, JOB_NAME_LIMIT, "a RayJob and the end that tells its content", path)
+        yield from broken(beside(__file__)["job_names"], path, name=name, length=len(name))
         yield from _runtime_env(job.runtime_env, (*path, "runtimeEnv"), by_shell=job.submission_mode == "K8sJobMode")
         yield from (
             _on_existing_cluster(job, settings, path)
@@ -61,20 +55,10 @@ def problems(settings: Workloads) -> Iterable[Problem]:
         )
     for name, service in settings.services.items():
         path = ("environment", "services", name)
-        yield from _too_long(name, SERVICE_NAME_LIMIT, "a RayService", path)
+        yield from broken(beside(__file__)["service_names"], path, name=name, length=len(name))
         yield from _serve_config(service, (*path, "serveConfig"))
         for client in service.clients:
-            if client.startswith("berth-"):
-                yield Problem(
-                    (*path, "clients"),
-                    f"{client!r} is a berth's namespace, and no berth reaches another; name those of gateways and the"
-                    f" like, or use kubectl port-forward -n berth-{name} service/{name}-serve-svc {SERVE_PORT}",
-                )
-
-
-def _too_long(name: str, limit: int, what: str, path: Path) -> Iterable[Problem]:
-    if len(name) > limit:
-        yield Problem(path, f"{name!r} has {len(name)} characters; KubeRay leaves {what} {limit}")
+            yield from broken(beside(__file__)["clients"], path, client=client, name=name, port=SERVE_PORT)
 
 
 def _on_existing_cluster(job: JobShape, settings: Workloads, path: Path) -> Iterable[Problem]:
@@ -153,20 +137,16 @@ def _serve_config(service: ServiceShape, path: Path) -> Iterable[Problem]:
 
 
 def _application(application: Mapping[str, Any], path: Path) -> Iterable[Problem]:
-    import_path = application.get("import_path")
-    if not isinstance(import_path, str) or not import_path:
-        yield Problem(
-            (*path, "import_path"), "is required: MODULE:APPLICATION, as Python finds it in the image or in working_dir"
-        )
-    elif not any(mark in import_path for mark in ":."):
-        message = (
-            f"{import_path!r} names a module and no application in it, which Ray refuses; write"
-            f" {import_path}:APPLICATION"
-        )
-        yield Problem((*path, "import_path"), message)
-    prefix = application.get("route_prefix", "/")
-    if prefix is not None and not str(prefix).startswith("/"):
-        yield Problem((*path, "route_prefix"), f"{prefix!r} does not begin with '/'")
+    named, prefix = application.get("import_path"), application.get("route_prefix", "/")
+    import_path = named if isinstance(named, str) else ""
+    yield from broken(
+        beside(__file__)["applications"],
+        path,
+        import_path=import_path,
+        whole=any(mark in import_path for mark in ":."),
+        prefix=None if prefix is None else str(prefix),
+        given=prefix,
+    )
     yield from _remote(application, path)
     deployments = application.get("deployments")
     for index, deployment in enumerate(deployments if isinstance(deployments, list) else ()):
@@ -176,22 +156,19 @@ def _application(application: Mapping[str, Any], path: Path) -> Iterable[Problem
 
 def _deployment(deployment: Mapping[str, Any], path: Path) -> Iterable[Problem]:
     """Problems for which Ray refuses a deployment (tests/unit/stacks/ray_serve.json)."""
-    replicas = deployment.get("num_replicas")
-    if isinstance(replicas, int) and replicas < 1:
-        message = (
-            f"{replicas} is less than 1, which Ray refuses; for none while nobody asks: autoscaling_config:"
-            f" {{min_replicas: 0}}"
-        )
-        yield Problem((*path, "num_replicas"), message)
-    if replicas not in (None, "auto") and deployment.get("autoscaling_config"):
-        message = "is beside autoscaling_config, and Ray refuses the two together; take one of them out"
-        yield Problem((*path, "num_replicas"), message)
-    scaling = deployment.get("autoscaling_config")
-    if isinstance(scaling, dict):
-        least, most = scaling.get("min_replicas", 1), scaling.get("max_replicas", 1)
-        if isinstance(least, int) and isinstance(most, int) and least > most:
-            message = f"{most} is less than min_replicas, {least}, and Ray would not start the application; raise it"
-            yield Problem((*path, "autoscaling_config", "max_replicas"), message)
+    replicas, scaling = deployment.get("num_replicas"), deployment.get("autoscaling_config")
+    bounds = scaling if isinstance(scaling, dict) else {}
+    least, most = (bounds.get(key, 1) for key in ("min_replicas", "max_replicas"))
+    yield from broken(
+        beside(__file__)["deployments"],
+        path,
+        replicas=replicas,
+        too_few=isinstance(replicas, int) and replicas < 1,
+        fixed=replicas not in (None, "auto"),
+        scaling=scaling,
+        least=least if isinstance(least, int) and isinstance(most, int) else None,
+        most=most,
+    )
     options = deployment.get("ray_actor_options")
     if isinstance(options, dict):
         yield from _remote(options, (*path, "ray_actor_options"))
