@@ -20,7 +20,6 @@ from unittest.mock import patch
 
 import yaml
 
-from berth.cli.repository.check import schema
 from berth.cli.verbs.explain.settings import EFFECTS, OF_GROUP, SAME_AS_ENGINEERS, Setting, everything, roots
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BadInputError
@@ -35,6 +34,7 @@ from berth.components.plan.plan import Operation, Plan, Property, State, Step
 from berth.lab.plugins.gcp.differences import differences
 from berth.lab.plugins.gcp.provider import TYPES
 from berth.lab.plugins.gcp.resource import Kind
+from berth.stacks.load.schema import schema
 from berth.stacks.load.stack import Environment, load
 from berth.stacks.preview.report import Change, Known, report_of
 from docs.plugin import Plugin, running

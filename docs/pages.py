@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 
-from berth.cli.repository.check import schema_text
 from berth.lab.home import CLONE
+from berth.stacks.load.schema import schema_text
 from docs import commands, lab, pictures, policies, proven, security, settings, supported_versions
 
 GENERATED: Mapping[str, Callable[[], str]] = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import fill
 
-from berth.cli.repository.check import schema
 from berth.cli.verbs.explain.settings import Setting, effects, everything, roots
+from berth.stacks.load.schema import schema
 
 _HEAD = """\
 # Settings

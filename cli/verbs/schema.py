@@ -16,6 +16,6 @@ def run() -> None:
 
     Example: `berth schema > stacks/schema.json`
     """
-    from berth.cli.repository.check import schema_text
+    from berth.stacks.load.schema import schema_text
 
     sys.stdout.write(schema_text())

@@ -9,11 +9,12 @@ import pulumi_kubernetes
 
 
 def kubernetes_provider(
-    kubeconfig: pulumi.Input[str], cluster: pulumi.Input[str], context: str | None = None
+    name: str, kubeconfig: pulumi.Input[str], cluster: pulumi.Input[str], context: str | None = None
 ) -> pulumi_kubernetes.Provider:
     """Return a provider for one cluster that can resume after a killed run.
 
     Args:
+        name: Pulumi's name of the provider.
         kubeconfig: the kubeconfig as text, or the path of its file, whose credentials then stay out
             of the stack's state.
         cluster: an identifier that stays the same for the cluster's whole life. Without it, a new
@@ -31,4 +32,4 @@ def kubernetes_provider(
         # manifest.py). Plugins before 4.29 do so without being asked, and have no such argument.
         **({"upsert_existing_objects": True} if "upsert_existing_objects" in known else {}),
     )
-    return pulumi_kubernetes.Provider("cluster", arguments)
+    return pulumi_kubernetes.Provider(name, arguments)

@@ -14,40 +14,41 @@ from pydantic import ValidationError
 from berth.components.berth import Berth
 from berth.components.core.numbers import whole_numbers
 from berth.stacks.load.stack import EngineerBerth, EngineerStack
-from berth.stacks.program.existing import Platform, on_cluster, owned
+from berth.stacks.program.existing import CLUSTER, Platform, on_cluster, owned
 from berth.stacks.program.notices import log
 from berth.stacks.program.own_part import read_own_part, require_claims
-from berth.stacks.program.waiting import wait_until_ready
+from berth.stacks.program.waiting import Registered
 from berth.stacks.settings.contract import EnvironmentContract
 
 
-async def engineer(loaded: EngineerStack, *, wait: bool = True) -> None:
-    """Register an engineer's berth.
+async def engineer(loaded: EngineerStack, *, prefix: str = "") -> Registered:
+    """Register an engineer's berth, and return what `pulumi up` waits for and its outputs.
 
-    Raises:
-        NotReadyError: the RayCluster is not ready in time.
+    Args:
+        loaded: the engineer's stack.
+        prefix: beginning of Pulumi's names of what each of several berths needs for itself.
     """
     if loaded.settings.part == "cluster":
         contract, kubeconfig, server = await asyncio.to_thread(read_own_part, loaded.settings, loaded.stack)
         found, platform = loaded.on(contract), owned(kubeconfig, server, loaded.settings.login)
         await asyncio.to_thread(require_claims, found.berth, kubeconfig)
     else:
-        found, platform = await _by_reference(loaded)
+        found, platform = await _by_reference(loaded, prefix)
     log(found.warnings, found.judgment.waivers)
     name = found.berth.settings.name
-    providers = {"kubernetes": platform.provider()}
+    providers = {"kubernetes": platform.provider(f"{prefix}{CLUSTER}")}
     berth = Berth(name, found.berth, pulumi.ResourceOptions(providers=providers))
-    pulumi.export("namespace", berth.namespace)
+    outputs: dict[str, pulumi.Input[Any]] = {"namespace": berth.namespace}
     if berth.main:
-        pulumi.export("rayCluster", name)
-    if wait:
-        await wait_until_ready(loaded.stack, platform.kubeconfig, [berth])
+        outputs["rayCluster"] = name
+    return Registered(outputs, platform.kubeconfig, [berth])
 
 
-async def _by_reference(loaded: EngineerStack) -> tuple[EngineerBerth, Platform]:
+async def _by_reference(loaded: EngineerStack, prefix: str) -> tuple[EngineerBerth, Platform]:
     """Return the berth and its cluster by the state of the environment's stack."""
     environment = loaded.settings.environment
-    reference = pulumi.StackReference(full_name(environment))
+    full = full_name(environment)
+    reference = pulumi.StackReference(f"{prefix}{full}", full)
     output = await reference.get_output_details("environment")
     found = loaded.on(read_contract(output.secret_value or output.value, environment))
     text = await reference.get_output_details("kubeconfig")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pulumi
 
@@ -26,16 +27,12 @@ from berth.stacks.program.claims_api import claims_api
 from berth.stacks.program.cluster_mark import mark_cluster
 from berth.stacks.program.existing import Platform, existing
 from berth.stacks.program.notices import log
-from berth.stacks.program.waiting import wait_until_ready
+from berth.stacks.program.waiting import Registered
 from berth.stacks.settings.contract import has_keeper
 
 
-async def environment(loaded: Environment, *, wait: bool = True, recorded: bool = False) -> None:
-    """Register an environment.
-
-    Raises:
-        NotReadyError: a RayCluster, RayJob or RayService is not ready in time.
-    """
+async def environment(loaded: Environment, *, recorded: bool = False) -> Registered:
+    """Register an environment, and return what `pulumi up` waits for and its outputs."""
     stack, settings, resolved = loaded.stack, loaded.settings, loaded.resolved
     log(loaded.warnings, loaded.judgment.waivers)
     occupants: dict[str, list[str]] = {}
@@ -82,24 +79,23 @@ async def environment(loaded: Environment, *, wait: bool = True, recorded: bool 
     if has_keeper(settings, resolved):
         Keeper("keeper", _keeper(loaded), on_cluster)
     berths = [Berth(inputs.settings.name, inputs.on_api(resource_api), on_cluster) for inputs in loaded.berths]
-    pulumi.export("berths", ", ".join(berth.name for berth in resolved.berths))
-    pulumi.export("clusters", ", ".join(cluster.name for cluster in resolved.clusters))
-    if resolved.jobs:
-        pulumi.export("jobs", ", ".join(job.name for job in resolved.jobs))
-    if resolved.services:
-        pulumi.export("services", ", ".join(service.name for service in resolved.services))
     # For engineers' stacks, not for people: as a secret it doesn't fill the screen at every update.
     # As a text, of which Pulumi does not make an output for each of its values.
     document = loaded.contract(resource_api).model_dump_json(by_alias=True, exclude_none=True)
     contract = pulumi.Output.secret(document).apply(json.loads)
-    pulumi.export("environment", contract)
-    pulumi.export("clusterId", platform.cluster_id)
-    pulumi.export("kubeconfig", platform.output)
+    outputs: dict[str, pulumi.Input[Any]] = {
+        "berths": ", ".join(berth.name for berth in resolved.berths),
+        "clusters": ", ".join(cluster.name for cluster in resolved.clusters),
+    }
+    if resolved.jobs:
+        outputs["jobs"] = ", ".join(job.name for job in resolved.jobs)
+    if resolved.services:
+        outputs["services"] = ", ".join(service.name for service in resolved.services)
+    outputs |= {"environment": contract, "clusterId": platform.cluster_id, "kubeconfig": platform.output}
     if os.environ.get(DIGEST):
         secret = pulumi.Output.all(environment=contract, kubeconfig=platform.output)
-        pulumi.export(DIGEST_OUTPUT, pulumi.Output.unsecret(secret.apply(digest_of)))
-    if wait and berths:
-        await wait_until_ready(stack, platform.kubeconfig, berths)
+        outputs[DIGEST_OUTPUT] = pulumi.Output.unsecret(secret.apply(digest_of))
+    return Registered(outputs, platform.kubeconfig, berths)
 
 
 def install(operators: OperatorsSettings, site: Site, on_nodes: pulumi.ResourceOptions) -> list[pulumi.Resource]:

@@ -24,6 +24,9 @@ from berth.stacks.program.login import (
     without_credentials,
 )
 
+CLUSTER = "cluster"
+"""Pulumi's name of the cluster's provider."""
+
 
 @dataclass(frozen=True)
 class Platform:
@@ -45,11 +48,11 @@ class Platform:
         """Kubeconfig without credentials, which the stack's state may have."""
         return self.public or self.kubeconfig
 
-    def provider(self) -> pulumi_kubernetes.Provider:
-        """Register the provider of the cluster."""
+    def provider(self, name: str = CLUSTER) -> pulumi_kubernetes.Provider:
+        """Register the provider of the cluster under a name of Pulumi."""
         if self.login is None:
-            return kubernetes_provider(self.output, self.cluster_id)
-        return kubernetes_provider(self.login.kubeconfig, self.cluster_id, self.login.context)
+            return kubernetes_provider(name, self.output, self.cluster_id)
+        return kubernetes_provider(name, self.login.kubeconfig, self.cluster_id, self.login.context)
 
 
 def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> Platform:

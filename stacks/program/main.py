@@ -19,7 +19,7 @@ from berth.stacks.files import passphrase, stack_file
 from berth.stacks.files.stack_file import NAMESPACE, StackFile
 from berth.stacks.load.stack import EngineerStack, Environment, SettingsError, load
 from berth.stacks.program import NO_WAIT
-from berth.stacks.program.waiting import NotReadyError
+from berth.stacks.program.waiting import NotReadyError, wait_until_ready
 
 # Exit code that the language host knows: the error is reported already, so it adds nothing.
 _REPORTED = 32
@@ -60,11 +60,15 @@ async def build(loaded: Environment | EngineerStack, *, wait: bool = True, recor
     if isinstance(loaded, Environment):
         from berth.stacks.program.environment import environment  # noqa: PLC0415
 
-        await environment(loaded, wait=wait, recorded=recorded)
+        registered = await environment(loaded, recorded=recorded)
     else:
         from berth.stacks.program.engineer import engineer  # noqa: PLC0415
 
-        await engineer(loaded, wait=wait)
+        registered = await engineer(loaded)
+    for name, value in registered.outputs.items():
+        pulumi.export(name, value)
+    if wait:
+        await wait_until_ready(loaded.stack, registered)
 
 
 def _refuse_differences(file: StackFile, values: dict[str, Any]) -> None:

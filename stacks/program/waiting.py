@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 
@@ -14,6 +16,21 @@ from berth.components.ray.readiness import Awaited, Wait
 from berth.stacks.program.awaited import awaited_of
 
 
+@dataclass(frozen=True)
+class Registered:
+    """Stack whose resources are registered.
+
+    Attributes:
+        outputs: outputs by name.
+        kubeconfig: kubeconfig as text, for this process; secret.
+        berths: berths that `pulumi up` waits for.
+    """
+
+    outputs: Mapping[str, pulumi.Input[Any]]
+    kubeconfig: pulumi.Output[str]
+    berths: Sequence[Berth]
+
+
 class NotReadyError(BerthError):
     """Resources that are not ready in time; each is reported as an error of its own already."""
 
@@ -21,7 +38,7 @@ class NotReadyError(BerthError):
         super().__init__("not everything is ready in time")
 
 
-async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: Sequence[Berth]) -> None:
+async def wait_until_ready(stack: str, registered: Registered) -> None:
     """Wait for the resources that the settings say; in a preview for none.
 
     Raises:
@@ -29,14 +46,14 @@ async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: S
     """
     resources = {
         resource: berth.registered[resource.kind, resource.key[1]]
-        for berth in berths
+        for berth in registered.berths
         for resource in awaited_of(berth.inputs)
     }
     if pulumi.runtime.is_dry_run() or not resources:
         return
     # Pulumi registers them first: until then there is nothing to look at. What an update leaves out
     # (`pulumi up --target`, `--exclude`) has no id.
-    ids = await asyncio.gather(*(registered.id.future() for registered in resources.values()))
+    ids = await asyncio.gather(*(found.id.future() for found in resources.values()))
     awaited = [resource for resource, found in zip(resources, ids, strict=True) if found]
     if not awaited:
         return
@@ -48,8 +65,8 @@ async def wait_until_ready(stack: str, kubeconfig: pulumi.Output[str], berths: S
     def put_off(resource: Awaited, going: Sequence[str]) -> None:
         loop.call_soon_threadsafe(lambda: pulumi.log.warn(resource.put_off(stack, going), resources[resource]))
 
-    namespaces = {berth.namespace for berth in berths}
-    wait = Wait(stack, str(await kubeconfig.future()), awaited, namespaces, report, put_off)
+    namespaces = {berth.namespace for berth in registered.berths}
+    wait = Wait(stack, str(await registered.kubeconfig.future()), awaited, namespaces, report, put_off)
     try:
         failed = await asyncio.to_thread(wait.run)
     except ClusterError as error:

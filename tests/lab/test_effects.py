@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from berth.cli.repository.check import schema
 from berth.cli.verbs.explain.settings import effects, find
+from berth.stacks.load.schema import schema
 from docs.edits import ENVIRONMENTS, Fleet, effect_of, fleets, settings
 from docs.plugin import Plugin, running
 

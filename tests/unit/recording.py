@@ -58,7 +58,7 @@ class Recorder(pulumi.runtime.Mocks):
 
 
 def run(
-    program: Callable[[], Coroutine[Any, Any, None]],
+    program: Callable[[], Coroutine[Any, Any, object]],
     stack: str,
     references: dict[str, dict[str, Any]] | None = None,
     outputs: dict[str, Any] | None = None,

@@ -33,7 +33,7 @@ def named(script: Script) -> str:
 @pytest.mark.parametrize(
     ("schema", "paths"),
     [
-        ("vendor.github-workflows", [str(GITHUB / f"{name}.yml") for name in WORKFLOWS]),
+        ("vendor.github-workflows", [str(path) for path in sorted(GITHUB.glob("*.yml"))]),
         ("vendor.github-actions", [str(ACTION)]),
         ("vendor.gitlab-ci", [str(GITLAB), "--data-transform", "gitlab-ci"]),
     ],

@@ -45,8 +45,8 @@ def run(
 
     Example: `berth explain engineers.worker --recursive`
     """
-    from berth.cli.repository.check import schema_text
     from berth.cli.verbs.explain.settings import find, outline, sheet
+    from berth.stacks.load.schema import schema_text
 
     setting = find(json.loads(schema_text()), path)
     if as_json:

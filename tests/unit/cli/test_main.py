@@ -12,10 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from berth.cli.main import app
-from berth.cli.repository import check
 from berth.cli.shell.console import ProblemsError
 from berth.cli.shell.signals import leave_to_the_system, raise_on_signals
 from berth.components.core.errors import BadInputError, BerthError
+from berth.stacks.load import schema
 
 
 def raising(error: BaseException) -> Callable[[], str]:
@@ -39,13 +39,13 @@ def raising(error: BaseException) -> Callable[[], str]:
 def test_an_error_is_text_and_an_exit_code(
     error: BaseException, code: int, stderr: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "schema_text", raising(error))
+    monkeypatch.setattr(schema, "schema_text", raising(error))
     done = CliRunner().invoke(app, ["schema"])
     assert (done.exit_code, done.stdout, done.stderr) == (code, "", stderr)
 
 
 def test_a_package_of_an_extra_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "schema_text", raising(ModuleNotFoundError("No module named 'psutil'", name="psutil")))
+    monkeypatch.setattr(schema, "schema_text", raising(ModuleNotFoundError("No module named 'psutil'", name="psutil")))
     result = CliRunner().invoke(app, ["schema"])
     assert result.exit_code == 2
     assert 'run: pip install "berth[lab]"' in result.stderr
@@ -64,7 +64,7 @@ class _Field:
 
 @pytest.mark.parametrize("work", [_terminated, lambda: type("Imported", (), {"field": _Field()})])
 def test_sigterm_ends_as_an_interrupt_does(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check, "schema_text", work)
+    monkeypatch.setattr(schema, "schema_text", work)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     raise_on_signals()
     try:

@@ -122,7 +122,7 @@ def test_a_berth_as_it_is_registered_is_judged_as_its_settings_are(dashboard: st
     (inputs,) = environment_of("test", values).berths
 
     async def program() -> None:
-        provider = kubernetes_provider("{}", "cluster")
+        provider = kubernetes_provider("cluster", "{}", "cluster")
         Berth("train", inputs, pulumi.ResourceOptions(providers={"kubernetes": provider}))
 
     recorder = recording.run(program, "test")

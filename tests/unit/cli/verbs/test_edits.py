@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from berth.cli.repository.check import schema
 from berth.cli.verbs.explain.settings import effects, find
+from berth.stacks.load.schema import schema
 from docs.edits import PHRASES, settings
 
 SCHEMA = schema()

@@ -12,9 +12,9 @@ from pydantic import BaseModel, TypeAdapter
 from typer.testing import CliRunner
 
 from berth.cli.main import app
-from berth.cli.repository.check import schema
 from berth.cli.verbs.explain.settings import everything, find, flow, roots
 from berth.components.core.errors import BadInputError
+from berth.stacks.load.schema import schema
 from berth.stacks.load.stack import KINDS
 from tests.unit.cases import table
 

@@ -1,0 +1,103 @@
+"""Program `pulumi-resource-berth`, which the engine starts for components of the package."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pulumi
+from pulumi import provider
+from pulumi.runtime.settings import set_root_resource
+
+from berth.components.core.errors import BerthError
+from berth.components.core.numbers import whole_numbers
+from berth.stacks.load.stack import EngineerStack, Environment, SettingsError, load
+from berth.stacks.package.schema import COMPONENTS, OUTPUTS, package_schema
+from berth.stacks.program import NO_WAIT
+from berth.stacks.program.waiting import Registered, wait_until_ready
+
+
+class Component(pulumi.ComponentResource):
+    """Environment or engineer's berth as a component of somebody's program."""
+
+
+class Package(provider.Provider):
+    """Provider of the package's components."""
+
+    def __init__(self) -> None:
+        schema = package_schema()
+        super().__init__(schema["version"], json.dumps(schema))
+
+    def construct(
+        self, name: str, resource_type: str, inputs: pulumi.Inputs, options: pulumi.ResourceOptions | None = None
+    ) -> provider.ConstructResult:
+        """Register a component and what belongs to it."""
+        component = Component(resource_type, name, None, options)
+        # What has no parent gets this one. The engine's call has a context of its own, so several
+        # components can be constructed at once.
+        set_root_resource(component)
+        registering: pulumi.Input[Registered] = _construct(name, COMPONENTS[resource_type], inputs)
+        registered: pulumi.Output[Registered] = pulumi.Output.from_input(registering)
+        outputs = {output: registered.apply(_output(output)) for output in OUTPUTS[resource_type]}
+        component.register_outputs(outputs)
+        return provider.ConstructResult(component.urn, outputs)
+
+
+async def _construct(name: str, kind: str, inputs: pulumi.Inputs) -> Registered:
+    """Register what the inputs say, and wait until it is ready.
+
+    Raises:
+        InputPropertiesError: inputs have problems, and the error has all of them; or something
+            cannot be made, or is not ready in time. Other errors are shown with a traceback.
+    """
+    settings = await pulumi.Output.all(**inputs).future()
+    if settings is None:
+        raise pulumi.InputPropertiesError(
+            f"inputs of {name} come from resources that do not exist yet, and berth checks all settings before it makes"
+            " anything: write the values, or create those resources first with `pulumi up --target`"
+        )
+    try:
+        loaded = load(pulumi.get_stack(), {kind: _named(kind, name, whole_numbers(settings))}, None)
+        registered = await _register(loaded, name)
+        if not os.environ.get(NO_WAIT):
+            await wait_until_ready(loaded.stack, registered)
+    except SettingsError as error:
+        raise pulumi.InputPropertiesError(
+            f"{name}: its inputs have problems; nothing of it is made",
+            [{"property_path": _below(problem.where), "reason": problem.message} for problem in error.problems],
+        ) from None
+    except (BerthError, pulumi.RunError) as error:
+        raise pulumi.InputPropertiesError(str(error)) from None
+    return registered
+
+
+def _named(kind: str, name: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return settings in which a berth has, by default, the name of its component."""
+    return {"name": name, **settings} if kind == "engineer" else settings
+
+
+async def _register(loaded: Environment | EngineerStack, name: str) -> Registered:
+    if isinstance(loaded, Environment):
+        from berth.stacks.program.environment import environment  # noqa: PLC0415 - takes seconds
+
+        return await environment(loaded)
+    from berth.stacks.program.engineer import engineer  # noqa: PLC0415
+
+    return await engineer(loaded, prefix=f"{name}-")
+
+
+def _output(name: str) -> Callable[[Registered], Any]:
+    return lambda registered: registered.outputs.get(name)
+
+
+def _below(where: str) -> str:
+    """Return a path below the kind of the settings: the inputs of the component."""
+    return where.partition(".")[2]
+
+
+def main() -> None:
+    """Serve the package until the engine ends this program."""
+    provider.main(Package(), sys.argv[1:])

@@ -1,0 +1,93 @@
+"""Schema of the Pulumi package, derived from the models of the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from berth.stacks.load.schema import schema as settings_schema
+from berth.stacks.load.stack import KINDS
+
+ENVIRONMENT, ENGINEER_BERTH = "berth:index:Environment", "berth:index:EngineerBerth"
+
+COMPONENTS = {ENVIRONMENT: "environment", ENGINEER_BERTH: "engineer"}
+"""Kinds of settings by the type of the component that takes them."""
+
+_ANY = {"$ref": "pulumi.json#/Any"}
+_TEXT = {"type": "string"}
+_SECRET_TEXT = _TEXT | {"secret": True}
+OUTPUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    ENVIRONMENT: {
+        "environment": _ANY | {"secret": True, "description": "What engineers' own stacks read."},
+        "kubeconfig": _SECRET_TEXT | {"description": "Kubeconfig of the cluster, without credentials."},
+        "clusterId": _TEXT | {"description": "Id of the cluster for its whole life."},
+        "berths": _TEXT | {"description": "Names of the engineers' berths."},
+        "clusters": _TEXT | {"description": "Names of the shared RayClusters."},
+        "jobs": _TEXT | {"description": "Names of the RayJobs."},
+        "services": _TEXT | {"description": "Names of the RayServices."},
+    },
+    ENGINEER_BERTH: {
+        "namespace": _TEXT | {"description": "Namespace of the berth."},
+        "rayCluster": _TEXT | {"description": "Name of the RayCluster, if this berth registers it."},
+    },
+}
+"""Outputs of the components, by type and name."""
+
+
+def package_schema() -> dict[str, Any]:
+    """Return the schema of the package (https://www.pulumi.com/docs/iac/extending-pulumi/schema)."""
+    definitions = settings_schema()["$defs"]
+    models = {token: definitions.pop(KINDS[kind].__name__) for token, kind in COMPONENTS.items()}
+    return {
+        "name": "berth",
+        "displayName": "berth",
+        "version": version("berth"),
+        "description": "Every engineer gets a berth on shared GPUs.",
+        "types": {
+            f"berth:index:{name}": {"type": "object"} | _members(node)
+            for name, node in definitions.items()
+            if "properties" in node
+        },
+        "resources": {
+            token: {
+                "isComponent": True,
+                "description": model.get("description", ""),
+                "inputProperties": members["properties"],
+                "requiredInputs": members["required"],
+                "properties": OUTPUTS[token],
+            }
+            for token, model in models.items()
+            for members in [_members(model)]
+        },
+    }
+
+
+def _members(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties of an object, and which of them are required."""
+    described = {
+        name: _type_of(member) | {"description": member.get("description", "")}
+        for name, member in node["properties"].items()
+    }
+    return {"properties": described, "required": sorted(node.get("required", []))}
+
+
+def _type_of(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the package's type of a value; a null is a property that is left out."""
+    if "$ref" in node:
+        return {"$ref": f"#/types/berth:index:{node['$ref'].rpartition('/')[2]}"}
+    choices = [_type_of(choice) for choice in node.get("anyOf") or node.get("oneOf") or () if not _is_null(choice)]
+    if choices:
+        unique = [choice for position, choice in enumerate(choices) if choice not in choices[:position]]
+        return unique[0] if len(unique) == 1 else {"oneOf": unique}
+    kind = node.get("type")
+    if kind == "array":
+        return {"type": "array", "items": _type_of(node["items"])}
+    if kind == "object":
+        values = node.get("additionalProperties")
+        return {"type": "object", "additionalProperties": _type_of(values) if isinstance(values, dict) else _ANY}
+    return {"type": kind} if kind else dict(_ANY)
+
+
+def _is_null(node: Mapping[str, Any]) -> bool:
+    return node.get("type") == "null"
