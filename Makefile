@@ -109,6 +109,9 @@ requirements: ## write all pinned requirements again: berth's own and those of i
 	@UV_CUSTOM_COMPILE_COMMAND='make requirements' build/uv/bin/uv pip compile pyproject.toml --quiet --upgrade \
 		--universal --python-version 3.11 --extra dev --generate-hashes --no-emit-index-url --no-emit-find-links \
 		--output-file requirements.txt
+	@UV_CUSTOM_COMPILE_COMMAND='make requirements' build/uv/bin/uv pip compile lab/ray/requirements.in --quiet \
+		--universal --python-version 3.11 --only-binary :all: --generate-hashes --no-emit-index-url \
+		--no-emit-find-links --output-file lab/ray/requirements.txt
 	@for image in ray-a4 ray-podman; do \
 		UV_CUSTOM_COMPILE_COMMAND='make requirements' build/uv/bin/uv pip compile images/$$image/requirements.in \
 			--quiet --upgrade --python-version 3.11 --python-platform x86_64-manylinux_2_28 --only-binary :all: \

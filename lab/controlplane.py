@@ -187,7 +187,8 @@ def load(home: Home) -> ControlPlane | None:
 
 def _process(home: Home, laid_out: dict[str, Any], ports: dict[str, int]) -> Process:
     name, pki = laid_out["name"], _folder(home) / "pki"
-    process = Process.of_row(name, TABLE[name], ports)
+    values = {**ports, "headPath": f"{home.head_bin.absolute()}:{os.environ['PATH']}"}
+    process = Process.of_row(name, TABLE[name], values)
     argv = (str((home.bin / laid_out["command"][0]).absolute()), *laid_out["args"])
     if process.probe and TABLE[name].get("certified"):
         process = replace(process, probe=Probe(process.probe.url, (str(pki / "admin.crt"), str(pki / "admin.key"))))

@@ -38,12 +38,14 @@ class Home:
     Attributes:
         root: the lab's folder, by default `.lab` in the Pulumi project.
         bin: programs that the lab puts first on PATH: links to built tools, plugins, stand-ins.
+        head_bin: programs of simulated heads, for KWOK; each enters the head that it is asked for.
         kubeconfig: the administrator's, for the lab's API server (client certificate, loopback).
         backend: Pulumi's file backend, the state of the lab's stacks.
         pulumi_home: Pulumi's own folder for this lab: plugins, and no login of the user's.
         cloud: resources of the simulated Google Cloud, as JSON files.
         charts: Helm charts of the lab: templates of berth's, definitions of the operator.
         repository: the same charts, packed, with the index of a chart repository.
+        environment: JSON file with the variables of a lab that is up, for `berth`.
         egress: Unix socket of the lab controller, the API server's way to pods and kubelets.
         logs: log files, one for each process.
         run: JSON files with pid and start time, one for each running process.
@@ -52,12 +54,14 @@ class Home:
     root: Path
 
     bin = Inside("bin")
+    head_bin = Inside("head-bin")
     kubeconfig = Inside("kubeconfig.yaml")
     backend = Inside("pulumi")
     pulumi_home = Inside("pulumi-home")
     cloud = Inside("cloud")
     charts = Inside("charts")
     repository = Inside("repository")
+    environment = Inside("environment.json")
     egress = Inside("egress.sock")
     logs = Inside("logs")
     run = Inside("run")

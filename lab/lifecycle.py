@@ -121,6 +121,7 @@ def up(home: Home, progress: Progress) -> Running:
         programs.write_bin(home, tools)
         programs.write_plugins(home, tools)
         programs.write_charts(home, tools)
+        programs.write_head_bin(home)
         home.backend.mkdir(exist_ok=True)
         conditions.place(home.cloud)
         supervisor = Supervisor(home)
@@ -142,6 +143,7 @@ def up(home: Home, progress: Progress) -> Running:
             from berth.lab.realnode import lifecycle as realnode  # noqa: PLC0415 - few labs ever have one
 
             realnode.repair(home, plane, progress)
+        environment.announce(home)
         return Running(plane, tuple(started), _database_is_new(home))
 
 
@@ -151,6 +153,7 @@ def had_real_node(home: Home) -> bool:
 
 
 def _end_all(home: Home) -> list[str]:
+    home.environment.unlink(missing_ok=True)
     ended: list[str] = []
     if had_real_node(home):
         from berth.lab.realnode import lifecycle as realnode  # noqa: PLC0415 - as above

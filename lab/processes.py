@@ -77,7 +77,7 @@ class Process:
             purpose=row["purpose"],
             needs=tuple(row.get("needs", ())),
             ports=tuple(values[port] for port in row.get("ports", ())),
-            environment=row.get("environment", {}),
+            environment={key: Template(text).substitute(values) for key, text in row.get("environment", {}).items()},
             probe=Probe(Template(probe).substitute(values)) if probe else None,
         )
 
@@ -147,6 +147,10 @@ class Supervisor:
         self.home = home
         self._root = str(home.root.resolve())
         self._children: list[subprocess.Popen[bytes]] = []  # polled, so that none is left a zombie
+
+    def mark(self, name: str) -> str:
+        """Return the value of `MARK` for a process, and for all that it starts."""
+        return f"{self._root}:{name}"
 
     def log(self, name: str) -> Path:
         """Return the log file of a process."""
@@ -238,7 +242,7 @@ class Supervisor:
             child = subprocess.Popen(
                 process.argv,
                 cwd=self.home.root,
-                env=os.environ | dict(process.environment) | {MARK: f"{self._root}:{process.name}"},
+                env=os.environ | dict(process.environment) | {MARK: self.mark(process.name)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -277,6 +281,15 @@ class Supervisor:
             for name in group:
                 self._record_file(name).unlink(missing_ok=True)
         return stopped
+
+    def stop_tree(self, name: str) -> None:
+        """End a process with all that it has started, whatever of that still runs."""
+        record = self.records().get(name)
+        process = record.process() if record else None
+        tree = process.children(recursive=True) if process else []
+        self.stop([name], grace=HUNG_SECONDS)
+        tree += [other for other in psutil.process_iter() if _mark(other) == self.mark(name)]
+        self._end(tree, grace=0)
 
     def stop_all(self, grace: float = STOP_SECONDS) -> list[str]:
         """End every process of this lab; return their names, `unrecorded` for a stray."""

@@ -37,6 +37,9 @@ KUBERNETES_PLUGIN = "pulumi-resource-kubernetes"
 BESIDE_BIN = {*PULUMI_KUBERNETES.programs, *PULUMI_KUBERNETES.copied.values()}
 """Files of tools that are not programs for a shell."""
 
+HEAD_PROGRAMS = ("python", "python3", "pip", "ray", "serve", "bash", "sh")
+"""Programs that can be run in a simulated head, and by these any other."""
+
 SIMULATED_GCP = "Simulated Google Cloud: GKE clusters, node pools and networks of this lab, no account and no cost."
 
 
@@ -117,6 +120,14 @@ def write_bin(home: Home, tools: Toolchain) -> None:
         _place(home.bin / name, target)
     text = _script("credential.sh").format(file=shlex.quote(str(home.root.absolute() / "credential.json")))
     whole_file.write(home.bin / credential, text, mode=0o755)
+
+
+def write_head_bin(home: Home) -> None:
+    """Write the programs by which KWOK runs a command in a simulated head (berth.lab.ray)."""
+    home.head_bin.mkdir(parents=True, exist_ok=True)
+    enter = shlex.join([sys.executable, "-I", str(CLONE / "lab" / "ray" / "program.py"), "enter"])
+    for name in HEAD_PROGRAMS:
+        whole_file.write(home.head_bin / name, f'#!/bin/sh\nexec {enter} {name} "$@"\n', mode=0o755)
 
 
 def write_credentials(home: Home, plane: ControlPlane) -> None:

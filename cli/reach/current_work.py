@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from berth.cli.reach.berths import Berth
 from berth.cli.reach.kubectl import Kubectl
 from berth.cli.reach.pods import HEAD_CONTAINER
-from berth.components.cluster.pods import why_not_ready
+from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BerthError
 from berth.components.programs.jobs import QUESTION, RunningJob, running_jobs
 from berth.components.programs.logins import open_login
@@ -48,8 +48,8 @@ def running_on(berth: Berth, program: Kubectl) -> Running:
     head = next((pod for pod in pods if pod["metadata"]["labels"].get("ray.io/node-type") == "head"), None)
     if head is None:
         return Running(pods=len(pods), note="it has no head pod, so nothing runs on it")
-    if berth.is_simulated(head):
-        note = "its nodes are simulated: they run no containers, so nothing can run on it"
+    if berth.is_simulated(head) and not runs_here(head):
+        note = "its nodes are simulated, and nobody has started its Ray: nothing runs on it"
         return Running(pods=len(pods), note=note)
     if (head.get("status") or {}).get("phase") == "Pending":
         return Running(pods=len(pods), note="its head has not started yet, so nothing runs on it")

@@ -16,7 +16,7 @@ from berth.cli.reach.berths import Berth
 from berth.cli.reach.kubectl import Kubectl
 from berth.cli.shell.console import err
 from berth.components.cluster.api import RAY_CLUSTERS, SECRETS, ClusterError, Object, within
-from berth.components.cluster.pods import why_not_ready
+from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.ray.condition import condition_of
 from berth.components.ray.evidence import Evidence
@@ -42,10 +42,10 @@ def ready_head(berth: Berth) -> Object:
     if not heads or why_not_ready(heads[0], "head"):
         reasons = reasons_of(Evidence(berth.api, berth.key[0]), berth.key) or [str(condition)]
         raise BerthError(f"{berth.name} has no head that is ready: {'; '.join(reasons)}")
-    if berth.is_simulated(heads[0]):
-        raise BerthError(
-            f"{berth.name} runs on simulated nodes: they run no containers, so nothing answers on its ports"
-            f" (berth connect {berth.name} --print shows what it would do)"
+    if berth.is_simulated(heads[0]) and not runs_here(heads[0]):
+        err.print(
+            f"{berth.name} is in the lab: its Ray starts on this machine, with the berth's CPUs; GPUs are simulated",
+            markup=False,
         )
     if not condition.ready:
         err.print(f"note: {berth.name} has its head, but not all workers: {condition}", markup=False)

@@ -10,7 +10,7 @@ from berth.cli.reach.kubectl import kubectl
 from berth.cli.reach.ssh.login import marked_as_used
 from berth.cli.shell.console import err
 from berth.components.cluster.api import PODS, Object, within
-from berth.components.cluster.pods import why_not_ready
+from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.words import counted
@@ -57,8 +57,11 @@ def pod_lines(berth: Berth, worker: str | None, query: Mapping[str, str]) -> Ite
     """Return the log of one of a berth's pods, by a query of the log request."""
     pod = choose(berth, worker)
     name = pod["metadata"]["name"]
-    if berth.is_simulated(pod):
-        raise BerthError(f"pod {name} is on a simulated node: its containers never run and have no log")
+    if berth.is_simulated(pod) and not runs_here(pod):
+        raise BerthError(
+            f"pod {name} is on a simulated node and has no log",
+            "that of a head begins when its Ray starts, with the first job: berth submit NAME -- COMMAND",
+        )
     if reason := why_not_ready(pod):
         err.print(f"note: {name}: {reason}", markup=False)
     container = HEAD_CONTAINER if worker is None else WORKER_CONTAINER
@@ -72,8 +75,8 @@ def pod_of(berth: Berth, worker: str | None) -> str:
     pod = choose(berth, worker)
     name = str(pod["metadata"]["name"])
     if berth.is_simulated(pod):
-        problem = f"pod {name} is on a simulated node: its containers never run"
-        raise BerthError(problem, "make lab-real makes one node real, on Debian as root")
+        problem = f"pod {name} is on a simulated node: no container runs in it"
+        raise BerthError(problem, f"the head's Ray has its CPUs and GPUs: berth exec {berth.name}")
     if reason := why_not_ready(pod):
         problem = f"worker {worker} of {berth.name} is not ready: {reason}"
         raise BerthError(problem, f"berth status -s {berth.stack} --watch shows when it is")

@@ -10,6 +10,9 @@ from berth.components.core.owner import OWNER_LABELS
 SYNCED = "synced"
 """Key of a value in a Secret that GKE writes from Secret Manager."""
 
+LOCAL_RAY = "lab.berth/ray"
+"""Annotation of a simulated head whose Ray runs on the lab's machine: the dashboard's address."""
+
 _STARTING = (None, "ContainerCreating", "PodInitializing")
 
 
@@ -92,6 +95,11 @@ def is_ready(node: Object) -> bool:
 def is_simulated(node: Object) -> bool:
     """Return whether KWOK plays a node, so that its containers never run."""
     return "kwok.x-k8s.io/node" in (node["metadata"].get("annotations") or {})
+
+
+def runs_here(pod: Object) -> bool:
+    """Return whether a simulated head has a Ray on the lab's machine by now."""
+    return LOCAL_RAY in (pod["metadata"].get("annotations") or {})
 
 
 def _exit(pod: Object) -> str:

@@ -24,7 +24,8 @@ if not token and path:
     token = open(path).read().strip()
 if token:
     headers["Authorization"] = "Bearer " + token
-request = urllib.request.Request("http://127.0.0.1:8265/api/jobs/", headers=headers)
+address = os.environ.get("RAY_API_SERVER_ADDRESS", "http://127.0.0.1:8265")
+request = urllib.request.Request(address + "/api/jobs/", headers=headers)
 print(urllib.request.urlopen(request, timeout=10).read().decode())
 """
 """Program for the Python of the head's container that prints Ray's list of jobs. It reads the token

@@ -31,6 +31,9 @@ START, FIND, STOP = "start", "find", "stop"
 SECONDS = 120
 """Longest time that a server takes to start or to stop."""
 
+PORT_VARIABLE = "BERTH_NOTEBOOK_PORT"
+"""Variable of a head of which only certain ports can be reached: the port for Jupyter."""
+
 _LOOPBACK = "127.0.0.1"
 _ANSWER_SECONDS = 10
 _INTERVAL_SECONDS = 0.1
@@ -78,7 +81,12 @@ class Notebook:
             return {"missing": sys.executable}
         folder = home if home.is_dir() else Path.home()
         page = next((page for module, page in _PAGES.items() if importlib.util.find_spec(module)), "/")
-        server = {"port": _free_port(), "token": secrets.token_hex(24), "page": page, "folder": str(folder)}
+        server = {
+            "port": int(os.environ.get(PORT_VARIABLE) or _free_port()),
+            "token": secrets.token_hex(24),
+            "page": page,
+            "folder": str(folder),
+        }
         _write(self._token, server["token"])
         self._run(server)
         _write(self._note, json.dumps(server))

@@ -27,6 +27,7 @@ from berth.lab.home import Home
 from berth.lab.plugins.gcp import real_node
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.store import Store
+from berth.lab.ray.heads import Heads
 
 # Changes come in groups: one look serves them all.
 _GATHER_SECONDS = 0.1
@@ -47,25 +48,29 @@ class Controller:
         store = Store(home.cloud)
         self._operator = RayOperator(home, store, self._api)
         self._waiting = WaitingPods(self._api)
+        self._heads = Heads(home, self._api)
         self._devices = (GpuNodes(self._api), DraNodes(self._api, store))
         self._autoscaler = Autoscaler(store, Fleet(home.kubeconfig), self._api)
         self._changed = threading.Event()
 
     def start(self) -> None:
         """Start everything."""
+        self._heads.prepare()
         work: list[Callable[[], None]] = [
-            Egress(self._home.egress, self._is_real).serve_forever,
+            Egress(self._home.egress, self._is_real, self._heads.dial).serve_forever,
             *(partial(self._follow, path) for path in (*_OF_DEVICES, *_OF_VOLUMES)),
             self._serve_devices,
             partial(_repeat, 2.0, self._autoscaler.step),
             partial(_repeat, 0.5, self._operator.step),
             partial(_repeat, 0.5, self._waiting.step),
+            partial(_repeat, 2.0, self._heads.step),
         ]
         for target in work:
             threading.Thread(target=target, daemon=True).start()
 
     def stop(self) -> None:
-        """End the program that the controller has started."""
+        """End the programs that the controller has started."""
+        self._heads.stop()
         self._operator.stop()
 
     def _is_real(self, host: str) -> bool:
@@ -101,6 +106,7 @@ class Controller:
         real = real_node.name(self._home.kubeconfig)
         if path == PODS and item["spec"].get("nodeName") != real:
             self._waiting.see(item, gone=gone)
+            self._heads.see(item, gone=gone)
         elif path in _OF_VOLUMES and not gone:
             disks.play(self._api, path, item, disks.RealNode(real, real_node.disks(self._home.kubeconfig)))
 

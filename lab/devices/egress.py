@@ -1,7 +1,8 @@
 """Connections from the API server to pods, which lead to this machine and to the real node only.
 
 Nothing listens at the address of a simulated pod, and another machine may have that address: such
-a connection is refused. The API server asks here, as GKE's API server asks konnectivity.
+a connection is refused. The API server asks here, as GKE's API server asks konnectivity. KWOK asks
+for a simulated head by its name (lab/ray).
 
 Answers to (real): kube-apiserver, EgressSelectorConfiguration with HTTPConnect over a Unix socket
     (https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/)
@@ -18,6 +19,8 @@ from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
 from threading import Thread
 
+from berth.components.core.errors import BerthError
+
 _DIAL_SECONDS = 10.0
 _CHUNK = 65536
 
@@ -30,21 +33,25 @@ class Egress(ThreadingUnixStreamServer):
     Args:
         path: the socket; one of an earlier process is replaced.
         is_real: whether an address is of the real node, or of a pod on it.
+        dial_head: returns a connection to a port of a simulated head, `namespace/pod`.
     """
 
     daemon_threads = True
 
-    def __init__(self, path: Path, is_real: Callable[[str], bool]) -> None:
+    def __init__(
+        self, path: Path, is_real: Callable[[str], bool], dial_head: Callable[[str, int], socket.socket]
+    ) -> None:
         path.unlink(missing_ok=True)
         super().__init__(str(path), _Tunnel)
         path.chmod(0o600)
-        self._is_real = is_real
+        self._is_real, self._dial_head = is_real, dial_head
 
     def dial(self, request: str) -> socket.socket:
         """Return the connection that a request asks for.
 
         Raises:
             OSError: nothing listens there, or nobody may know.
+            BerthError: the head has no Ray, and none can be started.
             ValueError: this is not a request for a connection.
         """
         method, target, _ = request.split(" ")
@@ -52,6 +59,8 @@ class Egress(ThreadingUnixStreamServer):
         host = host.strip("[]")
         if method != "CONNECT":
             raise ValueError("this is not CONNECT")
+        if "/" in host:
+            return self._dial_head(host, int(port))
         if not (host == "localhost" or _is_loopback(host) or self._is_real(host)):
             raise ConnectionRefusedError("nothing listens there in a simulated pod")
         far = socket.create_connection((host, int(port)), _DIAL_SECONDS)
@@ -78,9 +87,10 @@ class _Tunnel(StreamRequestHandler):
             pass  # headers
         try:
             far = self.server.dial(request)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, KeyError, BerthError) as error:
             _log.info("%s: %s", request, error)
-            self.wfile.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+            reason = str(error).encode()
+            self.wfile.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: %d\r\n\r\n%s" % (len(reason), reason))
             return
         with far:
             self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")

@@ -71,17 +71,6 @@ def test_free_gpus_are_those_that_no_pod_holds(fleet: Project) -> None:
     assert {pool: (offer["free"], offer["count"]) for pool, offer in found.items()} == {"dev": (5, 8), "train": (0, 16)}
 
 
-def test_no_job_is_submitted_to_simulated_nodes(fleet: Project) -> None:
-    """tests/real submits jobs to a real Ray."""
-    words = ("berth", "submit", "bob", "--no-working-dir", "--no-follow")
-    refused = fleet.run(*words, "--", "true", check=False)
-    assert (refused.returncode, "bob runs on simulated nodes: they run no containers" in refused.stderr) == (1, True)
-    fleet.run("berth", "suspend", "bob")
-    asleep = fleet.run(*words, "--", "true", check=False)
-    assert (asleep.returncode, "add --wake" in asleep.stderr) == (1, True)
-    assert "bob runs on simulated nodes" in fleet.run(*words, "--wake", "--", "true", check=False).stderr
-
-
 def test_a_second_up_changes_nothing(fleet: Project) -> None:
     before = fleet.versions()
     fleet.up("env", "--expect-no-changes")

@@ -15,10 +15,12 @@ from typing import IO, Any
 
 import urllib3
 import websocket
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from berth.cli.reach.berths import Berth
 from berth.cli.reach.head import DASHBOARD, LOOPBACK, forwarding, local_port, read_token, ready_head
 from berth.cli.reach.kubectl import Kubectl, kubectl
+from berth.cli.shell.console import err
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError
 from berth.components.core.printable import loads
@@ -26,6 +28,7 @@ from berth.components.core.printable import loads
 _HEADER = "X-Ray-Authorization"
 _SECONDS = 60.0
 _UPLOAD_SECONDS = 600.0
+_FIRST_SECONDS = 600.0
 _SILENT_SECONDS = 3.0
 _NO_TOKEN = (401, 403)
 _REFUSED = 400
@@ -79,6 +82,18 @@ class Dashboard:
                 f"the dashboard of {self._name} answers {path} with something other than JSON"
             ) from None
 
+    def wait(self) -> None:
+        """Wait for the first answer, for which the lab starts Ray, and installs it the first time.
+
+        Raises:
+            DashboardError: Ray did not start in time.
+            DashboardRefusedError: it cannot start.
+        """
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+            progress.add_task("Ray starts", total=None)
+            self._send("GET", "/api/version", self._headers, None, _FIRST_SECONDS)
+
     def put(self, path: str, file: IO[bytes], size: int) -> None:
         """Send a file."""
         headers = self._headers | {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
@@ -117,7 +132,7 @@ class Dashboard:
                 self._url + path,
                 headers=headers,
                 body=body,
-                timeout=urllib3.Timeout(10, seconds),
+                timeout=urllib3.Timeout(connect=10, read=seconds),
                 redirect=False,
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -157,6 +172,8 @@ class Connection:
         if self._way.enter_context(ways) is None:
             raise DashboardError(f"kubectl cannot forward the dashboard of {self.berth.name}")
         self.dashboard = Dashboard(self.berth.name, f"http://{LOOPBACK}:{port}", self._token)
+        if self.berth.is_simulated(self.head):
+            self.dashboard.wait()
 
     def close(self) -> None:
         """Disconnect."""

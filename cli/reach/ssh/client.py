@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from berth.cli.reach.berths import find, which
+from berth.cli.reach.berths import Berth, find, which
 from berth.cli.reach.pods import attached, pod_of
 from berth.components.core.errors import BerthError
 from berth.components.programs import ssh_server
@@ -102,9 +102,16 @@ def place_of(name: str | None, stack: str | None, worker: str | None, user: str)
     return Place(named.name, named.stack, worker, user)
 
 
+def _berth_of(place: Place) -> Berth:
+    berth = find(place.berth, place.stack)
+    if any(map(berth.is_simulated, berth.pods("head"))):
+        raise BerthError(f"{berth.name} is in the lab, whose heads have no SSH server", f"berth exec {berth.name}")
+    return berth
+
+
 def ssh(place: Place, command: Sequence[str]) -> int:
     """Become OpenSSH's client, connected to a pod."""
-    pod_of(find(place.berth, place.stack), place.worker)
+    pod_of(_berth_of(place), place.worker)
     client = program("ssh")
     public_key()
     words = [client, *(f"-o{key}={value}" for key, value in options(place).items())]
@@ -122,4 +129,4 @@ def ssh(place: Place, command: Sequence[str]) -> int:
 def proxy(place: Place) -> int:
     """Connect an SSH client on the standard streams to a server in a pod; return the exit code."""
     server = Path(ssh_server.__file__).read_text(encoding="utf-8")
-    return attached(find(place.berth, place.stack), place.worker, ["python", "-c", server, public_key()])
+    return attached(_berth_of(place), place.worker, ["python", "-c", server, public_key()])

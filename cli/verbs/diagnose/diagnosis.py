@@ -31,6 +31,7 @@ from berth.cli.shell.programs import output_of
 from berth.cli.verbs.diagnose.secrets import cleaned, scrubbed, secrets_of_environment, secrets_of_kubeconfig
 from berth.components.cluster import inventory
 from berth.components.cluster.api import EVENTS, NODES, PODS, RAY_JOBS, RAY_SERVICES, ClusterApi, Object, within
+from berth.components.cluster.pods import runs_here
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.ray.condition import condition_of
 from berth.components.ray.evidence import Evidence
@@ -237,8 +238,8 @@ def _operator(berth: Berth) -> str:
 
 
 def _log(berth: Berth, pod: Object) -> str:
-    if berth.is_simulated(pod):
-        return "on a simulated node: its containers never run and have no log"
+    if berth.is_simulated(pod) and not runs_here(pod):
+        return "on a simulated node: it has no log"
     container = pod["spec"]["containers"][0]["name"]
     path = f"{within(berth.namespace, PODS)}/{pod['metadata']['name']}/log"
     return berth.api.text(path, container=container, tailLines=str(LOG_LINES)) or f"the log of {container} is empty"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from berth.lab.devices.egress import Egress
+from berth.lab.errors import LabError
+from berth.lab.ray import program
 
 
 def echo(server: socket.socket) -> None:
@@ -19,6 +23,12 @@ def echo(server: socket.socket) -> None:
             connection.sendall(data)
 
 
+def relayed(folder: Path, port: int) -> subprocess.CompletedProcess[str]:
+    """Say hello to a port of a simulated head as KWOK does."""
+    words = [sys.executable, "-I", program.__file__, "relay", str(folder / "egress.sock"), "berth-bob/bob-head-1"]
+    return subprocess.run([*words, str(port)], input="hello", capture_output=True, text=True, timeout=20, check=False)
+
+
 def test_a_connection_is_passed_on_in_both_directions_or_refused(tmp_path: Path) -> None:
     def connect(to: str) -> tuple[socket.socket, str]:
         near = socket.socket(socket.AF_UNIX)
@@ -27,9 +37,14 @@ def test_a_connection_is_passed_on_in_both_directions_or_refused(tmp_path: Path)
         near.sendall(f"CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n".encode())
         return near, near.recv(1000).decode().partition("\r\n")[0]
 
+    def dial_head(head: str, port: int) -> socket.socket:
+        if (head, port) != ("berth-bob/bob-head-1", 8265):
+            raise LabError("Ray does not start", "make room")
+        return socket.create_connection(far.getsockname())
+
     with (
         socket.create_server(("127.0.0.1", 0)) as far,
-        Egress(tmp_path / "egress.sock", lambda host: host == "10.199.0.1") as egress,
+        Egress(tmp_path / "egress.sock", lambda host: host == "10.199.0.1", dial_head) as egress,
     ):
         for target, arguments in ((egress.serve_forever, ()), (echo, (far,))):
             threading.Thread(target=target, args=arguments, daemon=True).start()
@@ -43,4 +58,9 @@ def test_a_connection_is_passed_on_in_both_directions_or_refused(tmp_path: Path)
             egress.dial("CONNECT example.com:80 HTTP/1.1")
         with pytest.raises(ValueError, match="not CONNECT"):
             egress.dial("GET 10.199.0.1:80 HTTP/1.1")
+        far_again = threading.Thread(target=echo, args=(far,), daemon=True)
+        far_again.start()
+        assert relayed(tmp_path, 8265).stdout == "hello"
+        refused = relayed(tmp_path, 10001)
+        assert (refused.returncode, "Ray does not start" in refused.stderr) == (1, True)
         egress.shutdown()

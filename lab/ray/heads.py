@@ -1,0 +1,273 @@
+"""Simulated heads of RayClusters, whose ports, commands and log lead to a Ray of this machine.
+
+KWOK takes the ways from objects beside each head's pod. A way leads to the lab's controller, which
+starts the head's Ray when somebody first comes, and ends it with the pod.
+
+Answers to (read): https://github.com/kubernetes-sigs/kwok/tree/v0.7.0/pkg/kwok/server (an object of
+    the pod's name has its ports, commands or log)
+Answers to (real): KWOK, the kubelet of simulated nodes, which kubectl and the API server ask.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import logging
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import psutil
+
+from berth.components.cluster.api import PODS, RAY_CLUSTERS, SECRETS, Object, within
+from berth.components.cluster.pods import LOCAL_RAY, why_not_ready
+from berth.components.core import whole_file
+from berth.components.programs.notebook import PORT_VARIABLE as NOTEBOOK_PORT
+from berth.lab.devices.api import Api, path_of
+from berth.lab.errors import LabError
+from berth.lab.probes import Probe
+from berth.lab.processes import MARK, Process, Supervisor
+from berth.lab.progress import Progress
+from berth.lab.ray import installed, program, shape
+from berth.lab.toolchain.failures import GIB
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from berth.lab.home import Home
+
+_GROUP = "kwok.x-k8s.io"
+_KINDS = {"PortForward": "portforwards", "Exec": "execs", "Logs": "logs"}
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+_CONTAINER = "ray-head"
+_DASHBOARD, _CLIENT = 8265, 10001
+_LOOPBACK = "127.0.0.1"
+_OPTIONS = (
+    *("dashboard-port", "ray-client-server-port", "port", "dashboard-agent-listen-port"),
+    *("dashboard-agent-grpc-port", "metrics-export-port", "runtime-env-agent-port"),
+)
+"""Options of `ray start` that set a port; the others take any free one."""
+
+_NEEDED = 3 << 29
+"""Bytes of memory of a Ray that has started, a job's driver included."""
+
+_PASSED_ON = ("PIP_", "UV_", "LANG", "LC_", "TZ", "USER", "SSL_CERT_", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_SETTINGS = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Ray then listens on loopback only
+    "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
+    "RAY_prestart_worker_first_driver": "0",  # otherwise as many processes as the berth has CPUs
+    "RAY_enable_worker_prestart": "0",
+}
+
+_log = logging.getLogger("berth.lab.ray")
+
+
+@dataclass(frozen=True)
+class _Ray:
+    """Ray that was started for a head.
+
+    Attributes:
+        uid: uid of the head's pod.
+        ports: its ports on this machine, by the head's own.
+    """
+
+    uid: str
+    ports: dict[int, int]
+
+
+class Heads:
+    """Simulated heads of one lab."""
+
+    def __init__(self, home: Home, api: Api) -> None:
+        self._home, self._api, self._supervisor = home, api, Supervisor(home)
+        self._folder = home.root.absolute() / "ray"
+        self._rays: dict[str, _Ray] = {}
+        self._seen: set[str] = set()
+        self._lock = Lock()
+
+    def prepare(self) -> None:
+        """Define KWOK's kinds, and end what an earlier controller has left."""
+        self.stop()
+        for kind, plural in _KINDS.items():
+            self._api.apply(f"{_DEFINITIONS}/{plural}.{_GROUP}", _definition(kind, plural))
+
+    def see(self, pod: Object, *, gone: bool) -> None:
+        """Lay the ways to a head that has its node and its address."""
+        uid = str(pod["metadata"]["uid"])
+        if pod["metadata"].get("labels", {}).get("ray.io/node-type") != "head":
+            return
+        if gone:
+            self._seen.discard(uid)
+        elif uid not in self._seen and pod["status"].get("podIP"):
+            head, way = _name(pod), str(self._home.egress.absolute())
+            enter = [{"name": "BERTH_LAB_HEAD", "value": f"{way} {head} {self._of(head)}"}]
+            log = str(self._supervisor.log(_process(head)))
+            self._lay(pod, "Exec", {"execs": [{"containers": [_CONTAINER], "local": {"envs": enter}}]})
+            self._lay(pod, "Logs", {"logs": [{"containers": [_CONTAINER], "logsFile": log}]})
+            self._forward(pod, {})
+            self._seen.add(uid)
+
+    def _forward(self, pod: Object, ports: Mapping[int, int]) -> None:
+        """Lead the ports of a head to its Ray, or to the controller while there is none."""
+        relay = [sys.executable, "-I", program.__file__, "relay", str(self._home.egress.absolute()), _name(pod)]
+        ways = [{"ports": [port], "target": {"address": _LOOPBACK, "port": here}} for port, here in ports.items()]
+        ways = ways or [{"ports": [port], "command": [*relay, str(port)]} for port in (_DASHBOARD, _CLIENT)]
+        self._lay(pod, "PortForward", {"forwards": ways})
+
+    def _lay(self, pod: Object, kind: str, spec: Object) -> None:
+        """Write an object of KWOK's beside a pod, which goes with the pod."""
+        metadata, namespace = pod["metadata"], pod["metadata"]["namespace"]
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
+        about = {"name": metadata["name"], "namespace": namespace, "ownerReferences": [owner]}
+        manifest = {"apiVersion": f"{_GROUP}/v1alpha1", "kind": kind, "metadata": about, "spec": spec}
+        path = f"/apis/{_GROUP}/v1alpha1/namespaces/{namespace}/{_KINDS[kind]}/{metadata['name']}"
+        self._api.apply(path, manifest)
+
+    def _of(self, head: str) -> Path:
+        return self._folder / head.replace("/", ".")
+
+    def dial(self, head: str, port: int) -> socket.socket:
+        """Return a connection to a port of a head, whose Ray is started first.
+
+        Raises:
+            LabError: the head is not there, or its Ray does not start.
+            OSError: nothing listens there.
+        """
+        pod = self._pod(head)
+        if pod is None or why_not_ready(pod):
+            raise LabError(f"head {head} is not ready", "berth status says why")
+        with self._lock:
+            ray = self._rays.get(head)
+            if ray is None or ray.uid != pod["metadata"]["uid"] or not self._supervisor.running(_process(head)):
+                self._end(head)
+                ray = self._rays[head] = self._start(head, pod)
+        return socket.create_connection((_LOOPBACK, ray.ports[port]))
+
+    def _pod(self, head: str) -> Object | None:
+        namespace, _, name = head.partition("/")
+        return self._api.get(f"{within(namespace, PODS)}/{name}")
+
+    def _start(self, head: str, pod: Object) -> _Ray:
+        available = psutil.virtual_memory().available
+        if available < _NEEDED:
+            raise LabError(
+                f"Ray needs {_NEEDED / GIB:.1f} GiB of memory, and this machine has {available / GIB:.1f} GiB left",
+                "end another one: berth suspend NAME",
+            )
+        namespace, labels = pod["metadata"]["namespace"], pod["metadata"]["labels"]
+        name = labels["ray.io/cluster"]
+        cluster = self._api.get(f"{within(namespace, RAY_CLUSTERS)}/{name}")
+        if cluster is None:
+            raise LabError(f"RayCluster {namespace}/{name} is gone", "berth status lists those that are there")
+        pods = self._api.list(within(namespace, PODS), labelSelector=f"ray.io/cluster={name}")
+        packages = installed.packages(Progress())
+        folder = self._of(head)
+        folder.mkdir(parents=True, exist_ok=True)
+        programs = installed.environment(folder / "venv", packages)
+        variables = dict(shape.variables(pod["spec"]["containers"][0], lambda *at: self._secret(namespace, *at)))
+        # The path of a socket may have 107 characters, of which Ray's own part is 67.
+        short = tempfile.mkdtemp(prefix="berth-ray-", dir="/tmp")
+        (folder / "short").symlink_to(short)
+        *ports, notebook = _free_ports(len(_OPTIONS) + 1)
+        options = dict(zip(_OPTIONS, ports, strict=True))
+        own = {
+            MARK: self._supervisor.mark(_process(head)),
+            "RAY_ADDRESS": f"{_LOOPBACK}:{options['port']}",
+            "RAY_API_SERVER_ADDRESS": f"http://{_LOOPBACK}:{options['dashboard-port']}",
+            "TMPDIR": short,
+            NOTEBOOK_PORT: str(notebook),
+        }
+        environment = _environment(folder, programs) | variables | own
+        whole_file.write(folder / program.ENVIRONMENT, json.dumps(environment), mode=0o600)
+        start = shape.arguments(shape.resources(cluster, pods), options, short)
+        command = [str(programs / "python"), program.__file__, "log", str(folder), str(programs / "ray"), *start]
+        address = f"http://{_LOOPBACK}:{options['dashboard-port']}"
+        process = Process(_process(head), tuple(command), "Ray of a head", ("lab-controller",), probe=Probe(address))
+        _log.info("%s: starting Ray: %s", head, " ".join(start))
+        self._supervisor.start([process])
+        self._api.patch(path_of(pod), {"metadata": {"annotations": {LOCAL_RAY: address}}})
+        of_head = {_DASHBOARD: options["dashboard-port"], _CLIENT: options["ray-client-server-port"]}
+        self._forward(pod, of_head | {notebook: notebook})
+        return _Ray(str(pod["metadata"]["uid"]), of_head)
+
+    def _secret(self, namespace: str, name: str, key: str) -> str | None:
+        data = (self._api.get(f"{within(namespace, SECRETS)}/{name}") or {}).get("data") or {}
+        return base64.b64decode(data[key]).decode() if key in data else None
+
+    def step(self) -> None:
+        """End the Rays whose heads are gone, and lay the way to a new one where one has ended."""
+        for head, ray in list(self._rays.items()):
+            pod = self._pod(head)
+            is_there = pod is not None and pod["metadata"]["uid"] == ray.uid
+            if not is_there or not self._supervisor.running(_process(head)):
+                with self._lock:
+                    self._end(head)
+            if pod is not None and is_there and head not in self._rays:
+                self._forward(pod, {})
+                self._api.patch(path_of(pod), {"metadata": {"annotations": {LOCAL_RAY: None}}})
+
+    def _end(self, head: str) -> None:
+        """End a head's Ray, and remove its files."""
+        self._rays.pop(head, None)
+        self._supervisor.stop_tree(_process(head))
+        _remove(self._of(head))
+
+    def stop(self) -> None:
+        """End every Ray."""
+        for name in self._supervisor.records():
+            if name.startswith(_process("")):
+                self._supervisor.stop_tree(name)
+        for folder in self._folder.glob("*"):
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        shutil.rmtree((folder / "short").readlink(), ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _process(head: str) -> str:
+    return f"ray-{head.replace('/', '.')}"
+
+
+def _name(pod: Object) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def _definition(kind: str, plural: str) -> Object:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{_GROUP}"},
+        "spec": {"group": _GROUP, "names": names, "scope": "Namespaced", "versions": [version]},
+    }
+
+
+def _environment(folder: Path, programs: Path) -> dict[str, str]:
+    """Return the variables that every program of a head has, and make its home."""
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    kept = {
+        key: value for key, value in os.environ.items() if key.startswith(_PASSED_ON) or key.lower().endswith("_proxy")
+    }
+    return kept | _SETTINGS | {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(home)}
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind((_LOOPBACK, 0))
+        return [int(one.getsockname()[1]) for one in sockets]

@@ -1,0 +1,1 @@
+"""Tests of Ray in simulated heads."""
