@@ -140,7 +140,10 @@ def _berth(
         bool, typer.Option("--version", help="Print berth's version.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
-    """Stand for `berth` without a verb."""
+    """Stand for `berth` without a verb; every verb finds the lab of its folder."""
+    from berth.cli.shell import lab_here  # noqa: PLC0415 - reads YAML, which `--version` need not wait for
+
+    lab_here.enter()
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import fill
@@ -14,6 +15,8 @@ from typer import Context
 from berth.cli.main import app
 
 _WIDTH = 100
+_SEVERAL = 4
+"""Number of options from which on another command's descriptions are referred to."""
 
 _COMMON = {
     "`NAME`": "a berth by the engineer's id, or a named cluster.",
@@ -161,12 +164,12 @@ def _section(command: Command, shown: dict[tuple[str, str], str]) -> Iterator[st
     if command.group:
         return
     rows, elsewhere = list[str](), dict[str, list[str]]()
-    for names, default, description in command.rows:
-        group, _, _ = command.path.rpartition(" ")
-        first = shown.setdefault((names, description), command.path)
-        if names in _COMMON:
-            continue
-        if first != command.path and first.startswith(f"{group} ") and group != "berth":
+    group, _, _ = command.path.rpartition(" ")
+    own = [(*row, shown.setdefault((row[0], row[2]), command.path)) for row in command.rows if row[0] not in _COMMON]
+    alike = Counter(first for _, _, _, first in own)
+    for names, default, description, first in own:
+        in_group = first.startswith(f"{group} ") and group != "berth"
+        if first != command.path and (in_group or alike[first] >= _SEVERAL):
             elsewhere.setdefault(first, []).append(names.partition(" ")[0].strip("`"))
             continue
         text = f"{description} Default: {default}." if default.strip("`") not in ("", "required") else description

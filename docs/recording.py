@@ -25,10 +25,7 @@ WIDTH, HEIGHT = 106, 30
 NAME = "dana"
 SHOWN = (
     "berth status -s lab",
-    f"berth engineer init {NAME} -e lab --workers 2",
-    f"pulumi stack init {NAME}",
-    f"berth preview -s {NAME}",
-    f"berth up -s {NAME} --yes",
+    f"berth create {NAME} --workers 2 --yes",
     "berth status -s lab",
 )
 AFTER = (f"pulumi destroy -s {NAME} --yes --skip-preview", f"pulumi stack rm {NAME} --yes")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from berth.components.core import whole_file
 from berth.components.hardware.versions import CHART_MIRROR
 from berth.lab import controlplane
 from berth.lab.google_api import addresses
@@ -24,10 +26,14 @@ def chart_repository(plane: ControlPlane) -> str:
     return f"http://127.0.0.1:{plane.ports[controlplane.CHARTS_PORT]}"
 
 
+def _programs(home: Home) -> list[str]:
+    """Return the folders of the lab's programs, and of this Python's."""
+    return [str(home.bin.absolute()), str(Path(sys.executable).parent)]
+
+
 def variables(home: Home) -> dict[str, str]:
     """Return the variables under which plain `pulumi`, `kubectl` and `helm` work on the lab."""
-    # The lab's programs come first, then this Python's.
-    folders = [str(home.bin.absolute()), str(Path(sys.executable).parent)]
+    folders = _programs(home)
     folders += [folder for folder in os.environ.get("PATH", os.defpath).split(os.pathsep) if folder]
     root = home.root.absolute()
     plane = controlplane.load(home)
@@ -48,6 +54,12 @@ def variables(home: Home) -> dict[str, str]:
         **google,
         **charts,
     }
+
+
+def announce(home: Home) -> None:
+    """Write the variables of a lab that is up, for every `berth` in its folder."""
+    found = variables(home) | {"PATH": os.pathsep.join(_programs(home))}
+    whole_file.write(home.environment, json.dumps(found, indent=1), mode=0o600)
 
 
 def complete(home: Home) -> dict[str, str]:

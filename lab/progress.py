@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console
+    from rich.progress import Progress as Bar
 
 
 def duration(seconds: float) -> str:
@@ -35,6 +36,26 @@ class Step:
     done: str
 
 
+class Several:
+    """Parts of one step; a bar on a terminal shows their sum, and the time that is left."""
+
+    def __init__(self, progress: Progress, total: int, bar: Bar | None) -> None:
+        self._progress, self._bar, self.parts = progress, bar, 0
+        self._task = bar.add_task("", total=total) if bar else None
+
+    @contextlib.contextmanager
+    def part(self, name: str, size: int) -> Iterator[None]:
+        """Show a part of some MiB while it is made."""
+        if self._bar is None or self._task is None:
+            self._progress.say(f"  … {name}")
+            yield
+        else:
+            self._bar.update(self._task, description=name)
+            yield
+            self._bar.advance(self._task, size)
+        self.parts += 1
+
+
 class Progress:
     """Lines about work, written to stderr so that stdout stays usable by other programs."""
 
@@ -48,6 +69,29 @@ class Progress:
     def done(self, what: str, note: str) -> None:
         """Report a part of the work that is done, with a note in parentheses."""
         self.console.print(f"  [green]✓[/green] {what} [dim]({note})[/dim]")
+
+    @contextlib.contextmanager
+    def several(self, done: str, total: int) -> Iterator[Several]:
+        """Report the parts of a step, in a bar on a terminal, a line each elsewhere.
+
+        Args:
+            done: what was done, for the line at the end.
+            total: MiB of all parts.
+        """
+        begin = time.monotonic()
+        if self.console.is_terminal:
+            from rich import progress as rich  # noqa: PLC0415 - only on terminals; it takes a while to load
+
+            size = rich.TextColumn("{task.completed:.0f} of {task.total:.0f} MiB, left")
+            texts = (rich.TextColumn("  {task.description}"), rich.BarColumn(), size)
+            with rich.Progress(*texts, rich.TimeRemainingColumn(), console=self.console, transient=True) as bar:
+                several = Several(self, total, bar)
+                yield several
+        else:
+            several = Several(self, total, None)
+            yield several
+        if several.parts:
+            self.done(f"{done}, {total} MiB", duration(time.monotonic() - begin))
 
     @contextlib.contextmanager
     def step(self, doing: str, done: str) -> Iterator[Step]:

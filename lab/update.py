@@ -12,7 +12,7 @@ import psutil
 
 from berth.components.plan.paths import value_at
 from berth.lab import environment
-from berth.lab.errors import USAGE, LabError
+from berth.lab.errors import USAGE, LabError, quoted
 from berth.lab.lifecycle import stacks
 from berth.stacks.files import stack_file
 
@@ -24,14 +24,24 @@ if TYPE_CHECKING:
 
 STACK = "lab"
 
+_LOG_LINES = 20
 
-def _pulumi(home: Home, *arguments: str) -> int:
-    """Run the engine in the project with the terminal's input and output; return its exit code.
+
+def _pulumi(home: Home, log: Path, *arguments: str) -> int:
+    """Run the engine in the project, its output in a log; return its exit code.
 
     Ctrl-C reaches the engine from the terminal; the engine gets the time to end its update in good
     order.
     """
-    process = subprocess.Popen(["pulumi", *arguments], cwd=stack_file.project(), env=environment.complete(home))
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            ["pulumi", *arguments, "--color", "never"],
+            cwd=stack_file.project(),
+            env=environment.complete(home),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
     interruption: KeyboardInterrupt | None = None
     while process.returncode is None:
         try:
@@ -97,15 +107,19 @@ def update(home: Home, progress: Progress, *, stack: str = STACK, refresh: bool)
     The stack is created where it is missing; `refresh` first compares the state with the cluster.
     """
     needed = {stack, *(_engineers() if stack == STACK else ())}
+    log = home.logs / "pulumi.log"
+    log.unlink(missing_ok=True)
     for name in sorted(needed - set(stacks(home))):
-        if _pulumi(home, "stack", "init", name, "--no-select") != 0:
-            raise LabError(f"stack {name} could not be created", "see Pulumi's own message above")
+        if _pulumi(home, log, "stack", "init", name, "--no-select") != 0:
+            raise LabError(f"stack {name} could not be created:\n{quoted(log.read_text())}", f"{log} has the rest")
     for path in _dead_locks(home, stack):
         progress.say(f"an earlier update of stack {stack} was killed: its lock was removed")
         path.unlink(missing_ok=True)
     options = ("--yes", "--skip-preview", "--suppress-outputs", *(["--refresh"] if refresh else []))
-    if _pulumi(home, "up", "--stack", stack, *options) != 0:
-        raise LabError(
-            f"the update of stack {stack} did not succeed; Pulumi's messages above have the cause",
-            "fix the cause and run the same command again: created resources stay, the others are tried again",
-        )
+    with progress.step(f"pulumi up -s {stack} (output: {log})", f"pulumi up -s {stack} (output: {log})"):
+        if _pulumi(home, log, "up", "--stack", stack, *options) != 0:
+            raise LabError(
+                f"the update of stack {stack} did not succeed; the last lines of {log}:\n"
+                f"{quoted(log.read_text(errors='replace'), _LOG_LINES)}",
+                "fix the cause and run the same command again: created resources stay, the others are tried again",
+            )

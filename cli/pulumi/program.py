@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Self
 
+from berth.cli.shell import lab_here
 from berth.cli.shell.signals import INTERRUPTED, TERMINATED
 from berth.components.core.errors import BerthError
 from berth.components.plan.plan import Event
@@ -164,9 +165,10 @@ def begun(stack: str, *options: str) -> Engine:
 
 def _call(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[list[str], dict[str, Any]]:
     """Return the words of a command, and the options of its process."""
+    lab_here.require_up()
     path = shutil.which("pulumi")
     if path is None:
-        raise BerthError('pulumi is not on PATH; for the lab run: eval "$(.venv/bin/berth lab env)"')
+        raise BerthError("pulumi is not on PATH", "install Pulumi, or bring the lab up, which has its own: make lab")
     options = {
         "cwd": stack_file.project(),
         "env": {**os.environ, **_STREAMS_EVENTS, **(environment or {})},

@@ -90,7 +90,7 @@ def failure(stack: str, outcome: Outcome) -> BerthError:
     if _UNKNOWN.search(stderr):
         return UnknownStackError(f"stack {stack} is not in Pulumi's backend yet; run: pulumi stack init {stack}")
     if not events and is_logged_out(stderr):
-        return BerthError(f'{LOGGED_OUT}; run: {LOG_IN}, or for the lab: eval "$(.venv/bin/berth lab env)"')
+        return BerthError(f"{LOGGED_OUT}; run: {LOG_IN}, or bring the lab up: make lab")
     errors = errors_of(events)
     for text in errors:
         first, *rest = text.splitlines()

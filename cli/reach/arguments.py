@@ -97,3 +97,15 @@ Timeout = Annotated[str, typer.Option(help="How long to wait.", metavar="DURATIO
 AllowDestroy = Annotated[
     bool, typer.Option("--allow-destroy", help="Don't ask even if running work or capacity is lost.")
 ]
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the difference and write nothing.")]
+Workers = Annotated[
+    str | None, typer.Option(metavar="N|MIN..MAX", help="Number of workers; a range for Ray's autoscaler.")
+]
+Gpus = Annotated[int | None, typer.Option(min=0, help="GPUs, or shares of them, of one worker.")]
+Cpu = Annotated[str | None, typer.Option(metavar="CORES", help="Cores of one worker: 8, or 500m.")]
+Memory = Annotated[str | None, typer.Option(metavar="BYTES", help="Memory of one worker: 32Gi.")]
+HeadCpu = Annotated[str | None, typer.Option(metavar="CORES", help="Cores of the head.")]
+HeadMemory = Annotated[str | None, typer.Option(metavar="BYTES", help="Memory of the head.")]
+Pool = Annotated[str | None, typer.Option(help="Node pool of the workers.", autocompletion=completion.pools)]
+Image = Annotated[str | None, typer.Option(help="Container image; its Ray version must be the settings' rayVersion.")]

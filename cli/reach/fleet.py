@@ -18,7 +18,7 @@ from berth.components.cluster.devices import NETWORK_PODS
 from berth.components.cluster.mirror import Snapshot
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import OwnerKind
-from berth.components.core.words import plural
+from berth.components.core.words import counted, plural
 from berth.components.ray.fleet import WHOLE, Fleet, Job, Missing, Pool, Ray, Service, observe
 from berth.components.sharing import offered
 
@@ -252,13 +252,15 @@ def _services(fleet: Fleet, now: datetime) -> Grid:
 
 
 def print_fleet(stack: str) -> None:
-    """Print an environment's fleet after `berth lab up`, and what to do next."""
-    out.print(table(fleet_of(stack)))
-    out.print("Next:")
+    """Print the size of an environment's fleet after `berth lab up`, and what to do next."""
+    fleet = fleet_of(stack)
+    rays = [*fleet.berths, *fleet.clusters]
+    ready = sum(ray.ready for ray in rays)
+    out.print(f"environment {stack}: {ready} of {counted(len(rays), 'RayCluster')} ready")
     for command, meaning in (
-        ('eval "$(.venv/bin/berth lab env)"', "use the lab with plain pulumi, kubectl and helm"),
-        (f"berth engineer init alice -e {stack}", "write an engineer's own stack, and print what to run next"),
-        (f"berth status -s {stack}", "this table"),
+        ("berth create alice --gpus 1", "a berth of your own"),
+        ("berth submit alice -- python hello.py", "your program on it"),
+        (f"berth status -s {stack}", "the whole fleet"),
         ("make lab-down", "end it; make lab-clean deletes it"),
     ):
-        out.print(f"  [bold]{command:<36}[/] {meaning}")
+        out.print(f"  [bold]{command:<38}[/] {meaning}")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from berth.cli.pulumi import stack as pulumi_stack
+from berth.cli.shell import lab_here
 from berth.components.core.errors import BadInputError, BerthError
 from berth.stacks.files.stack_file import stack_names
 
 
 def stack_of_the_project() -> str:
     """Return the stack that `pulumi stack select` chose, else the only one that is up."""
+    lab_here.require_up()
     stacks = f"stacks are {', '.join(stack_names())}"
     try:
         if selected := pulumi_stack.selected():

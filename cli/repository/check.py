@@ -72,7 +72,7 @@ class Checked:
         text = (
             f"{engineers} engineers are in one environment, and every update looks at all of them; from"
             f" {OWN_STACKS_FROM} on, stacks of their own are better, whose updates cost the same at any number"
-            f" (berth engineer init NAME -e {self.stack}; berth up -s {self.stack} --all)"
+            f" (berth create NAME -e {self.stack}; berth up -s {self.stack} --all)"
         )
         return [text]
 

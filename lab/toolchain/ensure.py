@@ -20,10 +20,11 @@ from berth.lab.toolchain.releases import UnavailableError
 from berth.lab.toolchain.tools import PULUMI, PULUMI_PYTHON, TOOLS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    import contextlib
+    from collections.abc import Collection, Iterable
 
     from berth.lab.home import Home
-    from berth.lab.progress import Progress
+    from berth.lab.progress import Progress, Several
     from berth.lab.toolchain.tools import Tool
 
 CHOICE = "BERTH_LAB_TOOLS"
@@ -31,7 +32,8 @@ CHOICE = "BERTH_LAB_TOOLS"
 
 RELEASE, SOURCE = "release", "source"
 
-_MIB = 1 << 20
+_MIB_A_MINUTE = 70
+"""Size of the programs that two cores build in a minute."""
 
 
 @dataclass(frozen=True)
@@ -115,13 +117,14 @@ def _fetch(tools: list[Tool], cache: Cache, chosen: str, folder: Path) -> dict[T
         cache.progress.say(f"Fetching {title}")
     entries: dict[Tool, Path] = {}
     late: dict[Tool, str] = {}
-    for position, tool in enumerate(checksums, 1):
-        install = partial(_install, tool, checksums[tool], folder)
-        try:
-            obtain = partial(cache.obtain, tool.name, releases.key(tool.release), install)
-            entries[tool] = _one(tool, f"{position}/{len(checksums)}", "released", cache.progress, obtain)
-        except UnavailableError as error:
-            late[tool] = str(error)
+    with _several(checksums, "fetched", cache.progress) as work:
+        for tool in checksums:
+            install = partial(_install, tool, checksums[tool], folder)
+            try:
+                with work.part(f"{tool.name} {tool.version}", tool.mib):
+                    entries[tool] = cache.obtain(tool.name, releases.key(tool.release), install)
+            except UnavailableError as error:
+                late[tool] = str(error)
     _report(late, cache.progress, chosen)
     return entries
 
@@ -129,27 +132,23 @@ def _fetch(tools: list[Tool], cache: Cache, chosen: str, folder: Path) -> dict[T
 def _build(tools: list[Tool], cache: Cache, folder: Path) -> dict[Tool, Path]:
     """Build tools; Go uses all cores for each. Return their entries."""
     progress, title = cache.progress, f"{counted(len(tools), 'tool')} from source, once for this machine"
-    progress.say(f"Building {title} (kept in {cache.folder})")
+    minutes = max(1, round(sum(tool.mib for tool in tools) / _MIB_A_MINUTE))
+    progress.say(f"Building {title}: about {counted(minutes, 'minute')} of two cores (kept in {cache.folder})")
     compiler = go.find([tool.directory for tool in tools], cache)
     progress.say(f"  go {compiler.version}: {compiler.origin}")
     compiler.require_space(tools, cache.folder)
     entries = {}
-    with compiler.in_use():
-        for position, tool in enumerate(tools, 1):
+    with compiler.in_use(), _several(tools, "built", progress) as work:
+        for tool in tools:
             make = partial(compiler.build, tool, temporary=folder)
-            obtain = partial(cache.obtain, tool.name, go.key(tool), make)
-            entries[tool] = _one(tool, f"{position}/{len(tools)}", "built", progress, obtain)
+            with work.part(f"{tool.name} {tool.version}", tool.mib):
+                entries[tool] = cache.obtain(tool.name, go.key(tool), make)
     return entries
 
 
-def _one(tool: Tool, position: str, how: str, progress: Progress, obtain: Callable[[], Path]) -> Path:
-    """Make one tool, with a line that has its size and its time at the end."""
-    title = f"{tool.name} {tool.version}: {tool.purpose}"
-    with progress.step(f"{position} {title}", title) as step:
-        folder = obtain()
-        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-        step.done = f"{title}; {how}, {size / _MIB:.0f} MiB"
-    return folder
+def _several(tools: Collection[Tool], how: str, progress: Progress) -> contextlib.AbstractContextManager[Several]:
+    """Report the making of tools: what is made, how much is done, and the time that is left."""
+    return progress.several(f"{counted(len(tools), 'tool')} {how}", sum(tool.mib for tool in tools))
 
 
 def _checksums(tools: list[Tool]) -> tuple[dict[Tool, dict[str, str]], dict[Tool, str]]:

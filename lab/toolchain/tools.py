@@ -33,6 +33,7 @@ class Tool:
         copied: files and folders of the module that come along uncompiled, to their names beside
             the programs.
         tags: Go build tags, separated by commas.
+        mib: its size, by which the time is estimated that all tools take.
         files: files of the project's releases that have the programs; none where it publishes none.
         released_with: tool whose releases these are, where it is another one.
         released_as: its version, where the module's says nothing.
@@ -47,6 +48,7 @@ class Tool:
     variables: Mapping[str, str] = field(default_factory=dict)
     copied: Mapping[str, str] = field(default_factory=dict)
     tags: str = ""
+    mib: int = 0
     files: tuple[ReleasedFile, ...] = ()
     released_with: str = ""
     released_as: str = ""

@@ -47,9 +47,7 @@ def day(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]
     assert all(done.values())
     assert "bob" in report["outputs"]["berths"]
     assert "kubeconfig" not in report["outputs"]
-    berth(project, "engineer", "init", "amy", "--environment", "day")
-    project.run("pulumi", "stack", "init", "amy", "--no-select")
-    own = berth(project, "up", "-s", "amy", "--yes")
+    own = berth(project, "create", "amy", "--environment", "day", "--yes")
     assert "✓ berth amy" in own.stderr
     assert "berth connect amy" in own.stdout
     yield project

@@ -167,7 +167,7 @@ def test_an_engineers_own_stack_is_a_file_that_ci_applies(up: Runner) -> None:
 
     project.run("git", "init", "--quiet")
     before = commit("environment")
-    project.run("berth", "engineer", "init", "kim", "-e", "ci", "--workers", "1")
+    project.run("berth", "create", "kim", "-e", "ci", "--workers", "1", "--write-only")
     commit("kim")
     both = {"environments": ["ci"], "engineers": ["kim"], "stacks": ["ci", "kim"]}
     alone = {"environments": [], "engineers": ["kim"], "stacks": ["kim"]}

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.markup import escape
-
 from berth.cli.reach.berths import Berth, find
 from berth.cli.reach.environment import own_stacks
 from berth.cli.reach.homes import HomeDisk, disks_of, forget, listed
-from berth.cli.repository.check import Checked, Checker, check
-from berth.cli.shell.console import Table, err, out, print_json, print_warnings
-from berth.cli.verbs.engineer.stack_edit import Change, with_entry, without_entry
-from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
+from berth.cli.repository.check import Checked, Checker
+from berth.cli.repository.entries import engineers_in, environment_file, write
+from berth.cli.repository.stack_edit import Change, with_entry, without_entry
+from berth.cli.shell.console import Table, out, print_json
+from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted
@@ -27,42 +25,12 @@ from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, Environment, Judged, load_stack
 
 _ENGINEERS = ("config", f"{stack_file.NAMESPACE}:environment", "engineers")
-_ENGINEER = ("config", f"{stack_file.NAMESPACE}:engineer")
-_KEY = ("secretsprovider:", "encryptedkey:")
-"""Lines of a file with the key of its secrets, which an engineer's stack takes over."""
-_RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
-
-
-def entry_of(
-    workers: str | None, image: str | None, worker: Mapping[str, str | int | None], head: Mapping[str, str | None]
-) -> dict[str, Any]:
-    """Return the settings of a berth that the command's options give, as a file has them."""
-    found = {"workers": _workers(workers), "worker": _given(worker), "head": _given(head), "image": image}
-    return {key: value for key, value in found.items() if value not in (None, {})}
-
-
-def _workers(text: str | None) -> int | dict[str, int] | None:
-    if text is None:
-        return None
-    found = _RANGE.match(text)
-    if not found:
-        raise BadInputError(f"--workers: {text!r} is neither a number nor a range such as 0..4")
-    return int(found[1]) if found[2] is None else {"min": int(found[1]), "max": int(found[2])}
-
-
-def _given(settings: Mapping[str, str | int | None]) -> dict[str, str | int]:
-    """Return the settings that are given, numbers as people write them: `cpu: 8`."""
-    return {
-        key: int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else value
-        for key, value in settings.items()
-        if value is not None
-    }
 
 
 def add(stack: str, name: str, entry: dict[str, Any], *, dry_run: bool, as_json: bool) -> int:
     """Write a berth into an environment's file; return the exit code."""
-    file, text = _environment(stack)
-    present = _engineers(file.settings["environment"])
+    file, text = environment_file(stack)
+    present = engineers_in(file.settings["environment"])
     if name in present:
         if present[name] == entry or not entry:
             if as_json:
@@ -79,13 +47,13 @@ def add(stack: str, name: str, entry: dict[str, Any], *, dry_run: bool, as_json:
     change = Change(file.path, text, with_entry(text, _ENGINEERS, name, entry))
     _check_result(change, {**present, name: entry})
     done = f"{name} gets a berth on {stack} by: berth up -s {stack}"
-    return _write(stack, name, change, done, dry_run=dry_run, as_json=as_json)
+    return write(stack, name, change, done, dry_run=dry_run, as_json=as_json)
 
 
 def remove(stack: str, name: str, *, forget_home: bool, dry_run: bool, as_json: bool) -> int:
     """Take a berth out of an environment's file; return the exit code."""
-    file, text = _environment(stack)
-    present = _engineers(file.settings["environment"])
+    file, text = environment_file(stack)
+    present = engineers_in(file.settings["environment"])
     if name not in present:
         if other := own_stacks(stack, without="isolation").get(name):
             raise BadInputError(f"{name}'s berth is of a stack of their own; remove it with: berth destroy -s {other}")
@@ -93,7 +61,7 @@ def remove(stack: str, name: str, *, forget_home: bool, dry_run: bool, as_json: 
     change = Change(file.path, text, without_entry(text, _ENGINEERS, name))
     _check_result(change, {key: value for key, value in present.items() if key != name})
     if not forget_home:
-        return _write(stack, name, change, _loss(stack, name), dry_run=dry_run, as_json=as_json)
+        return write(stack, name, change, _loss(stack, name), dry_run=dry_run, as_json=as_json)
     berth = find(name, stack)
     disks = disks_of(berth.api, name)
     if not disks:
@@ -103,38 +71,10 @@ def remove(stack: str, name: str, *, forget_home: bool, dry_run: bool, as_json: 
         f" which nothing undoes: {_standing(berth, len(berth.pods()))}; the empty namespace stays, until berth home"
         f" remove {name} -s {stack}"
     )
-    code = _write(stack, name, change, text, dry_run=dry_run, as_json=as_json)
+    code = write(stack, name, change, text, dry_run=dry_run, as_json=as_json)
     if code == 0 and not dry_run:
         forget(berth.api, name)
     return code
-
-
-def init(environment: str, name: str, entry: dict[str, Any], *, dry_run: bool, as_json: bool) -> int:
-    """Write the file of an engineer's own stack; return the exit code."""
-    of_secrets = ""
-    if "/" not in environment:
-        file, written = _environment(environment)
-        of_secrets = "".join(line for line in written.splitlines(keepends=True) if line.startswith(_KEY))
-        if name in _engineers(file.settings["environment"]):
-            raise BadInputError(f"{name} has a berth in the file of {environment} itself; a berth has one stack")
-    path = stack_file.stack_path(name)
-    if path.exists():
-        raise BadInputError(f"{stack_file.shown(path)} exists already")
-    text = (
-        "# yaml-language-server: $schema=schema.json\n"
-        f"# An engineer's own stack: a berth on the environment `{environment}`.\n"
-        "config:\n"
-        f"  {stack_file.NAMESPACE}:engineer:\n"
-        f"    environment: {environment}\n"
-    )
-    for key, value in entry.items():
-        text = with_entry(text, _ENGINEER, key, value)
-    shown = stack_file.shown(path)
-    done = (
-        f"next: open a pull request with {shown}; after the merge, CI creates the berth, and you need no right in the"
-        f" cluster but the berth's own. Who applies it without CI runs: pulumi stack init {name} && berth up -s {name}"
-    )
-    return _write(name, name, Change(path, "", text + of_secrets), done, dry_run=dry_run, as_json=as_json)
 
 
 def show(stack: str, *, as_json: bool) -> int:
@@ -189,20 +129,6 @@ def _cells(*, gpus: int | None, unit: str | None, pool: str | None, **row: Any) 
     return [*row.values(), count, pool]
 
 
-def _environment(stack: str) -> tuple[stack_file.StackFile, str]:
-    """Return an environment's file and its text."""
-    file = stack_file.find(stack)
-    if not isinstance(file.settings.get("environment"), dict):
-        raise BadInputError(f"stack {stack} is not an environment", place=file.shown_path)
-    return file, file.path.read_text(encoding="utf-8")
-
-
-def _engineers(settings: Mapping[str, Any]) -> dict[str, Any]:
-    engineers = settings.get("engineers")
-    found = engineers if isinstance(engineers, dict) else {}
-    return {name: {} if entry is None else entry for name, entry in found.items()}
-
-
 def _check_result(change: Change, engineers: Mapping[str, Any]) -> None:
     """Check that an edit of the text means what was asked, however the file is written."""
     try:
@@ -212,34 +138,10 @@ def _check_result(change: Change, engineers: Mapping[str, Any]) -> None:
         before, after = {}, {"": None}
     expected = {**before, "environment": {**before.get("environment", {}), "engineers": dict(engineers)}}
     if after.get("environment"):
-        after = {**after, "environment": {**after["environment"], "engineers": _engineers(after["environment"])}}
+        after = {**after, "environment": {**after["environment"], "engineers": engineers_in(after["environment"])}}
     if after != expected:
         name = stack_file.shown(change.path)
         raise BadInputError(f"{name} is written in a way that this can't edit (anchors?); edit it by hand")
-
-
-def _write(stack: str, name: str, change: Change, done: str, *, dry_run: bool, as_json: bool) -> int:
-    """Write and report a change that `berth check` accepts; return the exit code."""
-    checked = check(stack, change.after)
-    if checked.lines:
-        if as_json:
-            print_json({"stack": stack, "changed": False, "problems": checked.lines})
-        err.print(f"[bold red]✗[/] {escape(stack)} would have these problems; nothing was written")
-        for line in checked.lines:
-            err.print(f"  {line}", markup=False)
-        return BAD_INPUT
-    print_warnings(checked.warnings)
-    if not dry_run:
-        change.write()
-    if as_json:
-        print_json({"stack": stack, "name": name, "changed": not dry_run, "diff": change.diff})
-    elif dry_run:
-        out.print(change.diff, markup=False, end="")
-        err.print(f"nothing is written\n{done}", markup=False)
-    else:
-        state = "changed" if change.before else "written"
-        out.print(f"{stack_file.shown(change.path)} is {state}\n{done}", markup=False)
-    return 0
 
 
 def _loss(stack: str, name: str) -> str:

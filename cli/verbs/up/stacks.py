@@ -13,17 +13,16 @@ from typing import Any, Literal
 
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.preview.lines import counts_line
-from berth.cli.pulumi.preview.plan import Loaded, Planned, events_of, planned, policies_of
+from berth.cli.pulumi.preview.plan import Loaded, Planned, events_of, policies_of
 from berth.cli.pulumi.preview.tree import print_tree
 from berth.cli.pulumi.program import Engine, Interrupts, begun
 from berth.cli.pulumi.update.progress import progress_bar
-from berth.cli.pulumi.update.question import Options, refusal, refused
-from berth.cli.pulumi.update.runs import update
-from berth.cli.pulumi.update.summary import Result, print_success
+from berth.cli.pulumi.update.question import Options, refusal
 from berth.cli.reach.environment import own_stacks, settings_of
+from berth.cli.reach.update.single import up
+from berth.cli.reach.update.unchanged import is_up
 from berth.cli.repository.check import check_all
 from berth.cli.shell.console import err, out, print_json, print_problems, print_warnings
-from berth.cli.verbs.up.unchanged import is_up, seen
 from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
@@ -35,26 +34,6 @@ AT_ONCE = max(2, min(16, 2 * (os.cpu_count() or 1)))
 plugins needs about 300 MiB of memory."""
 
 _RESULTS = ("up", "unchanged", "failed", "not begun")
-
-
-def up(stack: str, options: Options, engine: Engine | None = None) -> int:
-    """Bring a stack up, by a preview that may have begun; return the exit code."""
-    began = time.monotonic()
-    plan = planned(stack, engine=engine)
-    report = plan.report
-    print_warnings(report.warnings)
-    if report.verdict != "nothing":
-        print_tree(report, err)
-    if report.against_policies:
-        err.print("this plan is against a policy; nothing was done", markup=False)
-        return BAD_INPUT
-    if is_up(stack, plan):
-        return print_success(Result(stack, "up", seen(plan), time.monotonic() - began, options, {}))
-    loses = report.level == Level.DESTROYS
-    code = None if report.verdict == "nothing" else refusal(f"berth up -s {stack}", options, loses=loses)
-    if code is not None:
-        return refused(stack, "up", code, options, list(map(str, report.sitting(Level.DESTROYS))))
-    return update(stack, "up", report, options)
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""`berth engineer` as a user runs it: what it writes, what it refuses, its exit codes."""
+"""`berth engineer` and `berth create`, as run: what is written, refused, exit codes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
 from tests.unit.cases import table
+from tests.unit.cli.fake_pulumi import FakePulumi
 
 ENVIRONMENT = """\
 # yaml-language-server: $schema=schema.json
@@ -42,6 +43,10 @@ def engineer(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["engineer", *arguments])
 
 
+def create(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["create", *arguments, "--write-only"])
+
+
 def text(project: Path, stack: str = "env") -> str:
     return (project / "stacks" / f"Pulumi.{stack}.yaml").read_text()
 
@@ -60,7 +65,7 @@ def test_cores_and_memory_are_written_as_people_write_them(project: Path) -> Non
     line = "      dave: {worker: {cpu: 8, memory: 32Gi}, head: {cpu: 500m, memory: 4Gi}}\n"
     assert text(project) == ENVIRONMENT + line
     assert "already" in engineer("add", "dave", "-s", "env", *sizes).stdout
-    assert engineer("init", "erin", "-e", "env", *sizes).exit_code == 0
+    assert create("erin", "-e", "env", *sizes).exit_code == 0
     assert text(project, "erin").endswith("    worker: {cpu: 8, memory: 32Gi}\n    head: {cpu: 500m, memory: 4Gi}\n")
 
 
@@ -115,12 +120,15 @@ def test_an_engineer_is_removed_and_it_is_said_what_goes(project: Path) -> None:
 
 
 def test_an_engineers_own_stack_is_written_and_counts(project: Path) -> None:
-    done = engineer("init", "erin", "-e", "env", "--gpus", "2")
+    done = create("erin", "-e", "env", "--gpus", "2")
     assert done.exit_code == 0, done.stderr
     assert text(project, "erin").endswith("config:\n  berth:engineer:\n    environment: env\n    worker: {gpus: 2}\n")
-    assert "pulumi stack init erin" in done.stdout
-    assert engineer("init", "erin", "-e", "env").exit_code == 2
-    assert engineer("init", "bob", "-e", "env").exit_code == 2
+    assert "Without CI, run: berth create erin" in " ".join(done.stdout.split())
+    again = create("erin", "-e", "env")
+    assert (again.exit_code, "nothing is changed" in again.stdout) == (0, True)
+    other = create("erin", "-e", "env", "--gpus", "4")
+    assert (other.exit_code, "exists with other settings" in other.stderr) == (2, True)
+    assert create("bob", "-e", "env").exit_code == 2
     twice = engineer("add", "erin", "-s", "env")
     assert twice.exit_code == 2
     assert "by a stack of their own, erin" in twice.stderr
@@ -136,7 +144,7 @@ def test_an_own_stack_takes_over_the_key_of_its_environments_secrets(project: Pa
     key = "secretsprovider: gcpkms://projects/p/locations/l/keyRings/berth/cryptoKeys/pulumi\nencryptedkey: a2V5\n"
     path = project / "stacks" / "Pulumi.env.yaml"
     path.write_text(path.read_text() + key)
-    done = engineer("init", "erin", "-e", "env")
+    done = create("erin", "-e", "env")
     assert done.exit_code == 0, done.stderr
     assert text(project, "erin").endswith(f"environment: env\n{key}")
     assert "open a pull request with stacks/Pulumi.erin.yaml" in " ".join(done.stdout.split())
@@ -156,7 +164,7 @@ def test_shares_are_listed_as_shares(project: Path) -> None:
 
 
 def test_a_stack_that_is_no_environment(project: Path) -> None:
-    engineer("init", "erin", "-e", "env")
+    create("erin", "-e", "env")
     for command in (["add", "x", "-s", "erin"], ["remove", "x", "-s", "erin"], ["list", "-s", "erin"]):
         done = engineer(*command)
         assert done.exit_code == 2
@@ -182,6 +190,29 @@ def test_every_other_byte_stays(project: Path, ends: bytes, mark: bytes) -> None
 
 def test_a_name_that_looks_like_markup(project: Path) -> None:
     assert project
-    done = engineer("init", "[/]", "-e", "env", "--memory", "much")
+    done = create("[/]", "-e", "env", "--memory", "much")
     assert done.exit_code == 2
     assert "✗ [/] would have these problems; nothing was written" in done.stderr
+
+
+def test_one_command_writes_plans_and_creates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pulumi = FakePulumi(tmp_path, monkeypatch)
+    (tmp_path / "stacks").mkdir()
+    (tmp_path / "stacks" / "Pulumi.env.yaml").write_text(ENVIRONMENT)
+
+    def create(*options: str) -> Result:
+        return CliRunner().invoke(app, ["create", "erin", "--gpus", "2", "--yes", *options], catch_exceptions=False)
+
+    done = create()
+    assert done.exit_code == 0, done.output
+    assert "erin on env: 1 worker with 2 GPUs, " in done.stderr
+    assert [command.partition(" --")[0] for command in pulumi.commands if "output" not in command] == [
+        "stack ls",
+        "stack init erin",
+        "preview",
+        "up",
+    ]
+    again = create("--json")
+    assert json.loads(again.stdout)["result"] == "succeeded"
+    other = CliRunner().invoke(app, ["create", "erin", "--gpus", "3", "--yes"])
+    assert (other.exit_code, "exists with other settings" in other.stderr) == (2, True)

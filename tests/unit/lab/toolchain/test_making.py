@@ -25,18 +25,19 @@ if TYPE_CHECKING:
     from berth.lab.progress import Progress
 
 
-def test_each_tool_has_a_line_with_its_size_and_time(
+def test_tools_are_named_as_they_are_made_and_summed_up_at_the_end(
     machine: Path, progress: Progress, printed: Callable[[], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del machine
     monkeypatch.setenv(CHOICE, "source")
     programs_of([ETCD, KUBERNETES, HELM], progress)
     lines = printed().splitlines()
-    assert lines[0].startswith("Building 3 tools from source, once for this machine (kept in ")
-    assert "  … 1/3 etcd 3.6.8: the cluster's database" in lines
-    ends = [line for line in lines if "✓" in line]
-    assert ends[0].startswith("  ✓ etcd 3.6.8: the cluster's database; built, 0 MiB (")
-    assert len(ends) == 3
+    assert lines[0].startswith(
+        "Building 3 tools from source, once for this machine: about 5 minutes of two cores (kept"
+    )
+    assert [line for line in lines if "…" in line] == ["  … etcd 3.6.8", "  … kubernetes 1.36.3", "  … helm 3.21.4"]
+    (end,) = [line for line in lines if "✓" in line]
+    assert end.startswith("  ✓ 3 tools built, 344 MiB (")
 
 
 def test_a_second_run_goes_on_where_the_first_stopped(

@@ -166,7 +166,7 @@ def test_without_a_release_site_all_is_built(machine: Path, progress: Progress, 
     first, second, *_ = printed().splitlines()
     assert first.startswith("No release site answers here (http://127.0.0.1:9/")
     assert first.endswith("): the tools are built from source")
-    assert second.startswith("Building 2 tools from source, once for this machine (")
+    assert second.startswith("Building 2 tools from source, once for this machine: ")
     assert sorted(_built(machine)) == ["helm", "kubectl"]
 
 

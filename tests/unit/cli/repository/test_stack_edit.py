@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from berth.cli.verbs.engineer.stack_edit import with_entry, without_entry
+from berth.cli.repository.stack_edit import with_entry, without_entry
 from berth.components.core.errors import BadInputError
 from berth.lab.home import CLONE
 from berth.stacks.files import stack_file

@@ -1,0 +1,1 @@
+"""Update of one stack, by the engine and by what the cluster says."""

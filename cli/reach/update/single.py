@@ -1,0 +1,36 @@
+"""Update of one stack: what would be lost, the question, the run."""
+
+from __future__ import annotations
+
+import time
+
+from berth.cli.pulumi.preview.plan import planned
+from berth.cli.pulumi.preview.tree import print_tree
+from berth.cli.pulumi.program import Engine
+from berth.cli.pulumi.update.question import Options, refusal, refused
+from berth.cli.pulumi.update.runs import update
+from berth.cli.pulumi.update.summary import Result, print_success
+from berth.cli.reach.update.unchanged import is_up, seen
+from berth.cli.shell.console import err, print_warnings
+from berth.components.core.errors import BAD_INPUT
+from berth.components.plan.effect import Level
+
+
+def up(stack: str, options: Options, engine: Engine | None = None) -> int:
+    """Bring a stack up, by a preview that may have begun; return the exit code."""
+    began = time.monotonic()
+    plan = planned(stack, engine=engine)
+    report = plan.report
+    print_warnings(report.warnings)
+    if report.verdict != "nothing":
+        print_tree(report, err)
+    if report.against_policies:
+        err.print("this plan is against a policy; nothing was done", markup=False)
+        return BAD_INPUT
+    if is_up(stack, plan):
+        return print_success(Result(stack, "up", seen(plan), time.monotonic() - began, options, {}))
+    loses = report.level == Level.DESTROYS
+    code = None if report.verdict == "nothing" else refusal(f"berth up -s {stack}", options, loses=loses)
+    if code is not None:
+        return refused(stack, "up", code, options, list(map(str, report.sitting(Level.DESTROYS))))
+    return update(stack, "up", report, options)

@@ -1,0 +1,76 @@
+"""`berth create`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from berth.cli.reach import completion
+from berth.cli.reach.arguments import (
+    Cpu,
+    DryRun,
+    Gpus,
+    HeadCpu,
+    HeadMemory,
+    Image,
+    Json,
+    Memory,
+    Pool,
+    Workers,
+    Yes,
+)
+from berth.cli.shell.help import Section
+
+SECTION = Section.DEPLOY
+
+
+def run(  # noqa: PLR0913 - each is an option
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the berth, and of its stack.")],
+    environment: Annotated[
+        str | None,
+        typer.Option(
+            "--environment",
+            "-e",
+            help="Stack of the environment.",
+            show_default="the only one, or the only one that is up",
+            autocompletion=completion.environments,
+        ),
+    ] = None,
+    *,
+    workers: Workers = None,
+    gpus: Gpus = None,
+    pool: Pool = None,
+    image: Image = None,
+    cpu: Cpu = None,
+    memory: Memory = None,
+    head_cpu: HeadCpu = None,
+    head_memory: HeadMemory = None,
+    write_only: Annotated[
+        bool, typer.Option("--write-only", help="Write the file for a pull request; the admins' CI does the rest.")
+    ] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> int:
+    """Create a berth with a stack of its own: write its file, show the plan, ask, bring it up.
+
+    The file is stacks/Pulumi.NAME.yaml; settings that are left out come from the environment's
+    `defaults`. A second run with the same options, or without any, goes on where the first one
+    ended. For a berth that an admin lists in the environment's file, see `berth engineer add`.
+
+    Exit code 0 if the berth is up and ready, 1 if it is not or nobody agreed, 2 for wrong settings,
+    a file with other settings, or where nobody can be asked, 130 at Ctrl-C; the file stays.
+
+    Example: `berth create alice --gpus 1`
+    """
+    from berth.cli.pulumi.update.question import Options
+    from berth.cli.repository.entries import entry_of
+    from berth.cli.verbs.create import creation
+
+    worker = {"pool": pool, "gpus": gpus, "cpu": cpu, "memory": memory}
+    entry = entry_of(workers, image, worker, {"cpu": head_cpu, "memory": head_memory})
+    wanted = creation.Berth(name, environment or creation.only_environment(), entry)
+    if write_only or dry_run:
+        return creation.write_only(wanted, dry_run=dry_run, as_json=as_json)
+    return creation.create(wanted, Options(yes=yes, as_json=as_json))
