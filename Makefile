@@ -9,8 +9,6 @@ TEST_WORKERS ?= auto
 # (tests/conftest.py), then the lab's others, then the unit tests.
 BY_FILE := --dist loadfile --no-loadscope-reorder
 UV := uv==0.13.8
-# Targets that need the lab's tools: their build begins while pip installs the packages.
-EARLY := $(filter lab lab-real test test-long check,$(MAKECMDGOALS))
 # With it, each start of Python compiles all modules again: half of what tests take to be collected.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -130,11 +128,8 @@ $(INSTALLED): requirements.txt pyproject.toml
 		echo 'on Debian and Ubuntu: apt install python3-venv' >&2; exit 2; }
 	@test -x $(BIN)/pip || { echo 'Making the virtual environment'; $(PYTHON) -m venv --clear $(VENV); }
 	@echo 'Installing the Python packages that requirements.txt pins'
-	@early=; [ -z '$(EARLY)' ] || { $(BIN)/python -m berth.lab.toolchain.early & early=$$!; } 2>/dev/null; \
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --no-compile \
-		-r requirements.txt; code=$$?; \
-	[ -z "$$early" ] || { kill $$early; wait $$early; } 2>/dev/null; \
-	[ $$code = 0 ] || { \
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps --no-compile \
+		-r requirements.txt || { \
 		echo 'error: the Python packages could not be installed (see above)' >&2; \
 		echo 'check the network connection and the disk space, then run it again' >&2; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

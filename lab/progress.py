@@ -7,11 +7,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from rich.console import Console
 
-    from rich.console import Console
-    from rich.progress import Progress as Bar
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
 def duration(seconds: float) -> str:
@@ -22,45 +21,24 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _console() -> Console:
-    # The tools are built while the packages, this one too, are still being installed.
-    from rich.console import Console  # noqa: PLC0415
-
-    return Console(stderr=True, highlight=False, soft_wrap=True)
-
-
 @dataclass
 class Step:
-    """Step in progress; `done` is the line that reports its end."""
+    """Step in progress.
+
+    Attributes:
+        done: line that reports its end; "" for none.
+        show: shows which part is being done.
+    """
 
     done: str
-
-
-class Several:
-    """Parts of one step; a bar on a terminal shows their sum, and the time that is left."""
-
-    def __init__(self, progress: Progress, total: int, bar: Bar | None) -> None:
-        self._progress, self._bar, self.parts = progress, bar, 0
-        self._task = bar.add_task("", total=total) if bar else None
-
-    @contextlib.contextmanager
-    def part(self, name: str, size: int) -> Iterator[None]:
-        """Show a part of some MiB while it is made."""
-        if self._bar is None or self._task is None:
-            self._progress.say(f"  … {name}")
-            yield
-        else:
-            self._bar.update(self._task, description=name)
-            yield
-            self._bar.advance(self._task, size)
-        self.parts += 1
+    show: Callable[[str], None]
 
 
 class Progress:
     """Lines about work, written to stderr so that stdout stays usable by other programs."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or _console()
+        self.console = console or Console(stderr=True, highlight=False, soft_wrap=True)
 
     def say(self, text: str) -> None:
         """Print one plain line."""
@@ -69,29 +47,6 @@ class Progress:
     def done(self, what: str, note: str) -> None:
         """Report a part of the work that is done, with a note in parentheses."""
         self.console.print(f"  [green]✓[/green] {what} [dim]({note})[/dim]")
-
-    @contextlib.contextmanager
-    def several(self, done: str, total: int) -> Iterator[Several]:
-        """Report the parts of a step, in a bar on a terminal, a line each elsewhere.
-
-        Args:
-            done: what was done, for the line at the end.
-            total: MiB of all parts.
-        """
-        begin = time.monotonic()
-        if self.console.is_terminal:
-            from rich import progress as rich  # noqa: PLC0415 - only on terminals; it takes a while to load
-
-            size = rich.TextColumn("{task.completed:.0f} of {task.total:.0f} MiB, left")
-            texts = (rich.TextColumn("  {task.description}"), rich.BarColumn(), size)
-            with rich.Progress(*texts, rich.TimeRemainingColumn(), console=self.console, transient=True) as bar:
-                several = Several(self, total, bar)
-                yield several
-        else:
-            several = Several(self, total, None)
-            yield several
-        if several.parts:
-            self.done(f"{done}, {total} MiB", duration(time.monotonic() - begin))
 
     @contextlib.contextmanager
     def step(self, doing: str, done: str) -> Iterator[Step]:
@@ -103,7 +58,7 @@ class Progress:
             doing: what is being done, for the line until the end.
             done: what was done; the block may replace it in the yielded step.
         """
-        step = Step(done)
+        step = Step(done, lambda part: self.say(f"  … {part}"))
         begin = time.monotonic()
         if self.console.is_terminal:
             from rich.progress import Progress as Bar  # noqa: PLC0415 - only on terminals; it takes a while to load
@@ -111,9 +66,12 @@ class Progress:
 
             columns = (TextColumn(" "), SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
             with Bar(*columns, console=self.console, transient=True) as bar:
-                bar.add_task(doing, total=None)
+                task = bar.add_task(doing, total=None)
+                step.show = lambda part: bar.update(task, description=part)
                 yield step
         else:
-            self.say(f"  … {doing}")
+            if doing:
+                step.show(doing)
             yield step
-        self.done(step.done, duration(time.monotonic() - begin))
+        if step.done:
+            self.done(step.done, duration(time.monotonic() - begin))

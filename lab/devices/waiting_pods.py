@@ -22,11 +22,10 @@ import yaml
 
 from berth.components.cluster.api import JSON_PATCH, SECRETS, Object, within
 from berth.lab.devices import kubelet
-from berth.lab.devices.api import Api, path_of
+from berth.lab.devices.api import DEFINITIONS, Api, path_of
 from berth.lab.devices.kubelet import Hold
 
 _GATE = "lab.berth/upgrade-crd"
-_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 _log = logging.getLogger("berth.lab.devices")
 
@@ -87,7 +86,7 @@ class WaitingPods:
         folder = within(pod["metadata"]["namespace"], "/api/v1/configmaps")
         for text in (self._api.get(f"{folder}/{job}") or {"data": {}})["data"].values():
             for definition in filter(None, yaml.safe_load_all(text)):
-                if not self._api.apply(f"{_DEFINITIONS}/{definition['metadata']['name']}", definition):
+                if not self._api.apply(f"{DEFINITIONS}/{definition['metadata']['name']}", definition):
                     return False
         _log.info("job %s: applied the definitions", job)
         return self._api.patch(path_of(pod), [{"op": "remove", "path": "/spec/schedulingGates"}], JSON_PATCH)

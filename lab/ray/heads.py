@@ -25,12 +25,13 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 import psutil
+import yaml
 
 from berth.components.cluster.api import PODS, RAY_CLUSTERS, SECRETS, Object, within
 from berth.components.cluster.pods import LOCAL_RAY, why_not_ready
 from berth.components.core import whole_file
 from berth.components.programs.notebook import PORT_VARIABLE as NOTEBOOK_PORT
-from berth.lab.devices.api import Api, path_of
+from berth.lab.devices.api import DEFINITIONS, Api, path_of
 from berth.lab.errors import LabError
 from berth.lab.probes import Probe
 from berth.lab.processes import MARK, Process, Supervisor
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 _GROUP = "kwok.x-k8s.io"
 _KINDS = {"PortForward": "portforwards", "Exec": "execs", "Logs": "logs"}
-_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_DEFINITIONS = Path(__file__).with_name("kinds.yaml")
 
 _CONTAINER = "ray-head"
 _DASHBOARD, _CLIENT = 8265, 10001
@@ -96,8 +97,8 @@ class Heads:
     def prepare(self) -> None:
         """Define KWOK's kinds, and end what an earlier controller has left."""
         self.stop()
-        for kind, plural in _KINDS.items():
-            self._api.apply(f"{_DEFINITIONS}/{plural}.{_GROUP}", _definition(kind, plural))
+        for definition in yaml.safe_load(_DEFINITIONS.read_text())["items"]:
+            self._api.apply(f"{DEFINITIONS}/{definition['metadata']['name']}", definition)
 
     def see(self, pod: Object, *, gone: bool) -> None:
         """Lay the ways to a head that has its node and its address."""
@@ -241,18 +242,6 @@ def _process(head: str) -> str:
 
 def _name(pod: Object) -> str:
     return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-
-
-def _definition(kind: str, plural: str) -> Object:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1alpha1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{_GROUP}"},
-        "spec": {"group": _GROUP, "names": names, "scope": "Namespaced", "versions": [version]},
-    }
 
 
 def _environment(folder: Path, programs: Path) -> dict[str, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,17 +15,17 @@ from typing import TYPE_CHECKING
 
 from berth.components.core.words import counted
 from berth.lab.errors import USAGE, LabError
+from berth.lab.progress import duration
 from berth.lab.toolchain import go, installed, releases
 from berth.lab.toolchain.cache import Cache, default_folder, defect
 from berth.lab.toolchain.releases import UnavailableError
 from berth.lab.toolchain.tools import PULUMI, PULUMI_PYTHON, TOOLS
 
 if TYPE_CHECKING:
-    import contextlib
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
     from berth.lab.home import Home
-    from berth.lab.progress import Progress, Several
+    from berth.lab.progress import Progress
     from berth.lab.toolchain.tools import Tool
 
 CHOICE = "BERTH_LAB_TOOLS"
@@ -117,14 +118,15 @@ def _fetch(tools: list[Tool], cache: Cache, chosen: str, folder: Path) -> dict[T
         cache.progress.say(f"Fetching {title}")
     entries: dict[Tool, Path] = {}
     late: dict[Tool, str] = {}
-    with _several(checksums, "fetched", cache.progress) as work:
-        for tool in checksums:
+    with cache.progress.step("", "") as step:
+        for tool, shown in _counted(checksums):
+            step.show(shown)
             install = partial(_install, tool, checksums[tool], folder)
             try:
-                with work.part(f"{tool.name} {tool.version}", tool.mib):
-                    entries[tool] = cache.obtain(tool.name, releases.key(tool.release), install)
+                entries[tool] = cache.obtain(tool.name, releases.key(tool.release), install)
             except UnavailableError as error:
                 late[tool] = str(error)
+        step.done = _made(entries, "fetched")
     _report(late, cache.progress, chosen)
     return entries
 
@@ -138,17 +140,25 @@ def _build(tools: list[Tool], cache: Cache, folder: Path) -> dict[Tool, Path]:
     progress.say(f"  go {compiler.version}: {compiler.origin}")
     compiler.require_space(tools, cache.folder)
     entries = {}
-    with compiler.in_use(), _several(tools, "built", progress) as work:
-        for tool in tools:
+    with compiler.in_use(), progress.step("", _made(tools, "built")) as step:
+        for tool, shown in _counted(tools):
+            step.show(shown)
             make = partial(compiler.build, tool, temporary=folder)
-            with work.part(f"{tool.name} {tool.version}", tool.mib):
-                entries[tool] = cache.obtain(tool.name, go.key(tool), make)
+            entries[tool] = cache.obtain(tool.name, go.key(tool), make)
     return entries
 
 
-def _several(tools: Collection[Tool], how: str, progress: Progress) -> contextlib.AbstractContextManager[Several]:
-    """Report the making of tools: what is made, how much is done, and the time that is left."""
-    return progress.several(f"{counted(len(tools), 'tool')} {how}", sum(tool.mib for tool in tools))
+def _counted(tools: Collection[Tool]) -> Iterator[tuple[Tool, str]]:
+    """Yield tools, each with its name, how much is made before it, and the time that is left."""
+    began, done, total = time.monotonic(), 0, sum(tool.mib for tool in tools)
+    for tool in tools:
+        left = f", {duration((time.monotonic() - began) * (total - done) / done)} left" if done else ""
+        yield tool, f"{tool.name} {tool.version} ({done} of {total} MiB{left})"
+        done += tool.mib
+
+
+def _made(tools: Collection[Tool], how: str) -> str:
+    return f"{counted(len(tools), 'tool')} {how}, {sum(tool.mib for tool in tools)} MiB" if tools else ""
 
 
 def _checksums(tools: list[Tool]) -> tuple[dict[Tool, dict[str, str]], dict[Tool, str]]:
