@@ -33,18 +33,16 @@ def stack_of_the_project() -> str:
 
 
 def one_of(stacks: Collection[str]) -> str | None:
-    """Return the stack that is meant of several: the selected one, else the only one that is up.
+    """Return the stack that is meant of several: the only one that is up, else the selected one.
 
     None if that does not decide, or if Pulumi cannot be asked.
     """
     try:
-        selected = pulumi_stack.selected()
-        if selected in stacks:
-            return selected
         up = [stack for stack in _up() if stack in stacks]
+        meant = up[0] if len(up) == 1 else pulumi_stack.selected()
     except BerthError:
         return None
-    return up[0] if len(up) == 1 else None
+    return meant if meant in up else None
 
 
 def _up() -> list[str]:

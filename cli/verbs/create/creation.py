@@ -48,8 +48,7 @@ def only_environment() -> str:
         BadInputError: there is none, or there are several.
     """
     found = [stack for stack, settings in stack_file.all_settings().items() if "environment" in settings]
-    if len(found) == 1 or (meant := one_of(found)) is None:
-        meant = found[0] if len(found) == 1 else None
+    meant = found[0] if len(found) == 1 else one_of(found)
     if meant is None:
         raise BadInputError("which environment is meant?", f"--environment NAME, one of: {', '.join(found) or 'none'}")
     return meant
