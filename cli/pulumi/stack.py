@@ -36,6 +36,16 @@ def outputs(stack: str) -> dict[str, Any]:
     return dict(json.loads(_asked(stack, "stack", "output", "--json", "--show-secrets", "--stack", stack)))
 
 
+def applied(stack: str) -> dict[str, Any]:
+    """Return the settings of a stack's last update, by key; none if it failed, or deleted all."""
+    updates = json.loads(_asked(stack, "stack", "history", "--json", "--page-size", "10", "--stack", stack))
+    last = next((update for update in updates if update["kind"] in ("update", "destroy")), None)
+    if last is None or (last["kind"], last["result"]) != ("update", "succeeded"):
+        return {}
+    config = {key.removeprefix(f"{stack_file.NAMESPACE}:"): value for key, value in last["config"].items()}
+    return {key: value["objectValue"] for key, value in config.items() if "objectValue" in value}
+
+
 def selected() -> str:
     """Return the stack that `pulumi stack select` chose; "" for none, or if Pulumi does not say.
 

@@ -27,6 +27,7 @@ def run(
     *,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown for a pull request.")] = False,
     as_json: Json = False,
+    fields: Annotated[bool, typer.Option("--fields", help="Show also which fields of manifests change.")] = False,
     allow_destroy: Annotated[
         bool, typer.Option("--allow-destroy", help="Exit with 0 even if running work or capacity is lost.")
     ] = False,
@@ -61,7 +62,7 @@ def run(
     else:
         from berth.cli.pulumi.preview.tree import print_tree
 
-        print_tree(report, out)
+        print_tree(report, out, fields=fields)
     return refusal(report, allow_destroy=allow_destroy, expect_no_changes=expect_no_changes)
 
 

@@ -30,6 +30,7 @@ _PLAIN: dict[str, Operation] = {
 _NO_CHANGE = {"read", "read-replacement", "refresh", "discard", "discard-replaced", "remove-pending-replace"}
 _OF_REPLACEMENT: dict[str, Operation] = {"delete-replaced": "delete", "create-replacement": "create"}
 """Parts of a replacement; alone, they end one that a killed update began."""
+_OF_PULUMI = ("pulumi:providers:", "pulumi:pulumi:")
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,12 @@ class Plan:
 
 def is_thing(step: Step) -> bool:
     """Return whether a resource exists outside of Pulumi."""
-    return step.custom and not step.type.startswith(("pulumi:providers:", "pulumi:pulumi:"))
+    return step.custom and not step.type.startswith(_OF_PULUMI)
+
+
+def is_of_thing(step: Event) -> bool:
+    """Return whether the engine's step is about a resource that exists outside of Pulumi."""
+    return _is_custom(step) and not step["type"].startswith(_OF_PULUMI)
 
 
 def plan_of(events: Iterable[Event]) -> Plan:
@@ -222,17 +228,24 @@ def _property(path: str, kind: str, values: Sequence[Any], *, forces: bool) -> l
     if not forces and old == new and old is not None and not _hidden(old):
         return []
     if not forces and isinstance(old, Mapping) and isinstance(new, Mapping):
-        parts = [(part, value_at(old, part), value_at(new, part)) for part in differing(old, new)]
-        return [
-            Property(
-                f"{path}{part}" if part.startswith("[") else f"{path}.{part}",
-                "add" if before is MISSING else "delete" if after is MISSING else "update",
-                None if before is MISSING else before,
-                None if after is MISSING else after,
-            )
-            for part, before, after in parts
-        ]
+        parts = differences(old, new)
+        paths = (f"{path}{part.path}" if part.path.startswith("[") else f"{path}.{part.path}" for part in parts)
+        return [replace(part, path=path) for part, path in zip(parts, paths, strict=True)]
     return [Property(path, _kind(kind), old, new, forces)]
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Property]:
+    """Return the parts in which two mappings differ."""
+    parts = [(part, value_at(old, part), value_at(new, part)) for part in differing(old, new)]
+    return [
+        Property(
+            part,
+            "add" if before is MISSING else "delete" if after is MISSING else "update",
+            None if before is MISSING else before,
+            None if after is MISSING else after,
+        )
+        for part, before, after in parts
+    ]
 
 
 def _hidden(value: Any) -> bool:

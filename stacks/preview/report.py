@@ -31,6 +31,7 @@ class Known:
         not_asked: why it was not asked; empty where there was nothing to ask.
         rates: price of a node an hour, by the pool's name.
         changed_outputs: outputs that engineers' stacks will read another value of.
+        edits: settings that differ from those of the last update.
     """
 
     stack: str
@@ -40,6 +41,7 @@ class Known:
     rates: Mapping[str, Decimal] | None = None
     currency: str | None = None
     changed_outputs: Sequence[str] = ()
+    edits: Sequence[Property] = ()
     refreshed: bool = False
     policies: PolicyContext | None = None
 

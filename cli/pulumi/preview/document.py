@@ -34,6 +34,7 @@ def document(report: Report) -> dict[str, Any]:
         "gpuHoursADay": report.hours,
         "moneyADay": report.cost,
         "toldToEngineers": known.changed_outputs,
+        "edits": known.edits,
         "notAsked": report.partly_asked or None,
         "policies": [
             {"policy": found.policy, "resource": found.resource, "type": found.type, "text": found.message}

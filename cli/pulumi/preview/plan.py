@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
 
+from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.preview.live import SECONDS, Question
 from berth.cli.pulumi.program import Engine, Interrupts, begun
 from berth.cli.pulumi.stack import errors_of, failure
 from berth.cli.repository.check import check
 from berth.cli.shell.console import ProblemsError, err
 from berth.components.core.errors import BerthError
-from berth.components.plan.plan import Event, plan_of
+from berth.components.plan.plan import Event, Property, differences, plan_of
+from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, EngineerStack, Environment
 from berth.stacks.policies.policy import PolicyContext
 from berth.stacks.preview.report import Known, Report, report_of
@@ -62,7 +66,8 @@ def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) 
     # An engineer's plan touches no other RayCluster, so the cluster is not asked.
     question = Question(stack, releases=refresh) if isinstance(loaded, Environment) else None
     unread: list[str] = []
-    with Interrupts() as interrupts, err.status(f"previewing {stack}"):
+    with ThreadPoolExecutor(1) as asking, Interrupts() as interrupts, err.status(f"previewing {stack}"):
+        applied = asking.submit(pulumi_stack.applied, stack)
         options = ["--refresh"] if refresh else []
         if refresh and question:
             question.join(SECONDS)
@@ -72,12 +77,23 @@ def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) 
         if question:
             question.join(SECONDS)
     interrupts.stop()
-    known = Known(stack, loaded.kind, refreshed=refresh, policies=policies_of(loaded))
+    edits = _edits(stack, applied)
+    known = Known(stack, loaded.kind, refreshed=refresh, policies=policies_of(loaded), edits=edits)
     if question and isinstance(loaded, Environment):
         known = _of_environment(known, loaded, question)
     report = report_of(plan_of(events), known)
     report = replace(report, warnings=[*report.warnings, *unread])
     return Planned(report, events, loaded, question.outputs if question else {})
+
+
+def _edits(stack: str, applied: Future[dict[str, Any]]) -> list[Property]:
+    """Return how a stack's settings differ from those of its last update, if Pulumi knows them."""
+    try:
+        before = applied.result()
+    except BerthError:
+        return []
+    settings = json.loads(json.dumps(stack_file.find(stack).settings, default=str))
+    return [edit for key in before for edit in differences(before[key], settings.get(key) or {})]
 
 
 def planned_destruction(stack: str) -> Planned:

@@ -7,6 +7,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from berth.cli.pulumi.preview import lines
+from berth.components.core.words import counted
 from berth.components.plan.effect import Effect, Level
 from berth.stacks.preview.report import Change, Report
 
@@ -14,38 +15,41 @@ _COLORS = {"create": "green", "update": "yellow", "replace": "magenta", "delete"
 _LEVELS = {Level.HARMLESS: ("·", "dim"), Level.DISTURBS: ("!", "yellow"), Level.DESTROYS: ("✗", "bold red")}
 _VERDICTS = {"nothing": "green", "harmless": "green", "disturbs": "yellow", "destroys": "bold red"}
 
-_MOST_PROPERTIES = 12
 _NO_LIMIT = 10_000
 
 
-def print_tree(report: Report, console: Console) -> None:
-    """Print a report, without the warnings.
+def print_tree(report: Report, console: Console, *, fields: bool = False) -> None:
+    """Print a report, without the warnings; with the fields of manifests, or only their number.
 
     A tree is wrapped at its console's width; a log or a file has none.
     """
     width = None if console.is_terminal else _NO_LIMIT
-    Console(stderr=console.stderr, highlight=False, width=width).print(tree(report))
+    Console(stderr=console.stderr, highlight=False, width=width).print(tree(report, fields=fields))
 
 
-def tree(report: Report) -> RenderableType:
+def tree(report: Report, *, fields: bool = False) -> RenderableType:
     """Return the whole report: the changes as a tree, and their sum below it."""
     title = Text(report.known.stack, style="bold")
     title.append(f": {lines.counts_line(report)}", style="not bold")
     root = Tree(title, guide_style="dim")
+    if report.known.edits:
+        branch = root.add(Text("changed settings", style="bold"))
+        for edit in report.known.edits:
+            branch.add(Text(lines.property_text(edit)))
     if report.drift:
         branch = root.add(Text("changed outside Pulumi", style="yellow"))
         for drift in report.drift:
             leaf = branch.add(Text(lines.drift_line(drift)))
-            for changed in drift.properties[:_MOST_PROPERTIES]:
+            for changed in drift.properties:
                 leaf.add(Text(lines.property_text(changed), style="dim"))
     for part in report.parts:
         branch = root.add(Text(part.title, style="bold"))
         for change in part.changes:
-            _add(branch, change)
-    return Group(root, *_summary(report))
+            _add(branch, change, fields=fields)
+    return Group(root, *_summary(report, fields=fields))
 
 
-def _add(branch: Tree, change: Change) -> None:
+def _add(branch: Tree, change: Change, *, fields: bool) -> None:
     color = _COLORS[change.operation]
     name = change.resource if change.name in str(branch.label) else f"{change.resource} {change.name}"
     label = Text(f"{lines.SIGNS[change.operation]} {lines.VERBS[change.operation]} {name}", style=color)
@@ -56,14 +60,11 @@ def _add(branch: Tree, change: Change) -> None:
         _add_effect(leaf, effect)
     if change.operation == "replace" and not change.forcing:
         leaf.add(Text("since something that it depends on is replaced", style="dim"))
-    shown = change.properties[:_MOST_PROPERTIES]
-    for changed in shown:
+    for changed in change.properties if fields else change.forcing:
         text = Text(lines.property_text(changed), style="" if changed.forces_replacement else "dim")
         if changed.forces_replacement:
             text.append("  forces the replacement", style="magenta")
         leaf.add(text)
-    if more := len(change.properties) - len(shown):
-        leaf.add(Text(f"and {more} more (see --json)", style="dim"))
 
 
 def _add_effect(leaf: Tree, effect: Effect) -> None:
@@ -73,7 +74,7 @@ def _add_effect(leaf: Tree, effect: Effect) -> None:
         branch.add(Text(f"affects: {', '.join(map(str, effect.sitting))}"))
 
 
-def _summary(report: Report) -> list[Text]:
+def _summary(report: Report, *, fields: bool) -> list[Text]:
     found = [
         ("GPUs that go away", lines.gpus_line(report.gpus)),
         ("Work that is lost", ", ".join(map(str, report.sitting(Level.DESTROYS)))),
@@ -82,5 +83,10 @@ def _summary(report: Report) -> list[Text]:
     costs = lines.cost_lines(report)
     texts += [Text("Cost a day", style="bold"), *(Text(f"  {cost}") for cost in costs)] if costs else []
     texts += [Text(note, style="yellow") for note in (*lines.notes(report), *lines.waiver_lines(report))]
+    hidden = 0 if fields else sum(len(change.properties) - len(change.forcing) for change in report.changes)
+    if hidden:
+        again = f"berth preview -s {report.known.stack}{' --refresh' if report.known.refreshed else ''} --fields"
+        more = f"Also: {counted(hidden, 'field')} of manifests ({again})"
+        texts.append(Text(more, style="dim"))
     texts += [Text(line, style="bold red") for line in lines.policy_lines(report)]
     return [*texts, Text(lines.verdict_line(report), style=_VERDICTS[report.verdict])]

@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColu
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from berth.cli.pulumi.update.tracker import Component, Tracker
+from berth.cli.pulumi.update.tracker import WORDS, Component, Tracker
 from berth.cli.shell.console import err
 from berth.components.plan.plan import Event
 
@@ -65,6 +65,6 @@ class Progress:
 
 def _line(component: Component) -> Text:
     """Return a complete component as a line: `✓ KubeRay operator  2 created  12 s`."""
-    what = ", ".join(f"{count} {done}" for done, count in Counter(component.done.values()).items())
+    what = ", ".join(f"{count} {WORDS[done]}" for done, count in Counter(component.done.values()).items())
     sign = Text.assemble("  ", ("✓", "green"), f" {component.title}")
     return Text("  ").join([sign, Text(what, style="dim"), Text(f"{component.seconds:.0f} s", style="dim")])

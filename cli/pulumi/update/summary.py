@@ -10,12 +10,11 @@ from rich.text import Text
 
 from berth.cli.pulumi.program import Interrupts
 from berth.cli.pulumi.update.question import Options, Verb
-from berth.cli.pulumi.update.tracker import Tracker
+from berth.cli.pulumi.update.tracker import WORDS, Tracker
 from berth.cli.shell.console import err, out, print_json
 from berth.components.cluster.conflicts import conflict_advice
 from berth.components.core.errors import FAILED
 
-_WORDS = {"create": "created", "update": "changed", "replace": "replaced", "delete": "deleted", "same": "unchanged"}
 _DONE: dict[Verb, str] = {"up": "is up", "destroy": "is down"}
 
 
@@ -43,11 +42,8 @@ class Result:
 
     @property
     def changes(self) -> dict[str, int]:
-        """Numbers of resources by operation.
-
-        What Pulumi only forgets, such as the reference to another stack, is not a change.
-        """
-        return {key: count for key, count in sorted(self.tracker.counts.items()) if count and key != "discard"}
+        """Numbers of resources by operation, without zeros."""
+        return {key: count for key, count in self.tracker.counts.items() if count}
 
     def document(self, result: str, **content: Any) -> dict[str, Any]:
         """Return the result for programs."""
@@ -65,7 +61,7 @@ def print_success(result: Result) -> int:
         ]
         print_json(result.document(result.word, components=components, outputs=outputs))
         return 0
-    counts = ", ".join(f"{count} {_WORDS.get(operation, operation)}" for operation, count in result.changes.items())
+    counts = ", ".join(f"{count} {WORDS[operation]}" for operation, count in result.changes.items())
     out.print(f"[green]✓[/] {result.stack} {_DONE[result.verb]}: {counts or 'nothing to do'}, {result.seconds:.0f} s")
     for name, value in outputs.items():
         if value:

@@ -9,20 +9,16 @@ from typing import Any
 
 from berth.cli.pulumi.stack import SUMS_UP
 from berth.components.plan.paths import SECRET, revealed
-from berth.components.plan.plan import Event
+from berth.components.plan.plan import Event, is_of_thing
 from berth.stacks.preview.report import Report
 
 STACK = "pulumi:pulumi:Stack"
 
+WORDS = {"create": "created", "update": "changed", "replace": "replaced", "delete": "deleted", "same": "unchanged"}
+"""Operations that are done, in words."""
+
 # Steps that complete a change; a replacement has further ones.
-_DONE = {
-    "create": "created",
-    "create-replacement": "replaced",
-    "replace": "replaced",
-    "update": "changed",
-    "delete": "deleted",
-    "discard": "deleted",
-}
+_DONE = {"create-replacement": "replace", **{step: step for step in ("create", "replace", "update", "delete")}}
 
 
 @dataclass
@@ -32,7 +28,7 @@ class Component:
     Attributes:
         title: its title: `KubeRay operator`, `berth alice`.
         planned: number of its resources that the plan changes.
-        done: URNs of changed resources, with the change: `created`.
+        done: URNs of changed resources, with the operation.
         began: start of the first change; None before.
         ended: end of the last change; None before.
         failed: a change failed.
@@ -63,7 +59,7 @@ class Tracker:
         components: components by title.
         errors: errors, each once, behind the title of their component or the name of a resource.
         warnings: warnings of the engine and the program.
-        counts: numbers of resources by operation.
+        changed: URNs of changed resources that exist outside of Pulumi, with the operation.
         waiting: states of resources that the program waits for, by name.
         outputs: the stack's outputs that are not secret.
     """
@@ -74,7 +70,8 @@ class Tracker:
         self.components = {part.title: Component(part.title, len(part.changes)) for part in report.parts}
         self.errors: list[str] = []
         self.warnings: list[str] = []
-        self.counts: dict[str, int] = {}
+        self.changed: dict[str, str] = {}
+        self.unchanged = report.counts["same"]
         self.waiting: dict[str, str] = {}
         self.outputs: dict[str, Any] = {}
 
@@ -93,11 +90,12 @@ class Tracker:
                 component.failed, component.ended = True, self._clock()
         elif diagnostic := event.get("diagnosticEvent"):
             self._hear(diagnostic)
-        elif summary := event.get("summaryEvent"):
-            # What the first run of an update has changed, the second one finds unchanged.
-            before = {operation: count for operation, count in self.counts.items() if operation != "same"}
-            self.counts = dict(Counter(before) + Counter(summary["resourceChanges"]))
         return component
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Numbers of resources by operation, counted as the plan counts them."""
+        return dict(sorted(Counter(self.changed.values()).items())) | {"same": self.unchanged}
 
     def _of(self, urn: str) -> Component | None:
         return self.components.get(self._titles.get(urn, ""))
@@ -107,6 +105,8 @@ class Tracker:
             outputs = revealed(step["new"].get("outputs") or {})
             self.outputs = {name: value for name, value in outputs.items() if value != SECRET}
         component, done = self._of(step["urn"]), _DONE.get(step["op"])
+        if done and is_of_thing(step):
+            self.changed[step["urn"]] = done
         if component and done:
             component.done[step["urn"]], component.ended = done, self._clock()
         return component

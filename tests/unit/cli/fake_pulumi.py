@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import stat
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ with open(os.path.join(folder, "answer.json")) as file:
 with open(os.path.join(folder, "commands"), "a") as commands:
     commands.write(" ".join(arguments) + "\\n")
 if arguments[0] == "stack":
-    print(json.dumps(answer["outputs"]))
+    print(json.dumps(answer["history" if arguments[1] == "history" else "outputs"]))
     sys.exit(answer["code"])
 for line in answer["events"]:
     print(line, flush=True)
@@ -57,6 +57,7 @@ class FakePulumi:
         code: int = 0,
         code_of_update: int | None = None,
         outputs: Mapping[str, Any] | None = None,
+        history: Sequence[Mapping[str, Any]] = (),
         waits: bool = False,
     ) -> None:
         """Set what the next commands say; with `waits` they end only when interrupted."""
@@ -69,6 +70,7 @@ class FakePulumi:
             "code_of_update": code_of_update,
             "waits": waits,
             "outputs": outputs or {},
+            "history": history,
         }
         (self.folder / "answer.json").write_text(json.dumps(answer))
 

@@ -56,8 +56,33 @@ def test_the_engine_is_asked_for_nothing_but_a_preview(project: Project) -> None
     preview("--refresh")
     assert sorted(project.commands) == [
         "preview --refresh --stack fleet --json --color never",
+        "stack history --json --page-size 10 --stack fleet",
         "stack output --json --show-secrets --stack fleet",
     ]
+
+
+def applied(kind: str = "update", result: str = "succeeded", **edits: Any) -> dict[str, Any]:
+    """An entry of Pulumi's history, whose settings are the fleet's with some others."""
+    settings = yaml.safe_load((FOLDER / "fleet.yaml").read_text())["config"]["berth:environment"]
+    config = {"berth:environment": {"objectValue": settings | edits}}
+    return {"kind": kind, "result": result, "config": config}
+
+
+@pytest.mark.parametrize(
+    ("history", "shown"),
+    [
+        ([], []),
+        ([applied(zone="us-east4-b"), applied(zone="older")], ["zone: us-east4-b → us-central1-b"]),
+        ([applied("refresh"), applied(owner="infra")], ["owner: − infra"]),
+        ([applied("destroy")], []),
+        ([applied(result="failed", owner="infra")], []),
+    ],
+)
+def test_edited_settings_come_first(project: Project, history: list[dict[str, Any]], shown: list[str]) -> None:
+    project.plans("driver", history=history)
+    lines = preview().stdout.splitlines()[1:]
+    assert ("changed settings" in lines[0]) == bool(shown)
+    assert [line.lstrip("│ ├└─") for line in lines[1 : 1 + len(shown)]] == shown
 
 
 def test_the_report_goes_to_stdout_and_warnings_to_stderr(project: Project) -> None:

@@ -15,7 +15,7 @@ from berth.cli.pulumi.preview.markdown import MOST_CHARACTERS, markdown
 from berth.cli.pulumi.preview.tree import tree
 from berth.components.plan.effect import Level
 from berth.components.plan.fleet import Span, planned_fleet
-from berth.components.plan.plan import plan_of
+from berth.components.plan.plan import differences, plan_of
 from berth.stacks.preview.cost import Money, gpu_hours, money
 from berth.stacks.preview.report import Known, Report, report_of
 from tests.unit.cases import table
@@ -30,7 +30,11 @@ def of(name: str) -> Report:
     """The report of a recorded preview."""
     plan = plan_of(recorded(name))
     if name in ENGINEER:
-        return report_of(plan, Known("alice", "engineer"))
+        settings = (
+            {"image": "rayproject/ray:2.60.0-py311-cu128", "workers": 2},
+            {"image": "rayproject/ray:2.60.0-py312-cu128", "workers": 3},
+        )
+        return report_of(plan, Known("alice", "engineer", edits=differences(*settings) if "image" in name else ()))
     return report_of(
         plan,
         Known(
@@ -60,7 +64,7 @@ def golden_text(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 def test_trees(name: str, golden_text: Callable[[str, str], None]) -> None:
     report = of(name)
     console = Console(file=StringIO(), width=200, highlight=False)
-    console.print(tree(report))
+    console.print(tree(report, fields=name == "machine"))
     assert isinstance(console.file, StringIO)
     shown = "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
     golden_text(f"{name}.txt", shown)

@@ -86,7 +86,7 @@ def test_an_update_is_a_preview_and_then_plain_pulumi_up(project: Project) -> No
         "preview --stack fleet --json --color never",
         "up --yes --skip-preview --stack fleet --json --color never",
     ]
-    assert done.stdout.startswith("✓ fleet is up: nothing to do")
+    assert done.stdout.startswith("✓ fleet is up: 21 unchanged")
 
 
 SECRETS = {"environment": {"name": "fleet", "rate": 2.0}, "kubeconfig": ""}
@@ -272,6 +272,9 @@ def test_components_are_done_when_all_their_resources_are() -> None:
         assert (component.planned, len(component.done)) == (len(part.changes), len(part.changes))
         assert component.complete
         assert component.seconds > 0
+    assert tracker.counts == {key: count for key, count in report.counts.items() if count or key == "same"}, (
+        "plan and summary count alike"
+    )
 
 
 def test_a_failure_is_the_components_and_says_so() -> None:
