@@ -105,7 +105,7 @@ def failure(stack: str, outcome: Outcome) -> BerthError:
     for text in errors:
         first, *rest = text.splitlines()
         # The program's words: stacks/load/stack.py.
-        if first.startswith(f"stack {stack}: ") and "in its settings; nothing is changed" in first:
+        if first.startswith(f"stack {stack}: ") and "in its settings; nothing was changed" in first:
             return ProblemsError(stack, rest)
     if errors and all(map(_NO_CONNECTION.search, errors)):
         text = "\n".join(errors)[:_LONGEST_ERROR]

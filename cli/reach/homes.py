@@ -1,4 +1,4 @@
-"""`berth home`: claims on the disks of homes and on shares of Filestore, and their deletion."""
+"""`berth home`: claims on disks of homes and on Filestore volumes, and their deletion."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GONE_SECONDS, _LOOK_SECONDS = 300.0, 0.5
 
 @dataclass(frozen=True)
 class HomeDisk:
-    """Home of a berth, or one of its shares.
+    """Home of a berth, or one of its Filestore volumes.
 
     Attributes:
         size: size of the disk, or the requested size before there is one.
@@ -48,19 +48,19 @@ class HomeDisk:
     @property
     def called(self) -> str:
         """Name for people."""
-        return "home" if self.claim == CLAIM else f"share {self.claim.removeprefix(PREFIX)}"
+        return "home" if self.claim == CLAIM else f"Filestore volume {self.claim.removeprefix(PREFIX)}"
 
     def __str__(self) -> str:
         return f"{self.size}, created {self.created}"
 
 
 def listed(disks: Sequence[HomeDisk]) -> str:
-    """Return the disks of a berth as words: `the home (5Gi, created …) and the share team (…)`."""
+    """Return the disks of a berth as words: `the home (5Gi, created …) and the Filestore …`."""
     return " and ".join(f"the {disk.called} ({disk})" for disk in disks)
 
 
 def show(stack: str, *, as_json: bool) -> int:
-    """Print the homes and shares on an environment; return the exit code."""
+    """Print the homes and Filestore volumes on an environment; return the exit code."""
     environment = brought_up(stack)
     homes = homes_on(environment)
     if as_json:
@@ -75,7 +75,7 @@ def show(stack: str, *, as_json: bool) -> int:
 
 
 def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
-    """Delete home and shares of a removed berth with its namespace; return the exit code."""
+    """Delete a removed berth's home, Filestore volumes and namespace; return the exit code."""
     environment = brought_up(stack)
     api = ClusterApi(environment.kubeconfig)
     homes = homes_on(environment)
@@ -114,7 +114,7 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
 
 
 def homes_on(environment: Environment) -> list[HomeDisk]:
-    """Return the homes and shares on an environment, by name."""
+    """Return the homes and Filestore volumes on an environment, by name."""
     api = ClusterApi(environment.kubeconfig)
     owners = owners_of(api).of_environment(environment.contract.name)
     live = {cluster["metadata"]["namespace"] for cluster in owners.owned(api.list(RAY_CLUSTERS)[0])}
@@ -128,14 +128,14 @@ def homes_on(environment: Environment) -> list[HomeDisk]:
 
 
 def forget(api: ClusterApi, name: str) -> None:
-    """Delete the claims of home and shares; Kubernetes waits until no pod uses them."""
+    """Delete the claims of home and Filestore volumes; Kubernetes waits until no pod uses them."""
     for claim in _disks(api, name):
         path = f"{within(namespace_of(name), CLAIMS)}/{claim['metadata']['name']}"
         api.delete(path, claim["metadata"]["uid"])
 
 
 def disks_of(api: ClusterApi, name: str) -> list[HomeDisk]:
-    """Return home and shares of a berth that is there."""
+    """Return home and Filestore volumes of a berth that is there."""
     claims = _disks(api, name)
     if not claims:
         return []
@@ -145,13 +145,13 @@ def disks_of(api: ClusterApi, name: str) -> list[HomeDisk]:
 
 
 def _disks(api: ClusterApi, name: str) -> list[Object]:
-    """Return the claims of home and shares of a berth."""
+    """Return the claims of home and Filestore volumes of a berth."""
     claims = [claim for claim in api.list(within(namespace_of(name), CLAIMS))[0] if _is_disk(claim)]
     return sorted(claims, key=lambda claim: str(claim["metadata"]["name"]))
 
 
 def _is_disk(claim: Object) -> bool:
-    """Return whether a claim in a berth is its home, or a share that berth created."""
+    """Return whether a claim in a berth is its home, or a Filestore volume that berth created."""
     metadata = claim["metadata"]
     name, labels = metadata["name"], metadata.get("labels") or {}
     return bool(name == CLAIM or (name.startswith(PREFIX) and MANAGED_BY.items() <= labels.items()))

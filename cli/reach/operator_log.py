@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -20,6 +21,16 @@ _BEFORE, _AFTER = ('"', "/", " ", "="), ('"', "/", " ", ",", "\\")
 def operator_lines(berth: Berth, query: Mapping[str, str]) -> Iterator[str]:
     """Return the operator's lines about a berth."""
     return about(berth, _lines(berth.api, berth.simulated_nodes, query))
+
+
+def readable(line: str) -> str:
+    """Return a line of the operator as time, level, text and error; another line as it is."""
+    try:
+        entry = json.loads(line)
+        parts = [entry[key] for key in ("ts", "level", "msg", "error") if key in entry]
+    except (ValueError, TypeError):
+        return line
+    return "  ".join(map(str, parts)) or line
 
 
 def about(berth: Berth, lines: Iterable[str]) -> Iterator[str]:

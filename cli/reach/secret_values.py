@@ -237,10 +237,10 @@ def _read(place: Place) -> str:
         # `echo` and editors end a value with a line break that is not a part of it.
         value = value if place.login else value.removesuffix("\n").removesuffix("\r")
     if not value.strip():
-        raise BadInputError(f"the value of {place.variable} is empty; nothing is changed")
+        raise BadInputError(f"the value of {place.variable} is empty; nothing was changed")
     if place.login and not _is_docker_configuration(value):
         raise BadInputError(
-            f"the value of {place.variable} is not a Docker configuration with `auths`; nothing is changed",
+            f"the value of {place.variable} is not a Docker configuration with `auths`; nothing was changed",
             "read one from stdin: < ~/.docker/config.json",
         )
     return str(value)

@@ -75,7 +75,7 @@ def write(stack: str, name: str, change: Change, done: str, *, dry_run: bool, as
         print_json({"stack": stack, "name": name, "changed": not dry_run, "diff": change.diff})
     elif dry_run:
         out.print(change.diff, markup=False, end="")
-        err.print(f"nothing is written\n{done}", markup=False)
+        err.print(f"nothing was written\n{done}", markup=False)
     else:
         state = "changed" if change.before else "written"
         out.print(f"{stack_file.shown(change.path)} is {state}\n{done}", markup=False)

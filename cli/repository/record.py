@@ -50,12 +50,12 @@ def read(folder: Path) -> Record:
         numbers(record.version)
     except FileNotFoundError:
         raise BadInputError(
-            f"{folder} has no {FILE}, so `berth new` did not write it; nothing is changed",
+            f"{folder} has no {FILE}, so `berth new` did not write it; nothing was changed",
             "run it in a repository that `berth new` wrote",
         ) from None
     except (OSError, YAMLError, KeyError, TypeError, ValueError) as error:
         raise BadInputError(
-            f"{FILE} cannot be read ({str(error) or type(error).__name__}); nothing is changed",
+            f"{FILE} cannot be read ({str(error) or type(error).__name__}); nothing was changed",
             f"take the committed one back: git checkout {FILE}",
         ) from None
     return record

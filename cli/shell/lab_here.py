@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from urllib.parse import unquote
 
 from berth.components.core.errors import BerthError
 from berth.stacks.files.passphrase import LAB_SIGN
@@ -39,13 +40,16 @@ def enter() -> None:
 
 
 def require_up() -> None:
-    """Check that the project's lab, if it has one, is up.
+    """Check that the lab of the project, or of the shell, is up, if there is one.
 
     Raises:
         BerthError: it is not.
     """
-    if lab := folder():
+    if of_project := folder():
         raise BerthError(
-            f"the lab in {shown(lab)} is not up",
+            f"the lab in {shown(of_project)} is not up",
             "make lab brings it up; with PULUMI_BACKEND_URL set, the real state backend is used",
         )
+    lab, backend = (os.environ.get(name, "") for name in _SET_BY_A_SHELL)
+    if lab and lab in unquote(backend) and (Path(lab) / LAB_SIGN).is_file() and not (Path(lab) / _VARIABLES).is_file():
+        raise BerthError(f"the lab in {shown(Path(lab))} is not up", "make lab brings it up")

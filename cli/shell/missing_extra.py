@@ -15,7 +15,7 @@ def missing(module: str) -> BadInputError | None:
         if found and found[1] == module:
             extra = found[2]
             return BadInputError(
-                f"berth is installed without its extra {extra!r}, and this needs {module} of it; nothing is changed",
+                f"berth is installed without its extra {extra!r}, and this needs {module} of it; nothing was changed",
                 f'run: pip install "berth[{extra}]"',
             )
     return None

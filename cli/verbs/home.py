@@ -1,4 +1,4 @@
-"""`berth home`: homes and shares of berths, which stay when a berth is removed."""
+"""`berth home`: homes and Filestore volumes of berths, which stay when a berth is removed."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from berth.cli.shell.help import Section, verb_group
 
 SECTION = Section.USE
 
-app = verb_group("Homes of berths, and shares: they stay when a berth is removed from the settings.")
+app = verb_group("Homes and Filestore volumes of berths: they stay when a berth is removed from the settings.")
 
 Of = Annotated[str, typer.Argument(metavar="NAME", help="Engineer's id.", autocompletion=completion.names)]
 
 
 @app.command("list")
 def list_(stack: Stack, *, as_json: Json = False) -> int:
-    """List the homes on an environment, and shares of Filestore, those of removed berths too.
+    """List the homes and Filestore volumes on an environment, those of removed berths too.
 
     Exit code 0, 1 if the cluster cannot be asked, 2 for a wrong stack.
 
@@ -32,11 +32,11 @@ def list_(stack: Stack, *, as_json: Json = False) -> int:
 
 @app.command()
 def remove(name: Of, stack: Stack, *, yes: Yes = False, as_json: Json = False) -> int:
-    """Delete home and shares of a removed berth, with all files in them.
+    """Delete home and Filestore volumes of a removed berth, with all files in them.
 
     Asks before it deletes. The home of a berth that is still in the settings goes with the berth:
-    set `home: {retain: false}`, and `retain: false` for shares, run `berth up`, then remove the
-    berth.
+    set `home: {retain: false}`, and `retain: false` for Filestore volumes, run `berth up`, then
+    remove the berth.
 
     Exit code 0 if they are deleted, 1 if the cluster cannot be asked, 2 if there is no such home
     or the berth is still there, 3 if nobody agreed.

@@ -14,12 +14,17 @@ from berth.components.core.errors import BadInputError
 
 SECTION = Section.USE
 
+_OF_THE_OPERATOR = 50
+"""Number of the operator's lines, which are several for each look at a berth."""
+
 
 def run(
     name: Name = None,
     stack: OnStack = None,
     worker: Worker = None,
-    tail: Annotated[int | None, typer.Option(min=0, help="Number of last lines.", show_default="all")] = None,
+    tail: Annotated[
+        int | None, typer.Option(min=0, help="Number of last lines.", show_default="all; 50 of the operator")
+    ] = None,
     *,
     head: Annotated[bool, typer.Option("--head", help="Log of the head; the default.")] = False,
     operator: Annotated[bool, typer.Option("--operator", help="The KubeRay operator's lines about the berth.")] = False,
@@ -38,14 +43,14 @@ def run(
     from collections import deque
 
     from berth.cli.reach.berths import find
-    from berth.cli.reach.operator_log import operator_lines
+    from berth.cli.reach.operator_log import operator_lines, readable
     from berth.cli.reach.pods import pod_lines
 
     query = {flag: "true" for flag, value in {"previous": previous, "follow": follow}.items() if value}
     lines: Iterable[str]
     if operator:
-        lines = operator_lines(find(name, stack), query)
-        lines = lines if tail is None or follow else deque(lines, maxlen=tail)
+        lines = map(readable, operator_lines(find(name, stack), query))
+        lines = lines if follow else deque(lines, maxlen=_OF_THE_OPERATOR if tail is None else tail)
     else:
         lines = pod_lines(find(name, stack), worker, query if tail is None else {**query, "tailLines": str(tail)})
     for line in lines:

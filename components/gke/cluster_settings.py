@@ -70,7 +70,7 @@ class ClusterSettings(Settings):
     write true for engineers' own stacks."""
     filestore: Annotated[bool | None, Field(examples=[True])] = None
     """GKE's Filestore driver and StorageClasses in the cluster's network. Default: on if something
-    in the settings mounts a share of Filestore; write true for engineers' own stacks."""
+    in the settings mounts Filestore; write true for engineers' own stacks."""
     secret_sync: Annotated[bool | None, Field(examples=[True])] = None
     """GKE's synchronization with Secret Manager. Default: on if something in the settings has a
     `secretManager`; write true for engineers' own stacks."""

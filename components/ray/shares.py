@@ -1,4 +1,4 @@
-"""Shares of Filestore: claims of a berth that the head and all workers mount together."""
+"""Filestore volumes: claims of a berth that the head and all workers mount together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OF_DISKS = ("hyperdisk-", "premium-rwo", "standard-rwo")
 
 
 def shares_of(volumes: Mapping[str, Volume]) -> dict[str, Volume]:
-    """Return the volumes that are shares of Filestore, by name."""
+    """Return the volumes that are Filestore's, by name."""
     return {name: volume for name, volume in volumes.items() if volume.filestore}
 
 
@@ -60,7 +60,7 @@ def share_claims(
 
 
 def keeps(home: Home | None, volumes: Mapping[str, Volume]) -> bool:
-    """Return whether the home or a share stays when the berth goes."""
+    """Return whether the home or a Filestore volume stays when the berth goes."""
     return bool(home and home.retain) or any(share.retain for share in shares_of(volumes).values())
 
 
@@ -81,8 +81,8 @@ def share_problems(home: Home | None, volumes: Mapping[str, Volume], path: Path)
         if parse_quantity(str(share.filestore)) < parse_quantity(least):
             yield Problem(
                 (*where, "filestore"),
-                f"{share.filestore} is less than {least}, the smallest share of {storage_class}, which you would pay"
-                f" for; write {least}",
+                f"{share.filestore} is less than {least}, the smallest Filestore volume of {storage_class}, which you"
+                f" would pay for; write {least}",
             )
     if len(set(retained.values())) > 1:
         stays = next(where for where, retain in retained.items() if retain)

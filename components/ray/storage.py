@@ -53,9 +53,8 @@ def home_problems(home: Home | None, head: Pool, path: Path) -> Iterable[Problem
         return
     share = SHARE_CLASSES.get(home.storage_class or "")
     if share and parse_quantity(home.size) < parse_quantity(share.least):
-        message = (
-            f"{home.size} is less than {share.least}, the smallest share of {home.storage_class}; take a class of disks"
-        )
+        smallest = f"{share.least}, the smallest Filestore volume of {home.storage_class}"
+        message = f"{home.size} is less than {smallest}; take a class of disks"
         yield Problem((*path, "home", "size"), message)
     boot_disks = head.settings.machine.series.boot_disks
     if not home.storage_class and not any(disk.startswith("pd-") for disk in boot_disks):

@@ -55,11 +55,11 @@ class Volume(Settings):
     ] = None
     """Bucket of Cloud Storage."""
     filestore: Annotated[Memory | None, Field(examples=["1Ti"])] = None
-    """Size of a share of Filestore of the berth's own, which can grow later, and cannot shrink."""
+    """Size of a Filestore volume of the berth's own, which can grow later, and cannot shrink."""
     storage_class: Annotated[ObjectName | None, Field(examples=["zonal-rwx"])] = None
     """StorageClass of the share, which cannot change later. Default: standard-rwx."""
     retain: bool = True
-    """Keep the share when the berth is removed, as a home."""
+    """Keep the volume when the berth is removed, as a home."""
     claim: Annotated[ObjectName | None, Field(examples=["team-data"])] = None
     """PersistentVolumeClaim of the berth's namespace."""
     scratch: Annotated[Memory | None, Field(examples=["500Gi"])] = None
@@ -95,7 +95,7 @@ def mounts_buckets(volumes: Mapping[str, Volume]) -> bool:
 
 
 def mounts_shares(volumes: Mapping[str, Volume]) -> bool:
-    """Return whether a volume is a share of Filestore."""
+    """Return whether a volume is one of Filestore."""
     return bool(shares_of(volumes))
 
 

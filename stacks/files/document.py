@@ -59,6 +59,17 @@ class _Constructor(RoundTripConstructor):
             raise ConstructorError(None, None, f"{_shown(node)} has no value: {error}", node.start_mark) from None
 
 
+_INDENTED = "is indented neither like the entry above it nor like one inside that entry"
+_IN_WORDS = {
+    "<block end>, but found '<block mapping start>'": _INDENTED,
+    "<block end>, but found '?'": _INDENTED,
+    "<block end>, but found '-'": _INDENTED,
+    "mapping values are not allowed": "has a ':' that makes no entry: indented too far, or a value needs quotes",
+    "found character '\\t'": "is indented by a tab; YAML takes spaces",
+}
+"""Problems of the parser, and what they mean for a line of settings."""
+
+
 def read(text: str) -> Any:
     """Return a document; its mappings and lists know the lines of their entries.
 
@@ -83,7 +94,10 @@ def read(text: str) -> Any:
         raise DocumentError(f"is nested more than {DEEPEST} levels deep", error.problem_mark.line + 1) from None
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise DocumentError((error.problem or "is not YAML").replace("\n", " "), line) from None
+        problem = (error.problem or "is not YAML").replace("\n", " ")
+        raise DocumentError(
+            next((text for said, text in _IN_WORDS.items() if said in problem), problem), line
+        ) from None
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise DocumentError(f"is not YAML: it has the character {chr(error.character)!r}", line) from None

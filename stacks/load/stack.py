@@ -46,11 +46,8 @@ class SettingsError(BadInputError):
         self.problems = sorted(problems, key=lambda problem: line_of[problem])
         self.kind = next((kind for kind in KINDS if file and kind in file.settings), None)
         self.lines = [located(problem, file) for problem in self.problems]
-        super().__init__(
-            "\n".join(
-                [f"stack {stack}: {counted(len(problems), 'problem')} in its settings; nothing is changed", *self.lines]
-            )
-        )
+        found = f"{counted(len(problems), 'problem')} in its settings"
+        super().__init__("\n".join([f"stack {stack}: {found}; nothing was changed", *self.lines]))
 
 
 def located(problem: Problem, file: StackFile | None) -> str:

@@ -50,7 +50,7 @@ class EnvironmentContract(Settings):
     gcs_fuse: bool = True
     """Whether pods can mount buckets, as far as the settings say."""
     filestore: Literal[True] | None = None
-    """Whether pods can mount shares of Filestore."""
+    """Whether pods can mount Filestore volumes."""
     project: ProjectId | None = None
     """Google Cloud project, if GKE synchronizes Secrets with Secret Manager there."""
     login: ExistingCluster | None = None

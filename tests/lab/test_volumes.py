@@ -1,4 +1,4 @@
-"""A berth with a share of Filestore and a secret of Secret Manager, from its first update to the
+"""A berth with a Filestore volume and a secret of Secret Manager, from its first update to the
 removal of its share. Long: test_commands has the same life of a home and of a secret.
 """
 
@@ -110,7 +110,7 @@ def test_a_share_and_a_value_of_secret_manager(shared: Project) -> None:
 
     # The share stays when the berth goes, until somebody deletes it.
     removed = berth(shared, "engineer", "remove", "erin", "-s", "shared")
-    assert "but the share team (1Ti, created " in removed.stdout
+    assert "but the Filestore volume team (1Ti, created " in removed.stdout
     assert "berth home remove erin -s shared" in removed.stdout
     last = berth(shared, "up", "-s", "shared", "--yes", "--allow-destroy")
     assert "berth-erin/share-team stays, with what is in it" in last.stderr + last.stdout
@@ -118,6 +118,6 @@ def test_a_share_and_a_value_of_secret_manager(shared: Project) -> None:
     assert [item["metadata"]["uid"] for item in claims()] == [claim["metadata"]["uid"]]
     (listed,) = json.loads(berth(shared, "home", "list", "-s", "shared", "--json").stdout)
     assert (listed["name"], listed["claim"], listed["size"], listed["in_use"]) == ("erin", "share-team", "1Ti", False)
-    assert "the share team (1Ti" in berth(shared, "home", "remove", "erin", "-s", "shared", code=3).stderr
+    assert "the Filestore volume team (1Ti" in berth(shared, "home", "remove", "erin", "-s", "shared", code=3).stderr
     assert "is deleted" in berth(shared, "home", "remove", "erin", "-s", "shared", "--yes").stderr
     eventually(lambda: shared.get("persistentvolumes") == [], "the share is gone")

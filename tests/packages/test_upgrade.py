@@ -114,7 +114,7 @@ def test_a_repository_moves_to_a_newer_berth(old: Path, new: Path, tmp_path: Pat
     before = site.texts()
     tried = site.berth("upgrade", "--dry-run")
     assert site.texts() == before
-    assert "nothing is written" in tried.stderr
+    assert "nothing was written" in tried.stderr
     upgraded = site.run("make", "upgrade", f"BERTH={new}")
     assert upgraded.stdout == tried.stdout, upgraded.stderr
     check_output(upgraded)
@@ -139,7 +139,7 @@ def test_a_repository_moves_to_a_newer_berth(old: Path, new: Path, tmp_path: Pat
     pip(site.bin, "install", "--no-index", "--no-deps", str(old))
     older = site.berth("upgrade")
     assert older.returncode == 2
-    assert f"my-fleet is at berth {NEW}, and the older {OLD} is installed; nothing is changed" in older.stderr
+    assert f"my-fleet is at berth {NEW}, and the older {OLD} is installed; nothing was changed" in older.stderr
     assert site.texts() == after
 
 
@@ -206,4 +206,4 @@ def test_a_repository_without_a_readable_record_is_refused(tmp_path: Path, recor
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert problem in done.stderr
-    assert "nothing is changed" in done.stderr
+    assert "nothing was changed" in done.stderr

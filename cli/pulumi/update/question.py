@@ -38,7 +38,7 @@ def refusal(command: str, options: Options, *, loses: bool) -> int | None:
         agreed = typer.confirm("Apply and lose this work?" if loses else "Apply?", err=True)
         return None if agreed else LOST if loses else FAILED
     if loses:
-        err.print(f"nothing was done; to do it and lose that: {command} --yes --allow-destroy", markup=False)
+        err.print(f"nothing was done; to apply it and lose this work: {command} --yes --allow-destroy", markup=False)
         return LOST
     err.print(f"nothing was done, since there is no terminal to confirm at; to do it: {command} --yes", markup=False)
     return BAD_INPUT

@@ -20,6 +20,9 @@ WORDS = {"create": "created", "update": "changed", "replace": "replaced", "delet
 # Steps that complete a change; a replacement has further ones.
 _DONE = {"create-replacement": "replace", **{step: step for step in ("create", "replace", "update", "delete")}}
 
+_NO_NEWS = ("", "Resource scheduled for deletion")
+"""Texts of the kubernetes plugin for each object that is deleted, as the plan has said."""
+
 
 @dataclass
 class Component:
@@ -122,5 +125,5 @@ class Tracker:
                 self.errors.append(error)
         elif severity == "warning" and text not in self.warnings:
             self.warnings.append(text)
-        elif severity.startswith("info") and diagnostic.get("ephemeral") and urn and text:
+        elif severity.startswith("info") and diagnostic.get("ephemeral") and urn and text not in _NO_NEWS:
             self.waiting[name] = text  # a RayCluster that the program waits for (stacks/program/waiting.py)

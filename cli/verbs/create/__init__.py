@@ -60,7 +60,7 @@ def run(  # noqa: PLR0913 - each is an option
     ended. For a berth that an admin lists in the environment's file, see `berth engineer add`.
 
     Exit code 0 if the berth is up and ready, 1 if it is not or nobody agreed, 2 for wrong settings,
-    a file with other settings, or where nobody can be asked, 130 at Ctrl-C; the file stays.
+    a file with other settings, or when not interactive, 130 at Ctrl-C; the file stays.
 
     Example: `berth create alice --gpus 1`
     """

@@ -76,7 +76,7 @@ def write_only(berth: Berth, *, dry_run: bool, as_json: bool) -> int:
     """
     shown = stack_file.shown(stack_file.stack_path(berth.name))
     if _is_written(berth):
-        out.print(f"{shown} is there already; nothing is changed", markup=False)
+        out.print(f"{shown} is there already; nothing was changed", markup=False)
         return 0
     done = (
         f"next: open a pull request with {shown}; after the merge, CI creates the berth, and you need"

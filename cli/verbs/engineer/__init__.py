@@ -56,16 +56,17 @@ def remove(
     stack: Stack,
     *,
     forget_home: Annotated[
-        bool, typer.Option("--forget-home", help="Delete home and shares too, once the pods are gone; for good.")
+        bool,
+        typer.Option("--forget-home", help="Delete home and Filestore volumes too, for good, once no pod uses them."),
     ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> int:
     """Remove an engineer's berth from an environment's file, and say what the next update deletes.
 
-    Home and shares stay, unless their settings or `--forget-home` say otherwise. Exit code 0 if the
-    entry is gone, 1 if a home is to be deleted and the cluster cannot be asked, 2 if there was no
-    entry or the result would be wrong.
+    Home and Filestore volumes stay, unless their settings or `--forget-home` say otherwise. Exit
+    code 0 if the entry is gone, 1 if a home is to be deleted and the cluster cannot be asked, 2 if
+    there was no entry or the result would be wrong.
 
     Example: `berth engineer remove dora -s lab`
     """

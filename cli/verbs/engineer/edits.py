@@ -36,7 +36,7 @@ def add(stack: str, name: str, entry: dict[str, Any], *, dry_run: bool, as_json:
             if as_json:
                 print_json({"stack": stack, "name": name, "changed": False, "diff": ""})
             else:
-                out.print(f"{name} has a berth on {stack} already; nothing is changed", markup=False)
+                out.print(f"{name} has a berth on {stack} already; nothing was changed", markup=False)
             return 0
         raise BadInputError(
             f"{name} has a berth with other settings already; edit it there, or remove it first",
@@ -157,7 +157,7 @@ def _loss(stack: str, name: str) -> str:
 
 
 def _disks(stack: str, disks: Sequence[HomeDisk]) -> str:
-    """Return what the next update does with home and shares."""
+    """Return what the next update does with home and Filestore volumes."""
     if not disks:
         return ""
     if not disks[0].retained:

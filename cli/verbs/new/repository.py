@@ -25,7 +25,7 @@ def write(folder: Path, project: str, zone: str) -> list[str]:
         try:
             TypeAdapter(kind).validate_python(value)
         except ValidationError as error:
-            raise BadInputError(f"{option}: {error.errors()[0]['ctx']['error']}; nothing is written") from None
+            raise BadInputError(f"{option}: {error.errors()[0]['ctx']['error']}; nothing was written") from None
     values = {"name": name, "project": project, "zone": zone}
     try:
         folder.mkdir(exist_ok=True)
@@ -44,15 +44,15 @@ def write(folder: Path, project: str, zone: str) -> list[str]:
 def _check_folder(folder: Path, name: str) -> None:
     if not _NAME.fullmatch(name):
         raise BadInputError(
-            f"{name!r} cannot be the name of a Pulumi project; nothing is written",
+            f"{name!r} cannot be the name of a Pulumi project; nothing was written",
             "use letters, digits, '-', '_' and '.', and begin with a letter or digit, for example my-fleet",
         )
     if not folder.absolute().parent.is_dir():
         raise BadInputError(
-            f"{folder.parent} is not a folder, so {name} cannot be created in it; nothing is written",
+            f"{folder.parent} is not a folder, so {name} cannot be created in it; nothing was written",
             f"create it first: mkdir -p {folder.parent}",
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInputError(
-            f"{folder} exists and is not an empty folder; nothing is written", "name a folder that does not exist yet"
+            f"{folder} exists and is not an empty folder; nothing was written", "name a folder that does not exist yet"
         )

@@ -37,8 +37,8 @@ def write(fleet: Fleet, to: Path) -> None:
         whole_file.write(to, page(fleet, now, newest(fleet.environment, to.parent)))
     except OSError as error:
         raise BadInputError(
-            f"--html: {to} cannot be written: {error.strerror}; nothing is written. Name a file in a folder that exists"
-            " and that you may write to"
+            f"--html: {to} cannot be written: {error.strerror}; nothing was written. Name a file in a folder that"
+            " exists and that you may write to"
         ) from None
     err.print(f"written: {to}", markup=False)
 

@@ -70,7 +70,7 @@ def _remarks(upgrade: Upgrade, *, problems: bool, dry_run: bool) -> Iterator[str
     if upgrade.requires_another:
         yield f"requirements.txt requires another berth: write {upgrade.line} into it"
     if dry_run:
-        yield "nothing is written: --dry-run"
+        yield "nothing was written: --dry-run"
         return
     if edited := [f"{change.path}.new" for change in upgrade.changes if change.action == "merge"]:
         yield f"you edited these files: take over what is new, then delete {', '.join(edited)}"

@@ -111,14 +111,14 @@ def prepare() -> Upgrade:
     record = read(folder)
     if numbers(installed) < numbers(record.version):
         raise BadInputError(
-            f"{folder.name} is at berth {record.version}, and the older {installed} is installed; nothing is changed",
+            f"{folder.name} is at berth {record.version}, and the older {installed} is installed; nothing was changed",
             "run: .venv/bin/pip install -r requirements.txt",
         )
     line = wheels.requirement(folder, carry=False)
     try:
         found = template.files({**record.values, "requirement": line})
     except KeyError as error:
-        raise BadInputError(f".berth.yaml lacks the value {error} of its template; nothing is changed") from None
+        raise BadInputError(f".berth.yaml lacks the value {error} of its template; nothing was changed") from None
     texts = {path: text for path, text in found.items() if not template.is_settings(path)}
     return Upgrade(folder, record, installed, texts, line, list(_changes(folder, record, texts, line)))
 

@@ -295,6 +295,13 @@ def test_a_failure_is_the_components_and_says_so() -> None:
     assert events
 
 
+@pytest.mark.parametrize(("text", "shown"), [("2 of 3 pods ready", True), ("Resource scheduled for deletion", False)])
+def test_what_is_waited_for_is_shown(text: str, *, shown: bool) -> None:
+    tracker = Tracker(created()[0], lambda: 0.0)
+    tracker.see({"diagnosticEvent": {"severity": "info#err", "ephemeral": True, "message": text, "urn": "x::bob"}})
+    assert tracker.waiting == ({"bob": text} if shown else {})
+
+
 def lost(name: str, stack: str, running: Running, *, suspended: bool = False) -> Loss:
     metadata = {"name": name, "namespace": f"berth-{name}", "labels": {STACK_LABEL: stack}}
     cluster = {"metadata": metadata, "spec": {"suspend": suspended}, "status": {"state": "suspended"}}

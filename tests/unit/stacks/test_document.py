@@ -64,6 +64,21 @@ def test_yaml_that_settings_do_not_have(case: str) -> None:
     assert lines[0].startswith(f"stacks/Pulumi.env.yaml:9: {problem}")
 
 
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("   currency: USD", "is indented neither like the entry above it"),
+        ("      currency: USD", "has a ':' that makes no entry: indented too far"),
+        ("    currency: USD: x", "has a ':' that makes no entry"),
+        ("\tcurrency: USD", "is indented by a tab; YAML takes spaces"),
+    ],
+)
+def test_a_line_that_is_indented_wrong(line: str, problem: str) -> None:
+    text = FILE.format(setting="").replace("    pools:", f"{line}\n    pools:", 1)
+    (found,) = check("env", text).lines
+    assert found.startswith(f"stacks/Pulumi.env.yaml:5: {problem}")
+
+
 GOOD = {
     "anchors": "env: &a {A: b}, head: {cpu: &b 2, memory: 4Gi}, worker: {cpu: *b}",
     "merge": "worker: {<<: &a {cpu: 2}, memory: 4Gi}",

@@ -97,7 +97,7 @@ def test_a_missing_kubeconfig_is_a_settings_error_with_what_makes_one(tmp_path: 
     with pytest.raises(SettingsError) as raised:
         existing("dev", settings, None)
     first, second = str(raised.value).splitlines()
-    assert first == "stack dev: 1 problem in its settings; nothing is changed"
+    assert first == "stack dev: 1 problem in its settings; nothing was changed"
     assert second.startswith(f"environment.cluster.existing.kubeconfig: there is no file {tmp_path}/missing; write one")
 
 

@@ -125,7 +125,7 @@ def test_an_engineers_own_stack_is_written_and_counts(project: Path) -> None:
     assert text(project, "erin").endswith("config:\n  berth:engineer:\n    environment: env\n    worker: {gpus: 2}\n")
     assert "Without CI, run: berth create erin" in " ".join(done.stdout.split())
     again = create("erin", "-e", "env")
-    assert (again.exit_code, "nothing is changed" in again.stdout) == (0, True)
+    assert (again.exit_code, "nothing was changed" in again.stdout) == (0, True)
     other = create("erin", "-e", "env", "--gpus", "4")
     assert (other.exit_code, "exists with other settings" in other.stderr) == (2, True)
     assert create("bob", "-e", "env").exit_code == 2

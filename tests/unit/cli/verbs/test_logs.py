@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from berth.cli.main import app
 from berth.cli.reach.berths import Berth
 from berth.cli.reach.environment import Environment
-from berth.cli.reach.operator_log import about
+from berth.cli.reach.operator_log import about, readable
 from berth.cli.reach.pods import choose
 from berth.cli.verbs.status.live_view import Waiting, queue_of
 from berth.components.cluster.api import PODS
@@ -84,6 +84,22 @@ def test_the_operators_lines_are_of_this_berth_alone() -> None:
         "starting",
     ]
     assert list(about(berth(), lines)) == [lines[0], lines[2]]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (
+            '{"level":"info","ts":"2026-11-27T08:00:00Z","msg":"reconciled","x":1}',
+            "2026-11-27T08:00:00Z  info  reconciled",
+        ),
+        ('{"level":"error","ts":"now","msg":"Reconciler error","error":"no"}', "now  error  Reconciler error  no"),
+        ("W1127 watch ended", "W1127 watch ended"),
+        ("12", "12"),
+    ],
+)
+def test_a_line_of_the_operator_is_readable(line: str, shown: str) -> None:
+    assert readable(line) == shown
 
 
 def test_what_waits_for_what() -> None:

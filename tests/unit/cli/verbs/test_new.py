@@ -80,7 +80,7 @@ def test_a_bad_input_gets_one_error_and_nothing_is_written(tmp_path: Path, argum
     assert done.exit_code == 2
     assert done.stderr.count("error:") == 1
     assert problem in done.stderr
-    assert "nothing is written" in done.stderr
+    assert "nothing was written" in done.stderr
     assert done.stdout == ""
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 

@@ -166,7 +166,7 @@ def test_a_file_that_cannot_be_written_is_an_error_and_the_older_one_stays(tmp_p
         write(a_fleet(), tmp_path / "no" / "fleet.html")
     folder = tmp_path / "folder"
     folder.mkdir()
-    with pytest.raises(BadInputError, match="Is a directory; nothing is written"):
+    with pytest.raises(BadInputError, match="Is a directory; nothing was written"):
         write(a_fleet(), folder)
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
