@@ -80,7 +80,7 @@ chaos: $(INSTALLED) ## disturb berth in a lab of its own, for hours (SEED=1 CASE
 		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) $(foreach part,$(PART),--part $(part)) \
 		$(if $(RECORD),--record $(RECORD)) $(if $(RESUME),--resume)
 
-tasks: $(INSTALLED) ## time five tasks of a new user, by the commands of the pages (CACHE=~/.cache: with tools that are there)
+tasks: $(INSTALLED) ## time the tasks of a new user, by the commands of the pages (CACHE=~/.cache: with tools that are there)
 	@$(BIN)/python -m bench.tasks $(if $(CACHE),--cache $(CACHE))
 
 pages: $(INSTALLED) ## write the generated files again: stacks/schema.json, pages and pictures of docs/

@@ -1,8 +1,9 @@
-"""`make tasks`: five tasks of a new user, done with the commands of the pages and timed.
+"""`make tasks`: tasks of a new user, done with the commands of the pages and timed.
 
 The user has a folder with a fresh clone, a home folder and an environment with nothing in it but
 PATH and what the network needs. Blocks of the pages that are part of a task have a mark:
-`<!-- task: NAME -->`. `--cache` gives the user the lab's tools and packages of earlier runs.
+`<!-- task: NAME -->`. `--cache` gives the user the lab's tools and packages of earlier runs. The
+repository of one's own and the program in it are of berth's wheel.
 """
 
 from __future__ import annotations
@@ -27,12 +28,13 @@ from tests.pages.checkout import copy, do
 from tests.pages.page import CLONE, PAGES, Block, blocks
 from tests.pages.shell import BlockError, Shell, opened
 
-OWN = "own repository"
+OWN, PROGRAM = "own repository", "own program"
 TASKS = {
     "lab up": ("README.md",),
     "first berth": ("docs/engineer.md",),
     "GPU share": ("docs/sharing.md",),
     OWN: ("README.md",),
+    PROGRAM: ("README.md",),
     "teardown": ("docs/engineer.md", "README.md"),
 }
 """Tasks in order, with the pages that have them."""
@@ -122,11 +124,6 @@ class User:
         outcome.seconds = round(time.monotonic() - began, 1)
         return outcome
 
-    def do_with_pip(self, task: str) -> Outcome:
-        """Do a task that installs berth, in a terminal of its own."""
-        with opened(self.clone, self.with_pip()) as terminal:
-            return self.do(task, terminal)
-
     def leave(self) -> None:
         """End what is left of the labs."""
         for folder in (self.clone, self.clone / "my-fleet"):
@@ -141,13 +138,13 @@ def measure(root: Path, cache: Path | None) -> list[Outcome]:
     user.arrive()
     outcomes: list[Outcome] = []
     try:
-        with opened(user.clone, user.environment()) as terminal:
+        with opened(user.clone, user.environment()) as terminal, opened(user.clone, user.with_pip()) as installed:
             for task in TASKS:
                 err.print(f"[bold]{task}[/]")
                 if any(outcome.error for outcome in outcomes):
                     outcomes.append(Outcome(task, error="not tried"))
                 else:
-                    outcomes.append(user.do_with_pip(task) if task == OWN else user.do(task, terminal))
+                    outcomes.append(user.do(task, installed if task in (OWN, PROGRAM) else terminal))
     finally:
         user.leave()
     return outcomes
