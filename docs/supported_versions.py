@@ -11,8 +11,7 @@ from berth.components.gke import versions as gke
 from berth.components.hardware import versions
 from berth.components.hardware.machines import MACHINES
 from berth.lab.home import CLONE
-from berth.lab.toolchain.installed import HELM_MINIMUM
-from berth.lab.toolchain.tools import HELM, KUBECTL, PULUMI
+from berth.lab.toolchain.tools import KUBECTL, PULUMI
 from docs.inserted import inserted
 
 PAGE = CLONE / "docs/own-repository.md"
@@ -53,7 +52,6 @@ def _programs() -> Iterator[tuple[str, str, str]]:
         pin = re.search(rf"^{name}==(\S+)", locked, flags=re.MULTILINE)
         yield f"Python package `{name}`", wanted_range.replace(",", ", "), pin[1] if pin else ""
     yield "Kubernetes", "the versions of GKE's release channels", KUBECTL.version
-    yield "Helm (the lab only)", ".".join(map(str, HELM_MINIMUM)) + " and newer", HELM.version
 
 
 def _python() -> str:

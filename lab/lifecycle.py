@@ -17,7 +17,8 @@ from berth.lab.home import CLONE, SIGN
 from berth.lab.locking import exclusive
 from berth.lab.plugins.gcp import conditions
 from berth.lab.processes import Process, Supervisor
-from berth.lab.toolchain.ensure import ensure
+from berth.lab.toolchain.ensure import programs_of
+from berth.lab.toolchain.tools import TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -117,7 +118,7 @@ def up(home: Home, progress: Progress) -> Running:
     _claim(home)
     with _alone(home, progress):
         _claim(home)  # again: a `clean` that held the lock removed it
-        tools = ensure(home, progress)
+        tools = programs_of(TOOLS, progress)
         programs.write_bin(home, tools)
         programs.write_plugins(home, tools)
         programs.write_charts(home, tools)

@@ -26,16 +26,18 @@ from berth.lab.home import CLONE, ENVIRONMENT_VARIABLE
 from berth.lab.toolchain.tools import PULUMI, PULUMI_KUBERNETES, PULUMI_PYTHON
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from berth.lab.controlplane import ControlPlane
     from berth.lab.home import Home
-    from berth.lab.toolchain.ensure import Toolchain
 
 KUBERAY = "kuberay-operator"
 KUBERNETES_PLUGIN = "pulumi-resource-kubernetes"
-BESIDE_BIN = {*PULUMI_KUBERNETES.programs, *PULUMI_KUBERNETES.copied.values()}
-"""Files of tools that are not programs for a shell."""
+DEFINITIONS = "crds"
+"""Folder with the custom resource definitions of the KubeRay operator that was built."""
+BESIDE_BIN = {*PULUMI_KUBERNETES.programs, *PULUMI_KUBERNETES.copied.values(), DEFINITIONS}
+"""Files and folders of tools that are not programs for a shell."""
 
 HEAD_PROGRAMS = ("python", "python3", "pip", "ray", "serve", "bash", "sh")
 """Programs that can be run in a simulated head, and by these any other."""
@@ -80,7 +82,7 @@ def plugin_script(home: Home, module: str, what: str) -> str:
     )
 
 
-def write_plugins(home: Home, tools: Toolchain) -> None:
+def write_plugins(home: Home, tools: Mapping[str, Path]) -> None:
     """Install the lab's provider plugins for Pulumi, and nothing else.
 
     The engine takes a plugin from a folder only, never from a link to one
@@ -96,7 +98,7 @@ def write_plugins(home: Home, tools: Toolchain) -> None:
         if path not in {gcp.parent, kubernetes.parent}:
             _remove(path)
     whole_file.write(gcp, plugin_script(home, "berth.lab.plugins.gcp", SIMULATED_GCP), mode=0o755)
-    _place(kubernetes, tools.programs[KUBERNETES_PLUGIN])
+    _place(kubernetes, tools[KUBERNETES_PLUGIN])
 
 
 def _remove(path: Path) -> None:
@@ -107,11 +109,10 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def write_bin(home: Home, tools: Toolchain) -> None:
-    """Fill `bin` with exactly this toolchain and the lab's scripts."""
+def write_bin(home: Home, tools: Mapping[str, Path]) -> None:
+    """Fill `bin` with exactly these tools and the lab's scripts."""
     home.bin.mkdir(parents=True, exist_ok=True)
-    programs = {name: path for name, path in tools.programs.items() if name not in BESIDE_BIN}
-    programs |= {name: there.path for name, there in tools.found.items() if name != PULUMI.name}
+    programs = {name: path for name, path in tools.items() if name not in BESIDE_BIN}
     credential = "gke-gcloud-auth-plugin"
     for path in home.bin.iterdir():
         if path.name not in {*programs, credential}:
@@ -147,7 +148,7 @@ def write_credentials(home: Home, plane: ControlPlane) -> None:
     write_credential(home, plane.ports[GOOGLE_PORT])
 
 
-def write_charts(home: Home, tools: Toolchain) -> None:
+def write_charts(home: Home, tools: Mapping[str, Path]) -> None:
     """Copy the operators' charts; KubeRay's gets the definitions of the built operator."""
     for source in (CLONE / "lab" / "charts").iterdir():
         if not source.is_dir():
@@ -156,7 +157,7 @@ def write_charts(home: Home, tools: Toolchain) -> None:
         shutil.rmtree(partial, ignore_errors=True)
         shutil.copytree(source, partial)
         if source.name == KUBERAY:
-            shutil.copytree(tools.crds, partial / "crds", copy_function=shutil.copyfile)
+            shutil.copytree(tools[DEFINITIONS], partial / "crds", copy_function=shutil.copyfile)
         shutil.rmtree(target, ignore_errors=True)
         partial.rename(target)
     _pack_charts(home)

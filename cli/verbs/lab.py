@@ -124,7 +124,7 @@ def up(
 
 
 @app.command()
-def tools(home: HomeOption = None) -> None:
+def tools() -> None:
     """Fetch or build the tools that the lab needs into the cache, and start nothing.
 
     Exit codes: 0 they are there; 1 one could not be built, or a download is not the published file;
@@ -133,10 +133,11 @@ def tools(home: HomeOption = None) -> None:
     Example: `berth lab tools`
     """
     from berth.lab.progress import Progress
-    from berth.lab.toolchain.ensure import ensure
+    from berth.lab.toolchain.ensure import programs_of
+    from berth.lab.toolchain.tools import TOOLS
 
     with _interruptible("what is built stays in the cache"):
-        ensure(_home(home), Progress())
+        programs_of(TOOLS, Progress())
 
 
 @app.command()

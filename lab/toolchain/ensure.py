@@ -1,4 +1,4 @@
-"""Tools of the lab, each from the cheapest place: installed, cached, released, built.
+"""Tools of the lab, each from the cheapest place: cached, released, built.
 
 Missing tools are made one after the other: released ones where their sites answer, else built.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,15 +15,13 @@ from typing import TYPE_CHECKING
 from berth.components.core.words import counted
 from berth.lab.errors import USAGE, LabError
 from berth.lab.progress import duration
-from berth.lab.toolchain import go, installed, releases
+from berth.lab.toolchain import go, releases
 from berth.lab.toolchain.cache import Cache, default_folder, defect
 from berth.lab.toolchain.releases import UnavailableError
-from berth.lab.toolchain.tools import PULUMI, PULUMI_PYTHON, TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
-    from berth.lab.home import Home
     from berth.lab.progress import Progress
     from berth.lab.toolchain.tools import Tool
 
@@ -35,35 +32,6 @@ RELEASE, SOURCE = "release", "source"
 
 _MIB_A_MINUTE = 70
 """Size of the programs that two cores build in a minute."""
-
-
-@dataclass(frozen=True)
-class Toolchain:
-    """Programs that the lab runs.
-
-    Attributes:
-        programs: program name to file, of those in the cache.
-        crds: folder with the custom resource definitions of the KubeRay operator that was built.
-        found: installed programs that are used instead of those, by name.
-    """
-
-    programs: dict[str, Path]
-    crds: Path
-    found: dict[str, installed.Installed]
-
-
-def ensure(home: Home, progress: Progress) -> Toolchain:
-    """Return every program that the lab needs; the missing ones are fetched or built."""
-    excluded = (home.bin.resolve(),)
-    found = {}
-    for tool in TOOLS:
-        if there := installed.find(tool, excluded):
-            found[tool.name] = there
-            progress.say(f"  {tool.name} {there.version}: {tool.purpose}: already installed, {there.path}")
-    # An installed Pulumi has its language host beside it.
-    covered = {*found, *([PULUMI_PYTHON.name] if PULUMI.name in found else [])}
-    programs = programs_of([tool for tool in TOOLS if tool.name not in covered], progress)
-    return Toolchain(programs=programs, crds=programs.pop("crds"), found=found)
 
 
 def programs_of(tools: Iterable[Tool], progress: Progress) -> dict[str, Path]:

@@ -24,7 +24,6 @@ class Tool:
     Attributes:
         name: unique among the tools; names the cache entry.
         needed_by: `lab`, `real-node` or `tests`.
-        purpose: reason why the lab needs it, in a few words.
         module: Go module whose version is the tool's version.
         packages: program name to Go package in the module; `.` begins one in the tool's own folder.
         folder: folder under `lab/tools` with go.mod and go.sum; by default the tool's name.
@@ -41,7 +40,6 @@ class Tool:
 
     name: str
     needed_by: str
-    purpose: str
     module: str
     packages: Mapping[str, str]
     folder: str = ""
