@@ -219,9 +219,9 @@ def status(home: HomeOption = None, *, as_json: Json = False) -> int:
 def real_up(
     home: HomeOption = None,
     *,
-    berth: Annotated[bool, typer.Option(help="Bring a berth up on the node and run a job on its RayCluster.")] = True,
+    berth: Annotated[bool, typer.Option(help="Bring a berth up on the node.")] = True,
 ) -> None:
-    """Join a real node to the lab, and run a berth and a job on it.
+    """Join a real node to the lab, and bring a berth up on it.
 
     The node takes the place of the first one of the pool with label `lab-node: real` in
     stacks/Pulumi.lab.yaml. Exit codes: 0 everything is up; 1 something failed on the way; 2 this
@@ -246,8 +246,8 @@ def real_up(
         if berth:
             berths.provide_settings()
             update.update(lab, progress, stack=berths.STACK, refresh=True)
-            berths.run_job(lab)
-            progress.say(f"`berth verify fabric -s {berths.STACK}` proves that its workers talk over their NICs")
+            progress.say(f"`berth submit {berths.STACK} -- python hello.py` runs a program on its workers")
+            progress.say(f"`berth verify fabric -s {berths.STACK}` proves that they talk over their NICs")
 
 
 @real.command("prepare")

@@ -108,6 +108,10 @@ def is_of_thing(step: Event) -> bool:
     return _is_custom(step) and not step["type"].startswith(_OF_PULUMI)
 
 
+def _is_custom(step: Event) -> bool:
+    return bool((step.get("new") or step.get("old") or {}).get("custom"))
+
+
 def plan_of(events: Iterable[Event]) -> Plan:
     """Return the plan that the events of the engine's preview describe.
 
@@ -179,7 +183,7 @@ def _of_event(step: Event, operation: Operation) -> Step:
         urn=step["urn"],
         type=step["type"],
         name=step["urn"].rsplit("::", 1)[-1],
-        custom=bool((step.get("new") or step.get("old") or {}).get("custom")),
+        custom=_is_custom(step),
         old=_state(step.get("old")),
         new=None if operation == "delete" else _state(step.get("new")),
     )

@@ -56,8 +56,7 @@ def run(  # noqa: PLR0913 - each is an option
     """Create a berth with a stack of its own: write its file, show the plan, ask, bring it up.
 
     The file is stacks/Pulumi.NAME.yaml; settings that are left out come from the environment's
-    `defaults`. A second run with the same options, or without any, goes on where the first one
-    ended. For a berth that an admin lists in the environment's file, see `berth engineer add`.
+    `defaults`. A second run goes on where the first one ended.
 
     Exit code 0 if the berth is up and ready, 1 if it is not or nobody agreed, 2 for wrong settings,
     a file with other settings, or when not interactive, 130 at Ctrl-C; the file stays.
