@@ -23,10 +23,10 @@ FAILURE_CHARACTERS = 600
 CLEAN_UP_SECONDS = 60
 
 LONGEST = (
-    "lab/test_pages.py",
-    "lab/test_workflows.py",
     "lab/test_commands.py",
-    "lab/test_preview.py",
+    "lab/test_workflows.py",
+    "lab/test_pages.py",
+    "lab/test_isolation.py",
     "lab/test_fleet.py",
 )
 """The longest files, the longest first; the others follow in the order of their names."""

@@ -28,7 +28,8 @@ CHARTS = {"kuberay": "kuberay-operator", "gpu": "gpu-operator", "dranet": "drane
 
 NETWORK = {"existing": {"network": "shared", "subnetwork": "shared-nodes"}}
 """An existing network: the import of pulumi_gcp.compute, for new ones, is a third of what an update
-without changes costs. Pools with RDMA networks have new ones, and so have the shipped stacks.
+without changes costs. Those of test_fabric and test_verify_fabric have new ones, and so have the
+shipped stacks.
 """
 
 HEAD = {"cpu": 1, "memory": "2Gi"}
@@ -48,6 +49,7 @@ def environment_settings(
     return {
         "project": "berth-test",
         "zone": "us-central1-b",
+        "network": NETWORK,
         "cluster": {"deletionProtection": False},
         "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}, **pools},
         "operators": {name: {"chart": str(lab.home.charts / CHARTS[name])} for name in ("kuberay", *operators)},

@@ -86,9 +86,10 @@ def status(fleet: Project) -> dict[str, Any]:
 
 def test_each_group_has_its_own_workers(fleet: Project) -> None:
     assert sizes(fleet) == {"headgroup": 1, "cpu": 1, "two": 1}
-    found = {group["name"]: (group["workersReady"], group["workersDesired"]) for group in status(fleet)["groups"]}
+    alice = status(fleet)
+    found = {group["name"]: (group["workersReady"], group["workersDesired"]) for group in alice["groups"]}
     assert found == {"cpu": (1, 1), "gpu": (0, 0), "two": (1, 1)}
-    assert status(fleet)["gpus"] == 2
+    assert alice["gpus"] == 2
     wide = ["env", "COLUMNS=200", sys.executable, "-m", "berth.cli"]
     assert "cpu 1/1, gpu 0/0, two 1/1" in fleet.run(*wide, "status", "-s", "env").stdout
     (pod,) = [pod for pod in fleet.workers("alice") if group_of(pod) == "cpu"]
@@ -142,7 +143,8 @@ def test_groups_grow_and_shrink_alone(fleet: Project) -> None:
 
 def test_kuberay_restarts_all_groups_for_a_new_one_and_the_plan_says_so(fleet: Project) -> None:
     """The head has the hash of the whole RayCluster without numbers of workers."""
-    change(fleet, groups())
+    fleet.write("env", environment=environment(fleet.lab, groups()))
+    fleet.up("env")
     before = pods(fleet)
     more = groups() | {"more": {**CPU, "workers": 1}}
     text = change(fleet, more)

@@ -180,9 +180,7 @@ class Keeper:
         return " ".join(self.project.run("berth", "status", "-s", ENV, check=False).stdout.split())
 
     def nothing_drifts(self, stack: str = ENV) -> None:
-        self.project.run("pulumi", "preview", "-s", stack, "--expect-no-changes")
-        self.project.run("pulumi", "refresh", "-s", stack, "--yes", "--skip-preview", "--expect-no-changes")
-        self.project.up(stack, "--expect-no-changes")
+        self.project.up(stack, "--refresh", "--expect-no-changes")
 
 
 @pytest.fixture(scope="module")

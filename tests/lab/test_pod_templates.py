@@ -105,8 +105,7 @@ def test_the_level_follows_from_the_patch(patched: Project) -> None:
 
 
 def test_a_second_up_and_a_refresh_change_nothing(patched: Project) -> None:
-    patched.up(STACK, "--expect-no-changes")
-    patched.run("pulumi", "refresh", "-s", STACK, "--yes", "--skip-preview", "--expect-no-changes")
+    patched.up(STACK, "--refresh", "--expect-no-changes")
 
 
 def test_values_reach_the_chart(patched: Project) -> None:

@@ -1,5 +1,6 @@
 """`berth verify fabric` on nodes without containers, end to end: claims, pairs and scheduling are
-real and proven, the rest is said.
+real and proven, the rest is said. Long: an environment with three more operators; test_prod has the
+shipped one's proof.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pytest
 from tests.lab.conftest import Lab
 from tests.lab.project import HEAD, Project, Settings, brought_up, environment_settings, eventually
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 NOT_RUN = {"locked memory", "sums", "transport", "NICs used", "traffic", "algorithm", "bandwidth", "NCCL versions"}
 
@@ -23,6 +24,7 @@ def environment(lab: Lab) -> Settings:
         lab,
         {"pairs": whole, "shared": {"machineType": "g2-standard-4", "nodes": 1, "sharing": "slices"}},
         *("gpu", "dranet", "gpuDra"),
+        network={},
         sharing={"slices": {"kind": "time-slicing", "replicas": 4}},
         defaults={"head": HEAD},
         engineers={"bob": {"worker": {"pool": "shared", "gpus": 1, "cpu": 1, "memory": "2Gi"}}},

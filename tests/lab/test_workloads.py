@@ -5,7 +5,6 @@ tests/real has the same with a real Ray, up to a service that serves and one tha
 
 from __future__ import annotations
 
-import copy
 import json
 from typing import Any
 
@@ -48,6 +47,7 @@ def environment(lab: Lab) -> Settings:
                 "serveConfig": {"applications": [{"name": "chat", "import_path": "chat:app"}]},
                 "workers": {"min": 1, "max": 1},
                 "clients": ["gateway"],
+                "upgradeStrategy": "Recreate",
             }
         },
     )
@@ -81,13 +81,6 @@ def has_cluster(work: Project, namespace: str) -> None:
     eventually(lambda: list(clusters(work, namespace).values()) == ["ready"], f"one RayCluster in {namespace}, ready")
 
 
-def settings(lab: Lab, kind: str, name: str, **edit: Any) -> Settings:
-    """The environment with one job or service edited."""
-    edited = copy.deepcopy(environment(lab))
-    edited[kind][name] |= edit
-    return edited
-
-
 def test_kuberay_creates_clusters_and_services_of_jobs_and_services(work: Project) -> None:
     for namespace in ("berth-nightly", "berth-chat"):
         has_cluster(work, namespace)
@@ -108,8 +101,7 @@ def test_a_second_up_and_a_refresh_change_nothing(work: Project) -> None:
     """An update and a refresh see no change, whatever the jobs' state and though KubeRay writes
     finalizers.
     """
-    work.up(STACK, "--expect-no-changes")
-    work.run("pulumi", "refresh", "-s", STACK, "--yes", "--skip-preview", "--expect-no-changes")
+    work.up(STACK, "--refresh", "--expect-no-changes")
     assert {job["metadata"]["generation"] for job in work.get("rayjobs,rayservices", "-A")} == {1}
 
 
@@ -127,33 +119,27 @@ def test_status_has_jobs_and_services(work: Project) -> None:
     assert [berth["name"] for berth in report["berths"]] == ["bob"]
 
 
-def test_an_edited_job_is_replaced(work: Project, lab: Lab) -> None:
-    before = job_names(work, "berth-nightly")
-    work.write(STACK, environment=settings(lab, "jobs", "nightly", entrypoint="python -m nightly --again"))
-    plan = work.preview(STACK)
-    assert {name: step for name, step in plan.items() if "Ray" in name} == {f"{RAY_JOB}::nightly": "replace"}
-    output = work.run("berth", "preview", "-s", STACK, check=False).stdout
-    assert "job nightly runs again, as a new RayJob" in " ".join(output.split())
+def test_an_edited_job_is_replaced_and_a_service_with_that_setting(work: Project, lab: Lab) -> None:
+    job, (service,) = job_names(work, "berth-nightly"), work.get("rayservices", "-n", "berth-chat")
+    edited = environment(lab)
+    edited["jobs"]["nightly"]["entrypoint"] += " --again"
+    edited["services"]["chat"]["env"] = {"A": "b"}
+    work.write(STACK, environment=edited)
+    plan = json.loads(work.run("berth", "preview", "-s", STACK, "--json", check=False).stdout)
+    changes = {change["name"]: change for change in plan["changes"] if ":Ray" in change["type"]}
+    assert {name: (change["type"], change["operation"]) for name, change in changes.items()} == {
+        "nightly": (RAY_JOB, "replace"),
+        "chat": (RAY_SERVICE, "replace"),
+    }
+    assert "job nightly runs again, as a new RayJob" in json.dumps(changes["nightly"]["effects"])
     work.up(STACK)
-    after = job_names(work, "berth-nightly")
-    assert len(after) == 1
-    assert after != before
-    has_cluster(work, "berth-nightly")
-    work.write(STACK, environment=environment(lab))
-    work.up(STACK)
-    assert job_names(work, "berth-nightly") == before, "its name is its content"
-
-
-def test_an_edit_recreates_a_service_with_that_setting(work: Project, lab: Lab) -> None:
-    work.write(STACK, environment=settings(lab, "services", "chat", upgradeStrategy="Recreate"))
-    work.up(STACK)
-    (before,) = work.get("rayservices", "-n", "berth-chat")
-    work.write(STACK, environment=settings(lab, "services", "chat", upgradeStrategy="Recreate", env={"A": "b"}))
-    assert work.preview(STACK)[f"{RAY_SERVICE}::chat"] == "replace"
-    work.up(STACK)
-    (after,) = work.get("rayservices", "-n", "berth-chat")
-    assert after["metadata"]["uid"] != before["metadata"]["uid"]
-    has_cluster(work, "berth-chat")
+    again = job_names(work, "berth-nightly")
+    assert len(again) == 1
+    assert again != job
+    (other,) = work.get("rayservices", "-n", "berth-chat")
+    assert other["metadata"]["uid"] != service["metadata"]["uid"]
+    for namespace in ("berth-nightly", "berth-chat"):
+        has_cluster(work, namespace)
 
 
 def test_nothing_is_left(work: Project) -> None:

@@ -43,14 +43,12 @@ def in_shell(script: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("variables", ASCII, ids=["ioencoding", "locale"])
-@pytest.mark.parametrize("words", [("check",), ("engineer", "list", "-s", "lab")])
-def test_a_terminal_of_ascii_gets_ascii(words: tuple[str, ...], variables: dict[str, str]) -> None:
-    done = berth(*words, variables=variables)
+def test_a_terminal_of_ascii_gets_ascii(variables: dict[str, str]) -> None:
+    done = berth("check", variables=variables)
     assert done.returncode == 0
     assert (done.stdout + done.stderr).isascii()
     assert "Traceback" not in done.stderr
-    if words == ("check",):
-        assert "\\u2713 lab (environment" in done.stdout
+    assert "\\u2713 lab (environment" in done.stdout
 
 
 def test_json_is_json_in_ascii_too() -> None:
@@ -74,9 +72,7 @@ def test_json_stands_alone_on_stdout(words: str, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("words", "to", "code", "message"),
     [
-        ("check --policies", "| true", 0, ""),
         ("schema", "| true", 0, ""),
-        ("schema", "> /dev/full", 1, "error: [Errno 28] No space left on device\n"),
         ("check --policies --json", "> /dev/full", 1, "error: [Errno 28] No space left on device\n"),
         ("schema", ">&-", 0, ""),
     ],

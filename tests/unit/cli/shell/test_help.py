@@ -32,9 +32,8 @@ def words(text: str | None) -> list[str]:
     return (text or "").split()
 
 
-@pytest.mark.parametrize("width", [80, 120])
-@pytest.mark.parametrize("option", ["--help", "-h"])
-def test_help_has_every_word(width: int, option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("option", "width"), [("--help", 80), ("-h", 120)])
+def test_help_has_every_word(option: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     for path, command in COMMANDS.items():
         done = CliRunner().invoke(app, [*path, option])
