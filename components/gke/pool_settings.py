@@ -15,6 +15,7 @@ from berth.components.core.bounds import CountOrBounds, at_least, at_most
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.settings import Settings
 from berth.components.core.types import Duration, Name, NonEmpty, ProjectId, Zone
+from berth.components.hardware.allocatable import DEFAULT_MAX_PODS, Amounts, allocatable
 from berth.components.hardware.facts import CapacityKind, Machine
 from berth.components.hardware.machines import MACHINES
 
@@ -207,6 +208,14 @@ class PoolSettings(Settings):
         """Local SSDs of a node."""
         given = self.local_ssds.count if self.local_ssds else None
         return self.machine.local_ssds if given is None else given
+
+    @property
+    def for_pods(self) -> Amounts:
+        """CPU, memory and storage that GKE leaves to pods on a node."""
+        block = self.local_ssds is not None and self.local_ssds.use == "block"
+        ephemeral_ssds = 0 if block else self.local_ssd_count
+        max_pods = self.max_pods_per_node or DEFAULT_MAX_PODS
+        return allocatable(self.machine, self.disk_size_gb, ephemeral_ssds, max_pods)
 
     @property
     def max_surge(self) -> int:

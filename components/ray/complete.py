@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from berth.components.core.types import parse_quantity
 from berth.components.ray.layers import groups_of, within
-from berth.components.ray.settings import RayClusterSettings, RayShape
+from berth.components.ray.settings import RayClusterSettings, RayShape, WorkerShape
 from berth.components.sharing import Pool, Pools
 
 # Share of a node that a worker on a whole node requests; the rest is for GKE's reservation and
@@ -24,6 +25,14 @@ def whole_node(pool: Pool) -> dict[str, Any]:
         "cpu": str(max(1, int(machine.vcpus * _WHOLE_NODE_CPU))),
         "memory": f"{max(1, int(machine.memory_gib * _WHOLE_NODE_MEMORY))}Gi",
     }
+
+
+def small_node(pool: Pool) -> dict[str, Any]:
+    """Return sizes of a worker in place of defaults that a small node has no room for."""
+    offered = pool.settings.for_pods
+    room = {"cpu": Decimal(offered.cpu_millis) / 1000, "memory": Decimal(offered.memory)}
+    defaults = {name: parse_quantity(WorkerShape.model_fields[name].default) for name in room}
+    return {name: size for name, size in whole_node(pool).items() if name in room and defaults[name] > room[name]}
 
 
 def complete(

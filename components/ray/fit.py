@@ -77,14 +77,28 @@ def sizes_of(group: WorkerGroup, pool: Pool) -> dict[str, Any]:
 def _size_problems(role: str, pod: Head | WorkerGroup, pools: Pools, where: Path) -> Iterable[Problem]:
     machine = pools[pod.pool].settings.machine
     cores, memory = _requests(pod)
-    if cores > machine.vcpus:
+    has_cores, has_memory = _for_pods(pools[pod.pool])
+    node = f"a node of pool {pod.pool!r} ({machine.name})"
+    if cores > has_cores:
         beside = _beside(cores - parse_quantity(pod.cpu))
-        message = f"a {role} asks for {pod.cpu} cores{beside}, but {machine.name} has {machine.vcpus}"
+        message = (
+            f"a {role} asks for {pod.cpu} cores{beside}, but {node} offers {plain(has_cores)} of its"
+            f" {machine.vcpus}: GKE keeps the rest"
+        )
         yield Problem((*where, "cpu"), message)
-    if memory > machine.memory_gib * GIB:
+    if memory > has_memory * GIB:
         beside = _beside((memory - parse_quantity(pod.memory)) / GIB, "Gi")
-        message = f"a {role} asks for {pod.memory} of memory{beside}, but {machine.name} has {machine.memory_gib}Gi"
+        message = (
+            f"a {role} asks for {pod.memory} of memory{beside}, but {node} offers {plain(has_memory)}Gi of its"
+            f" {machine.memory_gib}Gi: GKE keeps the rest"
+        )
         yield Problem((*where, "memory"), message)
+
+
+def _for_pods(pool: Pool) -> tuple[Decimal, Decimal]:
+    """Return cores, and GiB of memory in whole tenths, that a node of a pool offers to pods."""
+    offered = pool.settings.for_pods
+    return Decimal(offered.cpu_millis) / 1000, Decimal(offered.memory * 10 // GIB) / 10
 
 
 def _requests(pod: Head | WorkerGroup) -> tuple[Decimal, Decimal]:
@@ -167,6 +181,7 @@ def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterab
     for name, pool in pools.items():
         asking = [demand for demand in demands if demand.pool == name]
         machine, nodes, per_node = pool.settings.machine, pool.settings.nodes_at_most, pool.settings.nics
+        has_cores, has_memory = _for_pods(pool)
         nics = nodes * per_node
         path = (*root, name) if root[-1] == "pools" else root
         whole = f"{nodes} × {machine.name}"
@@ -180,8 +195,8 @@ def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterab
                 f"{whole} with {per_node}",
                 [Decimal(demand.nics if nics else 0) for demand in asking],
             ),
-            ("cores", Decimal(nodes * machine.vcpus), whole, [demand.cores for demand in asking]),
-            ("GiB of memory", Decimal(nodes * machine.memory_gib), whole, [demand.memory_gib for demand in asking]),
+            ("cores", nodes * has_cores, whole, [demand.cores for demand in asking]),
+            ("GiB of memory", nodes * has_memory, whole, [demand.memory_gib for demand in asking]),
         ):
             if sum(amounts) <= tops_out:
                 continue

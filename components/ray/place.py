@@ -9,7 +9,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.fabric import resource_problems
 from berth.components.isolation import DEVELOPMENT, PRODUCTION
-from berth.components.ray.complete import complete, whole_node
+from berth.components.ray.complete import complete, small_node, whole_node
 from berth.components.ray.layers import Layer, group_problems, groups_of, over_defaults, within
 from berth.components.ray.pod_template_rules import pod_template_problems, without_patches
 from berth.components.ray.settings import RayClusterSettings, RayShape
@@ -88,6 +88,8 @@ def place(
             )
             return None, [*problems, Problem((*places[shared], "pool"), message)]
         groups = {group: _whole(worker, sizes[group], pools[group]) for group, worker in groups.items()}
+    else:
+        groups = {group: {**small_node(pools[group]), **worker} for group, worker in groups.items()}
     problems += [
         problem
         for group, worker in groups.items()

@@ -60,14 +60,14 @@ class WorkerShape(DefaultedSettings):
     """RDMA NICs of one worker. Default with `rdma`: one for each claimed GPU, all of a node for a
     worker with all its GPUs, else none."""
     cpu: Annotated[Quantity, Field(examples=["8"])] = "4"
-    """Cores of one worker: request and limit. Default: 4; for a named cluster nine tenths of a
-    node."""
+    """Cores of one worker: request and limit. Default: 4; for a named cluster, and on nodes that
+    have not as many, nine tenths of a node."""
     cpu_limit: Annotated[Quantity | None, Field(examples=["12"])] = None
     """Limit of cores, for a worker that may use more than `cpu` while other pods do not. Default:
     `cpu`."""
     memory: Annotated[Memory, Field(examples=["32Gi"])] = "16Gi"
-    """Memory of one worker: request and limit. Default: 16Gi; for a named cluster four fifths of a
-    node."""
+    """Memory of one worker: request and limit. Default: 16Gi; for a named cluster, and on nodes
+    that have not as much, four fifths of a node."""
     ray_gpus: Annotated[Annotated[int, Field(ge=0, le=512, strict=True)] | None, Field(examples=[1])] = None
     """GPUs that Ray's scheduler counts on one worker. Default: `gpus`."""
     ray_resources: Annotated[

@@ -20,6 +20,6 @@ def engineer_of(stack: str, **values: Any) -> EngineerStack:
 
 
 def environment_values(**pools: Any) -> dict[str, Any]:
-    """Settings of an environment with a CPU pool of one node and these pools."""
-    cpu = {"machineType": "n2-standard-16", "nodes": 1}
+    """Settings of an environment with a CPU pool of two nodes and these pools."""
+    cpu = {"machineType": "n2-standard-16", "nodes": 2}
     return {"project": "berth-lab", "zone": "us-central1-b", "pools": {"cpu": cpu, **pools}}

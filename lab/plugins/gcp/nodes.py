@@ -15,8 +15,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from berth.components.hardware.allocatable import allocatable, capacity
 from berth.components.hardware.names import ACCELERATOR_LABEL, GPU_RESOURCE, METADATA_SERVER_LABEL, POOL_LABEL, QUEUED
-from berth.lab.plugins.gcp.capacity import allocatable, capacity
 from berth.lab.plugins.gcp.locations import region_of
 from berth.lab.plugins.gcp.pools import Pool
 
@@ -171,7 +171,7 @@ def manifest(pool: Record, zone: str, number: int, version: str) -> dict[str, An
         },
         "spec": {"providerID": f"gce://{pool.project}/{zone}/{name}", "taints": taints(pool)},
         "status": {
-            "allocatable": allocatable(*sizes).resources(read.max_pods),
+            "allocatable": allocatable(*sizes, read.max_pods).resources(read.max_pods),
             "capacity": capacity(*sizes).resources(read.max_pods),
             "nodeInfo": {
                 **dict.fromkeys(("bootID", "machineID", "systemUUID"), ""),

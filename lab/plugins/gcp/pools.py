@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from berth.components.hardware.allocatable import DEFAULT_MAX_PODS
 from berth.components.hardware.facts import Machine
 from berth.components.hardware.machines import MACHINES
 from berth.lab.plugins.gcp.locations import ZONES, default_zones
@@ -24,9 +25,8 @@ from berth.lab.plugins.gcp.locations import ZONES, default_zones
 if TYPE_CHECKING:
     from berth.lab.plugins.gcp.store import Record
 
-# GKE's defaults.
 DEFAULT_DISK_GIB = 100
-DEFAULT_MAX_PODS = 110
+"""GKE's default."""
 
 
 @dataclass(frozen=True)

@@ -90,6 +90,13 @@ def test_a_named_clusters_groups_take_whole_nodes_of_their_pools() -> None:
     assert found == {"a4": (8, 8, "201"), "cpu": (0, 0, "2"), "dev": (2, 0, "21")}
 
 
+def test_a_worker_on_a_small_node_has_most_of_it() -> None:
+    pools = {"small": {"machineType": "g2-standard-4", "nodes": 2}}
+    values = environment_values(**pools) | {"engineers": {"alice": {}, "bob": {"worker": {"cpu": 2}}}}
+    workers = [berth.groups[0] for berth in environment_of("test", values).resolved.berths]
+    assert [(worker.cpu, worker.memory) for worker in workers] == [("3", "12Gi"), ("2", "12Gi")]
+
+
 def test_only_the_groups_with_bounds_are_the_autoscalers() -> None:
     found = specs(
         environment(

@@ -10,7 +10,7 @@ from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.loaded import environment_of
 
-CPU = {"machineType": "n2-standard-16", "nodes": 1}
+CPU = {"machineType": "n2-standard-16", "nodes": 2}
 A4 = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"}
 BY_NETWORKS = A4 | {"rdma": "networks"}
 MANAGED = A4 | {"rdma": "managed"}
