@@ -57,7 +57,6 @@ class NodePoolArguments(TypedDict, total=False):
     node_config: gcp.container.NodePoolNodeConfigArgsDict
     network_config: gcp.container.NodePoolNetworkConfigArgsDict
     placement_policy: gcp.container.NodePoolPlacementPolicyArgsDict | None
-    queued_provisioning: gcp.container.NodePoolQueuedProvisioningArgsDict | None
     max_pods_per_node: int | None
     node_count: int
     initial_node_count: int

@@ -16,7 +16,7 @@ from berth.components.gke.arguments import NodeNetwork, NodePoolArguments, given
 from berth.components.gke.capacity_arguments import machine_arguments, size_arguments, upkeep_arguments
 from berth.components.gke.cluster_arguments import CLOUD_PLATFORM
 from berth.components.gke.pool_settings import PoolSettings, Taint
-from berth.components.hardware.names import GPU_RESOURCE, MANAGED_DRANET_LABEL, QUEUED
+from berth.components.hardware.names import GPU_RESOURCE, MANAGED_DRANET_LABEL
 
 if TYPE_CHECKING:
     import pulumi_gcp as gcp
@@ -79,7 +79,6 @@ def node_pool_arguments(settings: PoolSettings, place: NodePlace) -> NodePoolArg
         "node_config": _node_config(settings, place),
         "network_config": _network_config(settings, place),
         "placement_policy": {"type": "COMPACT"} if settings.compact_placement else None,
-        "queued_provisioning": {"enabled": True} if settings.capacity.queued else None,
         "max_pods_per_node": settings.max_pods_per_node,
         **size_arguments(settings, len(place.zones)),
         **upkeep_arguments(settings),
@@ -100,7 +99,6 @@ def _node_config(settings: PoolSettings, place: NodePlace) -> gcp.container.Node
         **settings.labels,
         **place.node_labels,
         **({MANAGED_DRANET_LABEL: "true"} if settings.rdma == "managed" else {}),
-        **({QUEUED: "true"} if settings.capacity.queued else {}),
     }
     config: gcp.container.NodePoolNodeConfigArgsDict = {
         "machine_type": settings.machine_type,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from berth.components.gke.pool_settings import PoolSettings
-from berth.components.hardware.names import GPU_RESOURCE, POOL_LABEL, QUEUED
+from berth.components.hardware.names import GPU_RESOURCE, POOL_LABEL
 
 
 def tolerations(pool: PoolSettings) -> list[dict[str, str]]:
@@ -14,8 +14,6 @@ def tolerations(pool: PoolSettings) -> list[dict[str, str]]:
     tolerated = [
         {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect} for taint in pool.taints
     ]
-    if pool.capacity.queued:
-        tolerated.append({"key": QUEUED, "operator": "Exists", "effect": "NoSchedule"})
     if pool.machine.gpus:
         tolerated.append({"key": GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"})
     return tolerated

@@ -26,8 +26,17 @@ def _known_machine(name: str) -> str:
     return name
 
 
+_OTHER_WORDS: Mapping[str, str] = fast_yaml.read(Path(__file__).with_name("other_words.yaml"))
+"""Words of other tools for the settings of a pool, and what berth has."""
+
+
 class Capacity(Settings):
     """Origin of a pool's machines. Only the keys of its kind are given."""
+
+    @classmethod
+    def hint(cls, key: str, value: object) -> str:  # noqa: ARG003 - as the base has it
+        """Return what a pool has in place of another tool's key."""
+        return _OTHER_WORDS.get(key, "")
 
     kind: CapacityKind = "on-demand"
     """Kind of capacity. `on-demand`; `reservation`: machines set aside; `flex-start`: machines that
@@ -39,9 +48,6 @@ class Capacity(Settings):
     """Block of the reservation: machines that are close together."""
     project: Annotated[ProjectId | None, Field(examples=["shared-reservations"])] = None
     """Project that owns a shared reservation. Default: the environment's."""
-    queued: bool = False
-    """Flex-start with queued provisioning: all machines of a request at once
-    (ProvisioningRequest)."""
     max_run_duration: Annotated[Duration | None, Field(examples=["2d"])] = None
     """Longest time for which flex-start machines stay. Default and maximum: 7d."""
 
@@ -83,8 +89,6 @@ class Upgrade(Settings):
 
 
 _MOST_OPTIONS = 3
-_OTHER_WORDS: Mapping[str, str] = fast_yaml.read(Path(__file__).with_name("other_words.yaml"))
-"""Words of other tools for the settings of a pool, and what berth has."""
 
 
 def _machine_types_with(accelerator: object) -> str:

@@ -17,10 +17,6 @@ POOL_LABEL = "cloud.google.com/gke-nodepool"
 METADATA_SERVER_LABEL = "iam.gke.io/gke-metadata-server-enabled"
 """GKE's label of nodes that run its metadata server."""
 
-QUEUED = "cloud.google.com/gke-queued"
-"""Taint that GKE sets on nodes of queued provisioning. Node selectors need a label of the same
-name, which a pool asks for."""
-
 ACCELERATOR_LABEL = "cloud.google.com/gke-accelerator"
 """GKE's label of a node with GPUs: its name for the GPU."""
 

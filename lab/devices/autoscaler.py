@@ -95,9 +95,9 @@ class Place:
 
 
 def autoscaled(store: Store) -> list[tuple[Record, Bounds]]:
-    """Pools that the autoscaler resizes, with their bounds; it leaves queued pools alone."""
+    """Pools that the autoscaler resizes, with their bounds."""
     pools = [(record, Pool(record.inputs)) for record in store.list("nodePools")]
-    return [(record, pool.bounds) for record, pool in pools if pool.bounds is not None and not pool.queued]
+    return [(record, pool.bounds) for record, pool in pools if pool.bounds is not None]
 
 
 class Autoscaler:

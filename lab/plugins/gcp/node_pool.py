@@ -75,10 +75,6 @@ class NodePool(ResourceType):
         # GKE looks once, at creation, whether pods without GPUs have a pool (docs/how-to/gpus).
         others = [other for other in cloud.store.list("nodePools") if other.id.startswith(f"{cluster.id}/")]
         record.state["gpu_taint"] = any(not Pool(other.inputs).machine.gpus for other in others)
-        if pool.queued:
-            cloud.warn(
-                f"pool {record.name} is queued: its nodes come by ProvisioningRequests, which this lab does not serve"
-            )
         self._supply(cloud, None, record, pool.start_sizes(pool.zones(cluster)))
 
     def update(self, cloud: Cloud, old: Record, record: Record) -> None:

@@ -16,7 +16,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from berth.components.hardware.allocatable import allocatable, capacity
-from berth.components.hardware.names import ACCELERATOR_LABEL, GPU_RESOURCE, METADATA_SERVER_LABEL, POOL_LABEL, QUEUED
+from berth.components.hardware.names import ACCELERATOR_LABEL, GPU_RESOURCE, METADATA_SERVER_LABEL, POOL_LABEL
 from berth.lab.plugins.gcp.locations import region_of
 from berth.lab.plugins.gcp.pools import Pool
 
@@ -114,8 +114,6 @@ def _provisioning_labels(read: Pool) -> dict[str, str]:
         result["cloud.google.com/gke-spot"] = "true"
     if read.flex_start:
         result["cloud.google.com/gke-flex-start"] = "true"
-    if read.queued:
-        result[QUEUED] = "true"
     return result
 
 
@@ -130,8 +128,6 @@ def taints(pool: Record) -> list[dict[str, str]]:
         {"key": taint["key"], "value": str(taint.get("value", "")), "effect": _EFFECTS[taint["effect"]]}
         for taint in read.config.get("taints") or []
     ]
-    if read.queued:
-        result.append({"key": QUEUED, "value": "true", "effect": "NoSchedule"})
     given = any((taint["key"], taint["effect"]) == (GPU_TAINT["key"], GPU_TAINT["effect"]) for taint in result)
     if read.machine.gpus and pool.state.get("gpu_taint", True) and not given:
         result.append(dict(GPU_TAINT))

@@ -121,11 +121,6 @@ class Pool:
         return int(self.inputs.get("maxPodsPerNode") or DEFAULT_MAX_PODS)
 
     @property
-    def queued(self) -> bool:
-        """Whether nodes come by queued provisioning."""
-        return bool((self.inputs.get("queuedProvisioning") or {}).get("enabled"))
-
-    @property
     def flex_start(self) -> bool:
         """Whether nodes come by flex-start."""
         return bool(self.config.get("flexStart"))

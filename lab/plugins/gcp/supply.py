@@ -67,7 +67,7 @@ def capacity_of(pool: Pool) -> str:
     """`reservation`, `flex-start`, `spot` or `on-demand`."""
     if pool.reservation == "SPECIFIC_RESERVATION":
         return "reservation"
-    if pool.flex_start or pool.queued:
+    if pool.flex_start:
         return "flex-start"
     return "spot" if pool.spot else "on-demand"
 

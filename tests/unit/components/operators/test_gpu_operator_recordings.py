@@ -185,15 +185,6 @@ def test_nothing_is_sent_to_feature_discovery_that_another_installs() -> None:
     assert "node-feature-discovery" not in sent
 
 
-def test_pods_on_a_pool_of_queued_provisioning_tolerate_gkes_taint_of_it() -> None:
-    capacity = {"kind": "flex-start", "queued": True}
-    pool = {"machineType": "g2-standard-8", "nodes": {"min": 0, "max": 2}, "capacity": capacity, "sharing": "any"}
-    resolved, inputs = fleet(pool)
-    taint = [{"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule"}]
-    assert tolerated(taint, tolerations(resolved.pools["dev"].settings))
-    assert tolerated(taint, inputs.values()["daemonsets"]["tolerations"])
-
-
 # MIG and the validator.
 
 

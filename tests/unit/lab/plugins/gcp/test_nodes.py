@@ -58,11 +58,8 @@ def test_the_newest_nodes_go_first_and_come_back_under_their_names() -> None:
     assert list(expected(record)) == four[:3]
 
 
-def test_flex_start_and_queued_pools_say_so() -> None:
-    record = pool(A4 | {"flexStart": True}, queuedProvisioning={"enabled": True})
-    found = labels(record, ZONE, "node")
-    assert found["cloud.google.com/gke-flex-start"] == found["cloud.google.com/gke-queued"] == "true"
-    assert {"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule"} in taints(record)
+def test_flex_start_pools_say_so() -> None:
+    assert labels(pool(A4 | {"flexStart": True}), ZONE, "node")["cloud.google.com/gke-flex-start"] == "true"
 
 
 def test_a_pool_that_taints_its_gpus_itself_is_not_tainted_twice() -> None:
