@@ -40,6 +40,7 @@ class ClusterArguments(TypedDict, total=False):
     monitoring_config: gcp.container.ClusterMonitoringConfigArgsDict
     resource_labels: dict[str, str] | None
     deletion_protection: bool
+    maintenance_policy: gcp.container.ClusterMaintenancePolicyArgsDict | None
 
 
 class NodeNetwork(TypedDict):

@@ -7,10 +7,11 @@ and as defaults for GPU clusters GoogleCloudPlatform/cluster-toolkit, modules/sc
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from berth.components.gke.arguments import ClusterArguments, given
-from berth.components.gke.cluster_settings import ClusterSettings
+from berth.components.gke.cluster_settings import ClusterSettings, Exclusion, Maintenance
 from berth.components.gke.settings import GkeSettings
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
         "enable_multi_networking": _multi_networking(settings),
         "release_channel": {"channel": cluster.release_channel},
         "min_master_version": cluster.version,
+        "maintenance_policy": _maintenance(cluster.maintenance) if cluster.maintenance else None,
         "workload_identity_config": {"workload_pool": f"{settings.project}.svc.id.goog"},
         # Every pool is one of the settings. GKE creates no cluster without a first pool, which
         # lives for a minute.
@@ -115,6 +117,32 @@ def _authorized_networks(
         return None
     networks = sorted(cluster.authorized_networks.items())
     return {"cidr_blocks": [{"display_name": name, "cidr_block": cidr} for name, cidr in networks]}
+
+
+def _maintenance(settings: Maintenance) -> gcp.container.ClusterMaintenancePolicyArgsDict:
+    """Return GKE's maintenance policy; the provider takes exclusions only beside a window."""
+    return {
+        "daily_maintenance_window": {"start_time": settings.start},
+        "maintenance_exclusions": [_exclusion(*named) for named in sorted(settings.exclusions.items())],
+    }
+
+
+def _exclusion(name: str, given: Exclusion) -> gcp.container.ClusterMaintenancePolicyMaintenanceExclusionArgsDict:
+    exclusion: gcp.container.ClusterMaintenancePolicyMaintenanceExclusionArgsDict = {
+        "exclusion_name": name,
+        "start_time": _utc(given.start),
+        "exclusion_options": {"scope": given.scope},
+    }
+    if given.end:
+        exclusion["end_time"] = _utc(given.end)
+    else:
+        exclusion["exclusion_options"] = {"scope": given.scope, "end_time_behavior": "UNTIL_END_OF_SUPPORT"}
+    return exclusion
+
+
+def _utc(time: datetime) -> str:
+    """Return a time as GKE reports it; in another form it would be a difference for ever."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _addons(settings: GkeSettings) -> gcp.container.ClusterAddonsConfigArgsDict | None:

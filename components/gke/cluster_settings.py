@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from berth.components.core.settings import Settings
-from berth.components.core.types import Cidr, KmsKey, Name, NodeAccount, NonEmpty, SecurityGroup
+from berth.components.core.types import Cidr, KmsKey, Name, NodeAccount, NonEmpty, SecurityGroup, written_as
+
+_TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
 
 GKE_VERSION = r"\d+\.\d+(\.\d+)?(-gke\.\d+)?"
 
@@ -26,6 +29,29 @@ class ExistingCluster(Settings):
     """Context in the kubeconfig. Default: its current one."""
 
 
+class Exclusion(Settings):
+    """Time without some of GKE's automatic upgrades."""
+
+    start: Annotated[AwareDatetime, Field(examples=["2026-12-18T00:00:00Z"])]
+    """Begin."""
+    end: Annotated[AwareDatetime | None, Field(examples=["2027-01-08T00:00:00Z"])] = None
+    """End. Default: the end of support of the cluster's version."""
+    scope: Literal["NO_UPGRADES", "NO_MINOR_UPGRADES", "NO_MINOR_OR_NODE_UPGRADES"] = "NO_MINOR_OR_NODE_UPGRADES"
+    """Upgrades that GKE leaves out. Patches of the control plane go on, except with `NO_UPGRADES`,
+    which needs an `end`."""
+
+
+class Maintenance(Settings):
+    """Times of GKE's automatic upgrades. Maintenance of the nodes' hosts follows none of them."""
+
+    start: Annotated[
+        str, written_as(_TIME, 'is not a time of day; write for example "03:00"'), Field(examples=["03:00"])
+    ] = "09:00"
+    """Begin, in UTC, of the four hours of each day in which GKE upgrades."""
+    exclusions: Annotated[dict[Name, Exclusion], Field(examples=[{"training": {"start": "2026-12-18T00:00:00Z"}}])] = {}
+    """Times without upgrades, by name."""
+
+
 class ClusterSettings(Settings):
     """GKE cluster."""
 
@@ -36,6 +62,8 @@ class ClusterSettings(Settings):
     """GKE release channel."""
     version: Annotated[str, Field(pattern=f"^{GKE_VERSION}$", examples=["1.35"])] | None = None
     """Minimum version of the control plane. Default: the channel's."""
+    maintenance: Annotated[Maintenance | None, Field(examples=[{"start": "03:00"}])] = None
+    """Times of automatic upgrades. Default: as it is; GKE upgrades a new cluster at any time."""
     deletion_protection: bool = True
     """Refuse to delete the cluster until this is set to false and applied."""
     private_nodes: bool = True

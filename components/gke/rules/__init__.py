@@ -9,6 +9,7 @@ from berth.components.core.settings import written
 from berth.components.core.table import beside, broken
 from berth.components.core.types import location_of_key
 from berth.components.gke.rules import capacity, cluster, location, network, nodes, placement
+from berth.components.gke.cluster_settings import Maintenance
 from berth.components.gke.settings import GkeSettings
 
 Rule = Callable[[GkeSettings], Iterable[Problem]]
@@ -37,6 +38,9 @@ def contradictions(settings: GkeSettings) -> Iterable[Problem]:
     if settings.cluster.existing:
         return
     yield from broken(_TABLES["environment"], ("environment",), **facts)
+    for name, exclusion in (settings.cluster.maintenance or Maintenance()).exclusions.items():
+        at = ("environment", "cluster", "maintenance", "exclusions", name)
+        yield from broken(_TABLES["exclusions"], at, exclusion=exclusion)
     for name, pool in pools.items():
         zones = settings.zones_of(pool)
         of_zones = {"zones": zones, "several_zones": len(zones) > 1}

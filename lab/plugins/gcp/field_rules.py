@@ -157,6 +157,8 @@ FORMATS: dict[str, Callable[[str, str], bool]] = {
     "IsCIDRNetwork(0,32)": _network,
     "ValidateGCEName": _matches(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"),
     "ValidateIpCidrRange": _network,
+    "ValidateRFC3339Date": _matches(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[-+]\d\d:\d\d)"),
+    "ValidateRFC3339Time": _matches(r"([01]\d|2[0-3]):[0-5]\d"),
     "ValidateRFC1035Name(2,63)": _matches(r"[a-z][-a-z0-9]{0,61}[a-z0-9]"),
 }
 """Checks of values by the provider's name of them; others are left to the API."""
