@@ -158,6 +158,9 @@ def notes_on(fleet: Fleet) -> Iterable[str]:
             yield REMARKS["nodes"].format(pool=pool)
         if pool.nics < pool.nics_of_machines:
             yield REMARKS["nics"].format(pool=pool, label=NETWORK_PODS)
+    for node in fleet.nodes:
+        if node.maintenance_at:
+            yield REMARKS["maintenance"].format(node=node)
 
 
 def _pools(pools: Iterable[Pool]) -> Grid:

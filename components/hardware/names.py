@@ -17,6 +17,10 @@ POOL_LABEL = "cloud.google.com/gke-nodepool"
 METADATA_SERVER_LABEL = "iam.gke.io/gke-metadata-server-enabled"
 """GKE's label of nodes that run its metadata server."""
 
+MAINTENANCE_LABEL = "cloud.google.com/scheduled-maintenance-time"
+"""GKE's label of a node whose host is maintained: the Unix time at which the node goes down
+(https://docs.cloud.google.com/kubernetes-engine/docs/how-to/view-maintenance-events)."""
+
 ACCELERATOR_LABEL = "cloud.google.com/gke-accelerator"
 """GKE's label of a node with GPUs: its name for the GPU."""
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from berth.components.cluster.api import Object
 from berth.components.cluster.gpus import gpus_in, gpus_of_pod
 from berth.components.cluster.inventory import NOTHING, Inventory
 from berth.components.cluster.pods import is_ready
 from berth.components.core.owner import OWNER_LABELS
-from berth.components.hardware.names import POOL_LABEL
+from berth.components.hardware.names import MAINTENANCE_LABEL, POOL_LABEL
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Node:
     """GPUs, or shares of them, that it offers to pods."""
     holders: list[Holder]
     """Holders of its GPUs, by name."""
+    maintenance_at: str = ""
+    """Moment at which it goes down for maintenance of its host; "" for none."""
 
 
 def nodes_of(
@@ -61,12 +64,18 @@ def nodes_of(
             ready=is_ready(node),
             gpus=gpus_in(node["status"].get("allocatable") or {}) + claimable[name],
             holders=[Holder(holder, gpus) for holder, gpus in sorted(held.get(name, Counter()).items())],
+            maintenance_at=_moment(labels.get(MAINTENANCE_LABEL, "")),
         )
         for node in nodes
-        if (pool := (node["metadata"].get("labels") or {}).get(POOL_LABEL)) in order
+        for labels in [node["metadata"].get("labels") or {}]
+        if (pool := labels.get(POOL_LABEL)) in order
         for name in [str(node["metadata"]["name"])]
     ]
     return sorted(found, key=lambda node: (order[node.pool], node.name))
+
+
+def _moment(unix: str) -> str:
+    return f"{datetime.fromtimestamp(int(unix), UTC):%Y-%m-%d %H:%M} UTC" if unix.isdecimal() else unix
 
 
 def _holder(pod: Object) -> str:

@@ -8,8 +8,8 @@ from berth.components.core.problems import Problem
 from berth.components.core.settings import written
 from berth.components.core.table import beside, broken
 from berth.components.core.types import location_of_key
-from berth.components.gke.rules import capacity, cluster, location, network, nodes, placement
 from berth.components.gke.cluster_settings import Maintenance
+from berth.components.gke.rules import capacity, cluster, location, network, nodes, placement
 from berth.components.gke.settings import GkeSettings
 
 Rule = Callable[[GkeSettings], Iterable[Problem]]

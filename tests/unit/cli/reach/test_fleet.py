@@ -141,6 +141,14 @@ def shown(fleet: Fleet) -> str:
     return text.getvalue()
 
 
+def test_maintenance_of_a_nodes_host_is_announced_with_the_command_that_begins_it_now() -> None:
+    labels = {"cloud.google.com/gke-nodepool": "pairs", "cloud.google.com/scheduled-maintenance-time": "1767236400"}
+    fleet = observed_with(Recorded(node("a", labels)), cpu=CPU, pairs=PAIRS)
+    assert "node a of pool pairs goes down for maintenance of its host at 2026-01-01 03:00 UTC" in shown(fleet)
+    assert "kubectl label node a cloud.google.com/perform-maintenance=true" in shown(fleet)
+    assert fleet.as_json()["nodes"][0]["maintenanceAt"] == "2026-01-01 03:00 UTC"
+
+
 def test_nics_and_claimed_gpus_are_counted_as_published_and_held() -> None:
     results = [
         {"driver": driver, "pool": "a", "device": f"device-{number}"}
