@@ -172,9 +172,8 @@ def test_an_engineers_own_stack_comes_and_goes_without_a_trace(fleet: Project) -
 
 
 def test_a_pod_that_does_not_fit_is_reported_with_the_reason(fleet: Project) -> None:
-    # The sum of cores fits, but one of two workers finds no node, since a worker takes over half of
-    # the only one.
-    shape = {"environment": "env", "workers": 2, "worker": {"cpu": 106, "gpus": 1}}
+    # The sum of cores fits, but no node has as many: `train` leaves 22 on each of its two.
+    shape = {"environment": "env", "workers": 1, "worker": {"pool": "train", "cpu": 30, "gpus": 0}}
     fleet.write("alice", engineer={**shape, "wait": {"timeout": "5s"}})
     failed = fleet.up("alice", check=False)
     assert failed.returncode != 0
