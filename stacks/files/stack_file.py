@@ -36,8 +36,9 @@ def project() -> Path:
 
 
 def shown(path: Path) -> str:
-    """Return a path as a user in the project's folder would write it."""
-    return str(path.relative_to(project())) if path.is_relative_to(project()) else str(path)
+    """Return a path from the project's folder; the whole path for a user who is elsewhere."""
+    root = project()
+    return str(path.relative_to(root) if path.is_relative_to(root) and Path.cwd().is_relative_to(root) else path)
 
 
 def path_of(text: str) -> Path:

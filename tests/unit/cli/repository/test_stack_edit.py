@@ -126,3 +126,13 @@ def test_every_other_line_of_a_shipped_file_stays(path: Path) -> None:
         assert gone[0].startswith(f"- {' ' * 6}{name}:")
         assert [line for line in gone if not line.startswith(f"- {' ' * 8}")] == gone[:1]
         assert yaml.safe_load(left)["config"][f"berth:{kind}"]["engineers"].keys() == present.keys() - {name}
+
+
+def test_a_file_of_a_project_elsewhere_is_shown_by_its_whole_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = stack_file.stack_path("zoe")
+    assert stack_file.shown(path) == str(path)
+    (tmp_path / "Pulumi.yaml").touch()
+    assert stack_file.shown(stack_file.stack_path("zoe")) == "stacks/Pulumi.zoe.yaml"
