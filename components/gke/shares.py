@@ -45,12 +45,7 @@ def own_class(name: str) -> str:
 
 
 def storage_classes(settings: GkeSettings, cluster: str) -> list[Manifest]:
-    """Return the StorageClasses of shares in the cluster's network; none without the driver.
-
-    Args:
-        settings: settings of the environment.
-        cluster: name of the cluster, which is the name of a network that berth creates.
-    """
+    """Return the StorageClasses of shares in the cluster's network; none without the driver."""
     if not settings.filestore or settings.cluster.existing:
         return []
     labels = ",".join(f"{key}={value}" for key, value in sorted(settings.labels.items()))

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from berth.components.core.manifest import manifest_of
 from berth.components.core.types import Name
 from berth.components.gke import PoolSettings, on_pools
 from berth.components.hardware import versions
@@ -64,23 +65,5 @@ class GpuDra(Operator[GpuDraSettings]):
         yield self.settings.chart_with(self.values(), self.repositories, timeout=600)
 
     def values(self) -> dict[str, Any]:
-        """Return the Helm values that differ from the chart's own.
-
-        The controller is for compute domains, which no machine type of berth has (GB200's NVLink
-        across nodes). Without them the chart installs no controller, and Google's values for it (no
-        affinity, no priority class) have nothing to act on.
-        """
-        return {
-            "nvidiaDriverRoot": HOST_DRIVER,
-            # The chart refuses to serve GPUs unless no device plugin serves the same nodes: their
-            # labels keep it off.
-            "gpuResourcesEnabledOverride": True,
-            "resources": {"gpus": {"enabled": True}, "computeDomains": {"enabled": False}},
-            "kubeletPlugin": {
-                # GKE admits pods of system priority outside kube-system only by a quota; Google's
-                # guide does without.
-                "priorityClassName": "",
-                "tolerations": [{"operator": "Exists"}],
-                "affinity": on_pools(self.pools),
-            },
-        }
+        """Return the Helm values that differ from the chart's own."""
+        return manifest_of(__file__, "gpu_dra", driver=HOST_DRIVER, affinity=on_pools(self.pools))

@@ -11,13 +11,11 @@ pods keep what they have), "GPU Operator with MIG".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path as File
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 
-from berth.components.core import fast_yaml
-from berth.components.core.manifest import Manifest
+from berth.components.core.manifest import Manifest, manifest_of
 from berth.components.core.problems import Path, Problem
 from berth.components.core.types import Name
 from berth.components.gke import PoolSettings, tolerations
@@ -265,5 +263,4 @@ def _tolerations(pools: Pools) -> list[dict[str, str]]:
 
 def quota(namespace: str) -> Manifest:
     """Return the quota for pods of system priority, which GKE refuses outside kube-system."""
-    manifest: Manifest = fast_yaml.read(File(__file__).with_name("gpu-operator-quota.yaml"))
-    return {**manifest, "metadata": {**manifest["metadata"], "namespace": namespace}}
+    return manifest_of(__file__, "gpu_operator_quota", namespace=namespace)

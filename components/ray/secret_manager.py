@@ -30,12 +30,7 @@ SYNCS = f"/apis/{SYNC_GROUP}/secretsyncs"
 
 
 def full_name(secret: str, project: str | None) -> str:
-    """Return a secret of Secret Manager with its project and version, by default the latest.
-
-    Args:
-        secret: the secret as written.
-        project: project of secrets without one.
-    """
+    """Return a secret of Secret Manager with its project and version, by default the latest."""
     path = secret if secret.startswith("projects/") else f"projects/{project or 'PROJECT'}/secrets/{secret}"
     return path if "/versions/" in path else f"{path}/versions/latest"
 
@@ -51,12 +46,6 @@ def secret_objects(
     """Return the objects by which GKE writes values of Secret Manager into Secrets.
 
     Each secret has objects of its own, so that one that cannot be read holds no other one back.
-
-    Args:
-        secrets: secret variables of the berth.
-        project: Google Cloud project of secrets without one.
-        namespace: namespace of the berth.
-        labels: labels of the objects.
     """
     found = synced(secrets, project)
     if not found:

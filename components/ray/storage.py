@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 from berth.components.core.manifest import Manifest, manifest_of, unawaited
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
+from berth.components.core.table import beside, broken
 from berth.components.core.types import Memory, parse_quantity
 from berth.components.gke import SHARE_CLASSES
 from berth.components.isolation import RAY_USER
@@ -52,17 +53,13 @@ def home_problems(home: Home | None, head: Pool, path: Path) -> Iterable[Problem
     if home is None:
         return
     share = SHARE_CLASSES.get(home.storage_class or "")
-    if share and parse_quantity(home.size) < parse_quantity(share.least):
-        smallest = f"{share.least}, the smallest Filestore volume of {home.storage_class}"
-        message = f"{home.size} is less than {smallest}; take a class of disks"
-        yield Problem((*path, "home", "size"), message)
-    boot_disks = head.settings.machine.series.boot_disks
-    if not home.storage_class and not any(disk.startswith("pd-") for disk in boot_disks):
-        yield Problem(
-            (*path, "home"),
-            f"the head is on pool {head.name!r}, whose machines take no Persistent Disks, and GKE's default class makes"
-            " one; name a class of Hyperdisks (home.storageClass), or take another head.pool",
-        )
+    facts = {
+        "size": parse_quantity(home.size),
+        "least": share and share.least,
+        "least_size": parse_quantity(share.least) if share else 0,
+        "has_pd": any(disk.startswith("pd-") for disk in head.settings.machine.series.boot_disks),
+    }
+    yield from broken(beside(__file__)["home"], path, home=home, head=head, **facts)
 
 
 def home_claim(home: Home | None, namespace: str, labels: dict[str, str]) -> Manifest | None:

@@ -54,13 +54,6 @@ def wait(
 ) -> list[str]:
     """Wait until a RayCluster is suspended without pods, or is awake with all pods ready.
 
-    Args:
-        api: client of its cluster.
-        key: namespace and name.
-        suspended: the goal.
-        seconds: longest wait.
-        report: called with the state after each change.
-
     Returns:
         Reasons why the goal is not reached in time; empty if it is reached.
 

@@ -29,11 +29,6 @@ def ray_job(job: RayJobSettings, cluster: Manifest, labels: dict[str, str]) -> M
     KubeRay runs a RayJob once and ignores later edits, so an edit must create another RayJob. The
     submitter is not part of the content: an edit of an existing cluster does not run its jobs
     again.
-
-    Args:
-        job: complete settings.
-        cluster: RayCluster that runs the job, in the namespace of the job.
-        labels: labels of the RayJob and of its submitter's pod.
     """
     settings = job.settings
     spec: dict[str, Any] = {
