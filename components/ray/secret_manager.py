@@ -17,6 +17,7 @@ from typing import Any
 from berth.components.cluster.pods import SYNCED
 from berth.components.core.manifest import Manifest, manifest_of
 from berth.components.core.problems import Path, Problem
+from berth.components.core.table import beside, broken
 from berth.components.ray.variables import VALUE, SecretKey, from_secret_manager, references_of
 
 ACCOUNT = "secret-manager"
@@ -71,16 +72,7 @@ def secret_problems(secrets: Mapping[str, SecretKey], path: Path, *, projects: b
     """
     places = references_of(secrets)
     for name, place in secrets.items():
-        if projects and place.secret_manager and not place.secret_manager.startswith("projects/"):
-            yield Problem(
-                (*path, "secrets", name, "secretManager"),
-                "needs its project, which the settings of an existing cluster do not have; write"
-                f" projects/PROJECT/secrets/{place.secret_manager}",
-            )
-        others = (other for other in secrets if other != name and places[other].secret == places[name].secret)
-        if place.secret_manager and (other := next(others, None)):
-            yield Problem(
-                (*path, "secrets", name),
-                f"would be in Secret {places[name].secret}, as {other} is, and GKE writes that Secret for {name} alone;"
-                " rename one of the two",
-            )
+        own = places[name].secret
+        facts = {"name": name, "place": place, "secret": own, "needs_project": projects}
+        facts["others"] = [other for other in secrets if other != name and places[other].secret == own]
+        yield from broken(beside(__file__)["secrets"], (*path, "secrets", name), **facts)

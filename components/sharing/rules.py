@@ -11,9 +11,11 @@ from berth.components.gke import PoolSettings
 from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
 from berth.components.sharing.device_plugin import label_command, serving_labels
-from berth.components.sharing.modes import MODES, Profiles
+from berth.components.sharing.modes import MODES
 from berth.components.sharing.pools import Pool, offered
 from berth.components.sharing.settings import SharingSettings
+
+_OTHER_NETWORKS = {"tcpxo": "GPUDirect-TCPXO", "tcpx": "GPUDirect-TCPX"}
 
 
 def problems(settings: SharingSettings) -> Iterable[Problem]:
@@ -21,11 +23,7 @@ def problems(settings: SharingSettings) -> Iterable[Problem]:
     yield from _contradicting_labels(settings)
     yield from _conflicting_modes(settings)
     if (whole := settings.sharing.get(WHOLE_KEY)) and whole.facts.shared:
-        yield Problem(
-            ("environment", "sharing", WHOLE_KEY),
-            "the device plugin's entry of this name has whole GPUs, so that this one would never reach a node; give the"
-            f" {whole.kind} profile another name",
-        )
+        yield from broken(beside(__file__)["whole"], ("environment", "sharing", WHOLE_KEY), whole=whole)
     drivers: dict[bool, str] = {}
     for name, pool in settings.pools.items():
         path: Path = ("environment", "pools", name)
@@ -43,15 +41,23 @@ def problems(settings: SharingSettings) -> Iterable[Problem]:
 
 
 def _own_problems(pool: PoolSettings, settings: SharingSettings, path: Path) -> Iterable[Problem]:
-    if pool.rdma != "none" and not pool.machine.rdma:
-        yield _without_rdma(pool, path)
     profile = settings.sharing.get(pool.sharing or "")
+    network = _OTHER_NETWORKS.get(pool.machine.series.gpu_network)
     claimable = bool(profile and profile.facts.claimable and settings.cluster.existing)
     claimed = [name for name, other in settings.pools.items() if other.by_dra]
-    objects = {"pool": pool, "profile": profile, "claimable": claimable, "claimed": claimed}
-    yield from broken(beside(__file__)["pools"], path, **objects)
-    if pool.machine.gpus and pool.sharing is not None and (claimable or not (pool.by_dra and profile)):
-        yield from _sharing_problems(pool, pool.sharing, settings.sharing, path)
+    yield from broken(
+        beside(__file__)["pools"],
+        path,
+        pool=pool,
+        profile=profile,
+        claimable=claimable,
+        claimed=claimed,
+        shared=bool(pool.machine.gpus) and (claimable or not (pool.by_dra and profile)),
+        problem=profile.problem(pool.machine) if profile else "",
+        known=did_you_mean(pool.sharing or "", settings.sharing) or "; `sharing:` has none",
+        with_rdma=[name for name, machine in MACHINES.items() if machine.rdma],
+        instead=f", its GPUs' NICs are for {network}" if network else "",
+    )
 
 
 def _contradicting_labels(settings: SharingSettings) -> Iterable[Problem]:
@@ -61,12 +67,8 @@ def _contradicting_labels(settings: SharingSettings) -> Iterable[Problem]:
         labels = serving_labels(pool)
         for key, value in pool.settings.labels.items():
             if key in labels.keys() | choosing and labels.get(key) != value:
-                state = f"is {labels[key]}" if key in labels else "is not there"
-                yield Problem(
-                    ("environment", "pools", name, "labels", key),
-                    f"by the pool's settings {key} {state}, and a node with {value} would not offer what berth counts"
-                    " on; take this line out, and use `sharing`, `gpuManagement` or `gpuAllocation`",
-                )
+                facts = {"state": f"is {labels[key]}" if key in labels else "is not there", "value": value}
+                yield from broken(beside(__file__)["labels"], ("environment", "pools", name, "labels", key), **facts)
 
 
 def _conflicting_modes(settings: SharingSettings) -> Iterable[Problem]:
@@ -105,25 +107,3 @@ def _unlabeled(pool: Pool) -> str:
         )
     whole = ", which there has whole GPUs" if pool.profile.facts.shared else ""
     return f"GKE's own device plugin runs beside the GPU Operator's{whole}"
-
-
-_OTHER_NETWORKS = {"tcpxo": "GPUDirect-TCPXO", "tcpx": "GPUDirect-TCPX"}
-
-
-def _without_rdma(pool: PoolSettings, path: Path) -> Problem:
-    with_rdma = ", ".join(name for name, machine in MACHINES.items() if machine.rdma)
-    network = _OTHER_NETWORKS.get(pool.machine.series.gpu_network)
-    instead = f", its GPUs' NICs are for {network}" if network else ""
-    return Problem(
-        (*path, "rdma"), f"{pool.machine_type} has no RDMA NICs{instead}; those that have them are {with_rdma}"
-    )
-
-
-def _sharing_problems(pool: PoolSettings, name: str, profiles: Profiles, path: Path) -> Iterable[Problem]:
-    profile = profiles.get(name)
-    if profile is None:
-        known = did_you_mean(name, profiles) or "; `sharing:` has none"
-        message = f"there is no sharing profile {name!r}{known}"
-        yield Problem((*path, "sharing"), message, rests_on=(("environment", "sharing", name),))
-    elif problem := profile.problem(pool.machine):
-        yield Problem((*path, "sharing"), problem)

@@ -9,7 +9,7 @@ from berth.components.core.settings import written
 from berth.components.core.table import beside, broken
 from berth.components.core.types import location_of_key
 from berth.components.gke.cluster_settings import Maintenance
-from berth.components.gke.rules import capacity, cluster, location, network, nodes, placement
+from berth.components.gke.rules import capacity, cluster, network, nodes, zones
 from berth.components.gke.settings import GkeSettings
 
 Rule = Callable[[GkeSettings], Iterable[Problem]]
@@ -42,8 +42,8 @@ def contradictions(settings: GkeSettings) -> Iterable[Problem]:
         at = ("environment", "cluster", "maintenance", "exclusions", name)
         yield from broken(_TABLES["exclusions"], at, exclusion=exclusion)
     for name, pool in pools.items():
-        zones = settings.zones_of(pool)
-        of_zones = {"zones": zones, "several_zones": len(zones) > 1}
+        its_zones = settings.zones_of(pool)
+        of_zones = {"zones": its_zones, "several_zones": len(its_zones) > 1}
         at_once = pool.max_surge + pool.max_unavailable
         yield from broken(_TABLES["pools"], ("environment", "pools", name), pool=pool, at_once=at_once, **of_zones)
 
@@ -57,11 +57,10 @@ def _tainted(settings: GkeSettings) -> list[str]:
 
 RULES: tuple[Rule, ...] = (
     contradictions,
-    location.problems,
+    zones.problems,
     cluster.problems,
     network.problems,
     capacity.problems,
-    placement.problems,
     nodes.problems,
 )
 """Rules of what GKE and Google Cloud would refuse."""
