@@ -33,26 +33,20 @@ from berth.stacks.files import stack_file
 
 @dataclass(frozen=True)
 class Named:
-    """Name of a berth, with a stack that leads to its environment.
-
-    Attributes:
-        name: the engineer's id or the cluster's name.
-        stack: the environment's stack, or the engineer's own.
-    """
+    """Name of a berth, with a stack that leads to its environment."""
 
     name: str
+    """The engineer's id or the cluster's name."""
     stack: str
+    """The environment's stack, or the engineer's own."""
 
 
 @dataclass(frozen=True)
 class Berth:
-    """A berth, or a named cluster, that is up.
-
-    Attributes:
-        name: the engineer's id or the cluster's name.
-    """
+    """A berth, or a named cluster, that is up."""
 
     name: str
+    """The engineer's id or the cluster's name."""
     environment: Environment
     api: ClusterApi
     cluster: Object

@@ -17,19 +17,16 @@ from berth.components.programs.logins import open_login
 
 @dataclass(frozen=True)
 class Running:
-    """Work that runs on one berth.
-
-    Attributes:
-        jobs: jobs and attached sessions.
-        unknown: why Ray could not be asked; "" if it answered or nothing can run.
-        login: an open login, in words; "" for none.
-    """
+    """Work that runs on one berth."""
 
     jobs: Sequence[RunningJob] = field(default_factory=tuple)
+    """Jobs and attached sessions."""
     pods: int = 0
     unknown: str = ""
+    """Why Ray could not be asked; "" if it answered or nothing can run."""
     note: str = ""
     login: str = ""
+    """An open login, in words; "" for none."""
 
     @property
     def work(self) -> list[str]:

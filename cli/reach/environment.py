@@ -33,20 +33,17 @@ class NotUpError(BadInputError):
 
 @dataclass(frozen=True)
 class Environment:
-    """An environment that is up.
-
-    Attributes:
-        contract: its output `environment`, which engineers' stacks read.
-        kubeconfig: kubeconfig of its cluster, as text, with the login of the user of this machine.
-        login: file and context of that login, where the cluster's output has none.
-        outputs: all outputs, secret ones in clear text.
-    """
+    """An environment that is up."""
 
     stack: str
     contract: EnvironmentContract
+    """Its output `environment`, which engineers' stacks read."""
     kubeconfig: str
+    """Kubeconfig of its cluster, as text, with the login of the user of this machine."""
     login: ExistingCluster | None = None
+    """File and context of that login, where the cluster's output has none."""
     outputs: dict[str, Any] = field(default_factory=dict, repr=False)
+    """All outputs, secret ones in clear text."""
 
 
 def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> Environment:

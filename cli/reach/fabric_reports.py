@@ -14,17 +14,14 @@ FOLDER = Path("build") / "fabric-proof"
 
 @dataclass(frozen=True)
 class FabricReport:
-    """Report of the newest proof of a RayCluster.
-
-    Attributes:
-        counts: number of checks by verdict.
-        link: path of the report, from the folder of the page.
-    """
+    """Report of the newest proof of a RayCluster."""
 
     cluster: str
     run: str
     counts: dict[str, int]
+    """Number of checks by verdict."""
     link: str
+    """Path of the report, from the folder of the page."""
 
 
 def newest(environment: str, seen_from: Path) -> list[FabricReport]:

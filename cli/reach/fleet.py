@@ -85,15 +85,12 @@ def _missing(fleet: Fleet, outputs: Mapping[str, Any]) -> list[Missing]:
 
 @dataclass(frozen=True)
 class Grid:
-    """Table of a fleet, for a terminal or a page.
-
-    Attributes:
-        rows: cells, as text or as a text with the class `good` or `warn`.
-    """
+    """Table of a fleet, for a terminal or a page."""
 
     title: str
     heads: Sequence[str]
     rows: Sequence[Sequence[str | tuple[str, str]]]
+    """Cells, as text or as a text with the class `good` or `warn`."""
 
     def on_terminal(self) -> Table:
         """Return the table for a terminal."""

@@ -25,25 +25,22 @@ _GONE_SECONDS, _LOOK_SECONDS = 300.0, 0.5
 
 @dataclass(frozen=True)
 class HomeDisk:
-    """Home of a berth, or one of its Filestore volumes.
-
-    Attributes:
-        size: size of the disk, or the requested size before there is one.
-        volume: the disk's PersistentVolume; "" before the first start of the head.
-        in_use: whether the berth is there.
-        retained: whether the home stays when the berth goes.
-        claim: name of the claim: `home`, or `share-team` for the volume `team`.
-    """
+    """Home of a berth, or one of its Filestore volumes."""
 
     name: str
     stack: str
     size: str
+    """Size of the disk, or the requested size before there is one."""
     storage_class: str
     volume: str
+    """The disk's PersistentVolume; "" before the first start of the head."""
     created: str
     in_use: bool
+    """Whether the berth is there."""
     retained: bool = True
+    """Whether the home stays when the berth goes."""
     claim: str = CLAIM
+    """Name of the claim: `home`, or `share-team` for the volume `team`."""
 
     @property
     def called(self) -> str:

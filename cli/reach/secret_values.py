@@ -49,19 +49,16 @@ _MANAGER = "berth-secret"
 
 @dataclass(frozen=True)
 class Place:
-    """Place of a secret value.
-
-    Attributes:
-        variable: the environment variable, or the name of a login to image registries.
-        login: whether the value is a login to image registries.
-        secret_manager: secret of Secret Manager from which GKE writes the value; "" for none.
-    """
+    """Place of a secret value."""
 
     variable: str
+    """The environment variable, or the name of a login to image registries."""
     secret: str
     key: str
     login: bool = False
+    """Whether the value is a login to image registries."""
     secret_manager: str = ""
+    """Secret of Secret Manager from which GKE writes the value; "" for none."""
 
 
 @dataclass(frozen=True)

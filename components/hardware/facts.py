@@ -24,48 +24,41 @@ _ROW = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True, config=_ROW)
 class Source:
-    """Document that states a figure.
-
-    Attributes:
-        doubt: the part that could not be verified; empty where the page was read.
-    """
+    """Document that states a figure."""
 
     page: str
     link: str
     doubt: str = ""
+    """The part that could not be verified; empty where the page was read."""
 
 
 @dataclass(frozen=True, config=_ROW)
 class Gpu:
-    """Kind of GPU.
-
-    Attributes:
-        accelerator: GKE's name (label cloud.google.com/gke-accelerator); empty for no GPU.
-        quota: name in Google's quotas.
-        driver_name: name that NVIDIA's driver reports.
-        driver_memory_mib: memory that NVIDIA's driver reports.
-        compute: compute capability, major and minor.
-        oldest_driver: NVIDIA's oldest driver branch for it, such as 570 for R570.
-        oldest_cuda: the oldest CUDA for it.
-        mig: instances that one GPU holds, by MIG profile; empty without MIG.
-        sources: pages of these figures, by attribute.
-        own_quota: whether it has a quota of its own, in place of a family of the quota for all
-            newer GPUs.
-    """
+    """Kind of GPU."""
 
     accelerator: str
+    """GKE's name (label cloud.google.com/gke-accelerator); empty for no GPU."""
     product: str
     quota: str
+    """Name in Google's quotas."""
     memory_gib: int
     driver_name: str
+    """Name that NVIDIA's driver reports."""
     driver_memory_mib: int
+    """Memory that NVIDIA's driver reports."""
     architecture: str
     compute: tuple[int, int]
+    """Compute capability, major and minor."""
     oldest_driver: int
+    """NVIDIA's oldest driver branch for it, such as 570 for R570."""
     oldest_cuda: tuple[int, int]
+    """The oldest CUDA for it."""
     mig: Mapping[str, int]
+    """Instances that one GPU holds, by MIG profile; empty without MIG."""
     sources: Mapping[str, Source] = field(repr=False)
+    """Pages of these figures, by attribute."""
     own_quota: bool = False
+    """Whether it has a quota of its own, in place of a family of the quota for all newer GPUs."""
 
 
 NO_GPU = Gpu("", "", "", 0, "", 0, "", (0, 0), 0, (0, 0), {}, {})
@@ -74,65 +67,52 @@ NO_GPU = Gpu("", "", "", 0, "", 0, "", (0, 0), 0, (0, 0), {}, {})
 
 @dataclass(frozen=True, config=_ROW)
 class NcclProfile:
-    """Settings of NCCL for Google's plugin gIB on a series.
-
-    Attributes:
-        name: value of `nccl.profile`.
-        tuner: file of the tuner's configuration in gIB's folder.
-        source: page of the settings.
-    """
+    """Settings of NCCL for Google's plugin gIB on a series."""
 
     name: str
+    """Value of `nccl.profile`."""
     tuner: str
+    """File of the tuner's configuration in gIB's folder."""
     source: Source
+    """Page of the settings."""
 
 
 @dataclass(frozen=True, config=_ROW)
 class Series:
-    """Facts that some machine types share: a3-highgpu-1g is of another series than a3-highgpu-8g.
-
-    Attributes:
-        boot_disks: boot disk types; berth's default first.
-        sources: pages of these figures and of its machine types', by attribute.
-        compact: whether compact placement exists.
-        compact_flex_start: whether compact placement exists with flex-start.
-        sold: kinds of capacity that Google sells.
-        gpu_network: technology of the NICs that only the GPUs use.
-        gpu_nics: number of those NICs in a node.
-        gpu_nic_gbps: line rate of one of them in Gbit/s (10**9 bits).
-        other_nics: number of other NICs: the primary one, and a second gVNIC where there is one.
-        nccl: NCCL's settings for gIB; None without gIB.
-        gke_since: the oldest GKE with these machines.
-        gke_driver_since: the oldest GKE whose default driver knows their GPU, where that is a newer
-            one.
-        gke_rdma_since: the oldest GKE with GPUDirect RDMA on them.
-    """
+    """Facts that machine types share: a3-highgpu-1g is of another series than a3-highgpu-8g."""
 
     name: str
     boot_disks: tuple[str, ...]
+    """Boot disk types; berth's default first."""
     sources: Mapping[str, Source] = field(repr=False)
+    """Pages of these figures and of its machine types', by attribute."""
     compact: bool = True
+    """Whether compact placement exists."""
     compact_flex_start: bool = False
+    """Whether compact placement exists with flex-start."""
     sold: tuple[CapacityKind, ...] = ("on-demand", "reservation", "flex-start", "spot")
+    """Kinds of capacity that Google sells."""
     gpu_network: GpuNetwork = ""
+    """Technology of the NICs that only the GPUs use."""
     gpu_nics: int = 0
+    """Number of those NICs in a node."""
     gpu_nic_gbps: int = 0
+    """Line rate of one of them in Gbit/s (10**9 bits)."""
     other_nics: int = 1
+    """Number of other NICs: the primary one, and a second gVNIC where there is one."""
     nccl: NcclProfile | None = None
+    """NCCL's settings for gIB; None without gIB."""
     gke_since: str = ""
+    """The oldest GKE with these machines."""
     gke_driver_since: str = ""
+    """The oldest GKE whose default driver knows their GPU, where that is a newer one."""
     gke_rdma_since: str = ""
+    """The oldest GKE with GPUDirect RDMA on them."""
 
 
 @dataclass(frozen=True, config=_ROW)
 class Machine:
-    """Machine type.
-
-    Attributes:
-        local_ssds: Local SSDs that it always has, 375 GB each.
-        local_ssd_choices: numbers of Local SSDs that it can have instead of none; empty where there
-            is no choice.
-    """
+    """Machine type."""
 
     name: str
     series: Series
@@ -141,7 +121,9 @@ class Machine:
     gpus: int = 0
     gpu: Gpu = NO_GPU
     local_ssds: int = 0
+    """Local SSDs that it always has, 375 GB each."""
     local_ssd_choices: tuple[int, ...] = ()
+    """Numbers of Local SSDs that it can have instead of none; empty where there is no choice."""
 
     @property
     def family(self) -> str:

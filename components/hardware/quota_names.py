@@ -28,17 +28,14 @@ _PREEMPTIBLE = "PREEMPTIBLE_"
 
 @dataclass(frozen=True, order=True)
 class Quota:
-    """Limit of Google Cloud.
-
-    Attributes:
-        metric: Compute Engine's name, such as `N2_CPUS`.
-        family: GPU family, for a quota with a limit for each family.
-        everywhere: whether it counts in all regions together.
-    """
+    """Limit of Google Cloud."""
 
     metric: str
+    """Compute Engine's name, such as `N2_CPUS`."""
     family: str = ""
+    """GPU family, for a quota with a limit for each family."""
     everywhere: bool = False
+    """Whether it counts in all regions together."""
 
     @property
     def id(self) -> str:

@@ -59,24 +59,21 @@ class Property:
 
 @dataclass(frozen=True)
 class Step:
-    """Step of a plan: what the engine does to one resource.
-
-    Attributes:
-        type: Pulumi's type, without the types of its parents.
-        name: last part of the URN.
-        custom: the resource exists outside of Pulumi; else it is a component, which only groups.
-        deleted_first: a replacement deletes the old resource before it creates the new one.
-    """
+    """Step of a plan: what the engine does to one resource."""
 
     operation: Operation
     urn: str
     type: str
+    """Pulumi's type, without the types of its parents."""
     name: str
+    """Last part of the URN."""
     custom: bool
+    """The resource exists outside of Pulumi; else it is a component, which only groups."""
     old: State | None
     new: State | None
     properties: Sequence[Property] = ()
     deleted_first: bool = False
+    """A replacement deletes the old resource before it creates the new one."""
 
 
 @dataclass(frozen=True)

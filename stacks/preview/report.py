@@ -24,46 +24,40 @@ Verdict = Literal["nothing", "harmless", "disturbs", "destroys"]
 
 @dataclass(frozen=True)
 class Known:
-    """Facts that are known beside the plan.
-
-    Attributes:
-        live: RayClusters of the environment's cluster; None where the cluster was not asked.
-        not_asked: why it was not asked; empty where there was nothing to ask.
-        rates: price of a node an hour, by the pool's name.
-        changed_outputs: outputs that engineers' stacks will read another value of.
-        edits: settings that differ from those of the last update.
-    """
+    """Facts that are known beside the plan."""
 
     stack: str
     kind: str
     live: Sequence[Mapping[str, Any]] | None = None
+    """RayClusters of the environment's cluster; None where the cluster was not asked."""
     not_asked: str = ""
+    """Why it was not asked; empty where there was nothing to ask."""
     rates: Mapping[str, Decimal] | None = None
+    """Price of a node an hour, by the pool's name."""
     currency: str | None = None
     changed_outputs: Sequence[str] = ()
+    """Outputs that engineers' stacks will read another value of."""
     edits: Sequence[Property] = ()
+    """Settings that differ from those of the last update."""
     refreshed: bool = False
     policies: PolicyContext | None = None
 
 
 @dataclass(frozen=True)
 class Change:
-    """Change of one resource of a component.
-
-    Attributes:
-        resource: word for the resource's type.
-        detail: description of the resource, such as a pool's nodes; empty for none.
-        level: level of the worst effect.
-    """
+    """Change of one resource of a component."""
 
     component: str
     resource: str
+    """Word for the resource's type."""
     name: str
     detail: str
+    """Description of the resource, such as a pool's nodes; empty for none."""
     urn: str
     type: str
     operation: Operation
     level: Level
+    """Level of the worst effect."""
     effects: Sequence[Effect]
     properties: Sequence[Property]
 
@@ -99,25 +93,22 @@ class Drift:
 
 @dataclass(frozen=True)
 class Report:
-    """Report of a preview.
-
-    Attributes:
-        counts: number of resources by operation.
-        cost: money a day; None where no rate is given.
-        warnings: warnings of the engine and the program that no effect repeats.
-        violations: breaches of policies, waived or not.
-        stays: values that stay, though the settings no longer ask for them.
-    """
+    """Report of a preview."""
 
     known: Known
     parts: Sequence[Part]
     drift: Sequence[Drift]
     counts: Mapping[str, int]
+    """Number of resources by operation."""
     hours: Sequence[GpuHours]
     cost: Money | None
+    """Money a day; None where no rate is given."""
     warnings: Sequence[str]
+    """Warnings of the engine and the program that no effect repeats."""
     violations: Sequence[Violation] = ()
+    """Breaches of policies, waived or not."""
     stays: Sequence[Stay] = ()
+    """Values that stay, though the settings no longer ask for them."""
 
     @property
     def against_policies(self) -> list[Violation]:

@@ -18,17 +18,14 @@ from berth.stacks.program.awaited import awaited_of
 
 @dataclass(frozen=True)
 class Registered:
-    """Stack whose resources are registered.
-
-    Attributes:
-        outputs: outputs by name.
-        kubeconfig: kubeconfig as text, for this process; secret.
-        berths: berths that `pulumi up` waits for.
-    """
+    """Stack whose resources are registered."""
 
     outputs: Mapping[str, pulumi.Input[Any]]
+    """Outputs by name."""
     kubeconfig: pulumi.Output[str]
+    """Kubeconfig as text, for this process; secret."""
     berths: Sequence[Berth]
+    """Berths that `pulumi up` waits for."""
 
 
 class NotReadyError(BerthError):

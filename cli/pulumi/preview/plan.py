@@ -32,19 +32,16 @@ _UNREAD = "Helm releases are left out of this comparison: their record is Secret
 
 @dataclass(frozen=True)
 class Planned:
-    """Plan of a stack, with what it was made of.
-
-    Attributes:
-        report: what the plan means.
-        events: events of the engine's preview.
-        loaded: the settings; None for a destruction, which reads none.
-        outputs: outputs of an environment's last update, secret ones in clear text.
-    """
+    """Plan of a stack, with what it was made of."""
 
     report: Report
+    """What the plan means."""
     events: Sequence[Event]
+    """Events of the engine's preview."""
     loaded: Loaded | None
+    """The settings; None for a destruction, which reads none."""
     outputs: Mapping[str, Any]
+    """Outputs of an environment's last update, secret ones in clear text."""
 
 
 # A replacement and a deletion, in the engine's words (pulumi, pkg/resource/deploy).

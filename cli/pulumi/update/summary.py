@@ -20,25 +20,19 @@ _DONE: dict[Verb, str] = {"up": "is up", "destroy": "is down"}
 
 @dataclass(frozen=True)
 class Result:
-    """Result of an update.
-
-    Attributes:
-        stack: the stack.
-        verb: what was done to it.
-        tracker: what the engine reported.
-        seconds: duration of the engine's runs.
-        options: options of the update.
-        more: fields of the document for programs.
-        word: result in a word, where nothing failed.
-    """
+    """Result of an update."""
 
     stack: str
     verb: Verb
     tracker: Tracker
+    """What the engine reported."""
     seconds: float
+    """Duration of the engine's runs."""
     options: Options
     more: Mapping[str, Any]
+    """Fields of the document for programs."""
     word: str = "succeeded"
+    """Result in a word, where nothing failed."""
 
     @property
     def changes(self) -> dict[str, int]:

@@ -26,22 +26,18 @@ _NO_NEWS = ("", "Resource scheduled for deletion")
 
 @dataclass
 class Component:
-    """A component with its changes.
-
-    Attributes:
-        title: its title: `KubeRay operator`, `berth alice`.
-        planned: number of its resources that the plan changes.
-        done: URNs of changed resources, with the operation.
-        began: start of the first change; None before.
-        ended: end of the last change; None before.
-        failed: a change failed.
-    """
+    """A component with its changes."""
 
     title: str
+    """Its title: `KubeRay operator`, `berth alice`."""
     planned: int
+    """Number of its resources that the plan changes."""
     done: dict[str, str] = field(default_factory=dict)
+    """URNs of changed resources, with the operation."""
     began: float | None = None
+    """Start of the first change; None before."""
     ended: float | None = None
+    """End of the last change; None before."""
     failed: bool = False
 
     @property

@@ -29,28 +29,25 @@ _MOST_CODES = 256
 
 @dataclass(frozen=True)
 class RayJob:
-    """Submitted job, or another program that is connected to Ray.
-
-    Attributes:
-        id: Ray's id: the submission's, or that of a connected program.
-        submitted: whether it was submitted, so that it has a log and can be stopped.
-        status: PENDING, RUNNING, STOPPED, SUCCEEDED or FAILED.
-        message: Ray's words on the status.
-        error: Ray's kind of failure; "" without one.
-        started: moment of the submission; None if unknown.
-        ended: moment of its end; None before.
-        exit_code: exit code of the command; negative for a signal; None if it did not end.
-    """
+    """Submitted job, or another program that is connected to Ray."""
 
     id: str
+    """Ray's id: the submission's, or that of a connected program."""
     submitted: bool
+    """Whether it was submitted, so that it has a log and can be stopped."""
     status: str
+    """PENDING, RUNNING, STOPPED, SUCCEEDED or FAILED."""
     entrypoint: str
     message: str
+    """Ray's words on the status."""
     error: str
+    """Ray's kind of failure; "" without one."""
     started: datetime | None
+    """Moment of the submission; None if unknown."""
     ended: datetime | None
+    """Moment of its end; None before."""
     exit_code: int | None
+    """Exit code of the command; negative for a signal; None if it did not end."""
 
     @property
     def has_ended(self) -> bool:

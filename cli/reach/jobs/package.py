@@ -34,14 +34,11 @@ _SAME_DATE = (1980, 1, 1, 0, 0, 0)
 
 @dataclass(frozen=True)
 class Package:
-    """Package that is written.
-
-    Attributes:
-        size: number of bytes.
-    """
+    """Package that is written."""
 
     name: str
     size: int
+    """Number of bytes."""
     files: int
 
     @property

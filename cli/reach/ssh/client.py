@@ -26,17 +26,14 @@ DISCONNECTED = 255
 
 @dataclass(frozen=True)
 class Place:
-    """Pod of a berth that SSH leads to.
-
-    Attributes:
-        berth: the engineer's id or the cluster's name.
-        stack: a stack that leads to its environment.
-        worker: the worker, counted from 1 by name, `2` or `gpu/2`; None for the head.
-    """
+    """Pod of a berth that SSH leads to."""
 
     berth: str
+    """The engineer's id or the cluster's name."""
     stack: str
+    """A stack that leads to its environment."""
     worker: str | None = None
+    """The worker, counted from 1 by name, `2` or `gpu/2`; None for the head."""
     user: str = USER
 
     @property

@@ -28,15 +28,12 @@ from berth.components.ray.condition import condition_of
 
 @dataclass(frozen=True)
 class Addresses:
-    """Addresses of a berth on this machine.
-
-    Attributes:
-        token: file with Ray's token; None for a berth without one.
-    """
+    """Addresses of a berth on this machine."""
 
     dashboard: int
     client: int
     token: Path | None
+    """File with Ray's token; None for a berth without one."""
 
     @property
     def submit(self) -> str:

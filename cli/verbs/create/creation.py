@@ -28,17 +28,14 @@ _KEY = ("secretsprovider:", "encryptedkey:")
 
 @dataclass(frozen=True)
 class Berth:
-    """Berth that is asked for.
-
-    Attributes:
-        name: its name, and that of its stack.
-        environment: stack of its environment.
-        entry: settings that the command's options give.
-    """
+    """Berth that is asked for."""
 
     name: str
+    """Its name, and that of its stack."""
     environment: str
+    """Stack of its environment."""
     entry: dict[str, Any]
+    """Settings that the command's options give."""
 
 
 def only_environment() -> str:

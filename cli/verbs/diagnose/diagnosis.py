@@ -64,20 +64,17 @@ _FAILURES = (BerthError, OSError, ValueError)
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a diagnosis.
-
-    Attributes:
-        text: its text; for a missing part the reason.
-        language: language of the text, for readers that color it.
-        missing: it could not be gathered.
-        lost: values of environment variables that it lost, and that no other part may show.
-    """
+    """A part of a diagnosis."""
 
     title: str
     text: str
+    """Its text; for a missing part the reason."""
     language: str = ""
+    """Language of the text, for readers that color it."""
     missing: bool = False
+    """It could not be gathered."""
     lost: frozenset[str] = field(default=frozenset(), repr=False)
+    """Values of environment variables that it lost, and that no other part may show."""
 
 
 def gathered(title: str, gather: Callable[[], Any], *, language: str = "yaml") -> Part:

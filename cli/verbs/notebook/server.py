@@ -29,13 +29,10 @@ _MARGIN_SECONDS = 30
 
 @dataclass(frozen=True)
 class Server:
-    """Jupyter server in a head.
-
-    Attributes:
-        port: port of the head's loopback.
-    """
+    """Jupyter server in a head."""
 
     port: int
+    """Port of the head's loopback."""
     token: str
     page: str
     folder: str

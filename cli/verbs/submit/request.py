@@ -25,46 +25,40 @@ _OF_FILES = ("-r", "-c", "-e", "--requirement", "--constraint", "--editable", ".
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a job, as they are written.
-
-    Attributes:
-        command: the command, word by word.
-        name: id of the job; None for one after the command.
-        working_dir: folder that the job runs in, which is uploaded; None for none.
-        env: variables: `KEY=VALUE`, or `KEY` for the value here.
-        pip: packages to install.
-        requirements: file with packages to install.
-        runtime_env: file with a runtime environment of Ray.
-        cpus: CPUs that Ray reserves for the command.
-        gpus: GPUs that Ray reserves for the command.
-        memory: memory that Ray reserves for the command.
-    """
+    """Options of a job, as they are written."""
 
     command: tuple[str, ...]
+    """The command, word by word."""
     name: str | None = None
+    """Id of the job; None for one after the command."""
     working_dir: Path | None = None
+    """Folder that the job runs in, which is uploaded; None for none."""
     env: tuple[str, ...] = ()
+    """Variables: `KEY=VALUE`, or `KEY` for the value here."""
     pip: tuple[str, ...] = ()
+    """Packages to install."""
     requirements: Path | None = None
+    """File with packages to install."""
     runtime_env: Path | None = None
+    """File with a runtime environment of Ray."""
     cpus: float | None = None
+    """CPUs that Ray reserves for the command."""
     gpus: float | None = None
+    """GPUs that Ray reserves for the command."""
     memory: str | None = None
+    """Memory that Ray reserves for the command."""
 
 
 @dataclass(frozen=True)
 class JobRequest:
-    """Job to submit.
-
-    Attributes:
-        id: id of the job.
-        body: fields of Ray's `JobSubmitRequest`.
-        folder: folder to upload as the working directory; None for none.
-    """
+    """Job to submit."""
 
     id: str
+    """Id of the job."""
     body: dict[str, Any] = field(repr=False)
+    """Fields of Ray's `JobSubmitRequest`."""
     folder: Path | None = None
+    """Folder to upload as the working directory; None for none."""
 
     def in_package(self, uri: str) -> dict[str, Any]:
         """Return the fields of a request whose working directory is a package."""
