@@ -25,17 +25,28 @@ def problems(settings: SharingSettings) -> Iterable[Problem]:
     if (whole := settings.sharing.get(WHOLE_KEY)) and whole.facts.shared:
         yield from broken(beside(__file__)["whole"], ("environment", "sharing", WHOLE_KEY), whole=whole)
     drivers: dict[bool, str] = {}
+    images: dict[str, str] = {}
     for name, pool in settings.pools.items():
         path: Path = ("environment", "pools", name)
         yield from _own_problems(pool, settings, path)
         if not pool.by_operator:
             continue
-        first = drivers.setdefault(pool.driver == "operator", name)
+        first, with_image = (
+            drivers.setdefault(pool.driver == "operator", name),
+            images.setdefault(pool.node_image, name),
+        )
         if drivers.keys() == {True, False} and first == name:
             yield Problem(
                 (*path, "driver"),
                 f"pools {' and '.join(sorted(drivers.values()))} differ in whether the GPU Operator installs the"
                 " driver, which is one switch for the cluster; give both the same `driver`, or leave one to GKE"
+                " (gpuManagement: gke)",
+            )
+        elif len(images) > 1 and with_image == name:
+            yield Problem(
+                (*path, "nodeImage"),
+                f"pools {' and '.join(sorted(images.values()))} differ in their node image, and the GPU Operator looks"
+                " for the driver in one folder on all nodes; give both the same `nodeImage`, or leave one to GKE"
                 " (gpuManagement: gke)",
             )
 

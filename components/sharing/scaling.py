@@ -6,8 +6,9 @@ gce_cloud_provider.go, TemplateNodeInfo: it has no ResourceSlices) and
 kubernetes-sigs/cluster-autoscaler at 33c3f97b (pkg/processors/customresources/gpu_processor.go: a
 node with an accelerator label and no nvidia.com/gpu counts as unready;
 pkg/processors/nodeinfosprovider/mixed_nodeinfos_processor.go: such a node is never a template;
-pkg/clusterstate/clusterstate.go, IsClusterHealthy). GKE's own autoscaler is built from them, and
-its additions are not public.
+pkg/clusterstate/clusterstate.go, IsClusterHealthy). GKE's own autoscaler,
+GoogleCloudPlatform/cluster-autoscaler at 7d25050, is built from them; pkg/cloudprovider/gke/
+dynamicresources says which devices it puts on a node that is not there.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def _of_pools(table: str, settings: SharingSettings) -> Iterable[Problem]:
     for name, pool in _scaled(settings):
         way = f"write nodes: {{min: 1, max: {pool.nodes_at_most}}}, or a number of nodes"
         if pool.capacity.kind == "flex-start":
-            way = "take machines that can stay (a reservation or spot) with one node or more, or write `rdma: none`"
+            without = "write `rdma: none`" if pool.rdma == "networks" else "take `gpuAllocation` out"
+            way = f"take machines that can stay (a reservation or spot) with one node or more, or {without}"
         facts = {"facts": _facts(pool, settings), "unseen": _unseen(pool, settings), "way": way}
         yield from broken(beside(__file__)[table], ("environment", "pools", name), pool=pool, **facts)
 

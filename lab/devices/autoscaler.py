@@ -2,14 +2,13 @@
 
 A new node is expected to be a copy of the oldest node of its instance group, or of the last one
 that the group had. For a group that never had a node, it is derived from the machine: cores,
-memory, and nvidia.com/gpu for each accelerator; pods that claim GPUs count on them where the pool
-has the label that Google's page asks for. A node with an accelerator and without nvidia.com/gpu
+memory, and nvidia.com/gpu for each accelerator; by the labels of their drivers also NICs of managed
+DRANET, and GPUs up to H100 80GB, to claim. A node with an accelerator and without nvidia.com/gpu
 counts as unready, whatever else it advertises, and is never copied. Claimed devices are counted
 like cores: berth claims whole nodes, or pairs of a GPU and its NIC.
 
-GKE's own autoscaler is not public; this one decides as the two public ones do. Simplified: the
-emptiest zone grows first, a node goes when only pods of DaemonSets are left on it, and a pod that a
-node was added for waits for half a minute before another one is.
+Simplified: the emptiest zone grows first, a node goes when only pods of DaemonSets are left on it,
+and a pod that a node was added for waits for half a minute before another one is.
 
 Answers to (read): kubernetes/autoscaler at 55c37cd5,
     cluster-autoscaler/cloudprovider/gce/templates.go (BuildCapacity) and gce_cloud_provider.go
@@ -21,6 +20,9 @@ Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/processor
     pkg/processors/status/eventing_scale_up_processor.go and
     pkg/core/scaleup/orchestrator/skippedreasons.go:
     https://github.com/kubernetes-sigs/cluster-autoscaler/tree/33c3f97bf2749b1385d9223f1f8856fe345011f7/pkg
+Answers to (read): GoogleCloudPlatform/cluster-autoscaler at 7d25050,
+    pkg/cloudprovider/gke/dynamicresources (gpu.go, network.go: devices of a node to come):
+    https://github.com/GoogleCloudPlatform/cluster-autoscaler/tree/7d25050/pkg/cloudprovider/gke
 Answers to (read): "About GKE cluster autoscaling" for the ten minutes that a node is idle before it
     goes, of which the lab makes one:
     https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler
@@ -41,7 +43,13 @@ from berth.components.cluster.inventory import Inventory, inventory
 from berth.components.cluster.pods import finds_no_node, has_a_node
 from berth.components.cluster.scheduling import Amounts, amounts, requests, selected, untolerated
 from berth.components.hardware import names
-from berth.components.hardware.names import ACCELERATOR_LABEL, CLAIMED_LABEL, GPU_RESOURCE, POOL_LABEL
+from berth.components.hardware.names import (
+    ACCELERATOR_LABEL,
+    CLAIMED_LABEL,
+    GPU_RESOURCE,
+    MANAGED_DRANET_LABEL,
+    POOL_LABEL,
+)
 from berth.lab.devices.api import CLAIMS, SLICES, Api
 from berth.lab.devices.gpu_cluster import is_of_daemonset
 from berth.lab.devices.gpus import gpu_count
@@ -63,6 +71,8 @@ _REPEAT_SECONDS = 60.0
 _SOURCE = "cluster-autoscaler"
 
 _NICS, _GPUS = names.DRANET_DRIVER, names.GPU
+# GPUs that GKE's own autoscaler has no facts about as devices to claim.
+_UNKNOWN_AS_DEVICES = {"nvidia-b200", "nvidia-h200-141gb", "nvidia-h100-mega-80gb"}
 _CLASSES = {names.DRANET: _NICS, names.MANAGED_RDMA: _NICS, names.GPU: _GPUS}
 _ZONE, _HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
@@ -300,8 +310,12 @@ def _derived(pool: Record, zone: str) -> tuple[Mapping[str, str], Amounts]:
     """Labels and resources of a node of a group that never had one, from the pool's machine."""
     node = manifest(pool, zone, 0, "")
     labels = node["metadata"]["labels"]
-    gpus = {_GPUS if _claimed(labels) else GPU_RESOURCE: gpu_count(labels)} if gpu_count(labels) else {}
-    return labels, amounts({**node["status"]["allocatable"], **gpus})
+    devices = {_GPUS if _claimed(labels) else GPU_RESOURCE: gpu_count(labels)} if gpu_count(labels) else {}
+    if _claimed(labels) and labels[ACCELERATOR_LABEL] in _UNKNOWN_AS_DEVICES:
+        devices = {}
+    if labels.get(MANAGED_DRANET_LABEL) == "true":
+        devices[_NICS] = Pool(pool.inputs).machine.series.gpu_nics
+    return labels, amounts({**node["status"]["allocatable"], **devices})
 
 
 def _claimed(labels: Mapping[str, str]) -> bool:

@@ -11,10 +11,12 @@ from berth.components.core.types import location_of_key
 from berth.components.gke.cluster_settings import Maintenance
 from berth.components.gke.rules import capacity, cluster, network, nodes, zones
 from berth.components.gke.settings import GkeSettings
+from berth.components.gke.versions import parse
 
 Rule = Callable[[GkeSettings], Iterable[Problem]]
 
 _TABLES = beside(__file__)
+_BREAKS_TCPX = parse("1.34.1-gke.1431000")
 
 
 def contradictions(settings: GkeSettings) -> Iterable[Problem]:
@@ -48,6 +50,17 @@ def contradictions(settings: GkeSettings) -> Iterable[Problem]:
         yield from broken(_TABLES["pools"], ("environment", "pools", name), pool=pool, at_once=at_once, **of_zones)
 
 
+def warnings(settings: GkeSettings) -> Iterable[Problem]:
+    """Yield settings of pools that work in some projects or versions only."""
+    cluster = settings.cluster
+    if cluster.existing:
+        return
+    below = cluster.version is not None and not parse(cluster.version).at_least(_BREAKS_TCPX)
+    held = below and bool(cluster.maintenance and cluster.maintenance.exclusions)
+    for name, pool in settings.pools.items():
+        yield from broken(_TABLES["warnings_of_pools"], ("environment", "pools", name), pool=pool, held=held)
+
+
 def _tainted(settings: GkeSettings) -> list[str]:
     """Return the pools that should have room for other pods, if taints keep those off them all."""
     plain = {name: pool for name, pool in settings.pools.items() if not pool.machine.gpus} or settings.pools
@@ -65,5 +78,5 @@ RULES: tuple[Rule, ...] = (
 )
 """Rules of what GKE and Google Cloud would refuse."""
 
-WARNINGS: tuple[Rule, ...] = (cluster.warnings, capacity.warnings)
+WARNINGS: tuple[Rule, ...] = (cluster.warnings, capacity.warnings, warnings)
 """Rules of settings that work, but likely not as intended."""
