@@ -49,6 +49,13 @@ def test_the_base_is_a_build_argument_so_that_a_site_can_name_a_digest(image: st
     assert re.search(rf"--build-arg BASE=\S+@sha256:\S+.*images/{image}$", README, flags=re.MULTILINE)
 
 
+def test_ray_podman_finds_the_driver_of_nodes_that_gke_manages() -> None:
+    """As in the images of Ray itself (docker/base-deps/Dockerfile), of which ray-a4 is one."""
+    _, path, library_path = rest_of("ray-podman", "ENV")
+    assert path.endswith(":/usr/local/nvidia/bin")
+    assert library_path == "LD_LIBRARY_PATH=/usr/local/nvidia/lib64"
+
+
 @PER_IMAGE
 def test_every_python_package_is_pinned_with_its_hashes_and_no_index_is_named(image: str) -> None:
     (install,) = [run for run in rest_of(image, "RUN") if "pip install" in run]
