@@ -121,7 +121,6 @@ def test_a_berth_sleeps_and_wakes_and_pulumi_does_not_mind(day: Project) -> None
     assert "bob is ready" in berth(day, "wake", "bob").stdout
     assert len(pods(day, "bob")) == 3
     assert "awake already" in berth(day, "wake", "bob").stdout
-    day.run("pulumi", "preview", "-s", "day", "--expect-no-changes")
 
 
 def test_connect_and_logs_name_the_simulated_parts(day: Project) -> None:
@@ -207,7 +206,6 @@ def test_a_berth_waits_for_its_secret_and_every_command_says_how_to_set_it(day: 
     assert "is removed" in berth(day, "secret", "remove", "amy", "HF_TOKEN").stderr
     assert "has no value" in berth(day, "secret", "remove", "amy", "HF_TOKEN").stderr
     file.write_text(before)
-    day.up("amy")
 
 
 def test_a_home_outlives_the_pods_and_the_berth(day: Project) -> None:
@@ -273,7 +271,6 @@ def test_labels_that_an_engineer_may_set_change_nothing(day: Project) -> None:
         assert look(day) == before, labels
     assert "bob is suspended" in berth(day, "suspend", "bob").stdout
     assert "bob is ready" in berth(day, "wake", "bob").stdout
-    day.up("day", "--refresh")
 
 
 def look(day: Project) -> dict[str, Any]:
