@@ -13,6 +13,7 @@ from typing import Any
 from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, within
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
+from berth.components.programs.keeper import CLOSING
 from berth.components.ray.evidence import Key
 
 _AT_ONCE = 8
@@ -55,18 +56,15 @@ class Berths:
     def _create(self, key: Key, labels: dict[str, str]) -> None:
         namespace, name = key
         labels |= {OWNER_LABELS["engineer"]: name}
-        metadata = {"name": namespace, "labels": labels}
+        # The keeper looks after berths with an end.
+        metadata = {"name": namespace, "labels": labels, "annotations": {"berth/expires": "30d"}}
         self.api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": CLOSING, "namespace": namespace}}
+        self.api.create(within(namespace, "/api/v1/resourcequotas"), quota)
         self.api.create(within(namespace, RAY_CLUSTERS), self._ray_cluster(key, labels))
 
     def _ray_cluster(self, key: Key, labels: dict[str, str]) -> dict[str, Any]:
-        metadata = {
-            "name": key[1],
-            "namespace": key[0],
-            "labels": labels,
-            # The keeper looks after berths with an end.
-            "annotations": {"berth/expires": "30d"},
-        }
+        metadata = {"name": key[1], "namespace": key[0], "labels": labels}
         spec = self._spec | {"managedBy": "kueue.x-k8s.io/multikueue", "suspend": True}
         return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": spec}
 

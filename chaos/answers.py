@@ -149,7 +149,7 @@ def _up(fleet: Fleet) -> None:
     """Bring the engineer's berth up, and give the keeper something to look at."""
     _edit(fleet, -1)
     fleet.project.up(OWN)
-    fleet.lab.run(["kubectl", "annotate", "raycluster", "bob", "-n", "berth-bob", "berth/idle=2h", "--overwrite"])
+    fleet.lab.run(["kubectl", "annotate", "namespace", "berth-bob", "berth/idle=2h", "--overwrite"])
 
 
 def _ended(fleet: Fleet, mark: str, verb: Verb, watch_seconds: float) -> Ended | None:

@@ -24,7 +24,7 @@ from berth.components.isolation import (
     owner_role,
     role_binding,
 )
-from berth.components.lifecycle import keeper_access, keeper_peers, with_lifecycle
+from berth.components.lifecycle import keeper_access, keeper_peers
 from berth.components.nested import config_map
 from berth.components.operators import KubeRaySettings
 from berth.components.ray import (
@@ -127,7 +127,7 @@ class BerthInputs:
 def berth_manifests(inputs: BerthInputs) -> BerthManifests:
     """Return the manifests that a berth registers."""
     settings, labels, namespace = inputs.settings, inputs.labels(), namespace_of(inputs.settings.name)
-    cluster = with_lifecycle(ray_cluster(settings, inputs.pools, namespace, labels), settings.lifecycle)
+    cluster = ray_cluster(settings, inputs.pools, namespace, labels)
     main = inputs.workload.main(cluster, labels)
     jobs = {job.name: ray_job(job, cluster, inputs.labels("job", job.name)) for job in inputs.jobs}
     dashboard = dashboard_service(settings, namespace, labels)
@@ -156,7 +156,7 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
         namespace=namespace_manifest(
             namespace,
             labels | isolation.namespace_labels,
-            isolation.namespace_annotations | _settled(inputs, main) | marks,
+            isolation.namespace_annotations | settings.lifecycle.annotations() | marks,
         ),
         objects=[
             *isolation.objects,
@@ -183,14 +183,6 @@ def _for_owner(inputs: BerthInputs) -> list[Manifest]:
         owner_role(namespace, labels, CONTRACT),
         role_binding(namespace, labels, inputs.settings.access, OWNER),
     ]
-
-
-def _settled(inputs: BerthInputs, main: Manifest) -> dict[str, str]:
-    """Return annotations of the RayCluster that its owner may write, but not change: its life."""
-    if inputs.part != "isolation":
-        return {}
-    annotations: dict[str, str] = main["metadata"].get("annotations") or {}
-    return {key: value for key, value in annotations.items() if key.startswith("berth/")}
 
 
 def namespace_manifest(name: str, labels: dict[str, str], annotations: dict[str, str]) -> Manifest:

@@ -18,6 +18,7 @@ from berth.components.core.owner import (
     OwnerKind,
     namespace_of,
 )
+from berth.components.programs.lifetimes import SETTINGS, settled
 
 _LABELS = {ENVIRONMENT_LABEL, STACK_LABEL, *OWNER_LABELS.values()}
 
@@ -30,6 +31,7 @@ class Owner:
         name: the engineer's id, or the name of the cluster, job or service.
         stack: stack that created the berth.
         keeps_home: the namespace stays with the home when the berth goes.
+        lifecycle: annotations of the namespace with the lifecycle of the berth.
     """
 
     kind: OwnerKind
@@ -37,6 +39,7 @@ class Owner:
     environment: str
     stack: str
     keeps_home: bool = False
+    lifecycle: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -63,7 +66,7 @@ class Owners:
         return self.by_namespace.get(str(item["metadata"].get("namespace")))
 
     def labeled(self, objects: Iterable[Object]) -> list[Object]:
-        """Return objects with the labels of their owners in place of the labels that they carry."""
+        """Return objects with labels and lifecycle of their owners in place of their own."""
         return [_labeled(item, self.of(item)) for item in objects]
 
     def owned(self, objects: Iterable[Object]) -> list[Object]:
@@ -83,8 +86,9 @@ def owner_of_namespace(namespace: Object) -> Owner | None:
     labels = metadata.get("labels") or {}
     for kind, label in OWNER_LABELS.items():
         if label in labels and namespace_of(labels[label]) == metadata["name"]:
-            keeps = KEEPS_HOME in (metadata.get("annotations") or {})
-            return Owner(kind, labels[label], labels.get(ENVIRONMENT_LABEL, ""), labels.get(STACK_LABEL, ""), keeps)
+            marks = metadata.get("annotations") or {}
+            environment, stack = labels.get(ENVIRONMENT_LABEL, ""), labels.get(STACK_LABEL, "")
+            return Owner(kind, labels[label], environment, stack, KEEPS_HOME in marks, settled(marks, {}))
     return None
 
 
@@ -103,4 +107,8 @@ def ray_clusters_of(api: ClusterApi, owner: Owner) -> list[Object]:
 def _labeled(item: Object, owner: Owner | None) -> Object:
     metadata = item["metadata"]
     others = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _LABELS}
-    return {**item, "metadata": {**metadata, "labels": {**others, **(owner.labels if owner else {})}}}
+    marked = {**metadata, "labels": {**others, **(owner.labels if owner else {})}}
+    if owner and owner.lifecycle:
+        notes = {key: value for key, value in (metadata.get("annotations") or {}).items() if key not in SETTINGS}
+        marked["annotations"] = {**notes, **owner.lifecycle}
+    return {**item, "metadata": marked}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from berth.components.programs.decision import DELETE_DUE, HELD_UP, OUTSIDE_HOURS, known_of, next_begin, stamp
+from berth.components.programs.decision import CLOSED, DELETE_DUE, HELD_UP, OUTSIDE_HOURS, known_of, next_begin, stamp
 from berth.components.programs.lifetimes import IDLE, SETTINGS, Lifetime, lifetime_of
 
 PERSON = "person"
@@ -23,6 +23,7 @@ class Life:
         suspended_by: `hours`, `idle` or `expired` (the keeper), or `person`; "" if awake.
         until: moment at which the keeper wakes it.
         held_up: why the keeper does not suspend it yet, though that is due.
+        closed: why no pod may start in its namespace.
         delete_due: moment since which it is due to be deleted.
         zone: time zone of its settings.
         idle: its setting `idle`, "" for none.
@@ -34,6 +35,7 @@ class Life:
     suspended_by: str = ""
     until: str = ""
     held_up: str = ""
+    closed: str = ""
     delete_due: str = ""
     zone: str = "UTC"
     idle: str = ""
@@ -45,7 +47,12 @@ class Life:
 
 
 def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
-    """Return the lifecycle of a RayCluster at a moment, by default now."""
+    """Return the lifecycle of a berth at a moment, by default now.
+
+    Args:
+        cluster: its RayCluster, with the lifecycle of its namespace (cluster/owned.py).
+        now: the moment.
+    """
     metadata = cluster["metadata"]
     if not metadata.get("creationTimestamp"):
         return Life("")
@@ -56,7 +63,7 @@ def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
         lifetime = lifetime_of(annotations)
     except ValueError as error:
         problem = str(error)
-    expires = lifetime.expires_at(known.created)
+    expires = lifetime.expires_at(known.begin)
     until = next_begin(lifetime, now or datetime.now(UTC)) if known.suspended_by == OUTSIDE_HOURS else None
     return Life(
         created=str(metadata["creationTimestamp"]),
@@ -64,6 +71,7 @@ def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
         suspended_by=(known.suspended_by or PERSON) if known.suspended else "",
         until=stamp(until) if until else "",
         held_up=annotations.get(HELD_UP, ""),
+        closed=annotations.get(CLOSED, ""),
         delete_due=annotations.get(DELETE_DUE, ""),
         zone=lifetime.zone if any(key in annotations for key in SETTINGS) else "UTC",
         idle=annotations.get(IDLE, ""),

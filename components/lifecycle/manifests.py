@@ -9,39 +9,30 @@ from typing import Any
 
 from berth.components import programs
 from berth.components.core import fast_yaml
-from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.core.manifest import MANAGED_BY, Manifest, unawaited
 from berth.components.core.owner import ENVIRONMENT_LABEL
 from berth.components.gke import PoolSettings, on_pools, tolerations
 from berth.components.isolation import DASHBOARD, binding, peer, tcp, to_api_server
 from berth.components.lifecycle.settings import Lifecycle
+from berth.components.programs.keeper import CLOSING
 
 NAMESPACE = "berth-keeper"
 """Namespace of the keeper; the berth name `keeper` is reserved."""
 
-NAME = "keeper"
+KEEPER_NAME = "keeper"
 """Name of the CronJob, the ServiceAccount and the other objects of the keeper."""
 
-KEEPER_USER = f"system:serviceaccount:{NAMESPACE}:{NAME}"
+KEEPER_USER = f"system:serviceaccount:{NAMESPACE}:{KEEPER_NAME}"
 """Name of the keeper for the API server."""
 
 _RBAC = "rbac.authorization.k8s.io"
-_POD = {"app.kubernetes.io/name": NAME}
-_RAY = {"apiGroups": ["ray.io"], "resources": ["rayclusters"]}
-_SUBJECT = {"kind": "ServiceAccount", "namespace": NAMESPACE, "name": NAME}
+_POD = {"app.kubernetes.io/name": KEEPER_NAME}
+_SUBJECT = {"kind": "ServiceAccount", "namespace": NAMESPACE, "name": KEEPER_NAME}
 
-_MODULES = ("decision", "keeper", "jobs", "lifetimes", "logins", "servers")
+_MODULES = ("beside", "decision", "keeper", "jobs", "lifetimes", "logins", "servers")
 _PACKAGES = ("berth", "berth/components", "berth/components/programs")
 _PROGRAM = {f"{_PACKAGES[-1]}/{name}.py": Path(programs.__file__).with_name(f"{name}.py") for name in _MODULES}
 _EMPTY = "__init__.py"
-
-
-def with_lifecycle(cluster: Manifest, lifecycle: Lifecycle) -> Manifest:
-    """Return a RayCluster with the annotations that tell the keeper its lifecycle."""
-    annotations = lifecycle.annotations()
-    if not annotations:
-        return cluster
-    metadata = cluster["metadata"]
-    return {**cluster, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), **annotations}}}
 
 
 def keeper_peers(lifecycle: Lifecycle) -> list[dict[str, Any]]:
@@ -50,7 +41,9 @@ def keeper_peers(lifecycle: Lifecycle) -> list[dict[str, Any]]:
 
 
 def keeper_access(cluster: Manifest, lifecycle: Lifecycle) -> list[Manifest]:
-    """Return the Role and RoleBinding that let the keeper into a berth; none without a lifecycle.
+    """Return what lets the keeper into a berth; nothing without a lifecycle.
+
+    A Role with its RoleBinding, and a quota without a limit: the keeper may not create one.
 
     Args:
         cluster: the RayCluster of the berth.
@@ -58,19 +51,28 @@ def keeper_access(cluster: Manifest, lifecycle: Lifecycle) -> list[Manifest]:
     """
     if not lifecycle.any:
         return []
-    name = cluster["metadata"]["name"]
-    metadata = {"name": NAME, "namespace": cluster["metadata"]["namespace"], "labels": MANAGED_BY}
+    name, namespace = cluster["metadata"]["name"], cluster["metadata"]["namespace"]
+    metadata = {"name": KEEPER_NAME, "namespace": namespace, "labels": MANAGED_BY}
+    # An admission policy narrows the patches (keeper.yaml).
     rules: list[dict[str, Any]] = [
-        # An admission policy narrows the patches (keeper.yaml).
-        {**_RAY, "resourceNames": [name], "verbs": ["get", "patch"]},
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        _rule("ray.io", ["rayclusters"], ["get", "patch"]),
+        _rule("ray.io", ["rayjobs", "rayservices"], ["patch"]),
+        _rule("batch", ["jobs"], ["list", "patch"]),
+        _rule("", ["resourcequotas"], ["get", "patch"]) | {"resourceNames": [CLOSING]},
+        _rule("", ["pods"], ["list"]),
     ]
     if cluster["spec"]["authOptions"]["mode"] == "token":
-        rules.append({"apiGroups": [""], "resources": ["secrets"], "resourceNames": [name], "verbs": ["get"]})
+        rules.append(_rule("", ["secrets"], ["get"]) | {"resourceNames": [name]})
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata | {"name": CLOSING}}
     return [
         {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules},
         binding("RoleBinding", metadata, "Role", [_SUBJECT]),
+        unawaited(quota),
     ]
+
+
+def _rule(group: str, resources: list[str], verbs: list[str]) -> dict[str, Any]:
+    return {"apiGroups": [group], "resources": resources, "verbs": verbs}
 
 
 def keeper(

@@ -17,7 +17,9 @@ SUSPENDED_BY = "berth/suspended-by"
 IDLE_SINCE = "berth/idle-since"
 HELD_UP = "berth/held-up"
 DELETE_DUE = "berth/delete-due"
-NOTES = (SUSPENDED_BY, IDLE_SINCE, HELD_UP, DELETE_DUE)
+WOKEN_AT = "berth/woken-at"
+BEGUN = "berth/begun"
+CLOSED = "berth/closed"
 """Annotations of a RayCluster that the keeper writes, for itself and for people."""
 
 EXPIRED, OUTSIDE_HOURS, UNUSED = "expired", "hours", "idle"
@@ -32,18 +34,27 @@ class Known:
     """State of a berth.
 
     Attributes:
-        created: time of creation.
+        created: time of creation of its RayCluster.
         suspended: the berth is suspended, or about to be.
         suspended_by: the keeper's reason; "" if a person suspended the berth.
+        asleep: time when it was suspended; None if it is awake.
         woken: time when a person last woke the berth; None for never.
         idle_since: time since when the keeper has seen nothing run.
+        begun: creation of its first RayCluster, from which its lifetime counts; None for this one.
     """
 
     created: datetime
     suspended: bool = False
     suspended_by: str = ""
+    asleep: datetime | None = None
     woken: datetime | None = None
     idle_since: datetime | None = None
+    begun: datetime | None = None
+
+    @property
+    def begin(self) -> datetime:
+        """Time from which the lifetime counts: who creates the RayCluster again resets no clock."""
+        return min(self.created, self.begun or self.created)
 
     @property
     def requested(self) -> datetime:
@@ -105,14 +116,14 @@ def decide(lifetime: Lifetime, known: Known, work: Work | None, now: datetime) -
         work: work on the berth; None for a suspended one.
         now: current time, with a time zone.
     """
-    expires = lifetime.expires_at(known.created)
+    expires = lifetime.expires_at(known.begin)
     expired = expires is not None and now >= expires
     due_for_deletion = expires + lifetime.delete_after if expires and lifetime.delete_after else None
     delete_due = due_for_deletion if due_for_deletion and now >= due_for_deletion else None
     if known.suspended or work is None:
         return _of_suspended(lifetime, known, now, expired=expired, delete_due=delete_due)
     idle_since = _idle_since(lifetime, known, work, now)
-    due = _due(lifetime, known, now, expires)
+    due = due_since(lifetime, known, now)
     if due is not None:
         reason, since = due
         busy = _busy(work)
@@ -140,8 +151,9 @@ def _of_suspended(
     return Decision(suspended_by=reason, delete_due=delete_due)
 
 
-def _due(lifetime: Lifetime, known: Known, now: datetime, expires: datetime | None) -> tuple[str, datetime] | None:
-    """Return why an awake berth is due for suspension, idle or not, and since when."""
+def due_since(lifetime: Lifetime, known: Known, now: datetime) -> tuple[str, datetime] | None:
+    """Return why a berth is due for suspension, idle or not, and since when."""
+    expires = lifetime.expires_at(known.begin)
     if expires is not None:
         # A person who wakes the berth later gets a day, and so does one who creates it with a past
         # date.
@@ -209,23 +221,38 @@ KEEPER = "berth-keeper"
 
 def known_of(cluster: Mapping[str, Any]) -> Known:
     """Return the state of a berth from its RayCluster."""
-    metadata, suspended = cluster["metadata"], bool(cluster["spec"].get("suspend"))
+    metadata, suspended = cluster["metadata"], bool((cluster.get("spec") or {}).get("suspend"))
     annotations = metadata.get("annotations") or {}
-    manager, changed = _owner(metadata)
-    noted = annotations.get(IDLE_SINCE)
+    manager, changed = owner_of_suspend(metadata, "f:spec")
+
+    def noted(key: str) -> datetime | None:
+        return datetime.fromisoformat(annotations[key]) if key in annotations else None
+
+    woken = changed if not suspended and manager != KEEPER else None
     return Known(
         created=datetime.fromisoformat(metadata["creationTimestamp"]),
         suspended=suspended,
         suspended_by=annotations.get(SUSPENDED_BY, "") if suspended and manager == KEEPER else "",
-        woken=changed if not suspended and manager != KEEPER else None,
-        idle_since=datetime.fromisoformat(noted) if noted else None,
+        asleep=changed if suspended else None,
+        # A suspension overwrites who woke it before, and RayJobs of that time may still run.
+        woken=woken or noted(WOKEN_AT),
+        idle_since=noted(IDLE_SINCE),
+        begun=noted(BEGUN),
     )
 
 
-def _owner(metadata: Mapping[str, Any]) -> tuple[str, datetime | None]:
-    """Return field manager and time of the last change of `spec.suspend`."""
+def owner_of_suspend(metadata: Mapping[str, Any], *inside: str) -> tuple[str, datetime | None]:
+    """Return field manager and time of the last change of field `suspend` of an object.
+
+    Args:
+        metadata: metadata of the object.
+        inside: path of the field's parent, as managed fields have it.
+    """
     for entry in metadata.get("managedFields") or []:
-        if "f:suspend" in ((entry.get("fieldsV1") or {}).get("f:spec") or {}):
+        fields: Any = entry.get("fieldsV1") or {}
+        for name in inside:
+            fields = fields.get(name) or {}
+        if "f:suspend" in fields:
             return str(entry.get("manager")), datetime.fromisoformat(entry["time"])
     return "", None
 

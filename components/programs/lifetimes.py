@@ -1,4 +1,4 @@
-"""Lifecycle of a berth in its RayCluster's annotations, which the keeper reads.
+"""Lifecycle of a berth in annotations of its namespace, which the keeper reads.
 
 This file also runs in the keeper's pod, and imports only the standard library.
 """
@@ -18,7 +18,7 @@ ZONE = "berth/zone"
 GRACE = "berth/grace"
 DELETE_AFTER = "berth/delete-after"
 SETTINGS = (EXPIRES, HOURS, IDLE, ZONE, GRACE, DELETE_AFTER)
-"""Annotations of a RayCluster that come from its settings."""
+"""Annotations of a berth's namespace that come from its settings; no tenant may write them."""
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
@@ -168,8 +168,20 @@ def parse_hours(text: str) -> Hours:
     return Hours(parse_days(days), parse_time(begin), parse_time(end))
 
 
+def settled(namespace: Mapping[str, str], cluster: Mapping[str, str]) -> dict[str, str]:
+    """Return the annotations of a berth that come from its settings.
+
+    Args:
+        namespace: annotations of its namespace.
+        cluster: annotations of its RayCluster, which count where a stack of an older version of
+            berth has written none on the namespace.
+    """
+    written = {key: value for key, value in namespace.items() if key in SETTINGS}
+    return written or {key: value for key, value in cluster.items() if key in SETTINGS}
+
+
 def lifetime_of(annotations: Mapping[str, str]) -> Lifetime:
-    """Return the lifecycle in the annotations of a RayCluster.
+    """Return the lifecycle in the annotations of a berth.
 
     Raises:
         ValueError: an annotation is malformed, or the time zone unknown; the message names it.

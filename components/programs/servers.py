@@ -34,6 +34,10 @@ into the keeper's 256 Mi."""
 
 _MOST_BYTES_OF_API = 2**24
 _PAGE = 100
+
+SMALL_PAGE = 5
+"""Objects of a page of a tenant's objects, each of which may have etcd's 1.5 MiB."""
+
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
@@ -112,13 +116,18 @@ class Server:
             raise ApiError(f"{self.url}{path.partition('?')[0]} does not answer an object")
         return answer
 
-    def items(self, path: str, **query: str) -> Iterator[Object]:
+    def items(self, path: str, page_size: int = _PAGE, **query: str) -> Iterator[Object]:
         """Yield the items of a list of the API server, asked page by page.
+
+        Args:
+            path: path of the list.
+            page_size: most items of a page.
+            query: further parameters.
 
         Raises:
             ApiError: the server does not answer, or refuses.
         """
-        page = {**query, "limit": str(_PAGE)}
+        page = {**query, "limit": str(page_size)}
         while True:
             answer = self.get(f"{path}?{urllib.parse.urlencode(page)}")
             yield from answer["items"]

@@ -158,7 +158,7 @@ def _cluster(picture: Picture, loaded: Environment, area: Area) -> float:
     operators = [
         (operator.title, _FOR.get(type(operator), "")) for operator in loaded.settings.operators.on(_site(loaded))
     ]
-    if has_keeper(loaded.settings, loaded.resolved):
+    if has_keeper(loaded.settings, loaded.resolved.every):
         operators.append(("Keeper", "suspends and wakes berths by their lifecycle"))
     y = _row(picture, operators, Area(x, area.y + 38, inner, 0), "amber")
     tones = {ray.name: tone for ray, tone in zip(loaded.resolved.every, cycle(_TONES), strict=False)}

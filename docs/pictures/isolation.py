@@ -199,7 +199,9 @@ def _quotas(quotas: Sequence[Manifest]) -> str:
     none = [words for key, words in _NONE.items() if hard.get(key) == "0"]
     memory = int(hard["requests.memory"].removesuffix("Mi")) // 1024
     text = f"at most {hard['requests.cpu']} CPUs, {memory}Gi and {gpus} GPU; no {', no '.join(none)}"
-    others = [quota["spec"]["scopeSelector"]["matchExpressions"][0]["values"] for quota in quotas[1:]]
+    others = [
+        quota["spec"]["scopeSelector"]["matchExpressions"][0]["values"] for quota in quotas[1:] if "spec" in quota
+    ]
     return text + "".join(f"; only pods of class {' and '.join(names)}" for names in others)
 
 

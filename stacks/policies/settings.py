@@ -14,13 +14,14 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import OwnerKind
 from berth.components.core.problems import Path, Problem
 from berth.components.gke import cluster_arguments, node_account
+from berth.components.lifecycle import KeeperSettings, keeper
 from berth.components.operators import Gib, Site
-from berth.components.ray.settings import BerthShape, RayShape
+from berth.components.ray.settings import RayShape
 from berth.components.sharing import Pools
 from berth.stacks.policies.planned import gke_cluster, node_pool
 from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation, Waiver, how_to_waive, waivers
 from berth.stacks.policies.registry import policies, violations
-from berth.stacks.settings.contract import EnvironmentContract
+from berth.stacks.settings.contract import EnvironmentContract, has_keeper, keeper_image
 from berth.stacks.settings.environment import KEYS, EnvironmentSettings
 
 
@@ -59,6 +60,11 @@ def judge_environment(
         planned += [node_pool(name, arguments["node_config"]) for name in settings.pools]
     if gib := Gib.on(settings.operators.gib, Site(pools, image_mirror=settings.mirror.images or "")):
         planned += [Planned(resource_type(part.manifest), part.name, part.manifest) for part in gib.parts(gib.release)]
+    if has_keeper(settings, [berth.settings for berth in berths]):
+        planned += [
+            Planned(resource_type(manifest), manifest["metadata"]["name"], manifest)
+            for manifest in keeper(stack, keeper_image(settings), KeeperSettings().schedule, {}, {})
+        ]
     waived = settings.policies.waived
     context = PolicyContext(settings.is_production(stack), settings.policies.required_labels, waived, _with_rdma(pools))
     found = violations(planned, context)
@@ -66,7 +72,7 @@ def judge_environment(
     reported = set()
     for violation in found:
         policy = policies()[violation.policy]
-        path = _where(policy, violation, path_of, settings.defaults)
+        path = _where(policy, violation, path_of, settings)
         # A setting of `defaults` is wrong once, whatever number of RayClusters takes it.
         if not violation.waived and (policy.name, path) not in reported:
             reported.add((policy.name, path))
@@ -102,13 +108,16 @@ def _where(
     policy: Policy,
     violation: Violation,
     path_of: Mapping[str, tuple[OwnerKind, RayShape]],
-    defaults: BerthShape,
+    settings: EnvironmentSettings,
 ) -> Path:
     """Return the setting to report a violation at: the RayCluster's own, or one of `defaults`."""
     if policy.applies_to == "environment":
         return ("environment", *policy.setting)
-    if violation.type in policy.elsewhere:
-        return ("environment", *policy.elsewhere[violation.type])
+    if elsewhere := policy.elsewhere.get(violation.type):
+        # The keeper runs the image of `defaults`, unless it has one of its own.
+        of_defaults = elsewhere[0] == "keeper" and not (settings.keeper and settings.keeper.image)
+        return ("environment", *(("defaults", *policy.setting) if of_defaults else elsewhere))
+    defaults = settings.defaults
     kind, shape = path_of[violation.resource]
     at_defaults = policy.inherited and (policy.unset_at_defaults or _written(defaults, policy.setting))
     if at_defaults and not _written(shape, policy.setting):

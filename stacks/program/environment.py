@@ -28,7 +28,7 @@ from berth.stacks.program.cluster_mark import mark_cluster
 from berth.stacks.program.existing import Platform, existing
 from berth.stacks.program.notices import log
 from berth.stacks.program.waiting import Registered
-from berth.stacks.settings.contract import has_keeper
+from berth.stacks.settings.contract import has_keeper, keeper_image
 
 
 async def environment(loaded: Environment, *, recorded: bool = False) -> Registered:
@@ -76,7 +76,7 @@ async def environment(loaded: Environment, *, recorded: bool = False) -> Registe
         # The policy comes before the rights that it limits.
         after = pulumi.ResourceOptions(provider=kubernetes, depends_on=limits)
         limits = [KubernetesObject(manifest["metadata"]["name"], manifest, after)]
-    if has_keeper(settings, resolved):
+    if has_keeper(settings, resolved.every):
         Keeper("keeper", _keeper(loaded), on_cluster)
     berths = [Berth(inputs.settings.name, inputs.on_api(resource_api), on_cluster) for inputs in loaded.berths]
     # For engineers' stacks, not for people: as a secret it doesn't fill the screen at every update.
@@ -125,8 +125,8 @@ def _keeper(loaded: Environment) -> KeeperInputs:
     settings, pools = loaded.settings.keeper or KeeperSettings(), loaded.resolved.pools
     heads = {cluster.head.pool for cluster in loaded.resolved.every}
     without_gpus = {name for name, pool in pools.items() if not pool.per_node}
-    image = settings.image or loaded.settings.defaults_here.image
     chosen = heads or without_gpus or set(pools)
+    image = keeper_image(loaded.settings)
     return KeeperInputs(loaded.stack, image, {name: pools[name].settings for name in chosen}, settings)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import PlainSerializer
@@ -14,7 +15,7 @@ from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import IsolationSettings
 from berth.components.lifecycle import complete
 from berth.components.operators import KubeRaySettings
-from berth.components.ray import BerthShape
+from berth.components.ray import BerthShape, RayClusterSettings
 from berth.components.ray.fit import Demand
 from berth.components.sharing import SharingProfile
 from berth.stacks.settings.environment import KEYS, EnvironmentSettings
@@ -81,7 +82,7 @@ def contract_of(
         isolation=settings.isolation_here,
         production=settings.is_production(stack),
         waived=settings.policies.waived,
-        keeper=has_keeper(settings, resolved),
+        keeper=has_keeper(settings, resolved.every),
         gcs_fuse=bool(settings.gcs_fuse) or settings.cluster.existing is not None,
         filestore=(settings.filestore and settings.cluster.existing is None) or None,
         project=settings.project if settings.secret_sync else None,
@@ -91,8 +92,17 @@ def contract_of(
     )
 
 
-def has_keeper(settings: EnvironmentSettings, resolved: Resolved) -> bool:
-    """Return whether an environment has a keeper: by its settings, or for a lifecycle."""
-    lifecycles = [cluster.lifecycle for cluster in (*resolved.berths, *resolved.clusters)]
-    with_defaults = [complete(settings.defaults.lifecycle), *lifecycles]
+def has_keeper(settings: EnvironmentSettings, clusters: Iterable[RayClusterSettings]) -> bool:
+    """Return whether an environment has a keeper: by its settings, or for a lifecycle.
+
+    Args:
+        settings: the environment's settings.
+        clusters: complete settings of its RayClusters.
+    """
+    with_defaults = [complete(settings.defaults.lifecycle), *(cluster.lifecycle for cluster in clusters)]
     return settings.keeper is not None or any(lifecycle.any for lifecycle in with_defaults)
+
+
+def keeper_image(settings: EnvironmentSettings) -> str:
+    """Return the image of an environment's keeper: by default that of its berths."""
+    return (settings.keeper and settings.keeper.image) or settings.defaults_here.image

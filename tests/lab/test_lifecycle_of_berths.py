@@ -23,12 +23,16 @@ from typing import Any
 import pytest
 import yaml
 
+from berth.components.programs.keeper import CLOSING
+from tests.lab.bad_pods import over
 from tests.lab.conftest import Lab
 from tests.lab.project import Done, Project, Settings, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
 ENV, OWN = "life", "life-alice"
+EVE = "eve@example.com"
+"""Engineer whom hours and expiry bind, and who would rather they did not."""
 JOB = {"type": "SUBMISSION", "submission_id": "raysubmit_1", "status": "RUNNING", "entrypoint": "python train.py"}
 SESSION = {"type": "DRIVER", "job_id": "02000000", "status": "RUNNING", "entrypoint": "notebook"}
 NOBODYS = {"class_name": "_StatsActor", "name": "datasets_stats_actor", "ray_namespace": "_dataset_stats_actor"}
@@ -51,6 +55,7 @@ def environment(lab: Lab, now: datetime) -> Settings:
         engineers={
             "bob": {"lifecycle": {"hours": hours}},
             "carol": {"lifecycle": {"idle": "never", "expires": "30d", "deleteAfter": "10d"}},
+            "eve": {"lifecycle": {"idle": "never", "expires": "20d"}, "access": {"users": [EVE]}, "workers": 0},
         },
         clusters={"train": {"worker": {"gpus": 1, "cpu": 4, "memory": "16Gi"}}},
     )
@@ -124,7 +129,7 @@ class Keeper:
         return self._folder / "kubeconfig"
 
     def refresh_tokens(self) -> None:
-        for name in ("bob", "carol", "train", OWN):
+        for name in ("bob", "carol", "eve", "train", OWN):
             secret = self.project.lab.run(
                 [
                     "kubectl",
@@ -161,11 +166,12 @@ class Keeper:
         return {name: option["did"] for name, option in self.look(after, **options).items() if option["did"]}
 
     def cluster(self, name: str) -> dict[str, Any]:
-        (found,) = self.project.get("rayclusters", "-n", f"berth-{name}")
+        clusters = self.project.get("rayclusters", "-n", f"berth-{name}")
+        (found,) = [cluster for cluster in clusters if cluster["metadata"]["name"] == name]
         return found
 
     def state(self, name: str) -> str:
-        return str(self.cluster(name)["status"].get("state"))
+        return str(self.cluster(name).get("status", {}).get("state"))
 
     def pods(self, name: str) -> list[dict[str, Any]]:
         return self.project.get("pods", "-n", f"berth-{name}", "-l", f"ray.io/cluster={name}")
@@ -199,6 +205,7 @@ def keeper(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keepe
     dashboards.shutdown()
 
 
+ONLY = "may suspend, wake and annotate what makes pods, and close a quota, and nothing else"
 HOUR = timedelta(hours=1)
 NIGHT, NEXT_MORNING = 24 * HOUR, 28 * HOUR
 
@@ -213,7 +220,12 @@ def test_the_keeper_may_do_its_work_and_nothing_else(keeper: Keeper) -> None:
     assert not may("patch", "rayclusters/train", "-n", "berth-train")
     assert not may("get", "secrets/train", "-n", "berth-train")
     assert not may("list", "secrets", "-n", "berth-bob")
-    assert not may("delete", "rayclusters/bob", "-n", "berth-bob")
+    assert not may("patch", "rayjobs", "--subresource=status", "-n", "berth-bob")
+    for kind in ("rayclusters", "rayjobs", "rayservices", "jobs", "resourcequotas", "pods"):
+        assert not may("delete", kind, "-n", "berth-bob")
+        assert not may("create", kind, "-n", "berth-bob")
+        assert not may("patch", kind, "-n", "berth-train")
+    assert not may("patch", "resourcequotas/berth", "-n", "berth-bob")
     assert not may("create", "pods", "-n", "berth-keeper")
     before = keeper.cluster("bob")["metadata"]["resourceVersion"]
     for change in (
@@ -226,8 +238,14 @@ def test_the_keeper_may_do_its_work_and_nothing_else(keeper: Keeper) -> None:
         done = keeper.as_keeper(
             "patch", "raycluster", "bob", "-n", "berth-bob", "--type=merge", "-p", json.dumps(change)
         )
-        assert "may suspend, wake and annotate RayClusters, and nothing else" in done.stderr
+        assert ONLY in done.stderr
     assert keeper.cluster("bob")["metadata"]["resourceVersion"] == before
+    for hard in ({"pods": "9"}, {"pods": "0", "requests.cpu": "0"}):
+        change = {"spec": {"hard": hard}}
+        done = keeper.as_keeper(
+            "patch", f"quota/{CLOSING}", "-n", "berth-bob", "--type=merge", "-p", json.dumps(change)
+        )
+        assert ONLY in done.stderr
 
 
 def test_working_hours(keeper: Keeper) -> None:
@@ -315,3 +333,165 @@ def test_an_update_of_the_image_returns_when_every_pod_has_it(keeper: Keeper) ->
     assert {pod["spec"]["containers"][0]["image"] for pod in alive} == {"rayproject/ray:2.60.0-py311-cpu"}
     assert [pod["status"]["phase"] for pod in alive] == ["Running", "Running"]
     assert before.isdisjoint(pod["metadata"]["uid"] for pod in alive)
+
+
+LATER = timedelta(days=21)
+"""Time after eve's berth has expired."""
+
+# What eve tries on the facts of her berth's life, and the answer.
+TRICKS = {
+    "annotate namespace/berth-eve berth/expires-": "cannot get resource",
+    "annotate raycluster/eve berth/idle=9d": "only the stack of a berth may change berth's annotations",
+    "annotate raycluster/eve berth/begun=2030-01-01T00:00:00Z": "only the stack of a berth may change berth's",
+    "annotate raycluster/eve berth/woken-at=2030-01-01T00:00:00Z": "only the stack of a berth may change berth's",
+    "annotate raycluster/eve berth/working-hours-": "only the stack of a berth may change berth's annotations",
+    f"annotate quota/{CLOSING} berth/begun-": "cannot patch resource",
+    f"delete quota/{CLOSING}": "cannot delete resource",
+    "delete role/keeper": "cannot delete resource",
+    "delete rolebinding/keeper": "cannot delete resource",
+    "delete networkpolicy/pods": "cannot delete resource",
+    "delete pods --all": "cannot delete resource",
+    "label namespace/berth-eve berth/environment-": "cannot get resource",
+}
+
+
+@pytest.fixture(scope="module")
+def eve(keeper: Keeper) -> str:
+    """Namespace of eve, who has the rights of an owner here, and a RayCluster of an older form."""
+    namespace = "berth-eve"
+    project = keeper.project
+    for command in (
+        "create role owner --verb=create,delete --resource=rayclusters.ray.io -n berth-eve",
+        f"create rolebinding owner --role=owner --user={EVE} -n berth-eve",
+        "annotate raycluster/eve berth/expires=20d berth/working-hours=mon-fri -n berth-eve",
+    ):
+        project.run("kubectl", *command.split())
+    awake(keeper)
+    return namespace
+
+
+def awake(keeper: Keeper) -> None:
+    """Wake eve's berth; a look of the keeper opens a closed one."""
+    keeper.project.run("berth", "wake", "eve", "--stack", ENV, "--timeout", "1s", check=False)
+    assert keeper.look(timedelta(minutes=5))["eve"]["closed"] == ""
+    eventually(lambda: keeper.state("eve") == "ready", "eve is awake")
+
+
+def as_eve(keeper: Keeper, *command: str) -> Done:
+    return keeper.project.run("kubectl", f"--as={EVE}", *command, "-n", "berth-eve", check=False)
+
+
+def created_by_eve(keeper: Keeper, folder: Path, *manifests: dict[str, Any]) -> None:
+    path = folder / "manifests.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
+    done = as_eve(keeper, "create", "-f", str(path))
+    assert done.returncode == 0, done.stderr
+
+
+def pods_of_eve(keeper: Keeper) -> set[str]:
+    """Names of pods in eve's namespace that have not finished."""
+    pods = keeper.project.get("pods", "-n", "berth-eve")
+    return {pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") not in {"Succeeded", "Failed"}}
+
+
+def ray(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    return {"apiVersion": "ray.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def without_work(keeper: Keeper) -> dict[str, Any]:
+    """Spec of eve's RayCluster with a head that fits many times into her quota."""
+    written = keeper.cluster("eve")["spec"]
+    spec = {key: value for key, value in written.items() if key not in {"suspend", "upgradeStrategy"}}
+    small = {"resources": {kind: {"cpu": "50m", "memory": "64Mi"} for kind in ("requests", "limits")}}
+    return dict(over(spec, {"headGroupSpec": {"template": {"spec": {"containers": [small]}}}}))
+
+
+@pytest.mark.usefixtures("eve")
+def test_nobody_changes_the_facts_of_their_berths_life(keeper: Keeper) -> None:
+    answers = {trick: as_eve(keeper, *trick.split()).stderr for trick in TRICKS}
+    assert {trick: answer for trick, answer in answers.items() if TRICKS[trick] not in answer} == {}
+    # Her own stack takes away what stands on the namespace now.
+    assert as_eve(keeper, "annotate", "raycluster/eve", "berth/expires-").stderr == ""
+
+
+@pytest.mark.usefixtures("eve")
+def test_nothing_in_a_namespace_outlives_its_berth(keeper: Keeper, tmp_path: Path) -> None:
+    assert keeper.look(LATER)["eve"]["did"] == "suspended"
+    eventually(lambda: keeper.is_suspended("eve"), "eve is suspended")
+    spec = without_work(keeper)
+    job = {"entrypoint": "sleep infinity", "rayClusterSpec": spec}
+    kept = {"shutdownAfterJobFinishes": True}
+    # Lists of large objects must not end the keeper's pass over her berth, nor over the others.
+    large = [
+        ray("RayJob", f"large-{number}", **job, **kept, suspend=True, runtimeEnvYAML="#" * 1_300_000)
+        for number in range(12)
+    ]
+    for manifest in large:
+        created_by_eve(keeper, tmp_path, manifest)
+    created_by_eve(
+        keeper,
+        tmp_path,
+        ray("RayService", "forever", serveConfigV2="applications: []", rayClusterConfig=spec),
+        ray("RayJob", "night", **job, **kept),
+        # KubeRay takes these for invalid once they are suspended, and leaves their pods alone.
+        ray("RayJob", "keeps", **job),
+        ray("RayJob", "waits", **job, submissionMode="InteractiveMode"),
+        ray("RayCluster", "own", **spec),
+    )
+    eventually(lambda: len(pods_of_eve(keeper)) > 4, "pods of all of them")
+    report = keeper.look(LATER)["eve"]
+    ended = {" ".join(line.split()[1:3]).partition("-")[0] for line in report["beside"]}
+    assert {"RayService forever", "RayJob night", "RayCluster own", "RayCluster keeps", "RayCluster waits"} <= ended
+    assert report["closed"] == "something was started in it while it slept"
+    assert "eve is closed: something was started in it while it slept" in keeper.status()
+    eventually(lambda: not pods_of_eve(keeper), "no pod is left")
+    # Whatever she starts now has no pod, by a refusal that says what to do.
+    created_by_eve(keeper, tmp_path, ray("RayJob", "again", **job, **kept))
+    words = f"exceeded quota: {CLOSING}"
+    eventually(lambda: words in as_eve(keeper, "get", "events", "-o", "json").stdout, "the event of a refusal")
+    # Nor does she by waking it in the keeper's name.
+    wakes = ["--type=merge", "-p", '{"spec":{"rayClusterConfig":{"suspend":null}}}', "--field-manager=berth-keeper"]
+    assert as_eve(keeper, "patch", "rayservice", "forever", *wakes).returncode == 0
+    assert "suspended RayService forever" in keeper.look(LATER)["eve"]["beside"]
+    assert not pods_of_eve(keeper)
+    # Who wakes the berth has everything back.
+    awake(keeper)
+    eventually(lambda: any("forever" in pod for pod in pods_of_eve(keeper)), "the service is back")
+    for kind in ("rayjobs", "rayservices", "rayclusters/own"):
+        as_eve(keeper, "delete", *kind.split("/"), *(["--all"] if "/" not in kind else []))
+    eventually(lambda: all(pod.startswith("eve-") for pod in pods_of_eve(keeper)), "only the berth's pods are left")
+
+
+@pytest.mark.usefixtures("eve")
+def test_pods_that_do_not_end_are_named_and_close_the_berth(keeper: Keeper) -> None:
+    """KubeRay ignores an object of another controller, as older policies let one become."""
+
+    def patched(*patch: str) -> None:
+        keeper.project.run("kubectl", "patch", "raycluster", "eve", "-n", "berth-eve", *patch)
+
+    patched("--type=merge", "-p", '{"spec":{"managedBy":"kueue.x-k8s.io/multikueue"}}')
+    assert keeper.look(LATER)["eve"]["did"] == "suspended"
+    (name,) = pods_of_eve(keeper)
+    assert keeper.look(LATER)["eve"]["closed"] == f"pod {name} does not end"
+    assert f"eve is closed: pod {name} does not end; after berth wake eve, pods start" in keeper.status()
+    patched("--type=json", "-p", '[{"op":"remove","path":"/spec/managedBy"}]')
+    eventually(lambda: keeper.is_suspended("eve"), "eve is suspended")
+    awake(keeper)
+
+
+@pytest.mark.usefixtures("eve")
+def test_who_creates_the_raycluster_again_resets_no_clock(keeper: Keeper, tmp_path: Path) -> None:
+    before = keeper.cluster("eve")
+    began = datetime.fromisoformat(before["metadata"]["creationTimestamp"])
+    as_eve(keeper, "delete", "raycluster", "eve")
+    eventually(lambda: not pods_of_eve(keeper), "the pods of the deleted RayCluster are gone")
+    labels = before["metadata"]["labels"]
+    again = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "eve", "labels": labels}}
+    created_by_eve(keeper, tmp_path, again | {"spec": {**before["spec"], "suspend": False}})
+    eventually(lambda: keeper.state("eve") == "ready", "the new RayCluster is ready")
+    keeper.refresh_tokens()
+    created = datetime.fromisoformat(keeper.cluster("eve")["metadata"]["creationTimestamp"])
+    moment = began + timedelta(days=20, seconds=1)
+    assert moment < created + timedelta(days=20)
+    report = keeper.look(moment - keeper.now)["eve"]
+    assert (report["did"], report["suspendedBy"]) == ("suspended", "expired")

@@ -6,6 +6,7 @@ import gzip
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,8 @@ CHANGED_IN_PLACE = {
     "kubernetes:core/v1:ConfigMap",
     "kubernetes:core/v1:Namespace",
     "kubernetes:core/v1:ResourceQuota",
+    "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole",
+    "kubernetes:rbac.authorization.k8s.io/v1:Role",
     "kubernetes:helm.sh/v3:Release",
     "kubernetes:networking.k8s.io/v1:NetworkPolicy",
     "kubernetes:resource.k8s.io/v1:DeviceClass",
@@ -28,12 +31,20 @@ CHANGED_IN_PLACE = {
     "kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding",
 }
 """Types of resources that may change: the provider has the SDK's version; newer versions of berth
-taint GPU nodes, state more facts on namespaces, have more policies, another value of the GPU
-Operator's toolkit, another program of the keeper, a class of RDMA NICs alone, quotas of devices,
-and a NetworkPolicy of the KubeRay operator.
+taint GPU nodes, state more facts on namespaces, a lifecycle there in place of the RayCluster, have
+more policies, another value of the GPU Operator's toolkit, another program of the keeper with more
+rights, a quota that it may close, a class of RDMA NICs alone, quotas of devices, and a
+NetworkPolicy of the KubeRay operator.
 """
 ALWAYS = {"lab", "alice", "prod"}
 NAMES = sorted(path.name.removesuffix(".json.gz") for path in STATES.glob("*.json.gz"))
+
+
+def only_annotated(step: dict[str, Any]) -> bool:
+    """Whether a RayCluster changes in its annotations alone."""
+    paths = step.get("detailedDiff") or {"": ""}
+    of_cluster = step["urn"].split("::")[2].endswith("kubernetes:ray.io/v1:RayCluster")
+    return of_cluster and step["op"] == "update" and all(path.startswith("metadata.annotations") for path in paths)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +61,8 @@ def test_an_update_of_a_state_that_exists_is_in_place(lab: Lab, tmp_path: Path, 
         state = gzip.decompress((STATES / f"{name}.json.gz").read_bytes()).decode()
         lab.run(["pulumi", "stack", "import", "-s", name], cwd=project.folder, stdin=state)
     plan = json.loads(project.run("pulumi", "preview", "-s", stack, "--json").stdout)
-    changed = {step["urn"].split("::")[2] for step in plan["steps"] if step["op"] not in {"same", "read"}}
+    steps = [step for step in plan["steps"] if step["op"] not in {"same", "read"} and not only_annotated(step)]
+    changed = {step["urn"].split("::")[2] for step in steps}
     changed = {types.rpartition("$")[2] for types in changed}
     assert changed <= CHANGED_IN_PLACE
     resources = json.loads(state)["deployment"]["resources"]

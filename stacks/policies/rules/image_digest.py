@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from berth.components.lifecycle import KEEPER_NAME
 from berth.components.operators import Gib
 from berth.stacks.policies.planned import as_list, at, object_name, ray_specs
 from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
 
 _DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
+_CRON_JOB = "kubernetes:batch/v1:CronJob"
 
 
 def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     if resource.type == _DAEMON_SET and object_name(resource) == Gib.daemon_set:
         images = _images(at(resource.inputs, "spec", "template"))
         workload = "the installer of gIB, which is privileged,"
+    elif resource.type == _CRON_JOB and object_name(resource) == KEEPER_NAME:
+        images = _images(at(resource.inputs, "spec", "jobTemplate", "spec", "template"))
+        workload = "the keeper, which reads the token of every berth with a lifecycle,"
     else:
         templates = [template for spec in ray_specs(resource) for template in _templates(spec)]
         images = [image for template in templates for image in _images(template)]
@@ -47,5 +52,5 @@ POLICY = Policy(
     setting=("image",),
     production=True,
     unset_at_defaults=True,
-    elsewhere={_DAEMON_SET: ("operators", "gib", "image")},
+    elsewhere={_DAEMON_SET: ("operators", "gib", "image"), _CRON_JOB: ("keeper", "image")},
 )

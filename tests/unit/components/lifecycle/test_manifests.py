@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from berth.components.lifecycle import keeper_access, keeper_peers, manifests, with_lifecycle
+from berth.components.lifecycle import keeper_access, keeper_peers, manifests
+from berth.components.programs.lifetimes import settled
 from berth.stacks.load.stack import Environment
 from berth.stacks.program.environment import environment
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -49,13 +50,13 @@ def registered(**given: Any) -> Recorder:
 
 
 def lifecycles(**given: Any) -> dict[str, dict[str, str]]:
-    """Annotations of each RayCluster that say its lifecycle."""
-    found = registered(**given).of_type("kubernetes:ray.io/v1:RayCluster")
+    """Annotations of each namespace that say the lifecycle of its berth."""
+    recorder = registered(**given)
+    berths = {item.name for item in recorder.of_type("kubernetes:ray.io/v1:RayCluster")}
     return {
-        item.name: {
-            key: text for key, text in item.inputs["metadata"]["annotations"].items() if key.startswith("berth/")
-        }
-        for item in found
+        item.name: settled(item.inputs["metadata"]["annotations"], {})
+        for item in recorder.of_type("kubernetes:core/v1:Namespace")
+        if item.name in berths
     }
 
 
@@ -83,8 +84,7 @@ def test_what_a_berth_has_for_it(golden: Callable[[str, Any], None]) -> None:
     metadata = {"name": "x", "namespace": "berth-x", "labels": {"a": "b"}}
     ray = {"kind": "RayCluster", "metadata": metadata, "spec": {"authOptions": {"mode": "token"}}}
     created = keeper_access(ray, own.lifecycle)
-    cluster = with_lifecycle({"kind": "RayCluster", "metadata": {"name": "x"}}, own.lifecycle)
-    golden("lifecycle/berth", plain([cluster, *created, *keeper_peers(own.lifecycle)]))
+    golden("lifecycle/berth", plain([own.lifecycle.annotations(), *created, *keeper_peers(own.lifecycle)]))
 
 
 def test_nothing_said_nothing_made() -> None:

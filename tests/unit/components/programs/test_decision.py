@@ -33,7 +33,7 @@ def lifetime(annotations: dict[str, str]) -> Lifetime:
 
 
 def known(created: str = "2026-11-02 09:00", **facts: Any) -> Known:
-    for name in facts.keys() & {"woken", "idle_since"}:
+    for name in facts.keys() & {"woken", "idle_since", "begun"}:
         facts[name] = at(facts[name])
     return Known(at(created), **facts)
 
@@ -125,11 +125,14 @@ def cluster(manager: str, *, suspend: bool | None, **annotations: str) -> dict[s
         (cluster("", suspend=None), AWAKE),
         (
             cluster("berth-keeper", suspend=True, suspended_by="hours"),
-            Known(CREATED, suspended=True, suspended_by="hours"),
+            Known(CREATED, suspended=True, suspended_by="hours", asleep=at("2026-11-23 21:00")),
         ),
         # Somebody woke it and suspended it again before the keeper looked: its own note is of the
         # time before.
-        (cluster("berth-suspension", suspend=True, suspended_by="hours"), Known(CREATED, suspended=True)),
+        (
+            cluster("berth-suspension", suspend=True, suspended_by="hours"),
+            Known(CREATED, suspended=True, asleep=at("2026-11-23 21:00")),
+        ),
         (
             cluster("berth-suspension", suspend=False, suspended_by="hours"),
             Known(CREATED, woken=at("2026-11-23 21:00")),
@@ -139,6 +142,19 @@ def cluster(manager: str, *, suspend: bool | None, **annotations: str) -> dict[s
             cluster("berth-keeper", suspend=False, idle_since="2026-11-24T08:00:00Z"),
             Known(CREATED, idle_since=at("2026-11-24 08:00")),
         ),
+        # Who woke it last counts after the keeper has suspended it, and the begin of a berth whose
+        # RayCluster somebody has created again.
+        (
+            cluster("berth-keeper", suspend=True, suspended_by="idle", woken_at="2026-11-23T20:00:00Z"),
+            Known(
+                CREATED,
+                suspended=True,
+                suspended_by="idle",
+                asleep=at("2026-11-23 21:00"),
+                woken=at("2026-11-23 20:00"),
+            ),
+        ),
+        (cluster("", suspend=None, begun="2026-10-01T00:00:00Z"), Known(CREATED, begun=at("2026-10-01 00:00"))),
     ],
 )
 def test_who_suspended_or_woke_it_is_the_api_servers_to_say(given: dict[str, Any], expected: Known) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http
 import json
 import os
 import subprocess
@@ -35,30 +36,52 @@ PATIENCE = 3.0
 NO_ACTORS: Object = {"data": {"result": {"result": []}}}
 
 
-def ray_cluster(name: str, **annotations: str) -> Object:
-    metadata = {
-        "name": name,
-        "namespace": f"berth-{name}",
-        "creationTimestamp": LONG_AGO,
-        "resourceVersion": "1",
-        "annotations": {f"berth/{key.replace('_', '-')}": text for key, text in annotations.items()},
-    }
-    return {"metadata": metadata, "spec": {"authOptions": {"mode": "disabled"}}}
+NOTES = {"idle_since"}
+"""Annotations of a RayCluster; the others stand on its namespace."""
+
+
+def annotated(name: str, annotations: dict[str, str], **metadata: Any) -> Object:
+    marks = {f"berth/{key.replace('_', '-')}": text for key, text in annotations.items()}
+    created = {"name": name, "creationTimestamp": LONG_AGO, "resourceVersion": "1", "annotations": marks}
+    return {"metadata": created | metadata}
+
+
+def ray_cluster(name: str, namespace: str, **annotations: str) -> Object:
+    cluster = annotated(name, annotations, namespace=namespace)
+    return cluster | {"spec": {"authOptions": {"mode": "disabled"}}}
 
 
 @dataclass
 class World:
-    """An API server with RayClusters, whose heads it plays too, under /heads/NAME."""
+    """An API server with berths, whose heads it plays too, under /heads/NAME.
 
+    Attributes:
+        spaces: namespaces, by the name of their berth.
+        clusters: RayClusters of the berths' names.
+        beside: further objects by the end of their list's path, `berth-alice/rayjobs`.
+        patches: last patch of each object, by `kind/name`; quotas are all of one name.
+        older: berths whose stack has made no quota.
+        busy: berths whose RayCluster somebody writes all the time.
+        broken: berths whose RayCluster the API server refuses to change.
+    """
+
+    spaces: dict[str, Object] = field(default_factory=dict)
     clusters: dict[str, Object] = field(default_factory=dict)
+    beside: dict[str, list[Object]] = field(default_factory=dict)
     heads: dict[str, Callable[[Handler], None]] = field(default_factory=dict)
     patches: dict[str, Object] = field(default_factory=dict)
     lists: list[str] = field(default_factory=list)
     elsewhere: set[str] = field(default_factory=set)
+    older: set[str] = field(default_factory=set)
+    busy: set[str] = field(default_factory=set)
+    broken: set[str] = field(default_factory=set)
     url: str = ""
 
     def berth(self, name: str, head: Callable[[Handler], None] | None = None, **annotations: str) -> None:
-        self.clusters[name] = ray_cluster(name, **(annotations or {"expires": "1d"}))
+        facts = {key: text for key, text in annotations.items() if key not in NOTES} or {"expires": "1d"}
+        notes = {key: text for key, text in annotations.items() if key in NOTES}
+        self.spaces[name] = annotated(f"berth-{name}", facts)
+        self.clusters[name] = ray_cluster(name, f"berth-{name}", **notes)
         self.heads[name] = head or (lambda handler: answer_jobs(handler, []))
 
     def handle(self, handler: Handler) -> None:
@@ -66,24 +89,39 @@ class World:
         parts = urllib.parse.urlsplit(handler.path)
         words = parts.path.split("/")
         if handler.command == "PATCH":
-            self.patches[words[-1]] = body_of(handler)
-            answer(handler, {})
+            change = body_of(handler)
+            late = words[-1] in self.busy and "resourceVersion" in change["metadata"]
+            code = 409 if late else 422 if words[-1] in self.broken else 200
+            if code == http.HTTPStatus.OK:
+                self.patches["/".join(words[-2:])] = change
+            answer(handler, {"message": "no"}, code)
         elif words[1] == "heads":
             self.heads[words[2]](handler)
-        elif words[-1] == "pods":
+        elif words[-2] == "rayclusters":
+            answer(handler, self.clusters[words[-1]])
+        elif words[-2] == "resourcequotas":
+            name = words[-3].removeprefix("berth-")
+            answer(handler, b"{}" if name in self.older else annotated(name, {}), 404 if name in self.older else 200)
+        elif words[-1] == "pods" and "node-type" in parts.query:
             started = {"state": {"running": {"startedAt": LONG_AGO}}}
             status = {"phase": "Running", "podIP": "127.0.0.1", "containerStatuses": [started]}
             answer(handler, {"items": [{"metadata": {}, "status": status}]})
-        elif words[-1] == "namespaces":
-            names = self.clusters.keys() - self.elsewhere
-            answer(handler, {"items": [{"metadata": {"name": f"berth-{name}"}} for name in names]})
         else:
-            self.lists.append(parts.query)
-            query = urllib.parse.parse_qs(parts.query)
-            start, count = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
-            every = list(self.clusters.values())
-            more = str(start + count) if start + count < len(every) else ""
-            answer(handler, {"items": every[start : start + count], "metadata": {"continue": more}})
+            self.answer_page(handler, parts.query, self.listed(*words[-2:]))
+
+    def listed(self, namespace: str, kind: str) -> list[Object]:
+        """Items of a list."""
+        if kind == "namespaces":
+            return [self.spaces[name] for name in self.spaces if name not in self.elsewhere]
+        own = [self.clusters.get(namespace.removeprefix("berth-"))] if kind == "rayclusters" else []
+        return [*filter(None, own), *self.beside.get(f"{namespace}/{kind}", [])]
+
+    def answer_page(self, handler: Handler, asked: str, items: list[Object]) -> None:
+        self.lists.append(handler.path.partition("?")[0])
+        query = urllib.parse.parse_qs(asked)
+        start, count = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
+        more = str(start + count) if start + count < len(items) else ""
+        answer(handler, {"items": items[start : start + count], "metadata": {"continue": more}})
 
     def look(self) -> dict[str, Object]:
         pass_over = Keeper(Server(self.url), NOW, dashboard=f"{self.url}/heads/{{name}}")
@@ -169,8 +207,8 @@ def test_a_head_that_answers_badly_is_unknown_and_stops_nobody(
         RELEASE.set()
     assert words in reports["bad"]["unknown"]
     assert "its work is unknown" in reports["bad"]["heldUp"]
-    assert world.patches["good"]["spec"] == {"suspend": True}
-    assert "spec" not in world.patches["bad"]
+    assert world.patches["rayclusters/good"]["spec"] == {"suspend": True}
+    assert "spec" not in world.patches["rayclusters/bad"]
 
 
 FAULTY = {
@@ -196,7 +234,7 @@ def test_every_page_of_the_list_is_read(world: World) -> None:
     for number in range(230):
         world.berth(f"b{number}", working_hours="mon-fri 00:00-24:00")
     assert len(world.look()) == 230
-    assert len(world.lists) == 3
+    assert world.lists.count("/api/v1/namespaces") == 3
 
 
 def test_work_that_begins_before_the_suspension_holds_it_up(world: World) -> None:
@@ -212,7 +250,7 @@ def test_work_that_begins_before_the_suspension_holds_it_up(world: World) -> Non
     report = world.look()["x"]
     assert (report["did"], len(asked)) == ("", 2)
     assert "job j (running): train runs" in report["heldUp"]
-    assert "spec" not in world.patches["x"]
+    assert "spec" not in world.patches["rayclusters/x"]
 
 
 def test_reports_come_one_by_one(world: World) -> None:
@@ -229,6 +267,65 @@ def test_reports_come_one_by_one(world: World) -> None:
     RELEASE.set()
     assert first["rayCluster"] == "berth-quick/quick"
     assert [report["rayCluster"] for report in reports] == ["berth-slow/slow"]
+
+
+def test_what_is_beside_a_berth_is_carried_out(world: World) -> None:
+    """The decisions are those of beside_cases.yaml."""
+    world.berth("alice")
+    world.clusters["alice"]["spec"]["suspend"] = True
+    tonight = f"{NOW - timedelta(minutes=9):%Y-%m-%dT%H:%M:%SZ}"
+    job = annotated("night", {}, creationTimestamp=tonight) | {
+        "spec": {"rayClusterSpec": {"a": 1}, "shutdownAfterJobFinishes": True}
+    }
+    service = annotated("forever", {}) | {"spec": {"rayClusterConfig": {}}}
+    pod = annotated("stays", {}) | {"status": {"phase": "Running"}}
+    world.beside = {"berth-alice/rayjobs": [job], "berth-alice/rayservices": [service], "berth-alice/pods": [pod]}
+    report = world.look()["alice"]
+    assert report["beside"] == ["suspended RayJob night", "suspended RayService forever"]
+    assert report["closed"] == "pod stays does not end"
+    assert world.patches["rayjobs/night"] == {"spec": {"suspend": True}}
+    assert world.patches["rayservices/forever"] == {"spec": {"rayClusterConfig": {"suspend": True}}}
+    quota = world.patches["resourcequotas/closed-until-berth-wakes"]
+    assert quota == {"spec": {"hard": {"pods": "0"}}, "metadata": {"annotations": {"berth/begun": LONG_AGO}}}
+    notes = world.patches["rayclusters/alice"]["metadata"]["annotations"]
+    assert notes["berth/closed"] == "pod stays does not end"
+
+
+def test_whoever_writes_all_the_time_keeps_no_berth_awake(world: World) -> None:
+    world.berth("alice")
+    world.busy = {"alice"}
+    assert world.look()["alice"]["did"] == "suspended"
+    assert world.patches["rayclusters/alice"]["spec"] == {"suspend": True}
+
+
+def test_a_raycluster_that_takes_no_change_keeps_nothing_beside_it(world: World) -> None:
+    world.berth("alice")
+    world.broken = {"alice"}
+    world.beside = {"berth-alice/rayservices": [annotated("s", {}) | {"spec": {"rayClusterConfig": {}}}]}
+    assert "answers 422" in world.look()["alice"]["error"]
+    assert world.patches["rayservices/s"] == {"spec": {"rayClusterConfig": {"suspend": True}}}
+
+
+def test_a_stack_of_an_older_version_goes_on_as_it_was(world: World) -> None:
+    """It wrote the lifecycle on the RayCluster, made no quota, and gave no rights beside."""
+    world.berth("bob")
+    world.spaces["bob"]["metadata"]["annotations"] = {}
+    world.clusters["bob"]["metadata"]["annotations"] = {"berth/expires": "1d"}
+    world.beside = {"berth-bob/rayservices": [annotated("s", {}) | {"spec": {"rayClusterConfig": {}}}]}
+    world.older = {"bob"}
+    assert world.look()["bob"]["did"] == "suspended"
+    assert world.patches.keys() == {"rayclusters/bob"}
+
+
+def test_what_a_raycluster_says_of_its_life_counts_for_nothing(world: World) -> None:
+    """Nor does a berth whose RayCluster is gone begin its life again."""
+    world.berth("alice", working_hours="mon-fri 08:00-20:00")
+    world.clusters["alice"]["metadata"]["annotations"] = {"berth/working-hours": "mon-sun 00:00-24:00"}
+    assert world.look()["alice"]["suspendedBy"] == "hours"
+    world.berth("bob")
+    world.beside = {"berth-bob/rayclusters": [ray_cluster("other", "berth-bob")]}
+    del world.clusters["bob"]
+    assert world.look()["bob"]["beside"] == ["suspended RayCluster other"]
 
 
 def test_labels_of_a_raycluster_keep_no_keeper_away_and_call_none(world: World) -> None:

@@ -1,0 +1,128 @@
+"""Decisions about all that makes pods in a berth's namespace: a table (beside_cases.yaml)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from berth.components.programs.beside import Berth, Key, Pod, Thing, Verdict, judge, pod_of, thing_of
+
+CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("beside_cases.yaml").read_text(encoding="utf-8"))
+NIGHT = "22:05"
+
+
+def at(clock: str) -> datetime:
+    """A time of the day of the table."""
+    return datetime.fromisoformat(f"2026-11-23T{clock}:00Z")
+
+
+def key(text: str) -> Key:
+    kind, _, name = text.partition("/")
+    return kind, name
+
+
+def berth(fields: dict[str, Any]) -> Berth:
+    given: dict[str, Any] = {"awake": False, "asleep": True, "due": "20:00"} | fields
+    given.setdefault("until", given["due"])
+    for name in given.keys() & {"idle", "grace"}:
+        given[name] = timedelta(hours=given[name])
+    for name in ("due", "until"):
+        given[name] = at(given[name]) if given[name] else None
+    return Berth("alice", **given)
+
+
+def thing(name: str, fields: dict[str, Any]) -> Thing:
+    given = {"began": "09:00"} | fields
+    times = {name: at(given[name]) for name in ("began", "ended", "changed") if name in given}
+    return Thing(key(name), **given | times | {"owner": key(given["owner"]) if "owner" in given else None})
+
+
+def pod(name: str, fields: dict[str, str]) -> Pod:
+    ends = at(fields["ends"]) if "ends" in fields else None
+    return Pod(name, key(fields["owner"]) if "owner" in fields else None, at("09:00"), ends)
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_what_is_beside_a_berth(what: str) -> None:
+    case = CASES[what]
+    things = [thing(name, fields) for name, fields in case["things"].items()]
+    pods = [pod(name, fields) for name, fields in case.get("pods", {}).items()]
+    verdict = judge(berth(case.get("berth", {})), things, pods, at(case.get("now", NIGHT)))
+    outcome = {name: [key(text) for text in case["outcome"].get(name, [])] for name in ("suspend", "wake")}
+    assert (list(verdict.suspend), list(verdict.wake)) == (outcome["suspend"], outcome["wake"])
+    assert (list(verdict.left), verdict.closed) == (case["outcome"].get("left", []), "closed" in case["outcome"])
+
+
+def item(spec: dict[str, Any], status: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
+    created = {"name": "x", "creationTimestamp": "2026-11-23T09:00:00Z"}
+    return {"metadata": created | metadata, "spec": spec, "status": status or {}}
+
+
+OWN = {"rayClusterSpec": {"a": 1}, "shutdownAfterJobFinishes": True}
+DURING = {"jobDeploymentStatus": "Running", "startTime": "2026-11-23T11:00:00Z"}
+ENDED = {"jobDeploymentStatus": "Complete", "startTime": "2026-11-23T11:00:00Z", "endTime": "2026-11-23T12:00:00Z"}
+SUSPENDED = {"manager": "berth-keeper", "time": "2026-11-23T13:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "fields"),
+    [
+        ("RayJob", item(OWN), {"running": True}),
+        ("RayJob", item(OWN, DURING), {"running": True, "began": "11:00"}),
+        (
+            "RayJob",
+            item(OWN | {"shutdownAfterJobFinishes": False}, DURING),
+            {"running": True, "began": "11:00", "obeys": False},
+        ),
+        ("RayJob", item(OWN, ENDED), {"began": "11:00", "obeys": False, "ended": "12:00"}),
+        # A RayJob that waits for a person has no job.
+        (
+            "RayJob",
+            item(OWN, DURING | {"jobDeploymentStatus": "Waiting"}),
+            {"began": "11:00", "obeys": False, "ended": "11:00"},
+        ),
+        (
+            "RayJob",
+            item({"clusterSelector": {"a": "b"}}, DURING),
+            {"running": True, "began": "11:00", "obeys": False, "elsewhere": True},
+        ),
+        (
+            "RayService",
+            item(
+                {"rayClusterConfig": {"suspend": True}},
+                managedFields=[SUSPENDED | {"fieldsV1": {"f:spec": {"f:rayClusterConfig": {"f:suspend": {}}}}}],
+            ),
+            {"suspended": True, "by_keeper": True, "changed": "13:00"},
+        ),
+        (
+            "RayCluster",
+            item({}, ownerReferences=[{"kind": "RayJob", "name": "j", "controller": True}]),
+            {"owner": "RayJob/j"},
+        ),
+        ("RayCluster", item({}, ownerReferences=[{"kind": "RayJob", "name": "j"}]), {}),
+        ("Job", item({}), {}),
+        # Whatever a tenant leaves out, the keeper goes on.
+        ("RayService", item({}), {}),
+        ("RayJob", {"metadata": item({})["metadata"]}, {"running": True, "obeys": False, "elsewhere": True}),
+    ],
+)
+def test_what_an_object_says(kind: str, given: dict[str, Any], fields: dict[str, Any]) -> None:
+    assert thing_of(kind, given) == thing(f"{kind}/x", fields)
+
+
+def test_what_has_finished_makes_no_pods() -> None:
+    assert thing_of("Job", item({}, {"conditions": [{"type": "Complete", "status": "True"}]})) is None
+    assert pod_of(item({}, {"phase": "Succeeded"})) is None
+    ending = item({}, {"phase": "Running"}, deletionTimestamp="2026-11-23T10:00:00Z")
+    assert pod_of(ending) == Pod("x", None, at("09:00"), at("10:00"))
+
+
+def test_the_reason_of_closing_names_pods_up_to_a_number() -> None:
+    assert Verdict().note == ""
+    assert Verdict(closed=True).note == "something was started in it while it slept"
+    assert Verdict(left=["a"]).note == "pod a does not end"
+    assert Verdict(left=["a", "b", "c", "d", "e"]).note == "pods a, b, c and 2 more do not end"
