@@ -185,9 +185,11 @@ IDENTITIES = {
     "an admin, and CI's deploy identity": ("admin", "berth-bob"),
     "CI's preview identity": (PREVIEWER, "berth-bob"),
     "an engineer, in the own berth": ("bob@example.com", "berth-bob"),
+    "an engineer, in the own berth with nested containers": ("nest@example.com", "berth-nest"),
     "an engineer, in another berth": ("bob@example.com", "berth-nest"),
     "an engineer who runs Pulumi, in the own berth": ("kim@example.com", "berth-kim"),
     "a pod of a berth, in that berth": ("system:serviceaccount:berth-bob:default", "berth-bob"),
+    "Ray's autoscaler, in its berth": ("system:serviceaccount:berth-auto:auto", "berth-auto"),
     "the keeper, in a berth with a lifecycle": ("system:serviceaccount:berth-keeper:keeper", "berth-bob"),
 }
 """Identities of docs/security.md: name for the API server, and namespace of the question."""

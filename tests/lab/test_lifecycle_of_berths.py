@@ -24,7 +24,7 @@ import pytest
 import yaml
 
 from berth.components.programs.keeper import CLOSING
-from tests.lab.bad_pods import over
+from tests.lab.bad_pods import OBJECTS, over
 from tests.lab.conftest import Lab
 from tests.lab.project import Done, Project, Settings, environment_settings, eventually
 
@@ -338,22 +338,6 @@ def test_an_update_of_the_image_returns_when_every_pod_has_it(keeper: Keeper) ->
 LATER = timedelta(days=21)
 """Time after eve's berth has expired."""
 
-# What eve tries on the facts of her berth's life, and the answer.
-TRICKS = {
-    "annotate namespace/berth-eve berth/expires-": "cannot get resource",
-    "annotate raycluster/eve berth/idle=9d": "only the stack of a berth may change berth's annotations",
-    "annotate raycluster/eve berth/begun=2030-01-01T00:00:00Z": "only the stack of a berth may change berth's",
-    "annotate raycluster/eve berth/woken-at=2030-01-01T00:00:00Z": "only the stack of a berth may change berth's",
-    "annotate raycluster/eve berth/working-hours-": "only the stack of a berth may change berth's annotations",
-    f"annotate quota/{CLOSING} berth/begun-": "cannot patch resource",
-    f"delete quota/{CLOSING}": "cannot delete resource",
-    "delete role/keeper": "cannot delete resource",
-    "delete rolebinding/keeper": "cannot delete resource",
-    "delete networkpolicy/pods": "cannot delete resource",
-    "delete pods --all": "cannot delete resource",
-    "label namespace/berth-eve berth/environment-": "cannot get resource",
-}
-
 
 @pytest.fixture(scope="module")
 def eve(keeper: Keeper) -> str:
@@ -408,8 +392,8 @@ def without_work(keeper: Keeper) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("eve")
 def test_nobody_changes_the_facts_of_their_berths_life(keeper: Keeper) -> None:
-    answers = {trick: as_eve(keeper, *trick.split()).stderr for trick in TRICKS}
-    assert {trick: answer for trick, answer in answers.items() if TRICKS[trick] not in answer} == {}
+    answers = {trick: as_eve(keeper, *trick.split()).stderr for trick in OBJECTS["tricks"]}
+    assert {trick: answer for trick, answer in answers.items() if OBJECTS["tricks"][trick] not in answer} == {}
     # Her own stack takes away what stands on the namespace now.
     assert as_eve(keeper, "annotate", "raycluster/eve", "berth/expires-").stderr == ""
 
