@@ -17,6 +17,7 @@ pytestmark = pytest.mark.lab
 
 STATES = Path(__file__).parent / "states"
 CHANGED_IN_PLACE = {
+    "kubernetes:batch/v1:CronJob",
     "pulumi:providers:kubernetes",
     "gcp:container/nodePool:NodePool",
     "kubernetes:core/v1:ConfigMap",
