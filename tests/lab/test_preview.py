@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from typing import Any
 
 import pytest
@@ -177,6 +178,17 @@ def test_a_stack_that_was_never_up(fleet: Project) -> None:
     assert "+ create node pool  2 × a4-highgpu-8g, 16 B200 GPUs" in done.stdout
     assert "Cost a day\n  B200: 384 GPU-hours (now 0)\n  L4: 96 GPU-hours (now 0)\n" in done.stdout
     assert done.stdout.endswith("Risk: none. Running work goes on.\n")
+
+
+def test_pulumi_applies_what_checks_judge_and_nothing_else(fleet: Project) -> None:
+    """Whoever hands Pulumi another file applies settings that no check and no preview has seen."""
+    stacks = fleet.folder / "stacks"
+    shutil.copy(stacks / "Pulumi.fleet.yaml", stacks / "Pulumi.other.yaml")
+    fleet.write("other", environment=environment(fleet.lab) | {"isolation": {"quotas": False}})
+    other = ["--config-file", "stacks/Pulumi.other.yaml"]
+    done = fleet.run("pulumi", "preview", "-s", "fleet", *other, check=False)
+    assert done.returncode != 0
+    assert "environment.isolation: is another value for Pulumi than in this file" in done.stdout + done.stderr
 
 
 def test_an_engine_that_fails(fleet: Project) -> None:
