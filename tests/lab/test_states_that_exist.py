@@ -68,4 +68,6 @@ def test_an_update_of_a_state_that_exists_is_in_place(lab: Lab, tmp_path: Path, 
     assert changed <= CHANGED_IN_PLACE
     resources = json.loads(state)["deployment"]["resources"]
     assert sum(plan["changeSummary"].values()) >= len(resources) - 5, "the plan looks at all of them"
-    assert plan["changeSummary"].keys() <= {"same", "read", "update", "create"}
+    replaced = [step["urn"] for step in plan["steps"] if step["op"] not in {"same", "read", "update", "create"}]
+    # Pulumi replaces a ConfigMap whose data changes; a starting pod of the keeper waits for it.
+    assert [urn for urn in replaced if not urn.endswith("ConfigMap::keeper")] == []
