@@ -12,6 +12,9 @@ Object = dict[str, Any]
 OBJECTS = yaml.safe_load(Path(__file__).with_name("bad_objects.yaml").read_text(encoding="utf-8"))
 BAD_PODS: dict[str, Object] = OBJECTS["pods"]
 BAD_CLAIMS: dict[str, tuple[str, Object]] = OBJECTS["claims"]
+FORBIDDEN_PODS: dict[str, tuple[str, Object]] = OBJECTS["forbidden pods"]
+FORBIDDEN_ANNOTATIONS: dict[str, str] = OBJECTS["forbidden annotations"]
+PODS_PAST_LIMITS: dict[str, tuple[str, Object]] = OBJECTS["pods past the limits"]
 
 
 def good_pod(name: str, priority: str) -> Object:
@@ -31,6 +34,14 @@ def good_pod(name: str, priority: str) -> Object:
                 }
             ],
         },
+    }
+
+
+def annotated_pods(priority: str) -> dict[str, Object]:
+    """Pods with the annotations that no pod of a berth may have, by annotation."""
+    return {
+        key: dict(over(good_pod(f"annotated-{number}", priority), {"metadata": {"annotations": {key: "x"}}}))
+        for number, key in enumerate(FORBIDDEN_ANNOTATIONS)
     }
 
 

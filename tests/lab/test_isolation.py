@@ -32,8 +32,18 @@ from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
 from berth.lab.progress import Progress
 from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.tools import TEST_TOOLS
-from tests.lab.bad_pods import BAD_CLAIMS, BAD_PODS, good_pod, over
-from tests.lab.bad_ray import BAD_CLUSTERS, GOOD_CLUSTERS, OTHER_POOL, POOL, complete, ray_objects
+from tests.lab.bad_pods import (
+    BAD_CLAIMS,
+    BAD_PODS,
+    FORBIDDEN_ANNOTATIONS,
+    FORBIDDEN_PODS,
+    OBJECTS,
+    PODS_PAST_LIMITS,
+    annotated_pods,
+    good_pod,
+    over,
+)
+from tests.lab.bad_ray import BAD, BAD_CLUSTERS, BAD_METADATA, GOOD_CLUSTERS, KINDS, bad_objects, complete, ray_objects
 from tests.lab.conftest import Lab
 from tests.lab.project import NETWORK, SMALL, Done, Project, Settings, brought_up, environment_settings, eventually
 from tests.lab.traffic import BerthPods, Case, Peer, between, within, wrong
@@ -126,15 +136,8 @@ get secrets {owner}
 list events
 patch rayclusters.ray.io {owner}
 create rayjobs.ray.io""".splitlines()
-# Rights that no engineer has, even in the own berth.
-FORBIDDEN = """list secrets
-get secrets default-token
-create pods
-delete rayclusters.ray.io {owner}
-update resourcequotas berth
-delete networkpolicies.networking.k8s.io pods
-create rolebindings.rbac.authorization.k8s.io
-patch namespaces""".splitlines()
+FORBIDDEN: list[str] = OBJECTS["forbidden rights"]
+"""Rights that no engineer has, even in the own berth."""
 
 
 def rights(fleet: Project, questions: Sequence[tuple[str, str, str]]) -> list[bool]:
@@ -254,63 +257,6 @@ NVIDIA_RUNTIME = {
     "metadata": {"name": "nvidia"},
     "handler": "nvidia",
 }
-DEVICE_ANNOTATIONS = ("nvidia.cdi.k8s.io", "cdi.k8s.io", "devices.gke.io", "devices.nri.io", "devices.noderesource.dev")
-INJECTED = [
-    dict(over(good_pod(f"injected-{number}", DEVELOPMENT), {"metadata": {"annotations": {key: "x"}}}))
-    for number, key in enumerate(itertools.chain(*((prefix, f"{prefix}/pod") for prefix in DEVICE_ANNOTATIONS)))
-]
-NETWORKED = {"metadata": {"annotations": {"networking.gke.io/interfaces": "[]"}}}
-CLAIM = {
-    "accessModes": ["ReadWriteOnce"],
-    "volumeName": "of-another",
-    "resources": {"requests": {"storage": "1Gi"}},
-}
-# What `privileged` admits, and the policy on pods must refuse, in the policy's words.
-FORBIDDEN_PODS: dict[str, tuple[str, Object]] = {
-    "privileged": ("privileged", BAD_PODS["privileged"]),
-    "folder of the node": ("no folder of the node but", BAD_PODS["folder of the node"]),
-    "network of the node": ("network, processes or IPC", BAD_PODS["network of the node"]),
-    "processes of the node": ("network, processes or IPC", BAD_PODS["processes of the node"]),
-    "shared memory of the node": ("network, processes or IPC", BAD_PODS["shared memory of the node"]),
-    "port of the node": ("ports of the node", BAD_PODS["port of the node"]),
-    "administrator's capability": ("add capabilities", BAD_PODS["administrator's capability"]),
-    "init container": ("privileged", {"initContainers": [{"name": "i", "image": "i", **PRIVILEGED_CONTEXT}]}),
-    "parent of a folder": ("no folder of the node but", folder("/home/kubernetes/bin", read_only=True)),
-    "folder of NCCL to write": ("read-only", folder(NODE_FOLDERS[0], read_only=False)),
-    "pool of others": ("pools of the berth", {"nodeSelector": {POOL: OTHER_POOL}}),
-    "any pool with a taint": ("pools of the berth", {"tolerations": [{"operator": "Exists"}]}),
-    "any pool with devices": (
-        "pools of the berth",
-        {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1", "cpu": "1", "memory": "1Gi"}}}]},
-    ),
-    "rank of named clusters": ("PriorityClass of the berth", {"priorityClassName": PRODUCTION}),
-    "no rank": ("PriorityClass of the berth", {"priorityClassName": None}),
-    "node by its name": ("pools of the berth", {"nodeName": "gke-gold-1"}),
-    "a file server by a driver": (
-        "only buckets and secrets",
-        {"volumes": [{"name": "v", "csi": {"driver": "nfs.csi.k8s.io"}}]},
-    ),
-    "another's volume": (
-        "no existing volume",
-        {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": CLAIM}}}]},
-    ),
-    "NVIDIA's runtime": ("RuntimeClass of the berth", {"runtimeClassName": "nvidia"}),
-    "all GPUs": (
-        "may not set NVIDIA_VISIBLE_DEVICES",
-        {"containers": [{"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}]},
-    ),
-    "GPUs of a class as a resource": (
-        "by claims only, not as resources",
-        {
-            "nodeSelector": {POOL: "dev"},
-            "containers": [{"resources": {"limits": {"deviceclass.resource.kubernetes.io/gpu.nvidia.com": "8"}}}],
-        },
-    ),
-    "GPUs of an init container": (
-        "may not set NVIDIA_VISIBLE_DEVICES",
-        {"initContainers": [{"name": "i", "image": "i", "env": [{"name": "NVIDIA_VISIBLE_DEVICES"}]}]},
-    ),
-}
 
 
 def test_no_level_lets_a_pod_have_its_node(fleet: Project) -> None:
@@ -321,15 +267,15 @@ def test_no_level_lets_a_pod_have_its_node(fleet: Project) -> None:
         for number, (_, spec) in enumerate(FORBIDDEN_PODS.values())
     ]
     readers = dict(over(good_pod("good", DEVELOPMENT), {"spec": folder(NODE_FOLDERS[0], read_only=True)}))
-    networked = dict(over(good_pod("networked", DEVELOPMENT), NETWORKED))
+    marked = annotated_pods(DEVELOPMENT)
     created(fleet, [NVIDIA_RUNTIME])
-    refused = refusals(fleet, where, readers, networked, *INJECTED, *bad)
+    refused = refusals(fleet, where, readers, *marked.values(), *bad)
     fleet.run("kubectl", "delete", "runtimeclass", "nvidia")
-    assert "good" not in refused
-    assert "join networks" in refused["networked"]
-    assert all("devices by annotations" in refused[pod["metadata"]["name"]] for pod in INJECTED)
+    assert refused.get("good", "") == ""
     answers = {what: refused.get(f"bad-{number}", "") for number, what in enumerate(FORBIDDEN_PODS)}
-    assert {what: words for what, (words, _) in FORBIDDEN_PODS.items() if words not in answers[what]} == {}
+    answers |= {key: refused.get(pod["metadata"]["name"], "") for key, pod in marked.items()}
+    expected = {what: words for what, (words, _) in FORBIDDEN_PODS.items()} | FORBIDDEN_ANNOTATIONS
+    assert {what: answers[what] for what, words in expected.items() if words not in answers[what]} == {}
     fleet.run("kubectl", "label", "--overwrite", "namespace", where, f"{ENFORCE}=restricted")
 
 
@@ -450,9 +396,9 @@ def refused_ray(fleet: Project, cluster: Object) -> dict[str, str]:
     # Roles of berth do not mention RayCronJobs; the policy holds for whoever may create them.
     fleet.run("kubectl", "create", "role", "cron", "--verb=create", "--resource=raycronjobs.ray.io", "-n", where)
     fleet.run("kubectl", "create", "rolebinding", "cron", "--role=cron", f"--user={me}", "-n", where)
-    changes = {f"bad-{number}": change for number, (_, change) in enumerate(BAD_CLUSTERS.values())}
-    changes |= {f"good-{number}": change for number, change in enumerate(GOOD_CLUSTERS.values())}
-    objects = [item for name, change in changes.items() for item in ray_objects(cluster, name, change).values()]
+    objects = list(bad_objects(cluster).values())
+    for number, change in enumerate(GOOD_CLUSTERS.values()):
+        objects += ray_objects(cluster, f"good-{number}", change).values()
 
     def counted() -> bool:
         (quota,) = [item for item in fleet.get("resourcequotas", "-n", where) if item["metadata"]["name"] == "berth"]
@@ -463,11 +409,10 @@ def refused_ray(fleet: Project, cluster: Object) -> dict[str, str]:
     return refusals(fleet, where, *objects, by=me)
 
 
-@pytest.mark.parametrize("what", BAD_CLUSTERS)
-def test_what_only_the_stack_may_write_is_refused_from_an_engineer(refused_ray: dict[str, str], what: str) -> None:
-    number, (words, _) = list(BAD_CLUSTERS).index(what), BAD_CLUSTERS[what]
-    answers = {kind: refused_ray.get(f"bad-{number}-{kind}", "") for kind in ("rayjob", "rayservice", "raycronjob")}
-    assert {kind: answer for kind, answer in answers.items() if words not in answer} == {}
+@pytest.mark.parametrize("name", BAD, ids=[what for what, _ in BAD.values()])
+def test_what_only_the_stack_may_write_is_refused_from_an_engineer(refused_ray: dict[str, str], name: str) -> None:
+    answers = {kind: refused_ray.get(f"bad-{name}-{kind}", "") for kind in KINDS[name.partition("-")[0]]}
+    assert {kind: answer for kind, answer in answers.items() if BAD[name][1] not in answer} == {}
 
 
 @pytest.mark.parametrize("what", GOOD_CLUSTERS)
@@ -552,10 +497,7 @@ def test_every_rule_on_rays_kinds_is_missed_when_it_is_lost(fleet: Project, clus
     del plain["spec"]["enableInTreeAutoscaling"]
     for group in (plain["spec"]["headGroupSpec"], *plain["spec"]["workerGroupSpecs"]):
         group["template"]["metadata"].pop("labels")
-    jobs = [
-        ray_objects(plain, f"bad-{number}", change)["RayJob"]
-        for number, (_, change) in enumerate(BAD_CLUSTERS.values())
-    ]
+    jobs = [item for item in bad_objects(plain).values() if item["kind"] == "RayJob"]
     jobs.append(ray_objects(plain, "scaled", {"enableInTreeAutoscaling": True})["RayJob"])
     held = ray_objects(plain, "held", {})["RayJob"]
     jobs.append(over(held, {"metadata": {"finalizers": ["example.com/never"]}}))
@@ -571,10 +513,7 @@ def test_every_rule_on_pods_is_missed_when_it_is_lost(fleet: Project, spoiler: s
         over(good_pod(f"bad-{number}", DEVELOPMENT), {"spec": spec})
         for number, (_, spec) in enumerate(FORBIDDEN_PODS.values())
     ]
-    pods.append(over(good_pod("kernel", DEVELOPMENT), {"spec": BAD_PODS["kernel setting"]}))
-    pods.append(over(good_pod("proc", DEVELOPMENT), {"spec": BAD_PODS["unmasked /proc"]}))
-    pods.append(over(good_pod("networked", DEVELOPMENT), NETWORKED))
-    pods += INJECTED
+    pods += annotated_pods(DEVELOPMENT).values()
     created(fleet, [NVIDIA_RUNTIME])
     assert_every_rule_counts(fleet, pod_policy(), pods, spoiler)
     fleet.run("kubectl", "delete", "runtimeclass", "nvidia")
@@ -595,11 +534,7 @@ def test_an_engineer_changes_a_raycluster_only_within_the_berth(fleet: Project, 
         return {"spec": complete(over(copy.deepcopy(cluster["spec"]), change))}
 
     bad = {what: (words, wants(change)) for what, (words, change) in BAD_CLUSTERS.items()}
-    for part in ("annotations", "labels"):
-        bad[f"new {part}"] = ("change berth's", {"metadata": {part: {"berth/idle": "9h"}}})
-    bad["another owner"] = ("change berth's", {"metadata": {"labels": {"berth/engineer": "another"}}})
-    bad["a finalizer"] = ("change finalizers", {"metadata": {"finalizers": ["example.com/never"]}})
-    bad["no owner"] = ("change berth's", {"metadata": {"labels": {"berth/engineer": None}}})
+    bad |= {what: (words, {"metadata": change}) for what, (words, change) in BAD_METADATA.items()}
     answers = {what: patched(fleet, owner, patch, user(owner)) for what, (_, patch) in bad.items()}
     assert {what: answers[what] for what, (words, _) in bad.items() if words not in answers[what]} == {}
     good: dict[str, Object] = {what: wants(change) for what, change in GOOD_CLUSTERS.items()}
@@ -633,24 +568,16 @@ def test_nobody_escapes_the_quota_by_creating_many(fleet: Project) -> None:
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "100Ti"}}},
     }
     assert "exceeded quota: berth" in refusals(fleet, namespace(OWNERS[6]), claim)["disk"]
-    disk = {"limits": {"ephemeral-storage": "100Ti", "cpu": "1", "memory": "1Gi"}}
-    pod = dict(over(good_pod("pod", DEVELOPMENT), {"spec": {"containers": [{"resources": disk}]}}))
-    assert "maximum ephemeral-storage usage per Container is" in refusals(fleet, namespace(OWNERS[6]), pod)["pod"]
 
 
 def test_no_engineer_takes_more_than_the_settings_give(fleet: Project) -> None:
-    def refusal(above: Object) -> str:
-        pod = over(good_pod("pod", DEVELOPMENT), {"spec": above})
-        return refusals(fleet, namespace(OWNERS[1]), dict(pod)).get("pod", "")
-
-    def wants(**resources: str) -> Object:
-        resources_of = {"containers": [{"resources": {"limits": resources, "requests": resources}}]}
-        return {"nodeSelector": {POOL: "dev"}, **resources_of}
-
-    for above in (wants(cpu="16", memory="1Gi"), wants(cpu="1", memory="64Gi"), wants(**{"nvidia.com/gpu": "2"})):
-        assert "exceeded quota: berth" in refusal(above)
-    for above in ({"priorityClassName": PRODUCTION}, {"priorityClassName": None}):
-        assert "pods of a berth may have only the PriorityClass of the berth" in refusal(above)
+    pods = [
+        dict(over(good_pod(f"bad-{number}", DEVELOPMENT), {"spec": spec}))
+        for number, (_, spec) in enumerate(PODS_PAST_LIMITS.values())
+    ]
+    refused = refusals(fleet, namespace(OWNERS[1]), *pods)
+    answers = {what: refused.get(f"bad-{number}", "") for number, what in enumerate(PODS_PAST_LIMITS)}
+    assert {what: answers[what] for what, (words, _) in PODS_PAST_LIMITS.items() if words not in answers[what]} == {}
     for kind, words in (("LoadBalancer", "services.loadbalancers=1"), ("NodePort", "services.nodeports=1")):
         service = {
             "apiVersion": "v1",
