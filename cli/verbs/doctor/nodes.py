@@ -10,7 +10,7 @@ from berth.components.cluster.pods import is_ready
 from berth.components.cluster.scheduling import untolerated
 from berth.components.core.words import counted
 from berth.components.gke import tolerations
-from berth.components.hardware.names import DEPLOYED_LABEL, METADATA_SERVER_LABEL, POOL_LABEL
+from berth.components.hardware.names import DEPLOYED_LABEL, METADATA_SERVER_LABEL, POOL_LABEL, SHARED_BY_GKE
 from berth.components.sharing import Pool, label_command, offered, serving_labels
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -54,6 +54,10 @@ def check_nodes(nodes: Iterable[Object], settings: EnvironmentSettings) -> list[
     for name, pool in pools.items():
         of_pool = [node for node in there if _labels(node).get(POOL_LABEL) == name]
         findings += [*_unlabeled(pool, of_pool, operator=operator), *_untolerated(pool, of_pool)]
+        if ways := sorted(
+            {_labels(node)[label] for node in of_pool for label in SHARED_BY_GKE if label in _labels(node)}
+        ):
+            findings.append(CLUSTER.found("shared-by-gke", pool=name, ways=", ".join(ways)))
     return findings
 
 

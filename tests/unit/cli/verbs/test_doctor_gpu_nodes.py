@@ -59,6 +59,17 @@ def test_an_operator_that_berth_did_not_install_is_noticed_by_its_label() -> Non
     assert found.remedy.endswith("nvidia.com/gpu.deploy.operands=false")
 
 
+def test_a_pool_whose_gpus_gke_itself_shares_is_told_since_berth_counts_whole_ones() -> None:
+    labels = {"cloud.google.com/gke-gpu-sharing-strategy": "time-sharing", "nvidia.com/gpu.deploy.operands": "false"}
+    (found,) = check_nodes([node("a", "train", labels)], settings(train=WHOLE))
+    assert found.state == "warning"
+    assert "pool train: GKE itself shares the GPUs of its nodes (time-sharing)" in found.text
+    (found,) = check_nodes(
+        [node("a", "train", {"cloud.google.com/gke-gpu-partition-size": "1g.10gb"})], settings(train=WHOLE)
+    )
+    assert "(1g.10gb)" in found.text
+
+
 def test_a_shared_pool_whose_nodes_do_not_choose_the_profile() -> None:
     labels = {"gke-no-default-nvidia-gpu-device-plugin": "true", "nvidia.com/device-plugin.config": "none"}
     (found,) = check_nodes([node("a", "dev", labels)], settings(dev=SHARED))
