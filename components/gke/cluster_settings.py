@@ -30,7 +30,7 @@ class ExistingCluster(Settings):
 
 
 class Exclusion(Settings):
-    """Time without some of GKE's automatic upgrades."""
+    """Time without automatic upgrades."""
 
     start: Annotated[AwareDatetime, Field(examples=["2026-12-18T00:00:00Z"])]
     """Begin."""
@@ -47,7 +47,7 @@ class Maintenance(Settings):
     start: Annotated[
         str, written_as(_TIME, 'is not a time of day; write for example "03:00"'), Field(examples=["03:00"])
     ] = "09:00"
-    """Begin, in UTC, of the four hours of each day in which GKE upgrades."""
+    """Begin, in UTC, of the four hours a day for upgrades."""
     exclusions: Annotated[dict[Name, Exclusion], Field(examples=[{"training": {"start": "2026-12-18T00:00:00Z"}}])] = {}
     """Times without upgrades, by name."""
 
@@ -63,7 +63,7 @@ class ClusterSettings(Settings):
     version: Annotated[str, Field(pattern=f"^{GKE_VERSION}$", examples=["1.35"])] | None = None
     """Minimum version of the control plane. Default: the channel's."""
     maintenance: Annotated[Maintenance | None, Field(examples=[{"start": "03:00"}])] = None
-    """Times of automatic upgrades. Default: as it is; GKE upgrades a new cluster at any time."""
+    """Times of automatic upgrades. Default: as it is."""
     deletion_protection: bool = True
     """Refuse to delete the cluster until this is set to false and applied."""
     private_nodes: bool = True
