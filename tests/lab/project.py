@@ -28,8 +28,8 @@ CHARTS = {"kuberay": "kuberay-operator", "gpu": "gpu-operator", "dranet": "drane
 
 NETWORK = {"existing": {"network": "shared", "subnetwork": "shared-nodes"}}
 """An existing network: the import of pulumi_gcp.compute, for new ones, is a third of what an update
-without changes costs. Those of test_fabric and test_verify_fabric have new ones, and so have the
-shipped stacks.
+without changes costs. The project does not have it: where `berth doctor` looks, and where pools have
+RDMA networks, a test asks for new ones by `network={}`. The shipped stacks have new ones.
 """
 
 HEAD = {"cpu": 1, "memory": "2Gi"}

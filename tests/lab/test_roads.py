@@ -45,7 +45,7 @@ def test_the_state_of_an_existing_cluster_has_no_credentials(tmp_path: Path, lab
         output = yaml.safe_load(project.outputs("shop")["kubeconfig"])
         assert output["users"] == []
         assert output["clusters"][0]["cluster"].keys() == {"server", "certificate-authority-data"}
-        moved = admin.rename(tmp_path / "away")
+        admin.rename(tmp_path / "away")
         project.run("pulumi", "stack", "init", "dana", "--no-select")
         on_machine(lab, project, own, "pulumi", "up", "-s", "dana", "--yes", "--skip-preview")
         for stack in ("shop", "dana"):
@@ -60,13 +60,8 @@ def test_the_state_of_an_existing_cluster_has_no_credentials(tmp_path: Path, lab
         )
         assert done.returncode == 2
         assert "no kubeconfig of yours logs in to https://127.0.0.1:" in done.stderr
-        on_machine(lab, project, own, "pulumi", "destroy", "-s", "dana", "--yes", "--skip-preview")
-        moved.rename(admin)
     finally:
-        project.run("pulumi", "destroy", "-s", "shop", "--yes", "--skip-preview", check=False)
-        # What environments share stays on an existing cluster; docs/admin.md has this line.
-        kinds = "priorityclasses,storageclasses,validatingadmissionpolicybindings,validatingadmissionpolicies"
-        lab.run(["kubectl", "delete", kinds, "-l", "app.kubernetes.io/managed-by=berth"])
+        lab.forget()
         lab.run(["kubectl", "delete", "-f", definitions])
 
 
@@ -97,12 +92,11 @@ def test_a_cluster_carries_one_environment(tmp_path: Path, lab: Lab) -> None:
     first.write("dev", environment=settings)
     first.up("dev")
     before = shared()
-    for stack in ("dev", "staging"):
+    for stack, command in {"dev": ("up", "--yes", "--skip-preview"), "staging": ("preview",)}.items():
         second.write(stack, environment=settings)
         second.run("env", *theirs, "pulumi", "stack", "init", stack, "--no-select")
         words = f"carries environment dev of project berth, in another state than {stack} of project berth"
-        assert words in elsewhere("preview", stack, refused=True)
-        assert words in elsewhere("up", stack, "--yes", "--skip-preview", refused=True)
+        assert words in elsewhere(command[0], stack, *command[1:], refused=True)
     # A pair of older versions, which have no mark: the second of them has taken over all objects.
     lab.run(["kubectl", "delete", "configmap", "berth-cluster", "-n", "kube-system"])
     elsewhere("up", "dev", "--yes", "--skip-preview")
@@ -168,14 +162,14 @@ def test_the_role_that_ships_is_enough_for_the_engineers_half_and_for_no_more(
     settings = {"environment": "shared", "part": "cluster", "login": {"kubeconfig": str(own)}, "workers": 2}
     hers.write("alice", engineer=settings)
     alone("pulumi", "stack", "init", "alice", "--no-select")
-    alone("pulumi", "up", "-s", "alice", "--yes")
+    alone("pulumi", "up", "-s", "alice", "--yes", "--skip-preview")
     (cluster,) = prepared.get("rayclusters", "-n", "berth-alice")
     assert cluster["status"]["state"] == "ready"
     state = json.loads(alone("pulumi", "stack", "export", "-s", "alice"))["deployment"]
     managed = {resource["type"] for resource in state["resources"] if not resource.get("external")}
     assert not [name for name in managed if name.startswith("kubernetes:") and "RayCluster" not in name]
     hers.write("alice", engineer={**settings, "workers": 1})
-    alone("pulumi", "up", "-s", "alice", "--yes")
+    alone("pulumi", "up", "-s", "alice", "--yes", "--skip-preview")
     # The admins' half has the templates of her workers' claims.
     hers.write("alice", engineer={**settings, "workers": 1, "worker": {"gpus": 2}})
     refused = " ".join(alone("pulumi", "preview", "-s", "alice", refused=True).split())
@@ -224,6 +218,6 @@ def test_the_role_that_ships_is_enough_for_the_engineers_half_and_for_no_more(
     refused = " ".join(alone("pulumi", "up", "-s", "mallory", "--yes", "--skip-preview", refused=True).split())
     assert "namespace berth-bob is not ready for you" in refused
     assert "an admin brings it up first: a stack with `part: isolation`, `name: bob`" in refused
-    alone("pulumi", "destroy", "-s", "alice", "--yes")
+    alone("pulumi", "destroy", "-s", "alice", "--yes", "--skip-preview")
     assert prepared.get("rayclusters", "-n", "berth-alice") == []
     assert prepared.get("networkpolicies", "-n", "berth-alice"), "the isolation stays, and so does its owner"

@@ -24,6 +24,7 @@ def environment(lab: Lab, *engineers: str) -> Settings:
     return environment_settings(
         lab,
         {},
+        network={},
         defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "cpu", "gpus": 0}},
         cluster={"deletionProtection": False, "filestore": True, "secretSync": True},
         engineers={

@@ -42,6 +42,7 @@ def environment(lab: Lab) -> Settings:
         lab,
         {POOL: pool},
         "dranet",
+        network={},
         defaults={"wait": {}},
         policies={"waived": {"rdma-whole": "all pods share the one real node, and its NICs"}},
     )
