@@ -28,7 +28,7 @@ CHARTS = {"kuberay": "kuberay-operator", "gpu": "gpu-operator", "dranet": "drane
 
 NETWORK = {"existing": {"network": "shared", "subnetwork": "shared-nodes"}}
 """An existing network: the import of pulumi_gcp.compute, for new ones, is a third of what an update
-without changes costs. The project does not have it: where `berth doctor` looks, and where pools have
+without changes costs. It is in no project: where `berth doctor` looks for it, and where pools have
 RDMA networks, a test asks for new ones by `network={}`. The shipped stacks have new ones.
 """
 
