@@ -16,6 +16,7 @@ from berth.cli import verbs
 from berth.cli.shell.console import err, print_error
 from berth.cli.shell.help import Section
 from berth.cli.shell.signals import INTERRUPTED, leave_to_the_system, raise_on_signals, unwrapped
+from berth.components.core.distribution import installed_version
 from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
 
 
@@ -127,9 +128,7 @@ app = typer.Typer(
 
 def _print_version(value: bool) -> None:  # noqa: FBT001 - typer's signature
     if value:
-        from importlib.metadata import version  # noqa: PLC0415 - takes a tenth of a second
-
-        typer.echo(f"berth {version('berth')}")
+        typer.echo(f"berth {installed_version()}")
         raise typer.Exit
 
 

@@ -13,7 +13,6 @@ import posixpath
 import re
 import subprocess
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -21,6 +20,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
+from berth.components.core.distribution import installed_version
 from docs import errors
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,7 +45,7 @@ _LANGUAGES = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".json": "json",
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Settings of the site, with berth's version and the repository's address."""
-    config.site_name = f"berth {version('berth')}"
+    config.site_name = f"berth {installed_version()}"
     command = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     config.repo_url = web_address(done.stdout.strip()) or None

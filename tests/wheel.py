@@ -17,6 +17,8 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from berth.components.core.distribution import NAME
+
 CLONE = Path(__file__).resolve().parents[1]
 COPIED = (
     "berth",
@@ -79,7 +81,7 @@ def virtual_environment(folder: Path, wheel: Path, extras: Collection[str] = (),
     """
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    for path, target in _links([*required("berth", extras).values(), *([distribution("pip")] if with_pip else [])]):
+    for path, target in _links([*required(NAME, extras).values(), *([distribution("pip")] if with_pip else [])]):
         (site / path).parent.mkdir(parents=True, exist_ok=True)
         (site / path).symlink_to(target)
     if with_pip:

@@ -1,6 +1,6 @@
 """Requirement by which a repository gets its berth: a wheel that it carries, or a version.
 
-The name `berth` on PyPI belongs to another project, so that a wheel is never looked up by its name.
+A wheel is never looked up by its name.
 """
 
 from __future__ import annotations
@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from importlib.metadata import distribution, version
+from importlib.metadata import distribution
 from pathlib import Path
 from urllib.parse import unquote, urlparse
+
+from berth.components.core.distribution import NAME, WHEEL, installed_version
 
 FOLDER = "wheels"
 
 _PINNED = re.compile(
-    rf"^(?:berth|\./{FOLDER}/berth-[^\s\[]+)(\[[^\]]*\])?(?: *== *[^\s;#]+)?(?= *(?:#.*)?$)", flags=re.MULTILINE
+    rf"^(?:{NAME}|\./{FOLDER}/{WHEEL}-[^\s\[]+)(\[[^\]]*\])?(?: *== *[^\s;#]+)?(?= *(?:#.*)?$)", flags=re.MULTILINE
 )
 
 
@@ -26,12 +28,12 @@ def requirement(folder: Path, *, carry: bool = True) -> str:
         folder: folder of the repository.
         carry: copy the wheel that berth was installed from into the repository.
     """
-    source, target = _installed_from(), folder / FOLDER / f"berth-{version('berth')}-py3-none-any.whl"
+    source, target = _installed_from(), folder / FOLDER / f"{WHEEL}-{installed_version()}-py3-none-any.whl"
     has_wheel = target.exists() or (source is not None and source.name == target.name)
     if source and has_wheel and carry and not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)
-    return f"./{FOLDER}/{target.name}[lab]" if has_wheel else f"berth[lab]=={version('berth')}"
+    return f"./{FOLDER}/{target.name}[lab]" if has_wheel else f"{NAME}[lab]=={installed_version()}"
 
 
 def pinned(text: str, line: str) -> str:
@@ -46,7 +48,7 @@ def is_pinned(text: str, line: str) -> bool:
 
 def unpinned(text: str) -> str:
     """Return a text without the version of its requirement of berth."""
-    return _PINNED.sub(lambda found: f"berth{found[1] or ''}", text)
+    return _PINNED.sub(lambda found: f"{NAME}{found[1] or ''}", text)
 
 
 def is_clone() -> bool:
@@ -63,5 +65,5 @@ def _installed_from() -> Path | None:
 
 def _direct() -> dict[str, str]:
     # https://packaging.python.org/en/latest/specifications/direct-url/
-    found = json.loads(distribution("berth").read_text("direct_url.json") or "{}")
+    found = json.loads(distribution(NAME).read_text("direct_url.json") or "{}")
     return dict(found)

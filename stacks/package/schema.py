@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import Any
 
+from berth.components.core.distribution import installed_version
 from berth.stacks.load.schema import schema as settings_schema
 from berth.stacks.load.stack import KINDS
 
@@ -42,7 +42,7 @@ def package_schema() -> dict[str, Any]:
     return {
         "name": "berth",
         "displayName": "berth",
-        "version": version("berth"),
+        "version": installed_version(),
         "description": "Every engineer gets a berth on shared GPUs.",
         "types": {
             f"berth:index:{name}": {"type": "object"} | _members(node)

@@ -154,7 +154,7 @@ def check_output(upgraded: subprocess.CompletedProcess[str]) -> None:
         "README.md": "merge",
         "policies/image_registry.py": "remove",
         "requirements.txt": "update",
-        f"wheels/berth-{OLD}-py3-none-any.whl": "remove",
+        f"wheels/berth_gpu-{OLD}-py3-none-any.whl": "remove",
     }
     assert "-Ask us first." in upgraded.stdout, "the difference is shown"
     assert "README.md.new" in upgraded.stderr
@@ -172,7 +172,7 @@ def check_files(site: Site, before: dict[str, str], edited: dict[str, str], whee
     settings = [path for path in before if path.startswith("stacks/Pulumi.")]
     assert {path: after[path] for path in settings} == {path: before[path] for path in settings}
     assert yaml.safe_load(after[".berth.yaml"])["version"] == NEW
-    assert set(before) - set(after) == {"policies/image_registry.py", f"wheels/berth-{OLD}-py3-none-any.whl"}
+    assert set(before) - set(after) == {"policies/image_registry.py", f"wheels/berth_gpu-{OLD}-py3-none-any.whl"}
 
 
 def test_programs_get_the_move_as_json(old: Path, new: Path, tmp_path: Path) -> None:

@@ -7,11 +7,11 @@ import os
 import subprocess
 import sys
 import zipfile
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from berth.components.core.distribution import installed_version
 from tests.wheel import CLONE, build, build_sdist, copy_tree, install, pip, virtual_environment
 
 STACK = """\
@@ -129,21 +129,21 @@ def test_the_base_is_small_and_works(wheel: Path, tmp_path: Path) -> None:
     """Settings, explanations and new repositories need no extra; the rest names its extra."""
     base = virtual_environment(tmp_path / "venv", wheel)
     installed = packages(base)
-    assert "berth" in installed
+    assert "berth-gpu" in installed
     assert installed & BIG == set()
     assert len(installed) < 70
 
     def berth(*arguments: str, folder: Path = tmp_path) -> subprocess.CompletedProcess[str]:
         return run(base, folder, "berth", *arguments)
 
-    assert berth("--version").stdout == f"berth {version('berth')}\n"
+    assert berth("--version").stdout == f"berth {installed_version()}\n"
     assert "pools.NAME.capacity" in berth("explain", "pools.capacity").stdout
     assert berth("new", "my-fleet").returncode == 0
     checked = berth("check", folder=tmp_path / "my-fleet")
     assert checked.returncode == 0, checked.stderr
     refused = berth("lab", "up", folder=tmp_path / "my-fleet")
     assert refused.returncode == 2, refused.stderr
-    assert 'run: pip install "berth[lab]"' in refused.stderr
+    assert 'run: pip install "berth-gpu[lab]"' in refused.stderr
     assert "Traceback" not in refused.stderr
 
 

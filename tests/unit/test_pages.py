@@ -8,14 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from bench.tasks import TASKS, blocks_of, unknown_marks
-from berth.cli.main import app
 from tests.pages.page import CLONE, COMMANDS, PAGES, RUN, Block, Marks, blocks
 from tests.pages.shell import BlockError, opened
 
-README = (CLONE / "README.md").read_text(encoding="utf-8")
 STUBS = """
 set -eu
 command_not_found_handle() { :; }
@@ -63,12 +60,6 @@ def test_every_block_is_shell_without_undefined_variables(page: Path, tmp_path: 
         check=False,
     )
     assert done.returncode == 0, f"{shown(page)}: {done.stderr}"
-
-
-def test_every_command_of_berth_is_in_the_readme() -> None:
-    report = CliRunner().invoke(app, ["--help"]).output
-    for verb in re.findall(r"^│ ([a-z][a-z-]*) ", report, flags=re.MULTILINE):
-        assert f"`berth {verb}" in README, f"the README says nothing of `berth {verb}`"
 
 
 def block(text: str, language: str = "sh", **marks: object) -> Block:

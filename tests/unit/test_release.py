@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from importlib.metadata import version
 
 import pytest
 
 from berth.cli.repository.changelog import CHANGELOG, UNRELEASED, between, entries, numbers
+from berth.components.core.distribution import installed_version
 from berth.lab.home import CLONE
 
 PROJECT = tomllib.loads((CLONE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -16,7 +16,7 @@ KINDS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
 
 
 def test_the_version_stands_in_one_place() -> None:
-    assert version("berth") == PROJECT["version"]
+    assert installed_version() == PROJECT["version"]
     sources = [file for folder in ("cli", "components", "stacks", "lab") for file in (CLONE / folder).rglob("*.py")]
     assert [str(file) for file in sources if f'"{PROJECT["version"]}"' in file.read_text(encoding="utf-8")] == []
 

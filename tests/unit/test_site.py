@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
-from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -12,6 +11,7 @@ import pytest
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
+from berth.components.core.distribution import installed_version
 from berth.lab.home import CLONE
 from docs.site import source_of, web_address, without_the_project
 
@@ -98,7 +98,7 @@ def test_the_search_works_without_a_server_and_the_site_has_a_version(site: Path
     page = (site / "repository/images/index.html").read_text(encoding="utf-8")
     assert 'src="../../style/iframe-worker.js"' in page
     assert "suspend" in (site / "search/search_index.js").read_text(encoding="utf-8")
-    assert f"berth {version('berth')}" in page
+    assert f"berth {installed_version()}" in page
     assert [str(path) for path in site.rglob("*") if path.suffix == ".py" or path.name == "__pycache__"] == []
 
 

@@ -32,6 +32,7 @@ from berth.cli.verbs.diagnose.secrets import cleaned, scrubbed, secrets_of_envir
 from berth.components.cluster import inventory
 from berth.components.cluster.api import EVENTS, NODES, PODS, RAY_JOBS, RAY_SERVICES, ClusterApi, Object, within
 from berth.components.cluster.pods import runs_here
+from berth.components.core.distribution import NAME
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.ray.condition import condition_of
 from berth.components.ray.evidence import Evidence
@@ -56,7 +57,7 @@ _IN_NAMESPACE = (
     RAY_JOBS,
     RAY_SERVICES,
 )
-_PACKAGES = ("berth", "pulumi", "pulumi-kubernetes", "pulumi-gcp", "kubernetes", "pydantic")
+_PACKAGES = (NAME, "pulumi", "pulumi-kubernetes", "pulumi-gcp", "kubernetes", "pydantic")
 
 # Failures of one part; anything else is a bug of berth.
 _FAILURES = (BerthError, OSError, ValueError)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import version
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from berth.cli.repository import template, wheels
 from berth.cli.repository.record import FILE, Record, fingerprint
+from berth.components.core.distribution import installed_version
 from berth.components.core.errors import BadInputError
 from berth.components.core.types import ProjectId, Zone
 
@@ -36,7 +36,7 @@ def write(folder: Path, project: str, zone: str) -> list[str]:
     except OSError as error:
         raise BadInputError(f"{error.filename or folder} cannot be written: {error.strerror}") from None
     written = {path: fingerprint(text) for path, text in texts.items() if not template.is_settings(path)}
-    Record(version("berth"), values, written).write(folder)
+    Record(installed_version(), values, written).write(folder)
     carried = [path.relative_to(folder).as_posix() for path in folder.glob(f"{wheels.FOLDER}/*.whl")]
     return sorted([FILE, *texts, *carried])
 

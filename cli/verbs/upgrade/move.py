@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ from berth.cli.repository import template, wheels
 from berth.cli.repository.changelog import CHANGELOG, Entry, between, entries, numbers
 from berth.cli.repository.check import Checked, check_all
 from berth.cli.repository.record import Record, fingerprint, read
+from berth.components.core.distribution import WHEEL, installed_version
 from berth.components.core.errors import BadInputError
 from berth.stacks.files import stack_file
 
@@ -107,7 +107,7 @@ class Upgrade:
 
 def prepare() -> Upgrade:
     """Return the move of the repository that this is run in; nothing is changed yet."""
-    folder, installed = stack_file.project(), version("berth")
+    folder, installed = stack_file.project(), installed_version()
     record = read(folder)
     if numbers(installed) < numbers(record.version):
         raise BadInputError(
@@ -133,7 +133,7 @@ def _changes(folder: Path, record: Record, texts: Mapping[str, str], line: str) 
     for path, written in record.files.items():
         if path not in texts and fingerprint(_text(folder / path) or "") == written:
             yield Change(path, "remove")
-    for wheel in folder.glob(f"{wheels.FOLDER}/berth-{record.version}-*.whl"):
+    for wheel in folder.glob(f"{wheels.FOLDER}/{WHEEL}-{record.version}-*.whl"):
         if wheel.name not in line:
             yield Change(wheel.relative_to(folder).as_posix(), "remove")
 

@@ -48,7 +48,7 @@ def test_a_package_of_an_extra_that_is_not_installed_is_named(monkeypatch: pytes
     monkeypatch.setattr(schema, "schema_text", raising(ModuleNotFoundError("No module named 'psutil'", name="psutil")))
     result = CliRunner().invoke(app, ["schema"])
     assert result.exit_code == 2
-    assert 'run: pip install "berth[lab]"' in result.stderr
+    assert 'run: pip install "berth-gpu[lab]"' in result.stderr
 
 
 def _terminated() -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
+from berth.components.core.distribution import installed_version
 from tests.unit.cases import table
 
 CLONE = Path(__file__).resolve().parents[4]
@@ -55,7 +55,7 @@ def test_a_new_repository_passes_its_own_check(tmp_path: Path) -> None:
     assert (environment["project"], environment["zone"]) == ("acme-dev", "europe-west4-b")
     assert "encryptionsalt" not in settings, "a stack on Google Cloud gets a key of its own"
     assert yaml.safe_load((fleet / "Pulumi.yaml").read_text())["name"] == "my-fleet"
-    assert f"berth[lab]=={version('berth')}" in (fleet / "requirements.txt").read_text()
+    assert f"berth-gpu[lab]=={installed_version()}" in (fleet / "requirements.txt").read_text()
 
 
 def test_what_a_new_repository_shares_with_the_clone_is_the_same(tmp_path: Path) -> None:
@@ -88,12 +88,12 @@ def test_a_bad_input_gets_one_error_and_nothing_is_written(tmp_path: Path, argum
 def test_the_record_has_the_version_and_no_settings(tmp_path: Path) -> None:
     assert new(tmp_path, "fleet", "--project", "acme-dev").exit_code == 0
     record = yaml.safe_load((tmp_path / "fleet/.berth.yaml").read_text())
-    assert record["version"] == version("berth")
+    assert record["version"] == installed_version()
     assert record["values"] == {"name": "fleet", "project": "acme-dev", "zone": "us-central1-b"}
     assert {"Makefile", "stacks/schema.json", "policies/image_registry.py"} <= set(record["files"])
     assert not any(path.startswith("stacks/Pulumi.") for path in record["files"])
     done = berth(tmp_path / "fleet", "upgrade")
-    assert (done.returncode, done.stdout) == (0, f"fleet is up to date with berth {version('berth')}\n")
+    assert (done.returncode, done.stdout) == (0, f"fleet is up to date with berth {installed_version()}\n")
 
 
 def test_a_policy_of_ones_own_is_applied(tmp_path: Path) -> None:
@@ -127,4 +127,4 @@ def test_a_policy_that_cannot_be_loaded_is_never_left_out_silently(tmp_path: Pat
 
 
 def test_berth_prints_its_version(tmp_path: Path) -> None:
-    assert berth(tmp_path, "--version").stdout == f"berth {version('berth')}\n"
+    assert berth(tmp_path, "--version").stdout == f"berth {installed_version()}\n"
