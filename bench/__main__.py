@@ -7,8 +7,6 @@ a busy machine say little: figures are printed beside their bars, and `JUDGE=1` 
 is above its own.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import signal

@@ -8,8 +8,6 @@ preview, with the floor, and with plain Pulumi's namespaces and RayClusters.
 its own; a release replaces them by those that the short benchmark prints.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@
 writes their status. They stand for berths where only the number counts: for lists and for waiting.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

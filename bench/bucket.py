@@ -5,8 +5,6 @@ Answers to (simulated): GetObject, HeadObject, PutObject, CopyObject, DeleteObje
     for them. Signatures are not verified, and a list has no pages.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import http.server

@@ -1,7 +1,5 @@
 """Figures of the benchmark, and the file that collects them from many runs."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Lab of a benchmark: an existing cluster with simulated nodes, and a project on it."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

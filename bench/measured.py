@@ -1,7 +1,5 @@
 """Commands that are timed, and the memory of all their processes."""
 
-from __future__ import annotations
-
 import contextlib
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """Parts of the benchmark: what each measures, for a number of engineers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 

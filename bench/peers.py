@@ -1,7 +1,5 @@
 """The same berths without berth: by kubectl, which is the floor, by Helm, and by plain Pulumi."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

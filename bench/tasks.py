@@ -6,8 +6,6 @@ PATH and what the network needs. Blocks of the pages that are part of a task hav
 repository of one's own and the program in it are of berth's wheel.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

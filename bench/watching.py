@@ -1,7 +1,5 @@
 """Status, its watch, the wait of an update and the keeper's pass, over berths without pods."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

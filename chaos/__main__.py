@@ -6,8 +6,6 @@ writes the parts that ran into a file, from which docs/proven.md has its figures
 takes hours: `--resume` goes on after the cases that the file has.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import math

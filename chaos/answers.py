@@ -1,7 +1,5 @@
 """Bad answers of the API server, and its outages, while berth works."""
 
-from __future__ import annotations
-
 import random
 import re
 import signal

@@ -1,7 +1,5 @@
 """Cases of the campaign: what one is, what came of it, and what all parts judge alike."""
 
-from __future__ import annotations
-
 import random
 import re
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """Environment that the campaign disturbs: an existing cluster, reached through the proxy."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Signals at random moments: every verb ends soon, with the signal's exit code, cleaned up."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import random

@@ -1,7 +1,5 @@
 """Programs killed in the middle of an update: the next one brings everything in order."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 import threading

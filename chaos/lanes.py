@@ -1,7 +1,5 @@
 """Lanes of a campaign: processes that run cases side by side, on a lab and an environment each."""
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """The engine killed in the middle of a `berth up` that writes no checkpoints of its state."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ which names 127.0.0.1, and shows the API server the same certificate. So every c
 is the administrator.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """Two updates at once: one writes, the other one says why it does not."""
 
-from __future__ import annotations
-
 import random
 import re
 import time

@@ -1,7 +1,5 @@
 """Figures of a campaign: made from its cases, joined over several runs, kept in a file."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sysconfig

@@ -1,7 +1,5 @@
 """SIGKILL in the middle of a Helm upgrade of an operator."""
 
-from __future__ import annotations
-
 import json
 import random
 import time

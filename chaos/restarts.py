@@ -1,7 +1,5 @@
 """etcd or the API server killed in the middle of an update of many berths, and brought back."""
 
-from __future__ import annotations
-
 import random
 import threading
 import time

@@ -1,7 +1,5 @@
 """Start of the `berth` command: streams and signals, before the first import that takes time."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The `berth` command: its verbs, and the one place where errors become text and exit codes."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

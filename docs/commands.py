@@ -1,7 +1,5 @@
 """Reference of all commands, written from the command line's own help."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

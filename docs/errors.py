@@ -1,7 +1,5 @@
 """Errors with their remedies, read from the sources: a page of the site that its search finds."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Generated parts of pages that are otherwise written by hand."""
 
-from __future__ import annotations
-
 BEGIN, END = "<!-- `make pages` writes what follows -->", "<!-- end of what `make pages` writes -->"
 
 

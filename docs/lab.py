@@ -1,7 +1,5 @@
 """lab/sources.md: lists of the sources of the lab's modules, from their docstrings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from docs.sources import KINDS, Kind, Module, modules

@@ -1,7 +1,5 @@
 """Every generated file of the repository: `python -m docs.pages` writes them all."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 

@@ -4,8 +4,6 @@ The plugin is the one of the lab's tools. It compares what the state has with ne
 cluster, so that it runs alone here, with a kubeconfig that leads nowhere.
 """
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Table of docs/policies.md, written from the registry of policies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from berth.stacks.policies.registry import POLICIES

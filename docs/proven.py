@@ -1,7 +1,5 @@
 """Figures of docs/proven.md, from the recorded benchmark and the recorded campaign of faults."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path

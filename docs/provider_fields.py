@@ -5,8 +5,6 @@ resources under its Terraform name (the folder google-provider of the reference 
 names are those of the installed pulumi_gcp; its sources are parsed, since an import takes seconds.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import json

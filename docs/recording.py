@@ -4,8 +4,6 @@ Waits are shortened; nothing else is changed. The picture has a light and a dark
 still for readers who ask for no motion.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -1,7 +1,5 @@
 """Rights of identities in docs/security.md, as a lab's API server listed them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Reference of all settings, written from the schema."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from textwrap import fill
 

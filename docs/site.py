@@ -7,8 +7,6 @@ on the site: a link to one leads to the repository, whose address is that of git
 Without such an address the link's text stays.
 """
 
-from __future__ import annotations
-
 import posixpath
 import re
 import subprocess

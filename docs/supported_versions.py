@@ -1,7 +1,5 @@
 """Supported versions in docs/own-repository.md, from those that the code names."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterable, Iterator

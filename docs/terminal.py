@@ -4,8 +4,6 @@ It knows the control sequences that rich, Pulumi and kubectl write: colors, line
 again, and a cursor that moves.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

@@ -1,7 +1,5 @@
 """Error of the lab: what is wrong and what fixes it, reported without a traceback."""
 
-from __future__ import annotations
-
 from berth.components.core.errors import BAD_INPUT, BerthError
 
 USAGE = BAD_INPUT

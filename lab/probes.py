@@ -1,7 +1,5 @@
 """Health of local servers, and the process that listens on a port."""
 
-from __future__ import annotations
-
 import contextlib
 import ssl
 import urllib.error

@@ -1,7 +1,5 @@
 """Fixtures of all tests, the number of workers, and the summary that repeats first failures."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Generator

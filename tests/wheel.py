@@ -2,8 +2,6 @@
 environments without a download.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

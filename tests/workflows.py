@@ -1,7 +1,5 @@
 """Shipped CI files, read as the runner reads them."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ prints outputs of a job: the environments, the engineers' own stacks that change
 together. A line `*` stands for all files. The lab's environment is simulated and left out.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

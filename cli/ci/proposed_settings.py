@@ -6,8 +6,6 @@ workflow, no requirements. A preview with these settings runs main's code. The o
 and names the changed files that were left out.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -4,8 +4,6 @@ A run prints an event of the engine as JSON on each line: `pulumi up --json`, an
 --json` with PULUMI_ENABLE_STREAMING_JSON_PREVIEW (pulumi 3.250, pkg/backend/display/display.go).
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

@@ -1,7 +1,5 @@
 """Stacks in Pulumi's state backend, and the engine's failures in berth's words."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable

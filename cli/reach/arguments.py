@@ -1,7 +1,5 @@
 """Arguments and options that several verbs have."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Any
 

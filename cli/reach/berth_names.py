@@ -1,7 +1,5 @@
 """Names of berths in the settings of stacks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

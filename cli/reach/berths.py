@@ -1,7 +1,5 @@
 """Lookup of a berth by an engineer's id or a cluster's name, by a stack, or by both."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 This module imports nothing that takes time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

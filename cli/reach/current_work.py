@@ -1,7 +1,5 @@
 """Work that runs on a berth: asked of Ray itself, in the head's container."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Reports of fabric proofs on this machine, for the page of `berth status --html`."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`berth status`: the fleet of an environment as tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Head of a berth: its pod, its ports on this machine, Ray's token."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import re

@@ -1,7 +1,5 @@
 """`berth home`: claims on disks of homes and on Filestore volumes, and their deletion."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

@@ -1,7 +1,5 @@
 """kubectl as a child process, for `exec` and `port-forward`, with a private kubeconfig file."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

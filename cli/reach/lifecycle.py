@@ -1,7 +1,5 @@
 """Sentences and dates about a berth's lifecycle."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo

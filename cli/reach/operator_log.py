@@ -1,7 +1,5 @@
 """Log of the KubeRay operator, wherever it runs."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Pods of a berth, and commands in their containers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from berth.cli.reach.berths import Berth

@@ -4,8 +4,6 @@ Pulumi knows the names of the Secrets only. Each key has a field manager of its 
 one Secret are written and removed one by one.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import sys

@@ -1,7 +1,5 @@
 """Stack that is meant where none is named: the selected one, or the only one that is up."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from berth.cli.pulumi import stack as pulumi_stack

@@ -1,7 +1,5 @@
 """`berth suspend` and `berth wake`: delete and recreate a berth's pods, keep its settings."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Changelog that the package carries: its entries, by version."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`berth check`: settings without the engine; `berth schema`: their JSON Schema."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Berths as entries of stacks' files: written only if `berth check` accepts the result."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Record of a repository: the version and the files that berth wrote, in `.berth.yaml`."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path

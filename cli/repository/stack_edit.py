@@ -1,7 +1,5 @@
 """Edits of a stack's file by ruamel's round trip, which keeps comments, order and quotes."""
 
-from __future__ import annotations
-
 import difflib
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Files of the folder `template`, with a repository's own values filled in."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -3,8 +3,6 @@
 A wheel is never looked up by its name.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Agreement of somebody at the terminal to what a command would delete or end."""
 
-from __future__ import annotations
-
 import sys
 
 import typer

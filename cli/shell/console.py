@@ -1,7 +1,5 @@
 """The two streams: results go to stdout, everything else to stderr."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

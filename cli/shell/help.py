@@ -1,7 +1,5 @@
 """Sections of `berth --help`, and groups of commands inside a verb."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 import typer

@@ -4,8 +4,6 @@ The folder wins over a login of Pulumi's: a command that was meant for the lab m
 environment. PULUMI_BACKEND_URL, or another folder, leads to a real one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

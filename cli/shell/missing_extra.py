@@ -1,7 +1,5 @@
 """Extras of the package: Python packages that only some verbs need."""
 
-from __future__ import annotations
-
 import re
 from importlib.metadata import requires
 

@@ -1,7 +1,5 @@
 """Programs on this machine, run for their output."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Ctrl-C, SIGTERM and SIGHUP: exceptions that end a verb, whose clean-up runs to its end."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

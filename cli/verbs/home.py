@@ -1,7 +1,5 @@
 """`berth home`: homes and Filestore volumes of berths, which stay when a berth is removed."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

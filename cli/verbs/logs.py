@@ -1,7 +1,5 @@
 """`berth logs`."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from typing import Annotated

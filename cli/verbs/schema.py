@@ -1,7 +1,5 @@
 """`berth schema`."""
 
-from __future__ import annotations
-
 import sys
 
 from berth.cli.shell.help import Section

@@ -1,7 +1,5 @@
 """`berth secret`: secret values of a berth's environment variables."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

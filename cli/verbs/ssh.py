@@ -1,7 +1,5 @@
 """`berth ssh`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`berth suspend`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`berth wake`."""
 
-from __future__ import annotations
-
 from berth.cli.reach.arguments import Json, Name, OnStack, Timeout
 from berth.cli.shell.help import Section
 

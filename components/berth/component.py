@@ -1,7 +1,5 @@
 """Berth as a Pulumi component."""
 
-from __future__ import annotations
-
 from typing import Any, get_args
 
 import pulumi

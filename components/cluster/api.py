@@ -5,8 +5,6 @@ with the first connection. Paths are given as text, because the client's typed c
 resources and import a module for each API group.
 """
 
-from __future__ import annotations
-
 import builtins
 import json
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Pulumi's plugin gives up with the API server's text, such as `Apply failed with 
 with "kubectl-edit" using v1: .spec.hard.pods` (kubernetes 1.36, apimachinery managedfields).
 """
 
-from __future__ import annotations
-
 import re
 
 _CONFLICT = re.compile(

@@ -1,7 +1,5 @@
 """Connection of the official client to an API server, with the credentials of a kubeconfig."""
 
-from __future__ import annotations
-
 import threading
 from http import HTTPStatus
 from tempfile import TemporaryDirectory

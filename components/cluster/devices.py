@@ -1,7 +1,5 @@
 """Reasons why a pod waits for the devices that it claims. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

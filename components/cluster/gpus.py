@@ -1,7 +1,5 @@
 """GPUs that pods ask for: counted as resources, or claimed by ResourceClaims."""
 
-from __future__ import annotations
-
 from berth.components.cluster.api import Object
 from berth.components.hardware.names import CLAIMED_GPUS
 

@@ -1,7 +1,5 @@
 """Kubernetes object of any kind as a Pulumi resource, registered from a plain manifest."""
 
-from __future__ import annotations
-
 import pulumi
 
 from berth.components.core.manifest import Manifest, owned, resource_type

@@ -1,7 +1,5 @@
 """State of pods and nodes, in the scheduler's and the kubelet's own words. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from berth.components.cluster.api import Object

@@ -1,7 +1,5 @@
 """Pulumi's kubernetes provider, as every stack configures it."""
 
-from __future__ import annotations
-
 import inspect
 
 import pulumi

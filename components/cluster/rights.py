@@ -1,7 +1,5 @@
 """Rights of the user of a connection, as the API server answers."""
 
-from __future__ import annotations
-
 from berth.components.cluster.api import ClusterApi
 
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

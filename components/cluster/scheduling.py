@@ -3,8 +3,6 @@
 Affinity between pods, spreading and volumes are left out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any

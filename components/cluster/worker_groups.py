@@ -1,7 +1,5 @@
 """Groups of workers of a RayCluster, as KubeRay reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

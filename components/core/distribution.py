@@ -3,8 +3,6 @@
 The name `berth` on PyPI belongs to another project; the import and the command have it.
 """
 
-from __future__ import annotations
-
 from importlib.metadata import version
 
 NAME = "berth-gpu"

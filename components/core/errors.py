@@ -1,7 +1,5 @@
 """Error base of berth: a failure that people see has an exit code, a place and a remedy."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 BAD_INPUT = 2

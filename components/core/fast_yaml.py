@@ -1,7 +1,5 @@
 """YAML by libyaml, ten times as fast as PyYAML's own loader, where PyYAML was built with it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Hints for unknown keys: the key that was meant, here, above or below, or another tool's word."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any, get_args, get_origin

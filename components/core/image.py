@@ -4,8 +4,6 @@ The grammar is that of https://github.com/distribution/reference (regexp.go). Ku
 accepts any text, and the pod then waits forever with InvalidImageName.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated
 

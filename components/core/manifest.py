@@ -1,7 +1,5 @@
 """Kubernetes objects as plain manifests, and what berth adds to each one before it is applied."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Merge of one mapping over another, as settings, Helm values and patches of manifests need it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any

@@ -1,7 +1,5 @@
 """The known name that is nearest to a misspelled one."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

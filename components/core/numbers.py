@@ -1,7 +1,5 @@
 """Numbers of plain data that has come through Protocol Buffers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

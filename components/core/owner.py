@@ -1,7 +1,5 @@
 """Owner of a berth's objects: labels of environment, stack and owner, and a berth's namespace."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 from berth.components.core.manifest import MANAGED_BY

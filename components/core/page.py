@@ -1,7 +1,5 @@
 """Pages of HTML that a command writes: one file each, which loads nothing from elsewhere. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path

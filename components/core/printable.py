@@ -5,8 +5,6 @@ A terminal obeys escape sequences in such text, and bidirectional marks show it 
 than it has (https://nvd.nist.gov/vuln/detail/CVE-2021-25743, https://trojansource.codes).
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """Problems of settings: place, message and fix."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin

@@ -1,7 +1,5 @@
 """The base of every settings model: strict, frozen, camelCase in YAML."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import textwrap

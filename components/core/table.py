@@ -10,8 +10,6 @@ in `when`, and in braces in texts, lead from an object to its attributes: `pool.
 `says`, `{key}` is the last key of `at`, and `{names:and}` a list in words.
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Constrained types, named once. Each one's error says what is allowed and gives an example."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Files that are replaced in one step: a reader finds the old text or the new one, complete."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Numbers with their nouns, for texts that people read."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -5,8 +5,6 @@ fails. Its name comes from its content: other content is another template, the R
 it, and the old one is deleted after.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

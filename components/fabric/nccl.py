@@ -1,7 +1,5 @@
 """Parts of a worker's pod for NCCL: environment by profile, the node's libraries, shared memory."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Rules of a RayCluster's fabric: NICs, claimed GPUs and NCCL's profile, held to its pool."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Literal
 

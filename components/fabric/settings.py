@@ -1,7 +1,5 @@
 """NCCL's settings, what the fabric asks of a worker, and defaults for its NICs and NCCL profile."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Annotated, Protocol
 

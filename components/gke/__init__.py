@@ -4,8 +4,6 @@ Belongs here: Google Cloud and its machines. Does not belong here: who shares a 
 runs on the nodes. The components import Pulumi; they are loaded when they are first used.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,5 @@
 """Advice about errors of Google Cloud: what an error means, and what fixes it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ already exists", which it reports before it asks), and of Google's APIs ("Alread
 resource '…' already exists"). Formats of ids: the pages of pulumi_gcp's classes.
 """
 
-from __future__ import annotations
-
 import re
 from shlex import quote
 

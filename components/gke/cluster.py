@@ -1,7 +1,5 @@
 """A GKE cluster without node pools of its own, and the kubeconfig that reaches it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Settings of an environment's GKE cluster: a new one, or an existing one."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal
 

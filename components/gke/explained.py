@@ -1,7 +1,5 @@
 """Hook that logs advice after an error of Google Cloud, on the resource that the error is about."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pulumi

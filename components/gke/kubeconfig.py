@@ -1,7 +1,5 @@
 """Kubeconfig of a GKE cluster."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Names of a cluster's resources, as short as Google Cloud demands, and the nodes' account."""
 
-from __future__ import annotations
-
 import hashlib
 
 from berth.components.core.types import OWN_ACCOUNT

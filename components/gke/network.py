@@ -5,8 +5,6 @@ primary network, and for nodes with RDMA NICs a second one for their other gVNIC
 network in each of their zones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Settings of an environment's VPC networks: new ones cut from one CIDR, or existing ones."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

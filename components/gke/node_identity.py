@@ -1,7 +1,5 @@
 """Service account of the nodes, with the roles that nodes need and no others."""
 
-from __future__ import annotations
-
 import pulumi
 import pulumi_gcp as gcp
 

@@ -1,7 +1,5 @@
 """A GKE node pool, with or without GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

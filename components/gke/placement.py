@@ -1,7 +1,5 @@
 """Placement of pods on node pools: tolerations and node affinity."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

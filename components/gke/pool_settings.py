@@ -1,7 +1,5 @@
 """Settings of a node pool: machine type, size, capacity, labels, disks, and who serves its GPUs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from decimal import Decimal

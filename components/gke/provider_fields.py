@@ -6,8 +6,6 @@ without list indices. The preview of a change and the simulated Google Cloud of 
 these facts, so that neither has a table of its own.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

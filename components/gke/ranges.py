@@ -1,7 +1,5 @@
 """Address ranges of an environment's networks, cut from one CIDR."""
 
-from __future__ import annotations
-
 import ipaddress
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Settings of an environment in Google Cloud: its place, cluster, networks and node pools."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

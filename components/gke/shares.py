@@ -4,8 +4,6 @@ GKE's own classes create shares in the VPC network `default`, which a cluster in
 does not reach (https://docs.cloud.google.com/filestore/docs/csi-driver).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of, unawaited

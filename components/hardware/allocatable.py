@@ -6,8 +6,6 @@ and config/os-reserved.yaml, for Container-Optimized OS on amd64 up to GKE 1.36)
 DaemonSets come on top. From GKE 1.37 on Google may keep less memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

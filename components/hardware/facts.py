@@ -1,7 +1,5 @@
 """Types of the hardware table: sources, GPUs, series of machine types, machine types."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal

@@ -1,7 +1,5 @@
 """Hardware table of machines.yaml: GPUs, series and machine types by name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

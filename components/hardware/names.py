@@ -1,7 +1,5 @@
 """Names that GKE and drivers of GPUs and NICs read from nodes, pods and claims, with sources."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 GPU_RESOURCE = "nvidia.com/gpu"

@@ -9,8 +9,6 @@ use cases" (https://docs.cloud.google.com/docs/quotas/implement-common-use-cases
 Cloud Quotas API, where the GPUs from H100 on are one quota with a family for each.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass, replace
 

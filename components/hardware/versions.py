@@ -4,8 +4,6 @@ The lab's tools have their own pins in lab/tools/*/go.mod; a test holds the two 
 must agree.
 """
 
-from __future__ import annotations
-
 KUBERAY = "1.6.2"
 """KubeRay operator and chart: the newest whose source the lab can build, so that what ships is what
 is tested."""

@@ -1,7 +1,5 @@
 """Policies and PriorityClasses of an environment that isolate berths, from the files beside."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Isolation of one berth: the objects of its namespace and the security fields of its pods."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The rules are those of https://kubernetes.io/docs/concepts/security/pod-security
 choose the level of a namespace; the API server enforces it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any, get_args
 

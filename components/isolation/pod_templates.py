@@ -1,7 +1,5 @@
 """Pod templates in RayClusters, RayJobs and RayServices."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rights of identities that preview an environment: they write in dry runs and read no Secret."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

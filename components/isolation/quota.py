@@ -1,7 +1,5 @@
 """ResourceQuota and LimitRange of a berth: the resources of its RayCluster and a reserve."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal

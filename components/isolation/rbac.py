@@ -1,7 +1,5 @@
 """Role and RoleBinding of a berth: the rights that its users need day to day, and no others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

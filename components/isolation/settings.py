@@ -1,7 +1,5 @@
 """Settings of the isolation of berths: exceptions of an environment, and the users of a berth."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

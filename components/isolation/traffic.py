@@ -4,8 +4,6 @@ GKE enforces NetworkPolicies with Dataplane V2, which clusters of berth have. Th
 pod's primary interface; RDMA NICs and additional networks are outside of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Keeper as a Pulumi component."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

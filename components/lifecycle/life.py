@@ -1,7 +1,5 @@
 """Live state of a berth's lifecycle: its age, its expiry, and why it is suspended."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any

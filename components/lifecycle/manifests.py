@@ -1,7 +1,5 @@
 """Manifests of the keeper: its namespace with a CronJob, and its rights in berths."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path

@@ -4,8 +4,6 @@ Tested with podman 4.3.1 and crun 1.8.1 as a user without any capability; docs/a
 explains each part.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

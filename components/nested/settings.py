@@ -1,7 +1,5 @@
 """Setting for containers inside Ray's pods."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 NestedContainers = Literal["none", "cdi-per-pod", "nvidia-runtime"]

@@ -3,8 +3,6 @@
 The component imports pulumi, and is loaded when it is first used.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from berth.components.operators.dranet import DraNet, DraNetSettings

@@ -1,7 +1,5 @@
 """Published charts: the values that they read, and their images by given values."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache

@@ -9,8 +9,6 @@ A definition that the cluster has as the chart wants it is not applied: for the 
 API server needs 5 s of CPU even if nothing changes, and 0.3 s to show them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterable

@@ -6,8 +6,6 @@ pod's network namespace, and the kubelet's folder in its usual place. DraNet det
 automatically, and then publishes each NIC's network and the node's block.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal

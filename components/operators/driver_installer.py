@@ -5,8 +5,6 @@ a pool, or its GPUs are claimed, GKE's plugin is off, and the installer has to b
 documentation (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus#installing_drivers).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Effects of a change of an operator's Helm release or DaemonSet."""
 
-from __future__ import annotations
-
 from berth.components.operators.settings import OPERATORS
 from berth.components.plan.effect import Effect, Level
 from berth.components.plan.fleet import PlannedFleet

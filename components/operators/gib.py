@@ -4,8 +4,6 @@ The installer overwrites files that running workers have mapped; Google's releas
 time without workloads.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal

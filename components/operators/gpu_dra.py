@@ -7,8 +7,6 @@ deployments/helm/dra-driver-nvidia-gpu/values.yaml. Google's installer installs 
 installs none on nodes whose GPUs are claimed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 

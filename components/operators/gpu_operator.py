@@ -8,8 +8,6 @@ evicted), "Time-Slicing GPUs in Kubernetes" (the device plugin restarts for anot
 pods keep what they have), "GPU Operator with MIG".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 

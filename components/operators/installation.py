@@ -1,7 +1,5 @@
 """The component that installs an operator: it registers its parts, one after the other."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any

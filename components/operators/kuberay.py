@@ -1,7 +1,5 @@
 """The KubeRay operator, which creates the pods of RayClusters."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 

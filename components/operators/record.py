@@ -10,8 +10,6 @@ release, its record is deleted, and the installation takes over the objects: Hel
 that carry the annotations of the same release (helm v3.18.6, pkg/action/validate.go).
 """
 
-from __future__ import annotations
-
 import base64
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Repair of a Helm release before Pulumi touches it: the hook, and the input that calls it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

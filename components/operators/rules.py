@@ -1,7 +1,5 @@
 """Rules of operators' settings: contradictions, and settings that nothing would use."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The registry of operators: their settings, and the order in which they are installed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """Effects of a planned change on what runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum

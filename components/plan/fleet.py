@@ -1,7 +1,5 @@
 """Fleet of a plan: node pools with their GPUs, and the RayClusters with pods on them. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar

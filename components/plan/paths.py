@@ -1,7 +1,5 @@
 """Property paths as the engine writes them, and the values at them. Pure."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Creations that a killed update began, which the engine keeps in the state as pending."""
 
-from __future__ import annotations
-
 import re
 
 _PENDING = re.compile(r"^\s*\* (?P<urn>urn:pulumi:\S+), interrupted while (?P<doing>\w+)$", re.MULTILINE)

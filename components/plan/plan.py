@@ -1,7 +1,5 @@
 """Plan that the engine's events describe: what is done to which resource, and why. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Checks of a proof, and the run that both proofs are: labels, waiting, counting, cleaning up."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """Job that runs NVIDIA's sample vectorAdd on one GPU."""
 
-from __future__ import annotations
-
 from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of
 from berth.components.gke import tolerations
 from berth.components.hardware.names import POOL_LABEL

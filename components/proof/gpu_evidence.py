@@ -1,7 +1,5 @@
 """Verdicts on a pool's nodes and on its cuda-vector-add Job. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

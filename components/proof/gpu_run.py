@@ -1,7 +1,5 @@
 """Run of the GPU proof: Jobs are created, waited for, judged with their nodes, and removed."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Pods that look for GPUs which are not theirs: their Jobs, and the verdicts. Pure."""
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Iterable, Sequence

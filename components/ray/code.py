@@ -4,8 +4,6 @@ Annotations of the pods hold the code, and the kubelet mounts them as files. So 
 is an edit of the RayCluster, and while there are two clusters each has its own version.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Complete settings of a RayCluster: what is left out follows from its pools."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any

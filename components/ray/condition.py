@@ -1,7 +1,5 @@
 """Condition of a RayCluster from the API server's objects: pure functions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ KubeRay recreates all pods for a change of any field in its hash, if the RayClus
 GenerateHashWithoutReplicasAndWorkersToDelete).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Objects that explain why RayClusters, RayJobs and RayServices are not ready, in groups."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Fit of RayClusters on their pools: one by one, and all together."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from decimal import Decimal

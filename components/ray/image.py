@@ -1,7 +1,5 @@
 """Requirements of a RayCluster for its image beyond Ray, and images that meet them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Layers of a RayCluster's settings as plain data: `defaults`, its own, `worker`, groups."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

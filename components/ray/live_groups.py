@@ -1,7 +1,5 @@
 """Groups of workers of a live RayCluster: pools, workers and GPUs. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass

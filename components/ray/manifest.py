@@ -1,7 +1,5 @@
 """Manifest of a RayCluster: a pure function of its settings and its pools."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Nodes of an environment's pools, with their GPUs and who holds them. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass

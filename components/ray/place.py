@@ -1,7 +1,5 @@
 """Place of a RayCluster on an environment's pools: from settings as written to complete ones."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Fields of a pod template with their types, as the Kubernetes client knows them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache

@@ -4,8 +4,6 @@ It is a JSON merge patch (RFC 7386), but for lists of named entries, such as con
 entry by entry, and tolerations, which are added.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from decimal import Decimal

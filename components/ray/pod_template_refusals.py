@@ -1,7 +1,5 @@
 """Fields of a pod that no patch may have, by pod_template_refusals.yaml."""
 
-from __future__ import annotations
-
 from pathlib import Path as File
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rules of pod templates' patches: parts of one berth's pods that a patch would change."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from berth.components.core.manifest import Manifest

@@ -5,8 +5,6 @@ condition was not met in time. The program lists the objects once and watches th
 number; pods and events, which explain why some are late, too.
 """
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

@@ -1,7 +1,5 @@
 """Reasons why a RayCluster, RayJob or RayService is not ready, from the live cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from berth.components.cluster.api import RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ClusterError, Object

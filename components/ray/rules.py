@@ -1,7 +1,5 @@
 """Rules for one RayCluster on its pools: of Ray, of its image, and of its pods' features."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from berth.components.core.problems import Problem

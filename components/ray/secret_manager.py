@@ -8,8 +8,6 @@ Sources: https://docs.cloud.google.com/secret-manager/docs/sync-k8-secrets, and 
 the kinds https://github.com/kubernetes-sigs/secrets-store-sync-controller, api/v1alpha1.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Settings of a RayCluster: as written in YAML, where every key may be left out, and complete."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal

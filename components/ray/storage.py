@@ -1,7 +1,5 @@
 """Home of a berth: a claim on a disk that outlives pods and, unless told otherwise, the berth."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Pod that submits a RayJob; a berth's Pod Security and quotas refuse KubeRay's default."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from berth.components.core.manifest import Manifest, manifest_of

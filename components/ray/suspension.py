@@ -4,8 +4,6 @@ Belongs here: the one way to do either, for `berth suspend`, `berth wake` and ev
 Does not belong here: when to do it, and whether anything runs (components/programs/jobs.py).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Environment variables of Ray's containers: literal values, and references to values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Self

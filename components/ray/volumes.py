@@ -1,7 +1,5 @@
 """Volumes of head and workers: buckets, shares, claims that exist, and scratch on local SSDs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath

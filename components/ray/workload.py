@@ -1,7 +1,5 @@
 """Workloads of a berth: main object, rules of its edits, and goal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Condition of a RayJob or a RayService from the API server's objects: pure functions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Rules for RayJobs and RayServices: settings that KubeRay or Ray would refuse."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """Settings of RayJobs and RayServices: as written in YAML, and complete."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 

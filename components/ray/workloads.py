@@ -1,7 +1,5 @@
 """Manifests of RayJobs and RayServices: pure functions of settings and RayCluster."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

@@ -4,8 +4,6 @@ Format: https://github.com/NVIDIA/k8s-device-plugin#configuration-file, and for 
 https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-sharing.html.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from typing import Any

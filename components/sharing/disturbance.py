@@ -1,7 +1,5 @@
 """Effects of another sharing profile on nodes in use; the edit may stop pods."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

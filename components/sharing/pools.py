@@ -1,7 +1,5 @@
 """Node pools with the devices that they offer to pods."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

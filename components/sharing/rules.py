@@ -1,7 +1,5 @@
 """Rules of GPU pools: driver, who advertises the GPUs, how they are shared, RDMA beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from berth.components.core.nearest import did_you_mean

@@ -11,8 +11,6 @@ GoogleCloudPlatform/cluster-autoscaler at 7d25050, is built from them; pkg/cloud
 dynamicresources says which devices it puts on a node that is not there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from berth.components.core.bounds import Bounds

@@ -1,7 +1,5 @@
 """Settings of an environment whose pools share GPUs."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field

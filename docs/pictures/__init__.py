@@ -4,8 +4,6 @@ Belongs here: one module for each picture with `draw`, and the few shapes that t
 Does not belong here: facts. A picture reads them where berth has them, so that it stays true.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Picture of the architecture: from settings to berths, on the environment `prod` as it is set."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import cycle
 

@@ -3,8 +3,6 @@
 `make picture` records the fleet of a running lab in fleet.json, from which this is drawn.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

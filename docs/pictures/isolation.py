@@ -3,8 +3,6 @@
 Everything in it is read from the manifests that berth renders for a sample berth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 

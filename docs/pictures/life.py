@@ -3,8 +3,6 @@
 The keeper's own decisions, hour by hour, give the causes of suspensions and the times.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta

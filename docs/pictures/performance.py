@@ -1,7 +1,5 @@
 """Picture of durations by the number of engineers, from the figures of the recorded benchmark."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Picture of a plan: a report of `berth preview` from the golden files, with notes on its lines."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -3,8 +3,6 @@
 Simulates nothing: it starts the controller.
 """
 
-from __future__ import annotations
-
 import logging
 import signal
 import sys

@@ -3,8 +3,6 @@
 Simulates nothing: a client of the real API server.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import time

@@ -28,8 +28,6 @@ Answers to (read): "About GKE cluster autoscaling" for the ten minutes that a no
     https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import time

@@ -3,8 +3,6 @@
 Simulates nothing: it connects the modules that do to the API server.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import threading

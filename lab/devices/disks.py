@@ -17,8 +17,6 @@ Answers to (real): Kubernetes' own scheduler and controllers bind claims and vol
     in use, and mark volumes as released. On the real node, the kubelet mounts the folder.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass

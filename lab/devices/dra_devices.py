@@ -21,8 +21,6 @@ Answers to (read): kubernetes v1.36.3, staging/src/k8s.io/dynamic-resource-alloc
     https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/dynamic-resource-allocation/resourceslice/resourceslicecontroller.go
 """
 
-from __future__ import annotations
-
 import hashlib
 import uuid
 from collections.abc import Mapping, Sequence

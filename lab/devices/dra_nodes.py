@@ -9,8 +9,6 @@ Answers to (read): kubernetes-sigs/dra-driver-nvidia-gpu at 95932046,
     https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/blob/95932046683719c43b6a0dd9613c2e5aad5d6703/hack/kubelet-plugin-prestart.sh
 """
 
-from __future__ import annotations
-
 import logging
 
 from berth.components.cluster.api import NODES, PODS, Object

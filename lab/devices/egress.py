@@ -8,8 +8,6 @@ Answers to (real): kube-apiserver, EgressSelectorConfiguration with HTTPConnect 
     (https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/)
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import socket

@@ -3,8 +3,6 @@
 Simulates nothing: it reads objects for the modules that do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from berth.components.cluster.api import Object

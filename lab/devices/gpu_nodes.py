@@ -14,8 +14,6 @@ Answers to (read): https://github.com/kubernetes-sigs/node-feature-discovery/tre
     found them, and with the chart)
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 

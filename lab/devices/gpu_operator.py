@@ -16,8 +16,6 @@ Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/controlle
     order of checks, when a DaemonSet is ready)
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -15,8 +15,6 @@ Answers to (read):
     that keeps GKE's plugin off)
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -8,8 +8,6 @@ Answers to (real): KWOK v0.7.0, stage `pod-ready`: it makes a pod ready that has
     leaves one alone that has one
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from berth.components.cluster.api import Object

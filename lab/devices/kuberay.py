@@ -6,8 +6,6 @@ Answers to (real): KubeRay's operator v1.6.2, built from source (lab/tools/kuber
     arguments and variables that its Deployment has.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

@@ -11,8 +11,6 @@ Answers to (recorded): ../shared/upstream/gpu-operator/recordings N1 (PCI classe
     the only field of a PCI label), A1 (the labels of a COS node)
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from berth.components.cluster.api import Object

@@ -11,8 +11,6 @@ Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/assets an
     controllers/object_controls.go
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

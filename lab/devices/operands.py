@@ -19,8 +19,6 @@ Answers to (read):
     driver on COS: its folder, and no driver of the operator's there)
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from berth.components.cluster.api import Object

@@ -11,8 +11,6 @@ Answers to (recorded): ../shared/upstream/gpu-operator/recordings A2, D1, I1 (th
     config-manager; a changed entry changes no DaemonSet)
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

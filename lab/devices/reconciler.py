@@ -8,8 +8,6 @@ Answers to (recorded): GPU Operator v26.7.0, ../shared/upstream/gpu-operator/rec
     write a DaemonSet again)
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from berth.components.cluster.api import NODES, Object, within

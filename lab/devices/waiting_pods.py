@@ -12,8 +12,6 @@ Answers to (read): hook `gpu-operator-upgrade-crd` of the published chart and `m
     https://github.com/NVIDIA/gpu-operator/blob/v26.7.0/deployments/gpu-operator/templates/upgrade_crd.yaml
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from typing import Any

@@ -4,8 +4,6 @@ Answers to (read): https://google.aip.dev/193 (shape of an error), and
     https://datatracker.ietf.org/doc/html/rfc8693 (token exchange).
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from functools import partial

@@ -8,8 +8,6 @@ Answers to (read): https://github.com/kubernetes/design-proposals-archive/blob/m
     (a line of a container's log)
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -4,8 +4,6 @@ Answers to (read): kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go (r
     limits, and from the rayStartParams before them)
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import Counter

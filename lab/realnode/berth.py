@@ -3,8 +3,6 @@
 Simulates nothing: the berth is a stack of an engineer's own.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from berth.stacks.files import stack_file

@@ -6,8 +6,6 @@ Everything in them goes with them: interfaces, routes, firewall rules, mounts.
 Answers to (real): namespaces of this machine's Linux kernel.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

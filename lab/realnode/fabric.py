@@ -10,8 +10,6 @@ Answers to (read): sigs.k8s.io/dranet v1.4.0, pkg/cloudprovider/webhook/webhook.
     https://github.com/kubernetes-sigs/dranet/blob/v1.4.0/pkg/cloudprovider/webhook/webhook.go
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import select

@@ -3,8 +3,6 @@
 Simulates nothing: names and addresses.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

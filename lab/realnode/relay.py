@@ -5,8 +5,6 @@ The lab's API server listens on loopback only, where pods and the kubelet cannot
 Simulates nothing: it forwards TCP connections.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sys

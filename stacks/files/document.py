@@ -5,8 +5,6 @@ what only one of them can read: tags, numbers such as 010 and .nan, and anchors 
 themselves.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

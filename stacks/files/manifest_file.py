@@ -1,7 +1,5 @@
 """File of Kubernetes objects, as kubectl applies it: YAML documents of one object each."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -5,8 +5,6 @@ lab, or a shell with the lab's variables, would encrypt the secrets of a real en
 everybody.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

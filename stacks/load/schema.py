@@ -1,7 +1,5 @@
 """JSON Schema of a stack's config file."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

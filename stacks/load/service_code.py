@@ -1,7 +1,5 @@
 """Code of a service's applications: files beside the settings, read and checked first."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Collection, Iterable, Mapping

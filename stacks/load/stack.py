@@ -1,7 +1,5 @@
 """Load of a stack: from its config to settings that are checked, resolved and judged, once."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Program `pulumi-resource-berth`, which the engine starts for components of the package."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Schema of the Pulumi package, derived from the models of the settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

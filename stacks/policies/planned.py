@@ -4,8 +4,6 @@ Ray's policies judge a RayCluster and the RayCluster that a RayJob or RayService
 value that is secret, or not known yet, cannot be shown to be right, so it counts as wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 

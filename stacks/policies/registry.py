@@ -1,7 +1,5 @@
 """Registry of the policies: every `POLICY` of rules/ and of the project's folder `policies`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module

@@ -3,8 +3,6 @@
 What is judged are the manifests and arguments that the stack's program registers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """GPU-hours and money a day, before and after a change. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal

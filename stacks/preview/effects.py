@@ -1,7 +1,5 @@
 """Effects of a change, by the type of its resource: by a function, or by the table effects.yaml."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Report of a preview: a plan with its effects, cost and policies, for every rendering. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

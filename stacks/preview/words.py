@@ -1,7 +1,5 @@
 """Words for resources, and the components that they belong to. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Belongs here: wiring of components, and the wait until everything is ready. Does
 models of settings (stacks/settings), resources (components/).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping

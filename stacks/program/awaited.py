@@ -1,7 +1,5 @@
 """Resources that an update waits for, without Pulumi's SDK."""
 
-from __future__ import annotations
-
 from berth.components.berth import BerthInputs
 from berth.components.ray.readiness import Awaited, Kind
 from berth.components.ray.settings import Wait as Goal

@@ -1,7 +1,5 @@
 """Version of resource.k8s.io for an environment's claims: the newest that its cluster serves."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pulumi

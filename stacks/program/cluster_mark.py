@@ -6,8 +6,6 @@ stack with the same name, and the API server would refuse those of one with anot
 that help nobody.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import pulumi

@@ -3,8 +3,6 @@
 It imports no pulumi_gcp, and its cost does not grow with the number of engineers.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

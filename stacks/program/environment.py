@@ -1,7 +1,5 @@
 """Program of an environment's stack: cluster, operators, berths, clusters, jobs, services."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence

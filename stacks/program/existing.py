@@ -1,7 +1,5 @@
 """Existing cluster: the platform of an environment that makes no cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 The module stands alone since an environment on an existing cluster does not need it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 

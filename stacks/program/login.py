@@ -4,8 +4,6 @@ A stack's state has the API server and its certificate authority, and no credent
 Pulumi or berth logs in with a kubeconfig of their own, or by GKE's credential plugin.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import os

@@ -1,7 +1,5 @@
 """Program that `pulumi up` runs: load the stack's settings, then build the stack."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 import os

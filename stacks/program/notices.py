@@ -1,7 +1,5 @@
 """Notices of a stack's program before it registers anything: waived policies, then warnings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pulumi

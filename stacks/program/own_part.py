@@ -1,7 +1,5 @@
 """Environment of an engineer who may not read its state: by the engineer's own login."""
 
-from __future__ import annotations
-
 import json
 
 from pydantic import ValidationError

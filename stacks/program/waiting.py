@@ -1,7 +1,5 @@
 """End of a program: `pulumi up` returns when everything is ready, or reports what is not."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Contract of an environment with engineers' own stacks: what its stack tells them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """An engineer's own stack: a berth on an environment that another stack made."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """Environment: a GKE cluster with its network, pools and operators, and its RayClusters."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Annotated
 

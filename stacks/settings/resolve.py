@@ -5,8 +5,6 @@ Defaults and an owner's settings are merged as plain data and validated once, wi
 RayCluster (components/ray/rules.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import SimpleNamespace
 

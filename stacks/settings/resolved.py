@@ -1,7 +1,5 @@
 """Complete RayClusters of a stack, with everything that is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Rules across an environment's settings as a whole: those of all slices, names and groups."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from berth.components import operators, sharing

@@ -6,8 +6,6 @@ device files are the pod's own, /proc and /sys are read-only where theirs are, a
 the user, the capabilities and the flag against new privileges that the manifest says.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

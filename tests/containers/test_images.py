@@ -9,8 +9,6 @@ pinned hashes.
 Not checked: CUDA, which needs a GPU, and gIB's own libraries, which come from Google's image.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import tempfile

@@ -3,8 +3,6 @@
 The device files are harmless: each is the null device under a GPU's name.
 """
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Callable

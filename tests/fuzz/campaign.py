@@ -1,7 +1,5 @@
 """Campaign of examples that goes on after a finding, and reports one example of each kind."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

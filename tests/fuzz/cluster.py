@@ -1,7 +1,5 @@
 """Dry runs against a real API server: whether it takes what a program registers, and its pods."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

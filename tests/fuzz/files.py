@@ -1,7 +1,5 @@
 """Files of stacks: shipped ones with edits of their settings, and with edits of their text."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Judge of what berth does with a stack's file: what it may say, and what it may never do."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Values of settings: good ones by the JSON Schema, and hostile ones of every type."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Pods that a berth must refuse, as changes of a good pod."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

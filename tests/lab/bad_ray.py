@@ -1,7 +1,5 @@
 """RayClusters, RayJobs and RayServices that an engineer must not write, as changes of good ones."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from typing import Any

@@ -8,8 +8,6 @@ Each deletion is a request of its own. Those of one transaction have one version
 breaks among them goes on after that version: its controller keeps the rest for ever.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 import time

@@ -5,8 +5,6 @@ It knows the calls that the shipped workflow makes, and fails on any other. `--j
 gh does it by its own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Logins of people and of CI to a lab's cluster, by certificates of its authority."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small part of the campaign of faults (`make chaos`), with a fixed seed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -2,8 +2,6 @@
 `pulumi up`.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import signal

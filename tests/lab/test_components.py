@@ -2,8 +2,6 @@
 work without berth's program. Long: three environments' work for what berth's program has too.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -2,8 +2,6 @@
 APIs.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 No lab is started: the plugin compares inputs without a cluster.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

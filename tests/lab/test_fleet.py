@@ -1,7 +1,5 @@
 """berth's program, end to end: the real engine, API server, scheduler and KubeRay operator."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

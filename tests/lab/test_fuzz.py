@@ -4,8 +4,6 @@ FUZZ_EXAMPLES says how many examples, FUZZ_SEED repeats a campaign. Each finding
 file, and printed.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ leaves Ray's autoscaler alone.
 `prod` is one of them; tests/lab/test_prod.py brings it up.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

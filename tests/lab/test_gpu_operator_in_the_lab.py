@@ -2,8 +2,6 @@
 sources of the real one. Long: test_sharing and test_verify_gpu need the same of it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

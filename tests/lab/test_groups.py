@@ -2,8 +2,6 @@
 and nothing else. Long: KubeRay's own work, and an environment of its own.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from typing import Any

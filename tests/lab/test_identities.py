@@ -1,7 +1,5 @@
 """Identities of CI and of people against a real API server: what each may do, and no more."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

@@ -5,8 +5,6 @@ Real: API server with its admission, quotas and rights, scheduler with its preem
 NetworkPolicies on its nodes: cyclonus judges them as the API server has them.
 """
 
-from __future__ import annotations
-
 import base64
 import copy
 import itertools

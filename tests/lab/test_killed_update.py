@@ -3,8 +3,6 @@ in order, also where the settings have changed in between. Long:
 `make chaos` kills at many more moments, and test_fleet kills plain Pulumi.
 """
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 

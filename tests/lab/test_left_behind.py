@@ -2,8 +2,6 @@
 says at once what does. `make chaos PART=releases` kills inside Helm operations at random.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import subprocess

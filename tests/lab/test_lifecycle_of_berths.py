@@ -7,8 +7,6 @@ ServiceAccount, and asks a dashboard of the test's that answers as Ray's does. O
 real: tests/real/test_lifecycle.py.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

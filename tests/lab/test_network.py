@@ -3,8 +3,6 @@
 Needs the judge among the lab's tools, and no lab.
 """
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

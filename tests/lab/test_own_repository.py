@@ -2,8 +2,6 @@
 of its own, so it is long.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

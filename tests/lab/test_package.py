@@ -1,7 +1,5 @@
 """The Pulumi package: components that the program `pulumi-resource-berth` makes for any program."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

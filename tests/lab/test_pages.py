@@ -4,8 +4,6 @@ them.
 The README's last block takes the lab down, so that it runs last.
 """
 
-from __future__ import annotations
-
 import filecmp
 from collections.abc import Iterator
 

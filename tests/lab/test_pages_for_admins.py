@@ -2,8 +2,6 @@
 them. Long: test_prod, test_gallery and test_sharing bring such environments up.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

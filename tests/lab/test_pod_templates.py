@@ -4,8 +4,6 @@ Real: API server with its admission and quotas, scheduler, KubeRay, helm. The co
 simulated. Long: an environment of its own, and the unit tests have the templates.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`berth preview`, end to end: the real engine's plan of a fleet that is up, and of a new one."""
 
-from __future__ import annotations
-
 import copy
 import json
 import shutil

@@ -2,8 +2,6 @@
 without a trace.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

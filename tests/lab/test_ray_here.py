@@ -1,7 +1,5 @@
 """Programs of a user in the lab: the head's Ray runs on this machine, and is real."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Credentials by stack: existing clusters, and engineers with stacks of their own."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -2,8 +2,6 @@
 environment of its own for figures that rarely change.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 

@@ -2,8 +2,6 @@
 get.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any

@@ -2,8 +2,6 @@
 it is the lab's own, and the unit tests have the messages.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

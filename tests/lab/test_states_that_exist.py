@@ -1,7 +1,5 @@
 """States of an earlier version (states/record.sh): an update replaces and restarts nothing."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

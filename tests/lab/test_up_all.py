@@ -1,7 +1,5 @@
 """`berth up --all`: engineers' own stacks, many at once, against the real engine and API server."""
 
-from __future__ import annotations
-
 import json
 import signal
 from collections.abc import Iterator

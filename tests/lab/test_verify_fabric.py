@@ -3,8 +3,6 @@ real and proven, the rest is said. Long: an environment with three more operator
 shipped one's proof.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -2,8 +2,6 @@
 simulated containers.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import signal

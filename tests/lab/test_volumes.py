@@ -2,8 +2,6 @@
 removal of its share. Long: test_commands has the same life of a home and of a secret.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from typing import Any

@@ -2,8 +2,6 @@
 itself is played.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

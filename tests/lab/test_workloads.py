@@ -3,8 +3,6 @@
 tests/real has the same with a real Ray, up to a service that serves and one that never does.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Traffic between berths, judged by cyclonus under the NetworkPolicies."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from collections.abc import Iterable, Iterator

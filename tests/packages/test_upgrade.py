@@ -1,7 +1,5 @@
 """A repository moves from one wheel of berth to a newer one, as a user would do it, offline."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

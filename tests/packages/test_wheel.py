@@ -1,7 +1,5 @@
 """The wheel: one top-level name, with data files, and it works where no checkout is."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -11,8 +11,6 @@ A mark is an HTML comment on the line before a block, which readers of the page 
 - `<!-- task: NAME -->`: a block of a task that `make tasks` times.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from pathlib import Path

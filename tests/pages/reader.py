@@ -1,7 +1,5 @@
 """A reader of the pages, with a checkout and a shell, and the tests' way to be one."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 from collections.abc import Iterator

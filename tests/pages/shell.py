@@ -1,7 +1,5 @@
 """Shell at a terminal, which runs a page's blocks as a reader types them."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

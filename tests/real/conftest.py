@@ -1,7 +1,5 @@
 """Lab of the tests with a real node, and an engineer's berth on that node."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 that would be lost.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -2,8 +2,6 @@
 counters.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -3,8 +3,6 @@
 The page names its engineer alice and its environment lab; both have other names here.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -2,8 +2,6 @@
 fits, a resized group leaves the pods of the others as they were, and idle workers go.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.lab.project import Settings

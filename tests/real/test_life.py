@@ -1,7 +1,5 @@
 """Real node that joins, breaks, comes back and leaves; the machine is then unchanged."""
 
-from __future__ import annotations
-
 import os
 import signal
 

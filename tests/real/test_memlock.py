@@ -4,8 +4,6 @@ and IPC_LOCK does not lift it.
 docs/project/decisions.md rests on it, and docs/fabric.md says how to raise it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -5,8 +5,6 @@ The pods' image is images/ray-podman, built from its Dockerfile under the name t
 stack has for it.
 """
 
-from __future__ import annotations
-
 import io
 import subprocess
 import tarfile

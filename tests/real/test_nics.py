@@ -1,7 +1,5 @@
 """Real DraNet: a claim moves the node's interfaces into a pod, and back."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -2,8 +2,6 @@
 address, and what is left after Ctrl-C, a suspension and `--stop`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

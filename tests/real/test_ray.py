@@ -1,7 +1,5 @@
 """Real operator and real Ray: jobs in both modes, tokens, services, the autoscaler, suspension."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -2,8 +2,6 @@
 while there are requests.
 """
 
-from __future__ import annotations
-
 import base64
 import copy
 import importlib.util

@@ -1,7 +1,5 @@
 """SSH with the real client and a real server: a shell's command, copies, and the keeper's view."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -2,8 +2,6 @@
 application that answers.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterator

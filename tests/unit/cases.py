@@ -1,7 +1,5 @@
 """Tables of cases in YAML files beside the tests that run them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

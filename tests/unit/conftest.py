@@ -1,7 +1,5 @@
 """Machine of the unit tests: without an account at Google, whoever runs them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

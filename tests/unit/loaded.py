@@ -1,7 +1,5 @@
 """Stacks loaded from values, for tests of what is derived from them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from berth.stacks.load.stack import EngineerStack, Environment, load

@@ -1,7 +1,5 @@
 """Cluster with recorded objects, in the place of the client of an API server."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs a Pulumi program without an engine and records every registration as plain data."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Small HTTP servers on loopback, and kubeconfigs that lead to them."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import threading

@@ -1,7 +1,5 @@
 """Two places that must agree."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -2,8 +2,6 @@
 that are valid.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

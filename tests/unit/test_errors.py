@@ -1,7 +1,5 @@
 """Reference of errors: every message in the code has a remedy, in its text or on the page."""
 
-from __future__ import annotations
-
 from docs.errors import REMEDIES, errors, problems
 
 

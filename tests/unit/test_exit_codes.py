@@ -1,7 +1,5 @@
 """Exit codes: one table on the page of commands has those of the code and of the help."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Fuzzed settings, the quick part: the same examples in every run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

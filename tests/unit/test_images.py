@@ -4,8 +4,6 @@ other and with the rest of berth.
 tests/containers/test_images.py builds them.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Modules that a program or command does without, since they take long to import."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

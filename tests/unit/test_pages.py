@@ -1,7 +1,5 @@
 """Blocks of all pages: a test runs each block of commands, or its mark says why none does."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Pictures of the pages: as berth's settings and code are now, readable, without overlaps."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from itertools import combinations
 

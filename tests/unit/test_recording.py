@@ -1,7 +1,5 @@
 """Recording of the terminal: the screen that programs write, and the picture that shows it."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree as ET
 
 from berth.lab.home import CLONE

@@ -1,7 +1,5 @@
 """Troubleshooting and glossary: quoted messages and commands are those of the code."""
 
-from __future__ import annotations
-
 import ast
 import re
 from functools import cache

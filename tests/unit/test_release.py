@@ -1,7 +1,5 @@
 """A release: one version, a changelog in order, and the page of supported versions."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 

@@ -1,7 +1,5 @@
 """Docs site: it builds without warnings, has few words, leads somewhere, and loads nothing."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

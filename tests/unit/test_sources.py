@@ -1,7 +1,5 @@
 """Sources of the lab's modules: every module names what it answers to."""
 
-from __future__ import annotations
-
 import pytest
 
 from docs.sources import modules

@@ -2,8 +2,6 @@
 berth's commands.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Report for programs: docs/preview.md documents every field."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Sentences that the tree and the markdown share. Pure."""
 
-from __future__ import annotations
-
 import difflib
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Question to an environment's cluster for its RayClusters, asked while the engine previews."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any

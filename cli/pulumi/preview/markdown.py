@@ -1,7 +1,5 @@
 """Report as the comment on a pull request, or a job's summary."""
 
-from __future__ import annotations
-
 import html
 import re
 

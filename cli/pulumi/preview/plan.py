@@ -1,7 +1,5 @@
 """Plan of an update or a destruction: the engine's preview, and what it means for the fleet."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Report for people at a terminal."""
 
-from __future__ import annotations
-
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree

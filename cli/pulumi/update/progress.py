@@ -1,7 +1,5 @@
 """Progress of an update: a bar for each component on a terminal, elsewhere a line."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Self
 

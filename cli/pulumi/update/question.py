@@ -1,7 +1,5 @@
 """Question before an update: whether to do it, and to lose what it takes."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ many berths writes the state once, at its end. Google Cloud's resources and Helm
 state at every step.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

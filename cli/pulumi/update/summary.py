@@ -1,7 +1,5 @@
 """Summary of an update, for people and for programs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """State of an update by component, from the engine's events. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ common.py (`JobSubmitRequest`, `JobStatus`) and pydantic_models.py (`JobDetails`
 Ray are recorded in tests/unit/cli/ray_jobs.json.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -5,8 +5,6 @@ goes in the header `x-ray-authorization` (ray 2.60.0,
 python/ray/_private/authentication/http_token_authentication.py).
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Log of a job as it comes, until the job ends: over broken connections, not over a new head."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

@@ -6,8 +6,6 @@ Ray's own default excludes (ray 2.60.0, python/ray/_private/runtime_env/packagin
 `get_uri_for_package` and `_dir_travel`; python/ray/_private/ray_constants.py).
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator

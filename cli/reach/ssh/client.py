@@ -1,7 +1,5 @@
 """OpenSSH on this machine: its key, its options, and the transport to a pod that it uses."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """`berth ssh-config` and `berth code`: hosts of berths in the user's own configuration of ssh."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Mapping

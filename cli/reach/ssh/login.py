@@ -1,7 +1,5 @@
 """Open logins: the mark on a berth's RayCluster that holds up its suspension."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Update of one stack: what would be lost, the question, the run."""
 
-from __future__ import annotations
-
 import time
 
 from berth.cli.pulumi.preview.plan import planned

@@ -1,7 +1,5 @@
 """Stack that is as an update would leave it: the plan and the cluster show that none is needed."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`berth connect`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -1,7 +1,5 @@
 """`berth connect`: a berth's dashboard and client on this machine, until Ctrl-C."""
 
-from __future__ import annotations
-
 import contextlib
 import shlex
 from dataclasses import dataclass

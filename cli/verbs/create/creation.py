@@ -1,7 +1,5 @@
 """Creation of a berth: its file, its stack in the backend, its update."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from dataclasses import dataclass

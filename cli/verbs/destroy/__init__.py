@@ -1,7 +1,5 @@
 """`berth destroy`: say whose berths would be lost, ask, run `pulumi destroy`, and sum up."""
 
-from __future__ import annotations
-
 from berth.cli.reach.arguments import AllowDestroy, Json, Stack, Yes
 from berth.cli.shell.help import Section
 

@@ -1,7 +1,5 @@
 """Destruction of one stack: plan, losses, question, runs of the engine, summary."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """`berth diagnose`: one file of parts without secrets; a part may fail without the others."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -6,8 +6,6 @@ secrets, assignments of variables, and whatever has the shape of a well-known cr
 and the kubeconfig itself are never gathered.
 """
 
-from __future__ import annotations
-
 import base64
 import re
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """`berth doctor`."""
 
-from __future__ import annotations
-
 from berth.cli.reach.arguments import Json, Stack
 from berth.cli.shell.console import out, print_json
 from berth.cli.shell.help import Section

@@ -1,7 +1,5 @@
 """Checks of Pulumi's state: the backend, the stack in it, and the encryption of its secrets."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

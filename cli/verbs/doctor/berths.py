@@ -3,8 +3,6 @@
 Each check leaves an UnreachableError, for a cluster that does not answer, to its caller.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Checks of capacity: reservations and quotas, beside the machines that run in the project now."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor

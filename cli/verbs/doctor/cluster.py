@@ -1,7 +1,5 @@
 """Checks of a running cluster: one that the settings name, or that of an environment that is up."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Examination of a stack: its checks, run side by side, and their findings for people."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace

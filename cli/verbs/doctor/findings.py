@@ -1,7 +1,5 @@
 """Findings of checks: a line, and the command that fixes what is missing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args

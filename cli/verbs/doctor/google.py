@@ -1,7 +1,5 @@
 """Client of Google Cloud's REST APIs, with the caller's Application Default Credentials."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import ipaddress

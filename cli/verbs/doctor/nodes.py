@@ -1,7 +1,5 @@
 """Checks of a cluster's nodes against their pools' settings: readiness, labels and taints."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from berth.cli.verbs.doctor.findings import Finding, Topic

@@ -1,7 +1,5 @@
 """Permissions that `pulumi up` needs, by the resources that the program registers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Checks of an environment's place in Google Cloud: machines, networks, versions of GKE."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

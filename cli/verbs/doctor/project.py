@@ -1,7 +1,5 @@
 """Checks of the project: it exists, its APIs are enabled, and the caller has the permissions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from berth.cli.verbs.doctor import permissions

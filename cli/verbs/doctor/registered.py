@@ -4,8 +4,6 @@ Pulumi's runtime changes its process for good, so that the program runs in a pro
 `python -m berth.cli.verbs.doctor.registered`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

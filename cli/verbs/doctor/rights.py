@@ -1,7 +1,5 @@
 """Rights in a cluster: those of an update, and those of an engineer in a berth."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Checks of the programs on this machine."""
 
-from __future__ import annotations
-
 import re
 import shutil
 

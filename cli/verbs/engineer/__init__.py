@@ -1,7 +1,5 @@
 """`berth engineer`: the engineers in the settings' files."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

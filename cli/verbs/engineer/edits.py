@@ -1,7 +1,5 @@
 """Edits of an environment's engineers, checked as a whole before a byte is written."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """`berth explain`."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`berth gpus`: GPUs that are free, where, at what share and price, and how to request them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`berth jobs`: jobs of a berth, one of them, its log and its end."""
 
-from __future__ import annotations
-
 import sys
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """New repository of a user's own: `berth new`."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

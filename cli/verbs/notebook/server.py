@@ -1,7 +1,5 @@
 """`berth notebook`: Jupyter in a berth's head, at a port of this machine until Ctrl-C."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`berth status --watch`: the fleet as it changes, and what waits for what."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """`berth status --html`: the fleet as one page to share."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """`berth submit`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

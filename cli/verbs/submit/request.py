@@ -1,7 +1,5 @@
 """Request that submits a job: its command, its id and its runtime environment, from options."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

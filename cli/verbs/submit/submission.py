@@ -1,7 +1,5 @@
 """`berth submit`: a command on a berth, from a folder of this machine, with log and exit code."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import tempfile

@@ -4,8 +4,6 @@ Belongs here: the question, the runs of the engine, progress by component, the s
 belong here: state, waits, and anything that `pulumi up` would not do as well.
 """
 
-from __future__ import annotations
-
 import contextlib
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Update of one stack, or of an environment with the own stacks on it, some at a time."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

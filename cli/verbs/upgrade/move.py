@@ -4,8 +4,6 @@ A file that berth wrote and nobody edited is replaced. An edited one stays; if i
 the new text stands beside it, in FILE.new.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

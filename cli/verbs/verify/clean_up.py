@@ -1,7 +1,5 @@
 """Parts that the GPU proof and the fabric proof share: clean-up, and the result as shown."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`berth verify fabric`: the RayCluster, the run, and its result for people and programs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`berth verify gpu`: the pools, the run, and its result for people and programs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """Effects of planned changes of GKE clusters and node pools."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ Which changes recreate nodes is a fact about each field of Google's provider
 (components/gke/provider_fields).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

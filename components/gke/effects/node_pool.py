@@ -5,8 +5,6 @@ Which changes recreate nodes is a fact about each field of Google's provider
 nodes: https://docs.cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal
 

@@ -4,8 +4,6 @@ The provider takes a field that is left out for one whose value may stay
 (components/gke/provider_fields). The engine then shows no change at all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

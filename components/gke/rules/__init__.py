@@ -1,7 +1,5 @@
 """Rules across the settings of a GKE cluster, its networks and its node pools."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from berth.components.core.problems import Problem

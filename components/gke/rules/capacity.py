@@ -7,8 +7,6 @@ TPU, and H4D consumption with flex-start"
 GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool/main.tf.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Rules of the cluster: version, control plane, existing cluster, labels."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable
 

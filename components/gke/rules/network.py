@@ -1,7 +1,5 @@
 """Rules of VPC networks: address ranges that overlap or are too small, and existing networks."""
 
-from __future__ import annotations
-
 import ipaddress
 import itertools
 from collections.abc import Iterable

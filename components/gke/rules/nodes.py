@@ -1,7 +1,5 @@
 """Rules of nodes: kernel settings, labels and taints."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path as File
 

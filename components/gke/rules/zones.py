@@ -1,7 +1,5 @@
 """Rules of zones: of the environment, of each pool, and of pools on one RDMA network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from berth.components.core.bounds import Bounds

@@ -1,7 +1,5 @@
 """Likely causes of a failed fabric proof, from the table in causes.yaml."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Verdicts on the workers' claims, the devices behind them, and the pods' nodes. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

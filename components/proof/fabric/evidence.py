@@ -1,7 +1,5 @@
 """Evidence that the program in the cluster printed, as typed values. Pure."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 import json

@@ -1,7 +1,5 @@
 """RayJob that runs the all-reduce on an existing RayCluster. Pure."""
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Sequence
 from pathlib import Path

@@ -8,8 +8,6 @@ site/content/docs/user/kuberay.md). A missing log, or one that breaks off, never
 one.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Plot of a sweep as SVG: bus bandwidth over tensor size, with the threshold. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from html import escape

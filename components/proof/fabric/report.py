@@ -1,7 +1,5 @@
 """Report of a fabric proof as HTML: verdicts, causes, the plot, traffic and versions. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from html import escape
 

@@ -1,7 +1,5 @@
 """Run of the fabric proof: its RayJob is created, waited for, judged and removed."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, field, replace
 

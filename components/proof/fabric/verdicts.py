@@ -1,7 +1,5 @@
 """Verdicts on the evidence of an all-reduce. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

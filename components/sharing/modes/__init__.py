@@ -3,8 +3,6 @@
 A mode is known to berth when it is a member of the union below.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, get_args
 

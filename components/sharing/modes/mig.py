@@ -1,7 +1,5 @@
 """Mode `mig`: isolated instances in hardware."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, ClassVar, Literal

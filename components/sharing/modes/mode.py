@@ -1,7 +1,5 @@
 """Base of the sharing modes, and the facts that berth asks of each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Mode `mps`: pods run on a GPU at once, each with a share of its memory."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """Base of the modes in which the device plugin advertises each GPU several times."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, ClassVar
 

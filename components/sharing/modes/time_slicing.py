@@ -1,7 +1,5 @@
 """Mode `time-slicing`: pods take turns on a GPU."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from berth.components.sharing.modes.mode import Facts

@@ -1,7 +1,5 @@
 """Mode `none`: whole GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 

@@ -3,8 +3,6 @@
 Simulates nothing: it starts the plugin.
 """
 
-from __future__ import annotations
-
 import sys
 
 from berth.lab.home import Home

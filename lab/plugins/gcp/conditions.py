@@ -8,8 +8,6 @@ again.
 Simulates nothing: it reads what people write about the simulated projects.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

@@ -4,8 +4,6 @@ Answers to (read): googleapi/googleapi.go of https://github.com/googleapis/googl
     (shape of an error's text).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

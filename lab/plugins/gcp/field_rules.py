@@ -5,8 +5,6 @@ Answers to (read): the schemas of https://github.com/hashicorp/terraform-provide
     of https://github.com/hashicorp/terraform-plugin-sdk (texts).
 """
 
-from __future__ import annotations
-
 import difflib
 import ipaddress
 import re

@@ -6,8 +6,6 @@ AI only. Nothing here says which machine types a zone offers: the lab has them a
 Answers to (read): https://docs.cloud.google.com/compute/docs/regions-zones.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import yaml

@@ -10,8 +10,6 @@ Answers to (read): google-beta/services/container/resource_container_node_pool.g
 
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)
 
-from __future__ import annotations
-
 from typing import Any
 
 from berth.components.core.words import counted

@@ -1,7 +1,5 @@
 """Policy `deletion-protection`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from berth.components.plan.fleet import GKE_CLUSTER

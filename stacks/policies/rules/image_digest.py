@@ -1,7 +1,5 @@
 """Policy `image-digest`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

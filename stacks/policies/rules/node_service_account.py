@@ -1,7 +1,5 @@
 """Policy `node-service-account`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from berth.components.plan.fleet import NODE_POOL

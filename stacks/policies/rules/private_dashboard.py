@@ -1,7 +1,5 @@
 """Policy `private-dashboard`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Policy `ray-auth`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

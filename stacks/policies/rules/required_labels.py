@@ -1,7 +1,5 @@
 """Policy `required-labels`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from berth.components.plan.fleet import GKE_CLUSTER

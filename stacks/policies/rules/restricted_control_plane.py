@@ -1,7 +1,5 @@
 """Policy `restricted-control-plane`."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -2,8 +2,6 @@
 CONTRIBUTING.md names.
 """
 
-from __future__ import annotations
-
 import json
 
 from tests.unit.adding.copy import Copy, file, listed

@@ -1,7 +1,5 @@
 """An operator is a file, its entry in the registry and the generated schema."""
 
-from __future__ import annotations
-
 import json
 
 from tests.unit.adding.copy import Copy, file, listed

@@ -1,7 +1,5 @@
 """A sharing mode is a file, a member of a union and the generated schema."""
 
-from __future__ import annotations
-
 import json
 
 from tests.unit.adding.copy import Copy, file, listed

@@ -1,7 +1,5 @@
 """A verb is one file, which CONTRIBUTING.md names."""
 
-from __future__ import annotations
-
 import json
 
 from tests.unit.adding.copy import Copy, file, listed

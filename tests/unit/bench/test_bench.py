@@ -1,7 +1,5 @@
 """The benchmark's figures: bars, the file with all runs, the picture."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

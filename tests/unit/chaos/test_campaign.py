@@ -1,7 +1,5 @@
 """Figures of the campaign, and the choices that a seed makes."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from argparse import Namespace

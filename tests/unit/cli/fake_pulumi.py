@@ -1,7 +1,5 @@
 """A program in Pulumi's place: it says what a test has it say, on its streams."""
 
-from __future__ import annotations
-
 import json
 import stat
 import sys

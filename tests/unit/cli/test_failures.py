@@ -2,8 +2,6 @@
 stdout, and its exit code.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The one place where errors become text and exit codes, and verbs are found."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The command in odd places: streams, terminals, signals, names, and files that are no settings."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -2,8 +2,6 @@
 said: streams and exit codes.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Policies on the engine's plan, as `berth preview` shows them in each of its renderings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

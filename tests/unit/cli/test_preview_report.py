@@ -1,7 +1,5 @@
 """The report and its renderings, on what the real engine said of a fleet in the lab."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from decimal import Decimal

@@ -2,8 +2,6 @@
 it takes, and what an interrupt does.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

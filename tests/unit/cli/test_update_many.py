@@ -1,7 +1,5 @@
 """`berth up --all`: which stacks it updates, and what comes of wrong ones."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

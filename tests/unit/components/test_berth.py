@@ -1,7 +1,5 @@
 """Registrations of a berth whose workers claim devices."""
 
-from __future__ import annotations
-
 from typing import Any, get_args
 
 import pulumi

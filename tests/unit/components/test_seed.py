@@ -2,8 +2,6 @@
 what seed_differences.yaml lists with its reason.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

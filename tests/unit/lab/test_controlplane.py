@@ -1,7 +1,5 @@
 """The control plane's configuration of the way to pods."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Charts that an update of stack lab needs, looked for before the lab starts."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

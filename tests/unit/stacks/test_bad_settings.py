@@ -1,7 +1,5 @@
 """Bad settings of a whole file: its kind, what is no config, and the environment it is held to."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

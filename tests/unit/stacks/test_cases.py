@@ -5,8 +5,6 @@ engineer's own stack on that environment. `refused` and `warned` are everything 
 order, in which `…` stands for anything.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Settings that Pulumi passes, beside those of the file that checks judge."""
 
-from __future__ import annotations
-
 import datetime as dt
 from typing import Any
 

@@ -1,7 +1,5 @@
 """YAML that a stack's file cannot have: one problem with its line, and no traceback."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -2,8 +2,6 @@
 resource.k8s.io.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

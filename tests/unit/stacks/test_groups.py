@@ -1,7 +1,5 @@
 """Groups of workers: their settings, and what they come from."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

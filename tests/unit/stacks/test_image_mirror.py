@@ -1,7 +1,5 @@
 """A mirror of images: nothing that an environment's program registers pulls from elsewhere."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

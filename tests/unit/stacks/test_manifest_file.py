@@ -1,7 +1,5 @@
 """Files of Kubernetes objects: what is read, and what is wrong with them, with file and line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

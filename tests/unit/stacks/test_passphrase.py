@@ -1,7 +1,5 @@
 """The lab's passphrase, which everybody knows, encrypts nothing outside of the lab."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

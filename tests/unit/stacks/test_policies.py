@@ -1,7 +1,5 @@
 """Policies that a stack's settings are held to, waivers, and engineers' own stacks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

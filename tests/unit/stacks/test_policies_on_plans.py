@@ -2,8 +2,6 @@
 (policies_on_plans.yaml).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pulumi

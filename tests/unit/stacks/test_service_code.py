@@ -1,7 +1,5 @@
 """Code of a service's applications: what is read, what is refused, and where it is in the pods."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Sharing profiles: what a pool offers, and what a berth requests of it."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Settings taken from a pull request into main: files of stacks, and nothing that could run."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

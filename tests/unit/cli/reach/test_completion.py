@@ -1,7 +1,5 @@
 """Completion through the shells' own protocol."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """`berth status` counts what the API server has, whatever else is there."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Words about a berth's life in status."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`berth exec`: the pod that is meant, and kubectl's command line."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Stack that is meant where none is named."""
 
-from __future__ import annotations
-
 import pytest
 
 from berth.cli.pulumi import stack as pulumi_stack

@@ -1,7 +1,5 @@
 """Hosts of berths in the user's configuration of ssh, and the command that connects them."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import stat

@@ -1,7 +1,5 @@
 """Jobs and services in `berth status`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from berth.cli.reach.environment import Environment

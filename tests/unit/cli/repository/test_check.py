@@ -1,7 +1,5 @@
 """`berth check` as a user runs it: what it prints where, and its exit codes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

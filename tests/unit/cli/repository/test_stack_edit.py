@@ -1,7 +1,5 @@
 """Edits of a stack's file: the entry changes, and no other byte."""
 
-from __future__ import annotations
-
 import difflib
 from pathlib import Path
 

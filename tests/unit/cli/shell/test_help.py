@@ -1,7 +1,5 @@
 """Help at any width, and wrong calls in the style of every other error."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from importlib import import_module

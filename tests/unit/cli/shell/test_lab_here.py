@@ -1,7 +1,5 @@
 """Lab of the project's folder: whose variables a command has, and what is said while it is down."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Google's APIs by their recorded answers: what is not recorded is not there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Reference of commands: every verb with its arguments, exit codes and an example."""
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

@@ -2,8 +2,6 @@
 that forwards nothing.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 import stat

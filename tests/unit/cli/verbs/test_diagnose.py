@@ -2,8 +2,6 @@
 does.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from datetime import UTC, datetime

@@ -2,8 +2,6 @@
 lack, from the answers of an API server.
 """
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import pytest

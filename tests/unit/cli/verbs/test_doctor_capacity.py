@@ -1,7 +1,5 @@
 """Quotas and reservations, on answers in the shapes that Google's APIs have."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

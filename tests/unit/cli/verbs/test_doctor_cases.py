@@ -1,7 +1,5 @@
 """Findings of `berth doctor` by Google's answers: cases of google_cases.yaml."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """findings.yaml has every finding that a check of berth doctor names, and no other."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -2,8 +2,6 @@
 taints that the settings lack.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -2,8 +2,6 @@
 that Google's APIs have.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from berth.cli.verbs.doctor import permissions, project

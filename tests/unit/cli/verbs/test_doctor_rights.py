@@ -2,8 +2,6 @@
 others: the program itself tells which.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Effects of edits in the reference: every setting has one, and it is what the preview says."""
 
-from __future__ import annotations
-
 import pytest
 
 from berth.cli.verbs.explain.settings import effects, find

@@ -1,7 +1,5 @@
 """`berth engineer` and `berth create`, as run: what is written, refused, exit codes."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

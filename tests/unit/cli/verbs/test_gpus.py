@@ -1,7 +1,5 @@
 """`berth gpus`: what is free where, per share, from the nodes and pods of a cluster."""
 
-from __future__ import annotations
-
 import io
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """`berth images`: images and charts of a stack, with the settings that name them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

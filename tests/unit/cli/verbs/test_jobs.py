@@ -1,7 +1,5 @@
 """`berth submit` and `berth jobs` against a head whose answers are recorded ones of Ray."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

@@ -1,7 +1,5 @@
 """`berth logs` and what waits, from objects as the API server gives them."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import pytest

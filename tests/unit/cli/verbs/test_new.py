@@ -1,7 +1,5 @@
 """A repository that `berth new` writes: checked as it is, and nothing overwritten."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

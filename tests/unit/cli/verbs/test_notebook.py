@@ -1,7 +1,5 @@
 """`berth notebook`, with a kubectl that runs the head's commands on this machine."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """`berth status --html`: one page with the whole fleet, which loads nothing and runs nothing."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator

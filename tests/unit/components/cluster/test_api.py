@@ -1,7 +1,5 @@
 """Kubernetes client against a server of the test: requests, answers and failures."""
 
-from __future__ import annotations
-
 import json
 import socket
 import time

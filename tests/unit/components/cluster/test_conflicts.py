@@ -1,7 +1,5 @@
 """Conflicts of field managers in the texts of Pulumi's plugin and the API server."""
 
-from __future__ import annotations
-
 import pytest
 
 from berth.components.cluster.conflicts import conflict_advice

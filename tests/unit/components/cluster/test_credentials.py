@@ -1,7 +1,5 @@
 """Certificates and key of a kubeconfig: used for connections, and in no file."""
 
-from __future__ import annotations
-
 import base64
 import http.server
 import ssl

@@ -1,7 +1,5 @@
 """Holders of devices, and why a claim gets none, in every version of resource.k8s.io."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

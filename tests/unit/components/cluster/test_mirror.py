@@ -1,7 +1,5 @@
 """Copies of collections: one list, the events of a watch, and a new list where it breaks off."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Iterator

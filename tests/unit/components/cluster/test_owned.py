@@ -1,7 +1,5 @@
 """Owners of berths by their namespaces, whatever labels the objects in them carry."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS

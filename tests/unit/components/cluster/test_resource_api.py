@@ -1,7 +1,5 @@
 """Version of resource.k8s.io that a cluster serves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

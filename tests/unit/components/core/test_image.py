@@ -1,7 +1,5 @@
 """References of images."""
 
-from __future__ import annotations
-
 import pytest
 
 from berth.components.core.image import checked_image, full_name, mirrored

@@ -1,7 +1,5 @@
 """Merge of settings, Helm values and patches of manifests."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Text from a cluster: no string of it steers a terminal, whatever a tenant writes."""
 
-from __future__ import annotations
-
 import json
 import sys
 import unicodedata

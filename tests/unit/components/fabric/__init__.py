@@ -1,7 +1,5 @@
 """Complete RayClusters on pools with a fabric, for tests of what is made of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from berth.components.ray.settings import RayClusterSettings

@@ -1,7 +1,5 @@
 """Claims of workers, in each version of resource.k8s.io."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """Workers' parts for NCCL, by pool and settings."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

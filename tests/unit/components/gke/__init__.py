@@ -1,7 +1,5 @@
 """Environments for the tests of the GKE components."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from berth.stacks.settings.environment import EnvironmentSettings

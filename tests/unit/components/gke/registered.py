@@ -2,8 +2,6 @@
 of the goldens (arguments.yaml) and every shipped stack.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Remedy for a pool or cluster that a killed update left in Google Cloud."""
 
-from __future__ import annotations
-
 import shlex
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Service account of the nodes: created with two roles where the settings say `own`."""
 
-from __future__ import annotations
-
 import pytest
 
 from berth.components.gke.names import NODE_ROLES, account_id

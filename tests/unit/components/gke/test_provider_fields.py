@@ -2,8 +2,6 @@
 that berth sets.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

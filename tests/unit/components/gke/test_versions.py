@@ -1,7 +1,5 @@
 """GKE versions: which is older, and what an environment needs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

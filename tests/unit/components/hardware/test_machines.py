@@ -2,8 +2,6 @@
 pages describe them.
 """
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import pytest

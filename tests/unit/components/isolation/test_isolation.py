@@ -1,7 +1,5 @@
 """Isolation of a berth: the manifests, and the parts that derive from its pods."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Settings of isolation that are passed on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from berth.stacks.load.stack import load

@@ -2,8 +2,6 @@
 but Python.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Parts of a RayCluster's pods for containers inside them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

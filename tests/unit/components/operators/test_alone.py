@@ -1,7 +1,5 @@
 """Operators in a Pulumi program that is not berth's: docs/programs/operators.py."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """CRDs of a chart: which there are, and when they are applied."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import json

@@ -1,7 +1,5 @@
 """Operators of the fabric, compared with the real charts where their data is at hand."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ The recordings and the schema are in ../shared/upstream/gpu-operator; where a cl
 folder, the facts at the top stand for them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

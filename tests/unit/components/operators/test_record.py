@@ -1,7 +1,5 @@
 """Helm's record of a release: what the repair writes, deletes and leaves alone."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import gzip

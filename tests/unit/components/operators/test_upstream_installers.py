@@ -2,8 +2,6 @@
 (`upstream/`, with source and commit).
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Helm values of the settings over berth's own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Small plans, event by event, as the engine would tell them."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -7,8 +7,6 @@
 keeps the parts that tests look at. The fleet of the recordings is `fleet.yaml` beside them.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

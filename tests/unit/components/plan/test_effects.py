@@ -1,7 +1,5 @@
 """Effects of planned steps on running workloads (effects.yaml)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

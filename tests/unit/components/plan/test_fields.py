@@ -2,8 +2,6 @@
 about values that stay.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """Owners of the pods on each pool, as a plan has them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Pending creations, by the engine's warning of them."""
 
-from __future__ import annotations
-
 from berth.components.plan.pending import pending_creates, remedy_of
 
 POOL = "urn:pulumi:lab::berth::berth:gke:NodePool$gcp:container/nodePool:NodePool::extra"

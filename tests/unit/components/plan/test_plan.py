@@ -1,7 +1,5 @@
 """Plans from the engine's events."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

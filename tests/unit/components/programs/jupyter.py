@@ -1,7 +1,5 @@
 """Small server in the place of Jupyter's, for tests without that package."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 # Routes and answers of jupyter_server 2.21: services/api/handlers.py and services/shutdown.py.

@@ -1,7 +1,5 @@
 """Decisions about all that makes pods in a berth's namespace: a table (beside_cases.yaml)."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The program that writes a pod's CDI specification."""
 
-from __future__ import annotations
-
 import ast
 import ctypes
 import os

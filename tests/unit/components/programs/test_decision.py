@@ -2,8 +2,6 @@
 (decision_cases.yaml).
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Running work on a RayCluster, by the shapes of Ray's own list of jobs."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

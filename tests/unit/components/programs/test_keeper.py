@@ -1,7 +1,5 @@
 """The keeper's pass beside berths that answer what they like: each berth has its own outcome."""
 
-from __future__ import annotations
-
 import contextlib
 import http
 import json

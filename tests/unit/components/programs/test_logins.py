@@ -1,7 +1,5 @@
 """Mark of an open login: which ones count, and for how long."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

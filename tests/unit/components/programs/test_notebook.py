@@ -3,8 +3,6 @@
 tests/real/test_notebook.py has the real one.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

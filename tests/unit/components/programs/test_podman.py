@@ -1,7 +1,5 @@
 """The program that stands before podman in a pod's PATH."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """SSH server in a container: its configuration, and images that cannot have one."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Evidence of an all-reduce as the program sends it: two pods, two GPUs and NICs each."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from berth.components.proof.fabric.nccl_log import ProcessLog, Transport, Way, parse, transport_of

@@ -1,7 +1,5 @@
 """Verdicts of `berth verify gpu` on nodes and Jobs (gpu_cases.yaml), and its manifests."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Locked memory in the fabric's proof: RDMA registers no more than a process may lock."""
 
-from __future__ import annotations
-
 import resource
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Patches of pod templates: merge, refusals, and what is derived from the result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

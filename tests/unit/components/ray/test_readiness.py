@@ -1,7 +1,5 @@
 """A wait ends when what is waited for is there, and when it never will be."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

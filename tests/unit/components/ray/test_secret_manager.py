@@ -1,7 +1,5 @@
 """Secret variables from Secret Manager: objects by which GKE writes them into Secrets."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

@@ -1,7 +1,5 @@
 """Shares of Filestore of a berth: their claims, the quota, and what stays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from berth.components.berth import BerthManifests

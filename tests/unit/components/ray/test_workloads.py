@@ -1,7 +1,5 @@
 """RayJobs and RayServices: their manifests, and what is registered for them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 from berth.components.sharing import node_labels, of_configs, of_labels

@@ -1,7 +1,5 @@
 """A player for recorded cases of the GPU Operator's controller: its decisions, on plain objects."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The lab's autoscaler: growth, limits, idle nodes, and decisions as in the real one's source."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Volumes of claims on GKE's StorageClass."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Devices that the drivers of claims publish of a simulated node."""
 
-from __future__ import annotations
-
 import copy
 from collections import Counter
 from typing import Any

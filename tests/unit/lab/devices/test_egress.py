@@ -1,7 +1,5 @@
 """The API server's way to pods: this machine and the real node are reached, and nobody else."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Statuses of pods that are held."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from berth.lab.devices.kubelet import Hold, status_change

@@ -1,7 +1,5 @@
 """KubeRay's operator as a program of the lab, and GKE's add-on in its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The lab's GPU Operator against recordings of the real one, case by case."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterator, Mapping

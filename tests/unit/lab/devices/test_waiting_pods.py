@@ -1,7 +1,5 @@
 """Pods that name Secrets, and the pod of the chart's Job, on a server that is busy at first."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

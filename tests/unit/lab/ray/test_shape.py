@@ -1,7 +1,5 @@
 """Ray of a simulated head: what it has of the berth's pods, and what its programs see."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

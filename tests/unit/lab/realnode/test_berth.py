@@ -1,7 +1,5 @@
 """Settings of the berth on the real node, which `make lab-real` writes."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

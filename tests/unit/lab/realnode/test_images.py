@@ -1,7 +1,5 @@
 """Images as archives that containerd reads."""
 
-from __future__ import annotations
-
 import yaml
 
 from berth.components.hardware.versions import RAY, RAY_IMAGE

@@ -1,7 +1,5 @@
 """Names and addresses of a real node, and the network that it takes."""
 
-from __future__ import annotations
-
 from ipaddress import IPv4Network
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The stand-in RDMA NICs: a subnet for each, and each target its own way out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, ip_network
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reason, in one line, why a machine cannot have a real node."""
 
-from __future__ import annotations
-
 import pytest
 
 from berth.lab.realnode import debian, requirements

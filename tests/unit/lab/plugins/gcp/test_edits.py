@@ -2,8 +2,6 @@
 nodes recreated, values that stay.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Refusals of the simulated Google APIs: status, reason and words of the table."""
 
-from __future__ import annotations
-
 from berth.lab.plugins.gcp.errors import GoogleApiError
 
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from berth.lab.plugins.gcp.resource import Kind
 
 from .conftest import PROJECT, Simulated

@@ -1,7 +1,5 @@
 """The node that a kubelet adopts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from berth.lab.plugins.gcp import real_node
