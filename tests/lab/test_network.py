@@ -1,4 +1,4 @@
-"""Traffic between thirty berths under the policies that berth renders, judged by cyclonus.
+"""Traffic between all berths of an environment under the policies that berth renders, judged by cyclonus.
 
 Needs the judge among the lab's tools, and no lab.
 """
@@ -17,7 +17,6 @@ from berth.lab.toolchain.tools import TEST_TOOLS
 from berth.stacks.load.stack import Environment, load
 from tests.lab.traffic import DENIED, RAY_PORTS, BerthPods, Case, Peer, wrong
 
-BERTHS = 30
 Object = dict[str, Any]
 
 
@@ -69,10 +68,11 @@ def judge() -> Path:
     return programs_of(TEST_TOOLS, Progress())["judge"]
 
 
-def test_thirty_berths_are_closed_to_one_another(judge: Path) -> None:
-    berths = rendered(BERTHS)
+@pytest.mark.parametrize("count", [30, pytest.param(100, marks=pytest.mark.long)])
+def test_berths_are_closed_to_one_another(judge: Path, count: int) -> None:
+    berths = rendered(count)
     heads = [pods(number, berth).head for number, berth in enumerate(berths)]
     pairs = list(itertools.permutations(heads, 2))
     cases = [Case(one, other, port, DENIED) for one, other in pairs for port in RAY_PORTS]
-    assert (len(pairs), len(cases)) == (870, 2_610)
+    assert len(cases) == count * (count - 1) * len(RAY_PORTS)
     assert wrong(judge, [policy for berth in berths for policy in policies(berth)], cases) == []
