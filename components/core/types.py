@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from berth.components.core import fast_yaml
 
@@ -21,6 +21,7 @@ _MOST_DIGITS = len(str(_LONGEST_DURATION))
 _DURATION = re.compile(r"(\d+)([smhd])", re.ASCII)
 _LEAST_MEMORY = 2**20
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_OF_GO = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?) ([+-]\d{4}) \S+", re.ASCII)
 # It stands in a shell's command line (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go).
 _RAY_RESOURCE = re.compile(r"[A-Za-z][A-Za-z0-9._:-]*")
 _RAYS_OWN = {
@@ -41,6 +42,20 @@ _LABELS_OF_OTHERS = ("berth", "ray.io", "kubernetes.io", "k8s.io")
 # ray-operator/controllers/ray/utils/validation.go).
 NAME_LIMIT = 50
 _LABEL_PREFIX_LIMIT = 253
+
+
+def iso_time(value: Any) -> Any:
+    """Return Pulumi's text of a time in YAML, `2026-12-31 00:00:00 +0000 UTC`, as ISO 8601 has it.
+
+    Pulumi passes times so, and writes them so into a stack's file when it adds a line of its own.
+    Anything else is returned as it is.
+    """
+    found = _OF_GO.fullmatch(value) if isinstance(value, str) else None
+    return f"{found[1]}T{found[2]}{'Z' if found[3] == '+0000' else found[3]}" if found else value
+
+
+Instant = Annotated[AwareDatetime, BeforeValidator(iso_time)]
+"""Time with its zone, such as 2026-12-31T00:00:00Z."""
 
 
 def parse_quantity(text: str) -> Decimal:

@@ -3,10 +3,10 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from berth.components.core.settings import Settings
-from berth.components.core.types import Cidr, KmsKey, Name, NodeAccount, NonEmpty, SecurityGroup, written_as
+from berth.components.core.types import Cidr, Instant, KmsKey, Name, NodeAccount, NonEmpty, SecurityGroup, written_as
 
 _TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
 
@@ -30,9 +30,9 @@ class ExistingCluster(Settings):
 class Exclusion(Settings):
     """Time without automatic upgrades."""
 
-    start: Annotated[AwareDatetime, Field(examples=["2026-12-18T00:00:00Z"])]
+    start: Annotated[Instant, Field(examples=["2026-12-18T00:00:00Z"])]
     """Begin."""
-    end: Annotated[AwareDatetime | None, Field(examples=["2027-01-08T00:00:00Z"])] = None
+    end: Annotated[Instant | None, Field(examples=["2027-01-08T00:00:00Z"])] = None
     """End. Default: the end of support of the cluster's version."""
     scope: Literal["NO_UPGRADES", "NO_MINOR_UPGRADES", "NO_MINOR_OR_NODE_UPGRADES"] = "NO_MINOR_OR_NODE_UPGRADES"
     """Upgrades that GKE leaves out. Patches of the control plane go on, except with `NO_UPGRADES`,

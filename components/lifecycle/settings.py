@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from berth.components.core.image import Image
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import DefaultedSettings, Settings
-from berth.components.core.types import Duration, NonEmpty, parse_duration
+from berth.components.core.types import Duration, NonEmpty, iso_time, parse_duration
 from berth.components.programs.lifetimes import (
     DELETE_AFTER,
     EXPIRES,
@@ -58,6 +58,7 @@ def _day_to_text(value: Any) -> Any:
         value = value.date()
     if isinstance(value, date):
         return value.isoformat()
+    value = iso_time(value)
     return value.removesuffix("T00:00:00Z") if isinstance(value, str) else value
 
 

@@ -3,7 +3,6 @@
 import datetime as dt
 import json
 import os
-import re
 import signal
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -13,6 +12,7 @@ from pulumi.runtime import get_config_env
 
 from berth.components.core.errors import BerthError
 from berth.components.core.problems import Path, Problem
+from berth.components.core.types import iso_time
 from berth.stacks.files import passphrase, stack_file
 from berth.stacks.files.stack_file import NAMESPACE, StackFile
 from berth.stacks.load.stack import EngineerStack, Environment, SettingsError, load
@@ -101,15 +101,10 @@ def differences(judged: Any, given: Any, path: Path = ()) -> Iterator[Path]:
         yield path
 
 
-_OF_GO = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?) ([+-]\d{4}) ")
-"""Time as Pulumi passes it: `2026-12-31 00:00:00 +0000 UTC`."""
-
-
 def _instant(value: Any) -> dt.datetime | None:
     """Return a date, a time, or Pulumi's text of one as an instant; without a zone it is UTC."""
     if isinstance(value, str):
-        found = _OF_GO.match(value)
-        return dt.datetime.fromisoformat(f"{found[1]}T{found[2]}{found[3]}") if found else None
+        return dt.datetime.fromisoformat(iso_time(value)) if iso_time(value) != value else None
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         value = dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
     if not isinstance(value, dt.datetime):

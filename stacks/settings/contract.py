@@ -1,9 +1,9 @@
 """Contract of an environment with engineers' own stacks: what its stack tells them."""
 
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer
 
 from berth.components.core.owner import namespace_of
 from berth.components.core.settings import Settings
@@ -20,6 +20,15 @@ from berth.stacks.settings.environment import KEYS, EnvironmentSettings
 from berth.stacks.settings.resolved import Resolved
 
 
+def _without_queued(pools: Any) -> Any:
+    """Return pools of an older version without `capacity.queued`, which is gone, if it is off."""
+    for pool in pools.values() if isinstance(pools, dict) else ():
+        capacity = pool.get("capacity") if isinstance(pool, dict) else None
+        if isinstance(capacity, dict) and capacity.get("queued") is False:
+            del capacity["queued"]
+    return pools
+
+
 class EnvironmentContract(Settings):
     """Output `environment` of an environment's stack, which engineers' stacks read."""
 
@@ -27,7 +36,7 @@ class EnvironmentContract(Settings):
     """Version of the format, raised when a field changes its meaning."""
     name: str
     """Name of the environment."""
-    pools: dict[Name, PoolSettings]
+    pools: Annotated[dict[Name, PoolSettings], BeforeValidator(_without_queued)]
     sharing: dict[Name, SharingProfile] = {}
     defaults: Annotated[BerthShape, PlainSerializer(lambda shape: shape.model_dump(by_alias=True, exclude_unset=True))]
     demands: list[Demand]

@@ -1,4 +1,4 @@
-"""Traffic between all berths of an environment under the policies that berth renders, judged by cyclonus.
+"""Traffic between the berths of an environment under its policies, judged by cyclonus.
 
 Needs the judge among the lab's tools, and no lab.
 """
