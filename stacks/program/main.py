@@ -102,9 +102,15 @@ def differences(judged: Any, given: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def _instant(value: Any) -> dt.datetime | None:
-    """Return a date, a time, or Pulumi's text of one as an instant; without a zone it is UTC."""
+    """Return a date, a time, or Pulumi's text of one as an instant; without a zone it is UTC.
+
+    YAML has more forms of a time in Python than in Go: Pulumi passes the others as they stand.
+    """
     if isinstance(value, str):
-        return dt.datetime.fromisoformat(iso_time(value)) if iso_time(value) != value else None
+        try:
+            value = dt.datetime.fromisoformat(iso_time(value))
+        except ValueError:
+            return None
     if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
         value = dt.datetime(value.year, value.month, value.day, tzinfo=dt.UTC)
     if not isinstance(value, dt.datetime):

@@ -15,6 +15,7 @@ SAME: list[tuple[Any, Any]] = [
         {"a": dt.datetime(2026, 12, 31, 10, tzinfo=dt.timezone(dt.timedelta(hours=2)))},
         {"a": "2026-12-31 08:00:00 +0000 UTC"},
     ),
+    ({"a": dt.datetime(2026, 12, 31, tzinfo=dt.UTC)}, {"a": "2026-12-31 00:00:00+00:00"}),
 ]
 DIFFERENT: list[tuple[Any, Any, list[tuple[Any, ...]]]] = [
     ({"values": {"isolation": {"quotas": False}}}, {"values": {}}, [("values", "isolation")]),
@@ -25,6 +26,7 @@ DIFFERENT: list[tuple[Any, Any, list[tuple[Any, ...]]]] = [
     ({"a": "1"}, {"a": 1}, [("a",)]),
     ({"a": {"secure": "v1:x"}}, {"a": "plain"}, [("a",)]),
     ({"a": dt.date(2026, 12, 31)}, {"a": "2026-12-30 00:00:00 +0000 UTC"}, [("a",)]),
+    ({"a": dt.date(2026, 12, 31)}, {"a": "never"}, [("a",)]),
 ]
 
 
