@@ -37,7 +37,7 @@ class Environment:
 
     stack: str
     contract: EnvironmentContract
-    """Its output `environment`, which engineers' stacks read."""
+    """Output `environment` of the stack, which engineers' stacks read."""
     kubeconfig: str
     """Kubeconfig of its cluster, as text, with the login of the user of this machine."""
     login: ExistingCluster | None = None

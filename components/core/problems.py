@@ -19,7 +19,7 @@ class Problem:
     path: Path
     """Place, from the top of the settings."""
     message: str
-    """What is wrong and what fixes it."""
+    """Message: what is wrong, and what fixes it."""
     rests_on: tuple[Path, ...] = ()
     """Other settings that it comes from: nothing can be said while one of them, or what is in it,
     is wrong by itself."""

@@ -12,9 +12,10 @@ from pulumi.runtime.settings import set_root_resource
 
 from berth.components.core.errors import BerthError
 from berth.components.core.numbers import whole_numbers
-from berth.stacks.load.stack import EngineerStack, Environment, SettingsError, load
+from berth.stacks.load.stack import SettingsError, load
 from berth.stacks.package.schema import COMPONENTS, OUTPUTS, package_schema
 from berth.stacks.program import NO_WAIT
+from berth.stacks.program.main import register
 from berth.stacks.program.waiting import Registered, wait_until_ready
 
 
@@ -59,7 +60,7 @@ async def _construct(name: str, kind: str, inputs: pulumi.Inputs) -> Registered:
         )
     try:
         loaded = load(pulumi.get_stack(), {kind: _named(kind, name, whole_numbers(settings))}, None)
-        registered = await _register(loaded, name)
+        registered = await register(loaded, prefix=f"{name}-")
         if not os.environ.get(NO_WAIT):
             await wait_until_ready(loaded.stack, registered)
     except SettingsError as error:
@@ -75,16 +76,6 @@ async def _construct(name: str, kind: str, inputs: pulumi.Inputs) -> Registered:
 def _named(kind: str, name: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return settings in which a berth has, by default, the name of its component."""
     return {"name": name, **settings} if kind == "engineer" else settings
-
-
-async def _register(loaded: Environment | EngineerStack, name: str) -> Registered:
-    if isinstance(loaded, Environment):
-        from berth.stacks.program.environment import environment  # noqa: PLC0415 - takes seconds
-
-        return await environment(loaded)
-    from berth.stacks.program.engineer import engineer  # noqa: PLC0415
-
-    return await engineer(loaded, prefix=f"{name}-")
 
 
 def _output(name: str) -> Callable[[Registered], Any]:

@@ -14,11 +14,10 @@ COMPONENTS = {ENVIRONMENT: "environment", ENGINEER_BERTH: "engineer"}
 
 _ANY = {"$ref": "pulumi.json#/Any"}
 _TEXT = {"type": "string"}
-_SECRET_TEXT = _TEXT | {"secret": True}
 OUTPUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
     ENVIRONMENT: {
         "environment": _ANY | {"secret": True, "description": "What engineers' own stacks read."},
-        "kubeconfig": _SECRET_TEXT | {"description": "Kubeconfig of the cluster, without credentials."},
+        "kubeconfig": _TEXT | {"secret": True, "description": "Kubeconfig of the cluster, without credentials."},
         "clusterId": _TEXT | {"description": "Id of the cluster for its whole life."},
         "berths": _TEXT | {"description": "Names of the engineers' berths."},
         "clusters": _TEXT | {"description": "Names of the shared RayClusters."},

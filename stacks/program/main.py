@@ -17,7 +17,7 @@ from berth.stacks.files import passphrase, stack_file
 from berth.stacks.files.stack_file import NAMESPACE, StackFile
 from berth.stacks.load.stack import EngineerStack, Environment, SettingsError, load
 from berth.stacks.program import NO_WAIT
-from berth.stacks.program.waiting import NotReadyError, wait_until_ready
+from berth.stacks.program.waiting import NotReadyError, Registered, wait_until_ready
 
 # Exit code that the language host knows: the error is reported already, so it adds nothing.
 _REPORTED = 32
@@ -50,23 +50,29 @@ async def _load_and_build() -> None:
 
 
 async def build(loaded: Environment | EngineerStack, *, wait: bool = True, recorded: bool = False) -> None:
-    """Build a loaded stack.
+    """Build a loaded stack: register it, export its outputs, wait until it is ready.
 
-    A program is imported only when it is built: an environment's takes seconds. A program that is
-    only recorded has no engine, and so no state of its own.
+    A program that is only recorded has no engine, and so no state of its own.
     """
-    if isinstance(loaded, Environment):
-        from berth.stacks.program.environment import environment  # noqa: PLC0415
-
-        registered = await environment(loaded, recorded=recorded)
-    else:
-        from berth.stacks.program.engineer import engineer  # noqa: PLC0415
-
-        registered = await engineer(loaded)
+    registered = await register(loaded, recorded=recorded)
     for name, value in registered.outputs.items():
         pulumi.export(name, value)
     if wait:
         await wait_until_ready(loaded.stack, registered)
+
+
+async def register(loaded: Environment | EngineerStack, *, recorded: bool = False, prefix: str = "") -> Registered:
+    """Register a loaded stack; for `recorded` see `build`, for `prefix` an engineer's program.
+
+    A program is imported only when it is built: an environment's takes seconds.
+    """
+    if isinstance(loaded, Environment):
+        from berth.stacks.program.environment import environment  # noqa: PLC0415
+
+        return await environment(loaded, recorded=recorded)
+    from berth.stacks.program.engineer import engineer  # noqa: PLC0415
+
+    return await engineer(loaded, prefix=prefix)
 
 
 def _refuse_differences(file: StackFile, values: dict[str, Any]) -> None:

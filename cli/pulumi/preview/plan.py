@@ -33,7 +33,7 @@ class Planned:
     """Plan of a stack, with what it was made of."""
 
     report: Report
-    """What the plan means."""
+    """Meaning of the plan: what restarts, what is lost."""
     events: Sequence[Event]
     """Events of the engine's preview."""
     loaded: Loaded | None

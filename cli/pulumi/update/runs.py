@@ -40,9 +40,9 @@ class Run:
     """Run of `pulumi up` or `pulumi destroy`."""
 
     options: Sequence[str] = ()
-    """Its options, beside those of every run."""
+    """Options of this run, beside those of every run."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Its variables, beside those of this process."""
+    """Variables of this run, beside those of this process."""
 
 
 WHOLE = Run()

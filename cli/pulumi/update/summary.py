@@ -23,7 +23,7 @@ class Result:
     stack: str
     verb: Verb
     tracker: Tracker
-    """What the engine reported."""
+    """Report of the engine."""
     seconds: float
     """Duration of the engine's runs."""
     options: Options

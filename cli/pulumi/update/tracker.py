@@ -27,7 +27,7 @@ class Component:
     """A component with its changes."""
 
     title: str
-    """Its title: `KubeRay operator`, `berth alice`."""
+    """Title of the component: `KubeRay operator`, `berth alice`."""
     planned: int
     """Number of its resources that the plan changes."""
     done: dict[str, str] = field(default_factory=dict)

@@ -29,7 +29,7 @@ class Berth:
     """Berth that is asked for."""
 
     name: str
-    """Its name, and that of its stack."""
+    """Name of the berth, and of its stack."""
     environment: str
     """Stack of its environment."""
     entry: dict[str, Any]

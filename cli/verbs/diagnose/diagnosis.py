@@ -67,11 +67,11 @@ class Part:
 
     title: str
     text: str
-    """Its text; for a missing part the reason."""
+    """Text of the part; for a missing one the reason."""
     language: str = ""
     """Language of the text, for readers that color it."""
     missing: bool = False
-    """It could not be gathered."""
+    """Whether the part could not be gathered."""
     lost: frozenset[str] = field(default=frozenset(), repr=False)
     """Values of environment variables that it lost, and that no other part may show."""
 

@@ -39,7 +39,7 @@ class Backend:
     """State backend of Pulumi."""
 
     url: str
-    """Its address, such as `gs://berth-state`; "" if Pulumi is not logged in."""
+    """Address of the backend, such as `gs://berth-state`; "" if Pulumi is not logged in."""
     findings: list[Finding]
 
     @property

@@ -18,7 +18,7 @@ class Finding:
     """Finding of a check."""
 
     topic: str
-    """Its topic, such as `quota`."""
+    """Topic of the finding, such as `quota`."""
     state: State
     """`fine`; `warning`, which stops no update; `missing`, for which an update would fail;
     `unchecked`, with the reason."""
