@@ -14,8 +14,10 @@ from berth.components.core.distribution import NAME, WHEEL, installed_version
 
 FOLDER = "wheels"
 
+# Repositories from before the package had this name require `berth`.
 _PINNED = re.compile(
-    rf"^(?:{NAME}|\./{FOLDER}/{WHEEL}-[^\s\[]+)(\[[^\]]*\])?(?: *== *[^\s;#]+)?(?= *(?:#.*)?$)", flags=re.MULTILINE
+    rf"^(?:{NAME}|berth|\./{FOLDER}/(?:{WHEEL}|berth)-[^\s\[]+)(\[[^\]]*\])?(?: *== *[^\s;#]+)?(?= *(?:#.*)?$)",
+    flags=re.MULTILINE,
 )
 
 
