@@ -74,7 +74,7 @@ def edited(draw: st.DrawFn, *, good: bool = False) -> tuple[str, str]:
     stack = draw(st.sampled_from(sorted(stacks)))
     document = settings_of(stacks[stack])
     for _ in range(draw(st.integers(1, 3))):
-        # A drawn value is the schema's own example: an edit inside it would change what later draws choose from.
+        # A drawn value is the schema's own example: an edit inside it would change later draws.
         document = copy.deepcopy(document)
         edits = (
             [_add_fitting, _add_text] if good else [_add_fitting, _replace, _replace, _delete, _rename, _add, _repeat]
