@@ -13,7 +13,7 @@ UV := uv==0.13.8
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-quick test-unit test-long fuzz lint types check dist bench chaos picture pages effects site recording requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-quick test-unit test-long fuzz lint types check dist bench chaos pictures pages effects site requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -90,13 +90,8 @@ effects: $(INSTALLED) ## find out what an edit of each setting does, for the ref
 	@$(BIN)/python -m docs.edits
 	@$(BIN)/python -m docs.pages
 
-picture: $(INSTALLED) ## record the fleet of the running lab, and draw docs/pictures/fleet.svg from it
-	@eval "$$($(BIN)/berth lab env)" && $(BIN)/berth status -s lab --json > docs/pictures/fleet.json.new
-	@mv docs/pictures/fleet.json.new docs/pictures/fleet.json
-	@$(BIN)/python -m docs.pages
-
-recording: $(INSTALLED) ## record docs/recording.svg again, in the running lab
-	@eval "$$($(BIN)/berth lab env)" && $(BIN)/python -m docs.recording
+pictures: $(INSTALLED) ## write what berth prints again, in a lab of its own: docs/recording.svg and docs/pictures/fleet.html
+	@$(BIN)/pytest -m long --update-golden tests/lab/test_pictures.py
 
 site: $(INSTALLED) ## build the docs site into build/site, without a network
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet

@@ -26,7 +26,7 @@ SHOWN = (
     f"berth create {NAME} --workers 2 --yes",
     "berth status -s lab",
 )
-AFTER = (f"pulumi destroy -s {NAME} --yes --skip-preview", f"pulumi stack rm {NAME} --yes")
+AFTER = (f"berth destroy -s {NAME} --yes --allow-destroy",)
 
 READ, TYPED, STEP, LONGEST = 2.6, 0.8, 0.6, 0.6
 """Seconds: of a command's result, of its typed line, between two frames at least and at most."""
@@ -114,7 +114,7 @@ def svg(frames: Sequence[Frame], title: str) -> str:
     last = f"translateY({-(len(shown) - 1) * height:.0f}px)"
     return f"""<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}"
   role="img" aria-label={quoteattr(title)}>
-<!-- `make recording` writes this file -->
+<!-- `make pictures` writes this file -->
 <style>
 text {{ font: 14px {FONT}; white-space: pre }}
 .bold {{ font-weight: bold }} .dim {{ opacity: .7 }} .italic {{ font-style: italic }}

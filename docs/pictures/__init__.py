@@ -7,12 +7,11 @@ Does not belong here: facts. A picture reads them where berth has them, so that 
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from docs.pictures import architecture, fleet, isolation, life, performance, plan
+from docs.pictures import architecture, isolation, life, performance, plan
 from docs.pictures.svg import Picture
 
 PICTURES: Mapping[str, Callable[[], Picture]] = {
     "architecture": architecture.draw,
-    "fleet": fleet.draw,
     "isolation": isolation.draw,
     "life": life.draw,
     "plan": plan.draw,
