@@ -67,16 +67,13 @@ LAYOUT_GRACE = 1.0
 
 @dataclass(frozen=True)
 class ControlPlane:
-    """Cluster that is laid out.
-
-    Attributes:
-        ports: loopback ports by kwokctl's names, and those of the lab's own servers.
-        folder: kwokctl's folder of the cluster, with `pki`.
-    """
+    """Cluster that is laid out."""
 
     processes: tuple[Process, ...]
     ports: dict[str, int]
+    """Loopback ports by kwokctl's names, and those of the lab's own servers."""
     folder: Path
+    """Folder of the cluster for kwokctl, with `pki`."""
 
     @property
     def server(self) -> str:

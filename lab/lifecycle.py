@@ -34,17 +34,13 @@ IDENTITY_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Running:
-    """Lab that is up.
-
-    Attributes:
-        started: names of the processes that had to be started.
-        forgotten: whether the cluster's database is a new one, so that the resources in Pulumi's
-            states are gone.
-    """
+    """Lab that is up."""
 
     plane: ControlPlane
     started: tuple[str, ...]
+    """Names of the processes that had to be started."""
     forgotten: bool
+    """Whether the cluster's database is new: the resources in Pulumi's states are gone."""
 
 
 def _is_lab(home: Home) -> bool:

@@ -20,14 +20,11 @@ def _opener(certificate: tuple[str, str] | None) -> urllib.request.OpenerDirecto
 
 @dataclass(frozen=True)
 class Probe:
-    """Loopback address that answers with 200, or file that exists, when a process works.
-
-    Attributes:
-        certificate: files of a client certificate and its key, for a server that demands one.
-    """
+    """Loopback address that answers with 200, or file that exists, when a process works."""
 
     url: str
     certificate: tuple[str, str] | None = None
+    """Files of a client certificate and its key, for a server that demands one."""
 
     def answer(self, timeout: float = 2.0) -> str | None:
         """Return None if the server is healthy, else the reason why not."""

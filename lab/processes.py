@@ -47,25 +47,22 @@ LOG_BYTES = 8 << 20
 
 @dataclass(frozen=True)
 class Process:
-    """Process that the lab runs.
-
-    Attributes:
-        name: unique in the lab; names its record and its log.
-        purpose: short description for people.
-        needs: processes that must be ready before it starts.
-        ports: loopback ports that it listens on.
-        probe: health check; without one, a running process counts as healthy.
-        version: version of its program; a process of another version is started again.
-    """
+    """Process that the lab runs."""
 
     name: str
+    """Name, unique in the lab, of the process, its record and its log."""
     argv: tuple[str, ...]
     purpose: str
+    """Short description for people."""
     needs: tuple[str, ...] = ()
+    """Processes that must be ready before this one starts."""
     ports: tuple[int, ...] = ()
+    """Loopback ports that the process listens on."""
     environment: Mapping[str, str] = field(default_factory=dict)
     probe: Probe | None = None
+    """Health check; without one, a running process counts as healthy."""
     version: str = ""
+    """Version of the program; a process of another version is started again."""
 
     @classmethod
     def of_row(cls, name: str, row: Mapping[str, Any], values: Mapping[str, Any]) -> Process:

@@ -23,15 +23,12 @@ def duration(seconds: float) -> str:
 
 @dataclass
 class Step:
-    """Step in progress.
-
-    Attributes:
-        done: line that reports its end; "" for none.
-        show: shows which part is being done.
-    """
+    """Step in progress."""
 
     done: str
+    """Line that reports the end; "" for none."""
     show: Callable[[str], None]
+    """Shows which part is being done."""
 
 
 class Progress:

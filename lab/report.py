@@ -19,18 +19,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class State:
-    """State of one process of a lab.
-
-    Attributes:
-        problem: why it has to be started again, or None.
-        memory: resident bytes, with its children.
-    """
+    """State of one process of a lab."""
 
     name: str
     purpose: str
     problem: str | None
+    """Why the process has to be started again, or None."""
     pid: int | None
     memory: int
+    """Resident bytes, those of child processes included."""
     ports: tuple[int, ...]
     log: str
 

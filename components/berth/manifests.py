@@ -48,51 +48,45 @@ CONTRACT = "berth-environment"
 
 @dataclass(frozen=True)
 class BerthManifests:
-    """Manifests of a berth, without the template of claims, which depends on the served API.
-
-    Attributes:
-        objects: objects of the namespace that must exist before the first pod.
-        main: the RayCluster, or the RayJob or RayService that has KubeRay create it.
-        jobs: RayJobs on the RayCluster, by name.
-        dashboard: the load balancer of the head; None if the head is private.
-    """
+    """Manifests of a berth, without the template of claims, which depends on the served API."""
 
     namespace: Manifest
     objects: Sequence[Manifest]
+    """Objects of the namespace that must exist before the first pod."""
     main: Manifest
+    """The RayCluster, or the RayJob or RayService that has KubeRay create it."""
     jobs: dict[str, Manifest]
+    """RayJobs on the RayCluster, by name."""
     dashboard: Manifest | None
+    """The load balancer of the head; None if the head is private."""
 
 
 @dataclass(frozen=True)
 class BerthInputs:
-    """Inputs of a berth.
-
-    Attributes:
-        workload: RayCluster, RayJob or RayService of the berth.
-        stack: stack that registers the berth: the environment's or the engineer's.
-        resource_api: version of resource.k8s.io for claim templates.
-        isolation: what the environment loosens for all of its berths.
-        kuberay: source and namespace of the KubeRay operator.
-        jobs: RayJobs that run on the RayCluster.
-        part: half of the berth that the stack creates; None for both.
-        contract: the environment's contract as JSON, for the owner of the other half.
-        project: Google Cloud project of the environment; None on an existing cluster.
-        own_classes: whether the environment has StorageClasses for the network of its cluster.
-    """
+    """Inputs of a berth."""
 
     workload: Workload
+    """RayCluster, RayJob or RayService of the berth."""
     pools: Pools
     environment: str
     stack: str
+    """Stack that registers the berth: the environment's or the engineer's."""
     resource_api: ResourceApi = "v1"
+    """Version of resource.k8s.io for claim templates."""
     isolation: IsolationSettings = field(default_factory=IsolationSettings)
+    """What the environment loosens for all of its berths."""
     kuberay: KubeRaySettings = field(default_factory=KubeRaySettings)
+    """Source and namespace of the KubeRay operator."""
     jobs: Sequence[RayJobSettings] = ()
+    """RayJobs that run on the RayCluster."""
     part: Literal["isolation", "cluster"] | None = None
+    """Half of the berth that the stack creates; None for both."""
     contract: str = ""
+    """The environment's contract as JSON, for the owner of the other half."""
     project: str | None = None
+    """Google Cloud project of the environment; None on an existing cluster."""
     own_classes: bool = False
+    """Whether the environment has StorageClasses for the network of its cluster."""
 
     @property
     def settings(self) -> RayClusterSettings:

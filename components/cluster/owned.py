@@ -25,21 +25,18 @@ _LABELS = {ENVIRONMENT_LABEL, STACK_LABEL, *OWNER_LABELS.values()}
 
 @dataclass(frozen=True)
 class Owner:
-    """Owner of a berth.
-
-    Attributes:
-        name: the engineer's id, or the name of the cluster, job or service.
-        stack: stack that created the berth.
-        keeps_home: the namespace stays with the home when the berth goes.
-        lifecycle: annotations of the namespace with the lifecycle of the berth.
-    """
+    """Owner of a berth."""
 
     kind: OwnerKind
     name: str
+    """The engineer's id, or the name of the cluster, job or service."""
     environment: str
     stack: str
+    """Stack that created the berth."""
     keeps_home: bool = False
+    """The namespace stays with the home when the berth goes."""
     lifecycle: Mapping[str, str] = field(default_factory=dict)
+    """Annotations of the namespace with the lifecycle of the berth."""
 
     @property
     def labels(self) -> dict[str, str]:

@@ -20,19 +20,16 @@ from berth.components.isolation.settings import IsolationInputs, PodSecurity
 
 @dataclass(frozen=True)
 class Isolation:
-    """Isolation of a namespace.
-
-    Attributes:
-        level: Pod Security level that the API server enforces in the namespace.
-        namespace_labels: labels of the namespace that set the level.
-        namespace_annotations: annotations of the namespace: facts for the admission policies.
-        objects: objects of the namespace that must exist before the first pod.
-    """
+    """Isolation of a namespace."""
 
     level: PodSecurity
+    """Pod Security level that the API server enforces in the namespace."""
     namespace_labels: dict[str, str]
+    """Labels of the namespace that set the level."""
     namespace_annotations: dict[str, str]
+    """Annotations of the namespace: facts for the admission policies."""
     objects: list[Manifest]
+    """Objects of the namespace that must exist before the first pod."""
 
 
 def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation:

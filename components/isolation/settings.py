@@ -104,25 +104,21 @@ class Access(DefaultedSettings):
 
 @dataclass(frozen=True)
 class IsolationInputs:
-    """Inputs of a namespace's isolation.
-
-    Attributes:
-        settings: what the environment loosens for all of its berths.
-        kuberay: source and namespace of the KubeRay operator.
-        access: people and service accounts that use the berth.
-        priority: PriorityClass of the pods; None for no limit on classes.
-        gpu_resources: resource names of GPUs and shares; the quota is 0 for those that no pod
-            requests.
-        devices: number of devices by class that a claim takes, by the name of its template.
-        clients: namespaces whose pods may send requests to Ray Serve.
-        callers: peers of NetworkPolicies, beside the KubeRay operator, that may call the dashboard.
-    """
+    """Inputs of a namespace's isolation."""
 
     settings: IsolationSettings = field(default_factory=IsolationSettings)
+    """What the environment loosens for all of its berths."""
     kuberay: KubeRaySettings = field(default_factory=KubeRaySettings)
+    """Source and namespace of the KubeRay operator."""
     access: Access = field(default_factory=Access)
+    """People and service accounts that use the berth."""
     priority: str | None = None
+    """PriorityClass of the pods; None for no limit on classes."""
     gpu_resources: Collection[str] = ()
+    """Resource names of GPUs and shares; the quota is 0 for those that no pod requests."""
     devices: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Number of devices by class that a claim takes, by the name of its template."""
     clients: Collection[str] = ()
+    """Namespaces whose pods may send requests to Ray Serve."""
     callers: Collection[dict[str, Any]] = ()
+    """Peers of NetworkPolicies, beside the KubeRay operator, that may call the dashboard."""

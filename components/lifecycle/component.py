@@ -14,19 +14,16 @@ from berth.components.lifecycle.settings import KeeperSettings
 
 @dataclass(frozen=True)
 class KeeperInputs:
-    """Inputs of the keeper.
-
-    Attributes:
-        environment: name of the environment whose berths the keeper looks after.
-        image: image with Python 3.11 or newer.
-        pools: node pools that the keeper may run on, by name.
-        settings: how often the keeper runs.
-    """
+    """Inputs of the keeper."""
 
     environment: str
+    """Name of the environment whose berths the keeper looks after."""
     image: str
+    """Image with Python 3.11 or newer."""
     pools: Mapping[str, PoolSettings]
+    """Node pools that the keeper may run on, by name."""
     settings: KeeperSettings = field(default_factory=KeeperSettings)
+    """How often the keeper runs."""
 
 
 class Keeper(pulumi.ComponentResource):

@@ -13,31 +13,28 @@ PERSON = "person"
 
 @dataclass(frozen=True)
 class Life:
-    """Lifecycle of a berth. Moments are as the API server writes them, "" for none.
-
-    Attributes:
-        created: moment of its creation.
-        expires: moment of its expiry.
-        suspended_by: `hours`, `idle` or `expired` (the keeper), or `person`; "" if awake.
-        until: moment at which the keeper wakes it.
-        held_up: why the keeper does not suspend it yet, though that is due.
-        closed: why no pod may start in its namespace.
-        delete_due: moment since which it is due to be deleted.
-        zone: time zone of its settings.
-        idle: its setting `idle`, "" for none.
-        problem: part of its lifecycle that cannot be read.
-    """
+    """Lifecycle of a berth. Moments are as the API server writes them, "" for none."""
 
     created: str
+    """Moment of the berth's creation."""
     expires: str = ""
+    """Moment of the berth's expiry."""
     suspended_by: str = ""
+    """`hours`, `idle` or `expired` (the keeper), or `person`; "" if awake."""
     until: str = ""
+    """Moment at which the keeper wakes the berth."""
     held_up: str = ""
+    """Why the keeper does not suspend the berth yet, though that is due."""
     closed: str = ""
+    """Why no pod may start in the berth's namespace."""
     delete_due: str = ""
+    """Moment since which the berth is due to be deleted."""
     zone: str = "UTC"
+    """Time zone of the berth's settings."""
     idle: str = ""
+    """Setting `idle` of the berth, "" for none."""
     problem: str = ""
+    """Part of the lifecycle that cannot be read."""
 
     def expired(self, now: datetime) -> bool:
         """Return whether the berth has expired."""

@@ -19,29 +19,23 @@ _SIZE = ("gpus", "nics", "cpu", "cpu_limit", "memory", "ray_gpus", "ray_resource
 
 @dataclass(frozen=True)
 class Ground:
-    """Pools of an environment, and what its cluster is.
-
-    Attributes:
-        unknown: pools with problems of their own, which decide nothing about the RayClusters.
-        existing: whether the cluster is an existing one, whose settings have no project.
-    """
+    """Pools of an environment, and what its cluster is."""
 
     pools: Pools
     unknown: frozenset[str] = frozenset()
+    """Pools with problems of their own, which decide nothing about the RayClusters."""
     existing: bool = False
+    """Whether the cluster is an existing one, whose settings have no project."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """RayCluster that is complete, with all that its rules go by.
-
-    Attributes:
-        cluster: the complete settings.
-        written: its settings as written, without those of `defaults`.
-    """
+    """RayCluster that is complete, with all that its rules go by."""
 
     cluster: RayClusterSettings
+    """The complete settings."""
     written: RayShape
+    """Settings as written, without those of `defaults`."""
     path: Path
     ground: Ground
 

@@ -38,15 +38,12 @@ _FOR_EVERYBODY = 0o777
 
 @dataclass(frozen=True)
 class RealNode:
-    """The node that is real now, and its disks.
-
-    Attributes:
-        name: its name; "" for none.
-        disks: folder of the disks.
-    """
+    """The node that is real now, and its disks."""
 
     name: str
+    """Name of the node; "" for none."""
     disks: Path
+    """Folder of the disks."""
 
 
 def volume_for(claim: Mapping[str, Any], real: RealNode) -> dict[str, Any] | None:

@@ -73,15 +73,12 @@ _log = logging.getLogger("berth.lab.ray")
 
 @dataclass(frozen=True)
 class _Ray:
-    """Ray that was started for a head.
-
-    Attributes:
-        uid: uid of the head's pod.
-        ports: its ports on this machine, by the head's own.
-    """
+    """Ray that was started for a head."""
 
     uid: str
+    """Uid of the head's pod."""
     ports: dict[int, int]
+    """Ports on this machine, by the head's own."""
 
 
 class Heads:

@@ -53,15 +53,12 @@ def defect(folder: Path) -> str | None:
 
 @dataclass(frozen=True)
 class Cache:
-    """Entries by name and key.
-
-    Attributes:
-        folder: where the entries are.
-        progress: reports rebuilt entries, builds and waits for other builds.
-    """
+    """Entries by name and key."""
 
     folder: Path
+    """Where the entries are."""
     progress: Progress
+    """Reports rebuilt entries, builds and waits for other builds."""
 
     def path(self, name: str, key: str) -> Path:
         """Return the path of an entry, present or not."""

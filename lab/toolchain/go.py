@@ -58,19 +58,15 @@ def key(tool: Tool) -> str:
 
 @dataclass(frozen=True)
 class Go:
-    """Go compiler.
-
-    Attributes:
-        version: for example `1.27.3`.
-        origin: where it comes from, for people.
-        caches: folder of the modules and compiled packages, which goes when all tools are built;
-            None where the user has Go, and caches of Go's.
-    """
+    """Go compiler."""
 
     program: Path
     version: str
+    """For example `1.27.3`."""
     origin: str
+    """Source of the tool, for people."""
     caches: Path | None = None
+    """Folder of modules and compiled packages while tools are built; None where the user has Go."""
 
     def environment(self) -> dict[str, str]:
         """Return the variables under which it builds the same programs for everyone.

@@ -57,17 +57,13 @@ class ReleasedFile:
     """File on a project's release site.
 
     In both addresses, `{version}` and `{arch}` are filled in; Pulumi writes `{x64}` for `amd64`.
-
-    Attributes:
-        checksums: where its checksum is published: a checksum alone, lines of checksum and name, or
-            a release of GitHub's API.
-        members: path in the archive by the name beside the tool's programs; the path is empty where
-            the file is the program itself.
     """
 
     address: str
     checksums: str
+    """Place of the checksum: a checksum alone, lines of checksum and name, or GitHub's release."""
     members: Mapping[str, str]
+    """Path in the archive by the program's name; empty where the file is the program."""
 
     @property
     def name(self) -> str:

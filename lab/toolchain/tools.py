@@ -19,37 +19,32 @@ MODULES = CLONE / "lab" / "tools"
 
 @dataclass(frozen=True, eq=False)
 class Tool:
-    """Programs that are built together from one Go module folder.
-
-    Attributes:
-        name: unique among the tools; names the cache entry.
-        needed_by: `lab`, `real-node` or `tests`.
-        module: Go module whose version is the tool's version.
-        packages: program name to Go package in the module; `.` begins one in the tool's own folder.
-        folder: folder under `lab/tools` with go.mod and go.sum; by default the tool's name.
-        variables: string variables that the linker sets; `{version}`, `{major}` and `{minor}` are
-            filled in.
-        copied: files and folders of the module that come along uncompiled, to their names beside
-            the programs.
-        tags: Go build tags, separated by commas.
-        mib: its size, by which the time is estimated that all tools take.
-        files: files of the project's releases that have the programs; none where it publishes none.
-        released_with: tool whose releases these are, where it is another one.
-        released_as: its version, where the module's says nothing.
-    """
+    """Programs that are built together from one Go module folder."""
 
     name: str
+    """Unique among the tools; names the cache entry."""
     needed_by: str
+    """`lab`, `real-node` or `tests`."""
     module: str
+    """Go module whose version is the tool's version."""
     packages: Mapping[str, str]
+    """Program name to Go package in the module; `.` begins one in the tool's own folder."""
     folder: str = ""
+    """Folder under `lab/tools` with go.mod and go.sum; by default the tool's name."""
     variables: Mapping[str, str] = field(default_factory=dict)
+    """String variables that the linker sets; `{version}`, `{major}` and `{minor}` are filled in."""
     copied: Mapping[str, str] = field(default_factory=dict)
+    """Files and folders of the module that come uncompiled, with their names there."""
     tags: str = ""
+    """Go build tags, separated by commas."""
     mib: int = 0
+    """Size, by which the time for all tools is estimated."""
     files: tuple[ReleasedFile, ...] = ()
+    """Files of the project's releases that have the programs; empty where none are published."""
     released_with: str = ""
+    """Tool whose releases these are, if another one's."""
     released_as: str = ""
+    """Version, where the module's says nothing."""
 
     @property
     def directory(self) -> Path:

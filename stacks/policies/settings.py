@@ -25,20 +25,17 @@ from berth.stacks.settings.environment import KEYS, EnvironmentSettings
 
 @dataclass
 class Judgment:
-    """Judgment of the policies on a stack's settings.
-
-    Attributes:
-        problems: breaches of policies that hold, and waivers of unknown policies.
-        warnings: waivers that nothing needs.
-        waivers: waivers that something needs.
-        held: names of the policies that the settings were held to.
-    """
+    """Judgment of the policies on a stack's settings."""
 
     context: PolicyContext = field(default_factory=PolicyContext)
     problems: list[Problem] = field(default_factory=list)
+    """Breaches of policies that hold, and waivers of unknown policies."""
     warnings: list[Problem] = field(default_factory=list)
+    """Waivers that nothing needs."""
     waivers: list[Waiver] = field(default_factory=list)
+    """Waivers that something needs."""
     held: list[str] = field(default_factory=list)
+    """Names of the policies that the settings were held to."""
 
 
 def judge_environment(

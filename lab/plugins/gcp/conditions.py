@@ -31,19 +31,14 @@ Count = Annotated[int, Field(ge=0, strict=True)]
 
 
 class Project(Settings):
-    """Project.
-
-    Attributes:
-        services: the APIs that are enabled, such as `container.googleapis.com`; left out, those
-            that berth needs.
-        permissions: what the caller may do, such as `container.clusters.create`; or `all`.
-        quotas: the limit of each metric, such as `NVIDIA_B200_GPUS`, by region; where none is given
-            there is none.
-    """
+    """Project."""
 
     services: list[str] = list(SERVICES)
+    """Enabled APIs, such as `container.googleapis.com`; by default those that berth needs."""
     permissions: Literal["all"] | list[str] = "all"
+    """What the caller may do, such as `container.clusters.create`; or `all`."""
     quotas: dict[str, dict[str, Count]] = {}
+    """Limits by region and metric, such as `NVIDIA_B200_GPUS`; a metric left out has no limit."""
 
     def may(self, permission: str) -> bool:
         """Whether the caller has a permission."""
@@ -51,49 +46,38 @@ class Project(Settings):
 
 
 class Reservation(Settings):
-    """Machines that were set aside for a project.
-
-    Attributes:
-        project: the project that owns it.
-        count: how many there are, those in use included.
-        blocks: the names of its blocks.
-    """
+    """Machines that were set aside for a project."""
 
     project: str
+    """Project that owns the reservation."""
     name: str
     zone: str
     machine_type: str
     count: Count
+    """Number of machines, those in use included."""
     blocks: list[str] = []
+    """Names of the reservation's blocks."""
 
 
 class Stock(Settings):
-    """Machines of a zone for those who reserved none.
-
-    Attributes:
-        capacity: how they are asked for; each kind has a stock of its own.
-        available: how many can be had at the same time, those in use included. Who has more keeps
-            them.
-    """
+    """Machines of a zone for those who reserved none."""
 
     zone: str
     machine_type: str
     capacity: Literal["on-demand", "spot", "flex-start"]
+    """How machines are asked for; each kind has a stock of its own."""
     available: Count
+    """Number of machines at the same time, those in use included. Who has more keeps them."""
 
 
 class Conditions(Settings):
-    """Conditions of all projects.
-
-    Attributes:
-        projects: by the project's id; `*` is any project that has no entry of its own. Left out,
-            every project is there.
-        stock: what there is an end of; everything else there is without end.
-    """
+    """Conditions of all projects."""
 
     projects: dict[str, Project] = {ANY_PROJECT: Project()}
+    """Projects by id; `*` is any project without an entry. By default, every project exists."""
     reservations: list[Reservation] = []
     stock: list[Stock] = []
+    """Stocks that have an end; of everything else there is enough."""
 
     def project(self, name: str) -> Project | None:
         """Return a project's entry, else that of any project; None for an unknown project."""

@@ -28,17 +28,14 @@ _MTU = 1460
 
 @dataclass(frozen=True)
 class Interface:
-    """Network card beside the primary one.
-
-    Attributes:
-        project: the number of the network's project.
-        rdma: it is one of the cards that are for the GPUs.
-    """
+    """Network card beside the primary one."""
 
     network: str
     project: int
+    """The number of the network's project."""
     mtu: int
     rdma: bool
+    """Whether the interface is one of the cards that are for the GPUs."""
 
 
 def interfaces(store: Store, pool: Record) -> list[Interface]:

@@ -31,15 +31,12 @@ DEFAULT_DISK_GIB = 100
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds of the autoscaler.
-
-    Attributes:
-        per_zone: whether the two count for each zone, rather than for the whole pool.
-    """
+    """Bounds of the autoscaler."""
 
     least: int
     most: int
     per_zone: bool
+    """Whether the two count for each zone, rather than for the whole pool."""
 
 
 def cluster_zones(inputs: dict[str, Any]) -> list[str]:

@@ -73,22 +73,18 @@ class Cloud:
 
 
 class ResourceType:
-    """Resource type. Methods that change something run in the store's lock.
-
-    Attributes:
-        token: the engine's type token.
-        computed: outputs that are known only once the resource is there.
-        located: the input that says where it is (`region`, `location`), or nothing for global
-            resources.
-        path: template of the resource's path.
-    """
+    """Resource type. Methods that change something run in the store's lock."""
 
     token: str
+    """The engine's type token."""
     title: str
     computed: tuple[str, ...]
+    """Outputs that are known only once the resource is there."""
     located: str = ""
+    """Input that says where the resource is (`region`, `location`); none for global resources."""
     named: bool = True
     path: str
+    """Template of the resource's path."""
 
     @property
     def facts(self) -> ResourceFields:

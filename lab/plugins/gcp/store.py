@@ -24,17 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Record:
-    """Resource.
-
-    Attributes:
-        id: its path, such as `projects/berth/global/networks/gpu`.
-        inputs: what was asked for, with defaults.
-        state: what the cloud adds: numbers, addresses, the instances of a pool.
-    """
+    """Resource."""
 
     id: str
+    """Path of the resource, such as `projects/berth/global/networks/gpu`."""
     inputs: dict[str, Any]
+    """What was asked for, with defaults."""
     state: dict[str, Any] = field(default_factory=dict)
+    """What the cloud adds: numbers, addresses, the instances of a pool."""
 
     @property
     def name(self) -> str:

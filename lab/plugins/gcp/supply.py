@@ -52,15 +52,12 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Room:
-    """Number of machines that can still be had.
-
-    Attributes:
-        left: their number; None where there is no end of them.
-        short_of: what there is no more of, in the autoscaler's words, when `left` is used up.
-    """
+    """Number of machines that can still be had."""
 
     left: int | None
+    """Their number; None where there is no end of them."""
     short_of: str = ""
+    """What there is no more of, in the autoscaler's words, when `left` is used up."""
 
 
 def capacity_of(pool: Pool) -> str:
