@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from berth.lab.home import CLONE
 from berth.stacks.load.schema import schema_text
-from docs import commands, lab, pictures, policies, proven, security, settings, supported_versions
+from docs import commands, pictures, policies, proven, security, settings, supported_versions
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "stacks/schema.json": schema_text,
@@ -15,7 +15,6 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/proven.md": proven.page,
     "docs/security.md": security.page,
     "docs/own-repository.md": supported_versions.page,
-    "lab/sources.md": lab.page,
     **pictures.GENERATED,
 }
 """Text of a file as it has to be, by its path in the clone."""

@@ -5,6 +5,5 @@ Belongs here: building the lab's tools, starting and stopping its processes, and
 Does not belong here: anything that a real environment needs. `stacks/` and `components/` never
     import this package.
 
-Simulates nothing: the modules of this folder build, start, stop and report programs; where one
-    simulates something, it says so.
+`sources.md` beside this file says what each module answers to: a real program, a recording, a page.
 """

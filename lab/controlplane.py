@@ -3,11 +3,6 @@
 kwokctl knows the certificates and flags with which these components form a cluster.
 `berth.lab.processes` starts and stops them: kwokctl keeps bare pids, which a later process may
 have, and kills etcd without a warning.
-
-Answers to (real): etcd 3.6, Kubernetes 1.36.3 (API server, controller manager, scheduler) and KWOK
-    0.7.0, built from source (lab/tools) and laid out by kwokctl.
-Answers to (real): KWOK plays the kubelets of simulated nodes: their pods become ready at once, and
-    no container runs (https://kwok.sigs.k8s.io): what a container does is not seen there.
 """
 
 from __future__ import annotations

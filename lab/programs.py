@@ -1,10 +1,4 @@
-"""Programs, plugins, charts and credentials, laid out for a lab's processes and a user's shell.
-
-Answers to (read): gke-gcloud-auth-plugin prints an ExecCredential of
-    client.authentication.k8s.io/v1beta1,
-    https://github.com/kubernetes/cloud-provider-gcp/tree/master/cmd/gke-gcloud-auth-plugin
-Answers to (real): Pulumi's engine, which loads what is laid out here.
-"""
+"""Programs, plugins, charts and credentials, laid out for a lab's processes and a user's shell."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Start of the lab controller: `python -m berth.lab.devices PORT`, whose port says that it runs.
-
-Simulates nothing: it starts the controller.
-"""
+"""Start of the lab controller: `python -m berth.lab.devices PORT`, whose port says that it runs."""
 
 import logging
 import signal

@@ -1,7 +1,4 @@
-"""Requests of the controller to the lab's API server: objects by path, watches and events.
-
-Simulates nothing: a client of the real API server.
-"""
+"""Requests of the controller to the lab's API server: objects by path, watches and events."""
 
 import hashlib
 import logging

@@ -9,23 +9,6 @@ like cores: berth claims whole nodes, or pairs of a GPU and its NIC.
 
 Simplified: the emptiest zone grows first, a node goes when only pods of DaemonSets are left on it,
 and a pod that a node was added for waits for half a minute before another one is.
-
-Answers to (read): kubernetes/autoscaler at 55c37cd5,
-    cluster-autoscaler/cloudprovider/gce/templates.go (BuildCapacity) and gce_cloud_provider.go
-    (TemplateNodeInfo, which has no ResourceSlices):
-    https://github.com/kubernetes/autoscaler/tree/55c37cd5eb550756c5ccc5a89e9068d77797e575/cluster-autoscaler/cloudprovider/gce
-Answers to (read): kubernetes-sigs/cluster-autoscaler at 33c3f97b, pkg/processors/customresources
-    (gpu_processor.go), pkg/processors/nodeinfosprovider/mixed_nodeinfos_processor.go (Process),
-    pkg/docs/dra_support.md ("Node provisioning"), and the texts of events in
-    pkg/processors/status/eventing_scale_up_processor.go and
-    pkg/core/scaleup/orchestrator/skippedreasons.go:
-    https://github.com/kubernetes-sigs/cluster-autoscaler/tree/33c3f97bf2749b1385d9223f1f8856fe345011f7/pkg
-Answers to (read): GoogleCloudPlatform/cluster-autoscaler at 7d25050,
-    pkg/cloudprovider/gke/dynamicresources (gpu.go, network.go: devices of a node to come):
-    https://github.com/GoogleCloudPlatform/cluster-autoscaler/tree/7d25050/pkg/cloudprovider/gke
-Answers to (read): "About GKE cluster autoscaling" for the ten minutes that a node is idle before it
-    goes, of which the lab makes one:
-    https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler
 """
 
 import logging

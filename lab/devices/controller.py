@@ -1,7 +1,4 @@
-"""Controller of the lab: threads that follow the API server's objects, and loops that act on them.
-
-Simulates nothing: it connects the modules that do to the API server.
-"""
+"""Controller of the lab: threads that follow the API server's objects and act on them."""
 
 import json
 import logging

@@ -2,19 +2,6 @@
 
 A disk or share of a simulated node is a name. On the real node it is a folder, since this machine
 has no disks to attach.
-
-Answers to (read):
-    https://github.com/kubernetes-csi/external-provisioner/blob/v5.3.0/README.md and
-    https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/controller/volume/persistentvolume/pv_controller.go
-    (who provisions a claim, and who deletes a released volume)
-Answers to (read):
-    https://github.com/rancher/local-path-provisioner/blob/000a2a3dd984340f50ffbab9aeffc3a8445b6cca/provisioner.go
-    and its setup and teardown scripts (the real node: a folder that everybody may write to, for a
-    volume that is bound to its node, removed with the volume)
-Answers to (read): pkg/csi_driver/controller.go of
-    https://github.com/kubernetes-sigs/gcp-filestore-csi-driver (handle and attributes of a share)
-Answers to (real): Kubernetes' own scheduler and controllers bind claims and volumes, protect claims
-    in use, and mark volumes as released. On the real node, the kubelet mounts the folder.
 """
 
 import shutil

@@ -7,18 +7,6 @@ at 0000:8f:00.0 and gpu0rdma0 at 0000:91:00.0 under root pci0000:8c in NUMA node
 Left out: addresses of NICs and where their host stands, interfaces of other pods' networks, MIG
 instances, and GPUs for virtual machines. Where the tutorial shows nothing, the places of cards and
 their products are the lab's choice.
-
-Answers to (read): sigs.k8s.io/dranet v1.4.0, pkg/inventory/db.go, pkg/apis/attributes.go and
-    pkg/cloudprovider/gce/gce.go (names and types; a card with a network interface has no
-    `dra.net/rdmaDevice`): https://github.com/kubernetes-sigs/dranet/blob/v1.4.0/pkg/inventory/db.go
-Answers to (read):
-    https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/tree/main/cmd/gpu-kubelet-plugin
-    (deviceinfo.go: names and types)
-Answers to (read): Google's tutorial "Device alignment of GPU, NIC, and CPU with DRA", which shows
-    two roots of an a3-ultragpu-8g, and one slice a node and driver: https://gke-ai-labs.dev
-Answers to (read): kubernetes v1.36.3, staging/src/k8s.io/dynamic-resource-allocation/resourceslice
-    (one pool a node):
-    https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/dynamic-resource-allocation/resourceslice/resourceslicecontroller.go
 """
 
 import hashlib

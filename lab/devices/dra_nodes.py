@@ -1,12 +1,6 @@
 """DRA drivers of all KWOK nodes: DraNet and NVIDIA's driver publish where a pod of theirs runs.
 
 GKE's managed DRANET is played as DraNet 1.4.0, of which it is made.
-
-Answers to (read): sigs.k8s.io/dranet v1.4.0, pkg/driver/driver.go and pkg/inventory/db.go:
-    https://github.com/kubernetes-sigs/dranet/blob/v1.4.0/pkg/inventory/db.go
-Answers to (read): kubernetes-sigs/dra-driver-nvidia-gpu at 95932046,
-    hack/kubelet-plugin-prestart.sh (what waits for a driver):
-    https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/blob/95932046683719c43b6a0dd9613c2e5aad5d6703/hack/kubelet-plugin-prestart.sh
 """
 
 import logging

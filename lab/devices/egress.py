@@ -3,9 +3,6 @@
 Nothing listens at the address of a simulated pod, and another machine may have that address: such
 a connection is refused. The API server asks here, as GKE's API server asks konnectivity. KWOK asks
 for a simulated head by its name (lab/ray).
-
-Answers to (real): kube-apiserver, EgressSelectorConfiguration with HTTPConnect over a Unix socket
-    (https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/)
 """
 
 import contextlib

@@ -1,7 +1,4 @@
-"""Nodes, pods and DaemonSets, as the simulated programs see them.
-
-Simulates nothing: it reads objects for the modules that do.
-"""
+"""Nodes, pods and DaemonSets, as the simulated programs see them."""
 
 from collections.abc import Iterable
 

@@ -4,14 +4,6 @@ The programs are node feature discovery, GKE's own device plugin, the GPU Operat
 its operands. Each program acts on the nodes that its DaemonSet covers.
 
 Simplified: while both plugins serve a node, NVIDIA's counts.
-
-Answers to (read):
-    https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/cm/devicemanager (manager.go,
-    plugin/v1beta1: of two device plugins that register the same resource, the one that registered
-    last counts)
-Answers to (read): https://github.com/kubernetes-sigs/node-feature-discovery/tree/v0.19.0 (the
-    master writes the labels, those of GPU feature discovery too; they go with the DaemonSet that
-    found them, and with the chart)
 """
 
 import logging

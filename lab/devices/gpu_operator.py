@@ -7,13 +7,6 @@ Left out: pods in virtual machines (`sandboxWorkloads`), NVIDIADriver and GPUClu
 precompiled drivers, the driver's upgrade controller (label `nvidia.com/gpu-driver-upgrade-state`
 and its annotation), and objects that only containers read (ConfigMaps with scripts, Services,
 ServiceAccounts). Simplified: a label that somebody takes away comes back at the next look.
-
-Answers to (recorded): GPU Operator v26.7.0, 26 cases of its controller against a real API server
-    (../shared/upstream/gpu-operator/recordings; the core of them in
-    tests/unit/lab/devices/recorded_operator.json)
-Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/controllers
-    (nodelabeling_controller.go, clusterpolicy_controller.go, state_manager.go, object_controls.go:
-    order of checks, when a DaemonSet is ready)
 """
 
 from collections.abc import Collection, Mapping

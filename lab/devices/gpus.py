@@ -3,16 +3,6 @@
 GKE's plugin runs on nodes with `cloud.google.com/gke-accelerator`, keeps off those labeled
 `gke-no-default-nvidia-gpu-device-plugin=true`, and finds GPUs once GKE has installed a driver,
 which it does where `cloud.google.com/gke-gpu-driver-version` is set.
-
-Answers to (read): the sources of the hardware table (components/hardware/machines.yaml): names,
-    memory, compute capability, MIG
-Answers to (read):
-    https://github.com/NVIDIA/mig-parted/blob/v0.15.0/deployments/systemd/config-default.yaml (the
-    layout `all-balanced`)
-Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/gpus
-Answers to (read):
-    https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html (the label
-    that keeps GKE's plugin off)
 """
 
 import re

@@ -1,11 +1,6 @@
 """Pod statuses that kubelets write of pods that cannot start.
 
 KWOK makes every pod ready at once; the lab takes that back for a pod that is held.
-
-Answers to (read): https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/kubelet_pods.go
-    (phase and conditions of a pod whose containers do not start)
-Answers to (real): KWOK v0.7.0, stage `pod-ready`: it makes a pod ready that has no IP address, and
-    leaves one alone that has one
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,6 @@
 """KubeRay's operator of a lab, as a process of this machine: for its chart, or for GKE's add-on.
 
 Simplified: of several Deployments of the operator, the first one's runs.
-
-Answers to (real): KubeRay's operator v1.6.2, built from source (lab/tools/kuberay), with the
-    arguments and variables that its Deployment has.
 """
 
 import hashlib

@@ -3,12 +3,6 @@
 Kernel and operating system are the lab's choice of a version; which labels they give, and under
 which names, follows the program. Left out: labels of the CPU, memory, network and storage, parts of
 versions, and PCI devices that are not GPUs, for nothing in the lab reads them.
-
-Answers to (read): https://github.com/kubernetes-sigs/node-feature-discovery/tree/v0.19.0/source
-    (system/system.go, kernel/version.go, pci: names and values of the labels) and
-    pkg/nfd-master/nfd-master.go (the annotation that lists the labels which it gave a node)
-Answers to (recorded): ../shared/upstream/gpu-operator/recordings N1 (PCI classes and the vendor as
-    the only field of a PCI label), A1 (the labels of a COS node)
 """
 
 from collections.abc import Mapping

@@ -3,12 +3,6 @@
 What differs from DaemonSet to DaemonSet is in `operands.yaml`. Left out: commands, service
 accounts, host paths but the driver's, and variables that only containers read. Settings that reach
 a pod by such a variable are in a digest beside it, so that their change starts the pod again.
-
-Answers to (recorded): GPU Operator v26.7.0, ../shared/upstream/gpu-operator/recordings (names,
-    selectors, tolerations, priority and runtime class, update strategy, containers and the
-    variables that bear on config; H1: which setting changes which DaemonSet)
-Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/assets and
-    controllers/object_controls.go
 """
 
 import hashlib

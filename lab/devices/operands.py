@@ -6,17 +6,6 @@ of the ClusterPolicy counts when it has reached a DaemonSet.
 Left out: combinations of sharing and MIG that the plugin refuses and berth's settings too, memory
 and engines of a MIG instance among its labels, MIG profiles with media extensions, the MIG
 manager's pause of GPU clients and its reboots, CUDA validation, the driver's version.
-
-Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/tree/v0.20.0 (internal/lm: labels;
-    internal/rm: devices)
-Answers to (read): https://github.com/NVIDIA/gpu-operator/tree/v26.7.0/assets and
-    cmd/nvidia-validator/main.go (which init container waits for what)
-Answers to (read): https://github.com/containerd/containerd/blob/main/internal/cri/config/config.go
-    and https://github.com/NVIDIA/k8s-device-plugin/issues/479 (a pod whose runtime class has no
-    handler gets no sandbox; so it is where toolkit.enabled=false)
-Answers to (read):
-    https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/google-gke.html (Google's
-    driver on COS: its folder, and no driver of the operator's there)
 """
 
 from collections.abc import Mapping

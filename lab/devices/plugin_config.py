@@ -3,12 +3,6 @@
 Simplified: a program whose entry is missing or malformed serves nothing, and an edit of an entry
 counts at the next look, where a real program reads it only when its pod starts or when the node's
 label names another entry. berth edits no entry: it names a ConfigMap after its content.
-
-Answers to (read): https://github.com/NVIDIA/k8s-device-plugin/tree/v0.20.0 (api/config/v1: rules;
-    README, "Configuration file" and "Shared access to GPUs"; cmd/config-manager/main.go: label
-    before default, default before an empty config)
-Answers to (recorded): ../shared/upstream/gpu-operator/recordings A2, D1, I1 (the variables of the
-    config-manager; a changed entry changes no DaemonSet)
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,6 @@
 """The GPU Operator's controller at work: node labels, DaemonSets, runtime classes and status.
 
 The rules are in `gpu_operator.py` and `operand_objects.py`.
-
-Answers to (recorded): GPU Operator v26.7.0, ../shared/upstream/gpu-operator/recordings (E1: without
-    a GPU node no DaemonSet is made and none deleted; H1: one that is turned off is deleted, a
-    runtime class that is no longer named stays; I1: only another hash of its own makes the operator
-    write a DaemonSet again)
 """
 
 from collections.abc import Mapping

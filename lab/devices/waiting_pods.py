@@ -3,13 +3,6 @@
 The GPU Operator's chart upgrades its definitions by a Job. No container runs in the lab, so the
 lab's chart puts the definitions into a ConfigMap of the Job's name, and a scheduling gate on its
 pod. The gate goes once the definitions are applied, and Helm sees the Job complete after that.
-
-Answers to (read): https://github.com/kubernetes/kubernetes/blob/v1.36.3/pkg/kubelet/kubelet_pods.go
-    (makeEnvironmentVariables: the messages) and pkg/kubelet/kuberuntime/kuberuntime_container.go
-    (reason CreateContainerConfigError; the kubelet tries again)
-Answers to (read): hook `gpu-operator-upgrade-crd` of the published chart and `manage-crds apply`,
-    GPU Operator v26.7.0,
-    https://github.com/NVIDIA/gpu-operator/blob/v26.7.0/deployments/gpu-operator/templates/upgrade_crd.yaml
 """
 
 import logging

@@ -1,8 +1,4 @@
-"""Address of the stand-in, and the credential that only it knows.
-
-Answers to (read): https://google.aip.dev/auth/4117 (format of the credential), and the endpoint
-    variables of https://github.com/hashicorp/terraform-provider-google.
-"""
+"""Address of the stand-in, and the credential that only it knows."""
 
 from __future__ import annotations
 

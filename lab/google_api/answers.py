@@ -5,20 +5,6 @@ Every service account exists whose project does. Every zone has every machine ty
 In the conditions each quota is one metric, such as `NVIDIA_B200_GPUS`. Compute Engine's regions
 list the older ones, the Cloud Quotas API all of them: for the newer GPUs it has one quota, with a
 limit for each family.
-
-Answers to (read): https://docs.cloud.google.com/compute/docs/reference/rest/v1 (shapes of projects,
-    regions, machineTypes, acceleratorTypes, reservations, networkProfiles, instances).
-Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1 (clusters,
-    serverConfig), https://docs.cloud.google.com/resource-manager/reference/rest/v1/projects
-    (testIamPermissions),
-    https://docs.cloud.google.com/service-usage/docs/reference/rest/v1/services (batchGet), and
-    https://docs.cloud.google.com/iam/docs/reference/rest/v1/projects.serviceAccounts.
-Answers to (read):
-    https://docs.cloud.google.com/docs/quotas/reference/rest/v1/projects.locations.services.quotaInfos
-    (shape), and https://docs.cloud.google.com/docs/quotas/implement-common-use-cases (quotas by GPU
-    family).
-Answers to (read): https://github.com/hashicorp/terraform-provider-google/issues/9380 (an API that
-    is off).
 """
 
 from __future__ import annotations

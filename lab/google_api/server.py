@@ -1,8 +1,4 @@
-"""`python -m berth.lab.google_api.server PORT`: the stand-in's HTTP server, on loopback.
-
-Answers to (read): https://google.aip.dev/193 (shape of an error), and
-    https://datatracker.ietf.org/doc/html/rfc8693 (token exchange).
-"""
+"""`python -m berth.lab.google_api.server PORT`: the stand-in's HTTP server, on loopback."""
 
 import json
 import sys

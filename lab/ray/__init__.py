@@ -5,6 +5,4 @@ Does not belong here: workers, which stay simulated; the head's Ray has their CP
 
 Simplified: one node of Ray has the resources of all pods; no volume of a pod is mounted. RayJobs
 and RayServices do not reach it.
-
-Answers to (real): Ray, of the version of the default image, with the token of the berth.
 """

@@ -2,10 +2,6 @@
 
 KWOK takes the ways from objects beside each head's pod. A way leads to the lab's controller, which
 starts the head's Ray when somebody first comes, and ends it with the pod.
-
-Answers to (read): https://github.com/kubernetes-sigs/kwok/tree/v0.7.0/pkg/kwok/server (an object of
-    the pod's name has its ports, commands or log)
-Answers to (real): KWOK, the kubelet of simulated nodes, which kubectl and the API server ask.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Ray's packages in the tools' cache, and the virtual environment that a head has on top of them.
 
 A package that somebody installs in a head goes into the head's own environment, and with it.
-
-Simulates nothing: pip installs Ray from the package index.
 """
 
 from __future__ import annotations

@@ -3,9 +3,6 @@
 KWOK runs `relay` for each connection to a forwarded port, and `enter` for a command in the head's
 container. The lab's controller, which both ask for the connection, starts Ray, by `log`. Only the
 standard library, so that a start takes no time.
-
-Answers to (read): https://github.com/kubernetes/design-proposals-archive/blob/main/node/kubelet-cri-logging.md
-    (a line of a container's log)
 """
 
 import json

@@ -1,8 +1,4 @@
-"""Resources and variables of a simulated head's Ray, from the objects of the cluster.
-
-Answers to (read): kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go (resources of Ray from
-    limits, and from the rayStartParams before them)
-"""
+"""Resources and variables of a simulated head's Ray, from the objects of the cluster."""
 
 import json
 import math

@@ -1,7 +1,4 @@
-"""Settings of the berth on the real node.
-
-Simulates nothing: the berth is a stack of an engineer's own.
-"""
+"""Settings of the berth on the real node."""
 
 from pathlib import Path
 

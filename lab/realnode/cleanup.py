@@ -1,7 +1,4 @@
-"""Removal of everything that a real node left, found by the lab's own tag.
-
-Simulates nothing: it removes what a real node left.
-"""
+"""Removal of everything that a real node left, found by the lab's own tag."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Configuration of the node's programs: the files of the folder `etc`, filled in for a layout.
-
-Answers to (real): containerd 2.2.3, the kubelet of Kubernetes 1.36.3 and CoreDNS 1.12.4, which read
-    these files.
-"""
+"""Configuration of the node's programs: the files of the folder `etc`, filled in for a layout."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 apt's settings of this machine (mirrors, proxies, keys) are used; its lists, caches and installed
 packages stay unchanged.
-
-Simulates nothing: it unpacks Debian's packages.
 """
 
 from __future__ import annotations

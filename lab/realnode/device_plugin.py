@@ -2,11 +2,6 @@
 
 The kubelet hands them out by CDI. The few messages of the kubelet's device plugin API are declared
 here.
-
-Answers to (read): kubernetes v1.36.3,
-    staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto; the kubelet that it serves
-    is real, the GPUs are not:
-    https://github.com/kubernetes/kubernetes/blob/v1.36.3/staging/src/k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1/api.proto
 """
 
 from __future__ import annotations

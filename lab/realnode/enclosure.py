@@ -2,8 +2,6 @@
 
 The node's network and mount namespaces exist while this process or one that entered them lives.
 Everything in them goes with them: interfaces, routes, firewall rules, mounts.
-
-Answers to (real): namespaces of this machine's Linux kernel.
 """
 
 import ctypes

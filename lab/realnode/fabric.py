@@ -3,11 +3,6 @@
 It also serves their attributes to DraNet. It has the place of a node's network daemon and of Google
 Cloud's metadata server: a NIC that comes back from a pod has lost its address and gets it again.
 DraNet itself is unchanged: it asks for attributes by its own webhook.
-
-Answers to (real): DraNet 1.4.0, built from source (lab/tools/dranet).
-Answers to (read): sigs.k8s.io/dranet v1.4.0, pkg/cloudprovider/webhook/webhook.go for the
-    attributes that stand in for Google Cloud's:
-    https://github.com/kubernetes-sigs/dranet/blob/v1.4.0/pkg/cloudprovider/webhook/webhook.go
 """
 
 import contextlib

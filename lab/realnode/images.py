@@ -2,8 +2,6 @@
 
 An image is one layer: a root file system as a tar archive, in the layout that `docker save` writes
 and containerd reads.
-
-Answers to (real): Ray's own wheels on Debian's packages, run by containerd.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Paths and addresses of one lab's real node. Nothing is read or created here.
-
-Simulates nothing: names and addresses.
-"""
+"""Paths and addresses of one lab's real node. Nothing is read or created here."""
 
 import hashlib
 import json

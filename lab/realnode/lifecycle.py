@@ -1,7 +1,4 @@
-"""Life of a real node: it joins a running lab and leaves it again, from any state.
-
-Simulates nothing: it starts and stops the programs of the real node.
-"""
+"""Life of a real node: it joins a running lab and leaves it again, from any state."""
 
 from __future__ import annotations
 

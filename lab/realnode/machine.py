@@ -1,7 +1,4 @@
-"""Choice of the real node: simulated GKE creates its object, and the kubelet adopts it.
-
-Simulates nothing: it chooses the node that becomes real.
-"""
+"""Choice of the real node: simulated GKE creates its object, and the kubelet adopts it."""
 
 from __future__ import annotations
 

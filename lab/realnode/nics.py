@@ -4,9 +4,6 @@ Each NIC is one end of a pair of virtual interfaces, the other end is its subnet
 gateways pass packets on between the subnets and to nowhere else, as a VPC network does. MTU and
 addresses are as Google Cloud gives them: a subnet for each NIC, and an address without a network of
 its own, behind a gateway.
-
-Answers to (read): "RDMA network profiles" for the MTU, and "Subnets" for addresses behind a
-    gateway: https://docs.cloud.google.com/vpc/docs/rdma-network-profiles
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""Processes of a real node, as the table `processes.yaml` has them.
-
-Answers to (real): containerd 2.2.3, the kubelet of Kubernetes 1.36.3, CoreDNS 1.12.4 and DraNet
-    1.4.0, built from source (lab/tools).
-"""
+"""Processes of a real node, as the table `processes.yaml` has them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
 """`python -m berth.lab.realnode.relay LISTEN TARGET`: forwards the node's TCP connections.
 
 The lab's API server listens on loopback only, where pods and the kubelet cannot reach it.
-
-Simulates nothing: it forwards TCP connections.
 """
 
 import asyncio

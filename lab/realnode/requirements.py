@@ -1,7 +1,4 @@
-"""Requirements of a machine for a real node, and an unused address range.
-
-Simulates nothing: it inspects this machine.
-"""
+"""Requirements of a machine for a real node, and an unused address range."""
 
 from __future__ import annotations
 

@@ -2,6 +2,4 @@
 
 Belongs here: the list of tools, finding installed ones, finding Go, building, the cache.
 Does not belong here: running them.
-
-Simulates nothing: the modules of this folder find, fetch and build the real programs.
 """

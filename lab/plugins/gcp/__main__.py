@@ -1,7 +1,4 @@
-"""`python -m berth.lab.plugins.gcp <engine>`: the simulated GKE as a plugin process.
-
-Simulates nothing: it starts the plugin.
-"""
+"""`python -m berth.lab.plugins.gcp <engine>`: the simulated GKE as a plugin process."""
 
 import sys
 

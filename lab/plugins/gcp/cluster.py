@@ -1,10 +1,6 @@
 """GKE clusters: one for each lab, since there is one control plane to be it.
 
 The service range and the number behind `-gke.` in the outputs are the lab's choice.
-
-Answers to (read): google-beta/services/container/resource_container_cluster.go of
-    https://github.com/hashicorp/terraform-provider-google-beta (fields, CustomizeDiff, deletion
-    protection, default pool).
 """
 
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)

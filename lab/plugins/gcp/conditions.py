@@ -4,8 +4,6 @@ They are read from `cloud/conditions.yaml` of the lab at each call, so that whoe
 a person or a test, sees at once what berth does when a quota is too small or a zone has run out.
 The file is made from the one beside this module when it is first needed, and is never written
 again.
-
-Simulates nothing: it reads what people write about the simulated projects.
 """
 
 from pathlib import Path

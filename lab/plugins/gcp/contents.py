@@ -1,24 +1,6 @@
 """Contents of a cluster beside its nodes: GKE's add-ons, and objects that go with the cluster.
 
 The objects of an add-on are in a file of the folder `addons`.
-
-Answers to (real): the custom resource definitions of KubeRay's own chart, for GKE's Ray operator
-    add-on.
-Answers to (read):
-    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra
-    (names of managed DRANET's device classes).
-Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes
-    (name, driver and binding mode of GKE's default StorageClass).
-Answers to (read): deploy/base/setup/csi_driver.yaml of
-    https://github.com/GoogleCloudPlatform/gcs-fuse-csi-driver, and deploy/kubernetes/manifests and
-    overlays/stable-master of https://github.com/kubernetes-sigs/gcp-filestore-csi-driver (the
-    drivers)
-Answers to (read): https://docs.cloud.google.com/filestore/docs/csi-driver (names and binding mode
-    of the StorageClasses of shares, which are in the network `default`)
-Answers to (read): config/crd/bases of
-    https://github.com/kubernetes-sigs/secrets-store-sync-controller (fields of SecretProviderClass
-    and SecretSync), and https://docs.cloud.google.com/secret-manager/docs/sync-k8-secrets (group
-    and version on GKE)
 """
 
 from __future__ import annotations

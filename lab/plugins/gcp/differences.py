@@ -3,10 +3,6 @@
 The provider compares the state, which holds what is there, with the inputs. A field that is left
 out keeps its value where it is optional and computed; else it goes back to its default. What a
 difference does is a fact about the field (`berth.components.gke.provider_fields`).
-
-Answers to (read): https://github.com/hashicorp/terraform-provider-google-beta at the commit that
-    components/gke/provider_fields.json names, and for lists, sets and maps helper/schema/schema.go
-    of https://github.com/hashicorp/terraform-plugin-sdk.
 """
 
 from __future__ import annotations

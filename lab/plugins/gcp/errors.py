@@ -1,8 +1,4 @@
-"""Errors of the simulated cloud; refusals are in the words of Google's API.
-
-Answers to (read): googleapi/googleapi.go of https://github.com/googleapis/google-api-go-client
-    (shape of an error's text).
-"""
+"""Errors of the simulated cloud; refusals are in the words of Google's API."""
 
 from pathlib import Path
 from typing import Any

@@ -1,9 +1,4 @@
-"""Values that Google's provider refuses before it sends anything, by the facts about each field.
-
-Answers to (read): the schemas of https://github.com/hashicorp/terraform-provider-google-beta at the
-    commit that components/gke/provider_fields.json names, and helper/schema and helper/validation
-    of https://github.com/hashicorp/terraform-plugin-sdk (texts).
-"""
+"""Values that Google's provider refuses before it sends anything, by the facts about each field."""
 
 import difflib
 import ipaddress

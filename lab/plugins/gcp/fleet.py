@@ -1,10 +1,4 @@
-"""Nodes in the lab's API server: made, changed and removed so that a pool has what its record says.
-
-Answers to (real): the API server of the lab, in which the nodes are made.
-Answers to (read):
-    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools (labels
-    and taints of a pool change on the nodes that are there).
-"""
+"""Nodes in the lab's API server: made, changed and removed as the pools' records say."""
 
 from __future__ import annotations
 

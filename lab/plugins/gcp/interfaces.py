@@ -1,10 +1,4 @@
-"""Further network cards of a pool's machines, as its networks describe them.
-
-Answers to (read): https://docs.cloud.google.com/vpc/docs/rdma-network-profiles (MTU, names of
-    profiles), https://docs.cloud.google.com/compute/docs/reference/rest/v1 (paths and self links),
-    and examples/gke-a4 of https://github.com/GoogleCloudPlatform/cluster-toolkit (one further
-    gVNIC, one card for each GPU).
-"""
+"""Further network cards of a pool's machines, as its networks describe them."""
 
 from __future__ import annotations
 

@@ -2,8 +2,6 @@
 
 From "Regions and zones" (docs.cloud.google.com/compute/docs/regions-zones), without the zones for
 AI only. Nothing here says which machine types a zone offers: the lab has them all everywhere.
-
-Answers to (read): https://docs.cloud.google.com/compute/docs/regions-zones.
 """
 
 from pathlib import Path

@@ -2,10 +2,6 @@
 
 A change in place recreates the nodes where the facts about the field say so: all of them at once,
 whatever `upgradeSettings` says.
-
-Answers to (read): google-beta/services/container/resource_container_node_pool.go and node_config.go
-    of https://github.com/hashicorp/terraform-provider-google-beta (fields, CustomizeDiff, errors at
-    creation, status ERROR).
 """
 
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)

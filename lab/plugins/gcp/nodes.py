@@ -3,11 +3,6 @@
 Labels and taints are those that GKE's pages name ("GPUs in GKE", "About node labels", "Flex-start",
 "Spot VMs") and that nodes of public GKE clusters carry; what GKE keeps for its own daemons is left
 out. The names of nodes are the lab's choice, in the form of GKE's.
-
-Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/gpus (taint and
-    labels of GPU nodes), https://docs.cloud.google.com/kubernetes-engine/docs/concepts/spot-vms and
-    https://docs.cloud.google.com/kubernetes-engine/docs/concepts/dws (labels of Spot and flex-start
-    nodes).
 """
 
 from __future__ import annotations

@@ -1,13 +1,4 @@
-"""Resource types without parts: networks and what belongs to them, service accounts, grants.
-
-Answers to (read): google-beta/services/compute/resource_compute_network.go,
-    resource_compute_subnetwork.go, resource_compute_firewall.go, resource_compute_router.go and
-    resource_compute_router_nat.go of https://github.com/hashicorp/terraform-provider-google-beta
-    (fields, CustomizeDiff).
-Answers to (read): google/services/resourcemanager/resource_google_service_account.go and
-    google/tpgiamresource/resource_iam_member.go of
-    https://github.com/hashicorp/terraform-provider-google (fields, which of them replace).
-"""
+"""Resource types without parts: networks and what belongs to them, service accounts, grants."""
 
 from __future__ import annotations
 

@@ -1,15 +1,6 @@
 """Meaning of a node pool's inputs: machine, GPUs, disks, zones and sizes.
 
 Inputs are as the engine sends them: camel case, and plain data.
-
-Answers to (read):
-    https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
-    (defaults, sizes for each zone), and
-    https://docs.cloud.google.com/kubernetes-engine/docs/how-to/persistent-volumes/local-ssd
-    (bundled SSDs).
-Answers to (read): https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler
-    and cluster-autoscaler/FAQ.md of https://github.com/kubernetes/autoscaler (bounds are not
-    enforced on a pool that is there).
 """
 
 from __future__ import annotations

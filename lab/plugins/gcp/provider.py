@@ -1,9 +1,4 @@
-"""Provider that serves the engine from the simulated cloud; each type has its own part.
-
-Answers to (read): proto/pulumi/provider.proto of https://github.com/pulumi/pulumi (requests), and
-    google-beta/services of https://github.com/hashicorp/terraform-provider-google-beta (texts
-    before errors).
-"""
+"""Provider that serves the engine from the simulated cloud; each type has its own part."""
 
 # ruff: noqa: N802 (the names of the calls are the protocol's)
 

@@ -1,7 +1,4 @@
-"""The one node that a machine may stand behind: then its object is left to a real kubelet.
-
-Simulates nothing: it names the node that is real.
-"""
+"""The one node that a machine may stand behind: then its object is left to a real kubelet."""
 
 from __future__ import annotations
 

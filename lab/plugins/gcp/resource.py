@@ -3,9 +3,6 @@
 Which changes replace a resource, which values stay, and which values are refused are facts about
 the fields of Google's provider. Rules of Google's API that are not in these facts are not
 simulated: berth's own checks of the settings have them, with their sources.
-
-Answers to (read): https://github.com/hashicorp/terraform-provider-google-beta at the commit that
-    components/gke/provider_fields.json names (facts about fields).
 """
 
 # ruff: noqa: ARG002 (most types need nothing of what a method gets)

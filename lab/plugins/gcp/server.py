@@ -3,9 +3,6 @@
 The SDK's own server (`pulumi.provider.experimental`) answers every error with a Python stack and
 cannot report an object that exists but is not ready. So the SDK's generated protocol is served
 here.
-
-Answers to (read): Pulumi v3.250.0, proto/pulumi/provider.proto; the engine that calls it is the
-    real one: https://github.com/pulumi/pulumi/blob/v3.250.0/proto/pulumi/provider.proto
 """
 
 from __future__ import annotations

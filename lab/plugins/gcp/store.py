@@ -2,8 +2,6 @@
 
 The files are meant to be read, and to be edited by whoever wants to see drift: a resource is what
 its file says.
-
-Simulates nothing: it keeps the records of the simulated cloud.
 """
 
 from __future__ import annotations

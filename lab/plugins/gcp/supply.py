@@ -9,11 +9,6 @@ Texts are those that public reports quote:
 kaiwaehner/hivemq-mqtt-tensorflow-kafka-realtime-iot-machine-learning-training- inference#48
 (quota), GoogleCloudPlatform/gsutil#1000 and cluster-toolkit#5043 (reservations),
 hashicorp/terraform-provider-google#10121 (stock).
-
-Answers to (read): https://docs.cloud.google.com/compute/resource-usage (quotas),
-    https://docs.cloud.google.com/compute/docs/instances/reservations-overview (reserved machines
-    take no quota), https://github.com/GoogleCloudPlatform/cluster-toolkit/pull/5043 (reservations),
-    and https://github.com/hashicorp/terraform-provider-google/issues/10121 (stock).
 """
 
 from __future__ import annotations
