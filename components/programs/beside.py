@@ -32,90 +32,78 @@ _OBEYING = _RUNNING | {"Suspending", "Suspended"}
 
 @dataclass(frozen=True)
 class Thing:
-    """Object that makes pods.
-
-    Attributes:
-        key: its kind (RayCluster, RayJob, RayService or Job) and name.
-        owner: kind and name of the object that controls it; None for none.
-        began: when it was created, or a RayJob last started.
-        suspended: its field `suspend` is set.
-        by_keeper: the keeper changed that field last.
-        changed: when that field was changed last.
-        obeys: whether KubeRay, or Kubernetes, does what the field says.
-        running: a RayJob that runs, or is about to.
-        ended: when a RayJob ended, or waits for a person since; None if it runs.
-        elsewhere: a RayJob on a RayCluster that it does not own.
-    """
+    """Object that makes pods."""
 
     key: Key
+    """Kind (RayCluster, RayJob, RayService or Job) and name."""
     owner: Key | None
+    """Kind and name of the controlling object; None for none."""
     began: datetime
+    """Time of creation, or of a RayJob's last start."""
     suspended: bool = False
+    """Whether the field `suspend` is set."""
     by_keeper: bool = False
+    """Whether the keeper made the last change of `suspend`."""
     changed: datetime | None = None
+    """Time of the last change of `suspend`."""
     obeys: bool = True
+    """Whether KubeRay, or Kubernetes, does what the field says."""
     running: bool = False
+    """Whether this is a RayJob that runs, or is about to."""
     ended: datetime | None = None
+    """Time since when a RayJob has ended, or waits for a person; None if it runs."""
     elsewhere: bool = False
+    """Whether this is a RayJob on a RayCluster that the RayJob does not own."""
 
 
 @dataclass(frozen=True)
 class Pod:
-    """Pod that has not finished.
-
-    Attributes:
-        name: its name.
-        owner: kind and name of the object that controls it; None for none.
-        created: when it was created.
-        ends: when its grace ends, or ended; None if nobody has deleted it.
-    """
+    """Pod that has not finished."""
 
     name: str
+    """Name of the pod."""
     owner: Key | None
+    """Kind and name of the controlling object; None for none."""
     created: datetime
+    """Time of creation."""
     ends: datetime | None = None
+    """End of the grace; None if nobody has deleted the pod."""
 
 
 @dataclass(frozen=True)
 class Berth:
-    """Berth that the things are beside.
-
-    Attributes:
-        name: name of the berth, and of its own RayCluster.
-        awake: the RayCluster is there, and this pass leaves it awake.
-        asleep: the RayCluster is gone, or was suspended before this pass.
-        due: since when hours or expiry want nothing to run; None if they do not.
-        until: RayJobs that began before may end; None for any.
-        idle: time without work after which a RayCluster is suspended.
-        grace: longest time that a running RayJob outlives `due`; None for no limit.
-        closed: a quota of zero refuses new pods.
-    """
+    """Berth that the things are beside."""
 
     name: str
+    """Name of the berth, and of its own RayCluster."""
     awake: bool = True
+    """Whether the RayCluster is there, and awake after this pass."""
     asleep: bool = False
+    """Whether the RayCluster is gone, or was suspended before this pass."""
     due: datetime | None = None
+    """Time since when hours or expiry want nothing to run; None if they do not."""
     until: datetime | None = None
+    """Time before which RayJobs began that may run to their end; None for any time."""
     idle: timedelta | None = None
+    """Time without work after which a RayCluster is suspended."""
     grace: timedelta | None = None
+    """Longest time that a running RayJob outlives `due`; None for no limit."""
     closed: bool = False
+    """Whether a quota of zero refuses new pods."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Decision about a namespace.
-
-    Attributes:
-        suspend: things to suspend.
-        wake: things to wake.
-        left: names of pods that nothing ended.
-        closed: refuse new pods by a quota of zero.
-    """
+    """Decision about a namespace."""
 
     suspend: Sequence[Key] = ()
+    """Things to suspend."""
     wake: Sequence[Key] = ()
+    """Things to wake."""
     left: Sequence[str] = ()
+    """Names of pods that nothing ended."""
     closed: bool = False
+    """Whether to refuse new pods by a quota of zero."""
 
     @property
     def note(self) -> str:

@@ -31,25 +31,22 @@ WOKEN_FOR = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Known:
-    """State of a berth.
-
-    Attributes:
-        created: time of creation of its RayCluster.
-        suspended: the berth is suspended, or about to be.
-        suspended_by: the keeper's reason; "" if a person suspended the berth.
-        asleep: time when it was suspended; None if it is awake.
-        woken: time when a person last woke the berth; None for never.
-        idle_since: time since when the keeper has seen nothing run.
-        begun: creation of its first RayCluster, from which its lifetime counts; None for this one.
-    """
+    """State of a berth."""
 
     created: datetime
+    """Time of the RayCluster's creation."""
     suspended: bool = False
+    """Whether the berth is suspended, or about to be."""
     suspended_by: str = ""
+    """The keeper's reason; "" if a person suspended the berth."""
     asleep: datetime | None = None
+    """Time of the suspension; None if the berth is awake."""
     woken: datetime | None = None
+    """Time when a person last woke the berth; None for never."""
     idle_since: datetime | None = None
+    """Time since when the keeper has seen nothing run."""
     begun: datetime | None = None
+    """Creation of the first RayCluster, where the lifetime begins; None for this one."""
 
     @property
     def begin(self) -> datetime:
@@ -64,38 +61,32 @@ class Known:
 
 @dataclass(frozen=True)
 class Work:
-    """Work on a berth, as Ray reports it.
-
-    Attributes:
-        running: running jobs, sessions and actors.
-        unknown: why Ray could not be asked; "" if it could.
-        last: time when the last work ended, or Ray started.
-        waiting: the head has never started, so nothing runs, and the berth is not idle either.
-    """
+    """Work on a berth, as Ray reports it."""
 
     running: tuple[str, ...] = ()
+    """Running jobs, sessions and actors."""
     unknown: str = ""
+    """Why Ray could not be asked; "" if it could."""
     last: datetime | None = None
+    """Time when the last work ended, or Ray started."""
     waiting: bool = False
+    """Whether the head has never started: nothing runs, and the berth is not idle."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Decision of the keeper, with its notes.
-
-    Attributes:
-        suspend: True to suspend the berth, False to wake it, None to change nothing.
-        suspended_by: the keeper's reason for the suspension; "" for none.
-        idle_since: time since when nothing has run.
-        held_up: why a due suspension is delayed.
-        delete_due: time since when the berth is due for deletion.
-    """
+    """Decision of the keeper, with its notes."""
 
     suspend: bool | None = None
+    """True to suspend the berth, False to wake it, None to change nothing."""
     suspended_by: str = ""
+    """The keeper's reason for the suspension; "" for none."""
     idle_since: datetime | None = None
+    """Time since when nothing has run."""
     held_up: str = ""
+    """Why a due suspension is delayed."""
     delete_due: datetime | None = None
+    """Time since when the berth is due for deletion."""
 
     def notes(self) -> dict[str, str | None]:
         """Return the annotations; None for one to remove."""

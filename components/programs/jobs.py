@@ -34,21 +34,18 @@ from the container's environment, so that no argument contains it."""
 
 @dataclass(frozen=True)
 class RunningJob:
-    """Running job or session.
-
-    Attributes:
-        id: Ray's id.
-        kind: `job` for a submitted job, `session` for an attached program.
-        status: `PENDING` or `RUNNING`.
-        entrypoint: command, cut if it is long; "" if unknown.
-        since: start in seconds since 1970; None before the start.
-    """
+    """Running job or session."""
 
     id: str
+    """Ray's id."""
     kind: str
+    """`job` for a submitted job, `session` for an attached program."""
     status: str
+    """`PENDING` or `RUNNING`."""
     entrypoint: str
+    """Command, cut if it is long; "" if unknown."""
     since: float | None
+    """Start in seconds since 1970; None before the start."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.id} ({self.status.lower()}){f': {self.entrypoint}' if self.entrypoint else ''}"

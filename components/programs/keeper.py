@@ -81,25 +81,22 @@ _ACTORS = "/api/v0/actors?limit=1000&filter_keys=state&filter_predicates=!%3D&fi
 
 @dataclass(frozen=True)
 class _Found:
-    """What is in a berth's namespace.
-
-    Attributes:
-        namespace: name of the namespace.
-        name: name of the berth, and of its RayCluster.
-        space: the namespace.
-        lifetime: lifecycle of the berth.
-        cluster: the RayCluster of the berth; None if it is gone.
-        quota: the quota that closes the namespace; None if there is none.
-        things: RayClusters, RayJobs and RayServices.
-    """
+    """What is in a berth's namespace."""
 
     namespace: str
+    """Name of the namespace."""
     name: str
+    """Name of the berth, and of its RayCluster."""
     space: Object
+    """The namespace."""
     lifetime: Lifetime
+    """Lifecycle of the berth."""
     cluster: Object | None
+    """The RayCluster of the berth; None if it is gone."""
     quota: Object | None
+    """The quota that closes the namespace; None if there is none."""
     things: Sequence[Thing]
+    """RayClusters, RayJobs and RayServices."""
 
     @property
     def known(self) -> Known:
@@ -111,19 +108,16 @@ class _Found:
 
 @dataclass(frozen=True)
 class Keeper:
-    """Pass over all berths.
-
-    Attributes:
-        api: the API server.
-        now: time of the pass.
-        dashboard: address of heads' dashboards: a format of {ip}, {namespace} and {name}.
-        dry: change nothing.
-    """
+    """Pass over all berths."""
 
     api: Server
+    """The API server."""
     now: datetime
+    """Time of the pass."""
     dashboard: str = DASHBOARD
+    """Address of heads' dashboards: a format of {ip}, {namespace} and {name}."""
     dry: bool = False
+    """Whether to change nothing."""
 
     def look(self, selector: str) -> Iterator[Object]:
         """Suspend and wake berths; yield the reports as they come, with an `error` for a failure.

@@ -38,39 +38,32 @@ _LAST_DAY = date(2199, 12, 31)
 
 @dataclass(frozen=True)
 class Hours:
-    """Working hours.
-
-    Attributes:
-        days: days on which they begin, Monday is 0.
-        begin: minutes of the day at which they begin.
-        end: minutes of the day at which they end, 1440 for midnight; on the next day unless after
-            `begin`.
-    """
+    """Working hours."""
 
     days: frozenset[int]
+    """Days on which the hours begin; Monday is 0."""
     begin: int
+    """Minute of the day at which the hours begin."""
     end: int
+    """Minute at which the hours end, 1440 for midnight; on the next day unless after `begin`."""
 
 
 @dataclass(frozen=True)
 class Lifetime:
-    """Lifecycle of a berth.
-
-    Attributes:
-        expires: last day, or lifetime from creation.
-        hours: working hours, outside of which the berth is suspended.
-        idle: time without work after which the berth is suspended.
-        grace: longest time that running work delays a suspension; None for no limit.
-        delete_after: time from expiry to deletion.
-        zone: time zone of the last day and of the hours.
-    """
+    """Lifecycle of a berth."""
 
     expires: date | timedelta | None = None
+    """Last day, or lifetime from creation."""
     hours: Hours | None = None
+    """Working hours, outside of which the berth is suspended."""
     idle: timedelta | None = None
+    """Time without work after which the berth is suspended."""
     grace: timedelta | None = None
+    """Longest time that running work delays a suspension; None for no limit."""
     delete_after: timedelta | None = None
+    """Time from expiry to deletion."""
     zone: str = "UTC"
+    """Time zone of the last day and of the hours."""
 
     @property
     def any(self) -> bool:

@@ -51,21 +51,18 @@ class ApiError(Exception):
 
 @dataclass(frozen=True)
 class Server:
-    """Server that answers JSON over HTTP. It cannot redirect, and no proxy is asked.
-
-    Attributes:
-        url: address of the server.
-        token: token of every request; "" for none.
-        tls: trust and client certificate of an HTTPS server.
-        most_bytes: largest answer.
-        until: end of all answers, by the monotonic clock; None for `SECONDS` for each answer.
-    """
+    """Server that answers JSON over HTTP. It cannot redirect, and no proxy is asked."""
 
     url: str
+    """Address of the server."""
     token: str = ""
+    """Token of every request; "" for none."""
     tls: ssl.SSLContext | None = None
+    """Trust and client certificate of an HTTPS server."""
     most_bytes: int = _MOST_BYTES_OF_API
+    """Largest answer."""
     until: float | None = field(default=None, compare=False)
+    """End of all answers, by the monotonic clock; None for `SECONDS` for each answer."""
 
     def ask(self, path: str, method: str = "GET", body: Object | None = None) -> str:
         """Return the text of an answer.
