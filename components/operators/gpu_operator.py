@@ -9,7 +9,7 @@ pods keep what they have), "GPU Operator with MIG".
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -21,6 +21,7 @@ from berth.components.hardware import versions
 from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
 from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstaller
 from berth.components.operators.operator import (
+    BY_CHART,
     ChartName,
     ChartSettings,
     Object,
@@ -67,6 +68,9 @@ def _good_version(version: str) -> str:
 class GpuOperatorSettings(ChartSettings):
     """NVIDIA's GPU Operator: installed where it manages a pool, once for the cluster."""
 
+    source: Literal["chart", "present"] = "chart"
+    """`chart`: berth installs it. `present`: it is there already; what it lacks for the pools,
+    `berth doctor` and an update tell."""
     chart: ChartName = "gpu-operator"
     repository: Repository = versions.GPU_OPERATOR_REPOSITORY
     version: Annotated[
@@ -92,6 +96,9 @@ class GpuOperator(Operator[GpuOperatorSettings]):
     release: ClassVar[str] = "gpu-operator"
     setting: ClassVar[str] = "gpu"
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DriverInstaller,)
+    sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
+        ("chart",): (*BY_CHART, "dcgmExporter", "nodeFeatureDiscovery", "validator")
+    }
     by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {
         ("driver", "enabled"): "`driver` of the pools",
         ("nfd", "enabled"): "operators.gpu.nodeFeatureDiscovery",

@@ -34,7 +34,7 @@ def problems(settings: OperatedSettings) -> Iterable[Problem]:
         if not operator.setting:
             continue
         given = settings.operators.of(operator)
-        path = _path(operator, settings)
+        path = path_of(operator, settings)
         if operator.pool_setting and not any(operator.serves(pool) for pool in settings.pools.values()):
             if written(given):
                 message = f"would be ignored, since no pool has {operator.pool_setting}; take it out"
@@ -52,7 +52,7 @@ def warnings(settings: OperatedSettings) -> Iterable[Problem]:
         values = getattr(operator.settings, "values", None)
         if not values:
             continue
-        path = (*_path(operator, settings), "values")
+        path = (*path_of(operator, settings), "values")
         for part in operator.parts(operator.release):
             for inner, ours, theirs in overridden(part.ours, values) if isinstance(part, Chart) else ():
                 message = (
@@ -76,7 +76,8 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _path(operator: Operator[Any] | type[Operator[Any]], settings: OperatedSettings) -> Path:
+def path_of(operator: Operator[Any] | type[Operator[Any]], settings: OperatedSettings) -> Path:
+    """Return the path of an operator's settings."""
     return (*_OPERATORS, type(settings.operators).model_fields[operator.setting].alias or operator.setting)
 
 

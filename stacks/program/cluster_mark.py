@@ -3,19 +3,22 @@
 Policies and PriorityClasses have the same names in all environments, and the field manager of a
 stack has neither its project nor its backend. So Pulumi would take over the objects of another
 stack with the same name, and the API server would refuse those of one with another name, in words
-that help nobody.
+that help nobody. The mark also has the id of an existing cluster, which no new address changes.
 """
 
 import asyncio
+from contextlib import suppress
+from dataclasses import replace
 
 import pulumi
 import pulumi_kubernetes
 
-from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.components.cluster.api import ClusterApi, ClusterError, RefusedError
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import FIELD_MANAGER, MANAGED_BY, Manifest
 from berth.components.core.problems import Problem
 from berth.components.isolation import pod_policy
+from berth.components.operators.found import found_on
 from berth.stacks.load.stack import Environment, SettingsError
 from berth.stacks.program.existing import Platform
 
@@ -32,9 +35,9 @@ _LEFT = (
 
 
 async def mark_cluster(
-    loaded: Environment, platform: Platform, provider: pulumi_kubernetes.Provider, *, recorded: bool
+    loaded: Environment, platform: Platform, provider: pulumi_kubernetes.Provider, *, asks: bool
 ) -> KubernetesObject:
-    """Register the mark of an environment; an existing cluster with another one's is refused.
+    """Register the mark of an environment; a cluster to ask that has another one's is refused.
 
     An environment that makes its cluster is the first one there. What tells two states apart is the
     id of the provider, a UUID that Pulumi makes for each state and keeps in it.
@@ -42,16 +45,45 @@ async def mark_cluster(
     Raises:
         SettingsError: the cluster carries another environment.
     """
-    if loaded.settings.cluster.existing and not recorded:
-        await _refuse_second(loaded, platform, provider.id)
+    data = {"project": pulumi.get_project(), "stack": pulumi.get_stack(), "owner": provider.id}
+    if loaded.settings.cluster.existing:
+        data["id"] = platform.cluster_id
+        if asks:
+            await _refuse_second(loaded, platform, provider.id)
     manifest: Manifest = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": NAME, "namespace": _NAMESPACE, "labels": MANAGED_BY},
-        "data": {"project": pulumi.get_project(), "stack": pulumi.get_stack(), "owner": provider.id},
+        "data": data,
     }
     options = pulumi.ResourceOptions(provider=provider, depends_on=list(platform.ready))
     return KubernetesObject(NAME, manifest, options)
+
+
+async def looked_at(loaded: Environment, platform: Platform) -> tuple[Platform, bool]:
+    """Return an existing cluster with the id of its mark, and whether the cluster answers.
+
+    The id is the address of the first update: another address of the same cluster, such as its
+    private one, changes nothing.
+
+    Raises:
+        ClusterError: the cluster does not answer an update.
+        SettingsError: it has operators already that the settings would install a second time.
+    """
+    text = str(await platform.kubeconfig.future())
+    try:
+        mark = await asyncio.to_thread(lambda: ClusterApi(text).get(_PATH))
+    except ClusterError as error:
+        if not pulumi.runtime.is_dry_run():
+            raise
+        pulumi.log.warn(f"cannot tell what the cluster has already: {error}")
+        return platform, False
+    with suppress(RefusedError):  # whoever only previews may not see all kinds
+        if problems := await asyncio.to_thread(lambda: found_on(ClusterApi(text), loaded.settings)):
+            raise SettingsError(loaded.stack, problems, loaded.file)
+    data = mark["data"] if mark else {}
+    ours = (data.get("project"), data.get("stack")) == (pulumi.get_project(), pulumi.get_stack())
+    return (replace(platform, cluster_id=data["id"]) if ours and data.get("id") else platform), True
 
 
 async def _refuse_second(loaded: Environment, platform: Platform, owner: pulumi.Output[str]) -> None:

@@ -22,7 +22,7 @@ from berth.stacks.files.stack_file import path_of
 from berth.stacks.load.stack import Environment, SettingsError
 from berth.stacks.program import DIGEST, DIGEST_OUTPUT, digest_of
 from berth.stacks.program.claims_api import claims_api
-from berth.stacks.program.cluster_mark import mark_cluster
+from berth.stacks.program.cluster_mark import looked_at, mark_cluster
 from berth.stacks.program.existing import Platform, existing
 from berth.stacks.program.notices import log
 from berth.stacks.program.waiting import Registered
@@ -39,9 +39,12 @@ async def environment(loaded: Environment, *, recorded: bool = False) -> Registe
             occupants.setdefault(pool, []).append(cluster.name)
     manifests = _dranet_manifests(loaded)
     platform = await _platform(loaded, occupants)
+    asks = settings.cluster.existing is not None and not recorded
+    if asks:
+        platform, asks = await looked_at(loaded, platform)
     resource_api = await claims_api(settings, platform.kubeconfig)
     kubernetes = platform.provider()
-    mark = await mark_cluster(loaded, platform, kubernetes, recorded=recorded)
+    mark = await mark_cluster(loaded, platform, kubernetes, asks=asks)
     on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(platform.ready))
     mirror = settings.mirror
     site = Site(

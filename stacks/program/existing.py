@@ -56,7 +56,7 @@ class Platform:
 def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> Platform:
     """Return the platform of an existing cluster.
 
-    Its id is the API server's address, which is known without asking the server.
+    Its id is the API server's address, until the cluster has a mark with another one.
 
     Raises:
         SettingsError: the kubeconfig cannot be used.

@@ -60,11 +60,12 @@ def run(
     stack: str,
     references: dict[str, dict[str, Any]] | None = None,
     outputs: dict[str, Any] | None = None,
+    recorder: Recorder | None = None,
 ) -> Recorder:
     """Run a program as a preview of `stack` and return what it registered; what it raises is
     raised.
     """
-    recorder = Recorder(references=references or {}, outputs=outputs or {})
+    recorder = recorder or Recorder(references=references or {}, outputs=outputs or {})
     try:
         asyncio.get_event_loop()
     except RuntimeError:

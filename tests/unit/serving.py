@@ -32,9 +32,11 @@ def serving(handle: Callable[[Handler], None]) -> Iterator[str]:
     with _Server(("127.0.0.1", 0), Play) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def body_of(handler: Handler) -> Any:

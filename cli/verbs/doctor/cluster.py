@@ -21,6 +21,7 @@ from berth.components.cluster.api import NODES, ClusterApi, ClusterError, Object
 from berth.components.core.errors import BerthError
 from berth.components.gke import ExistingCluster, too_old
 from berth.components.operators import OPERATORS
+from berth.components.operators.found import found_on
 from berth.components.operators.record import pending
 from berth.components.ray.variables import from_secret_manager
 from berth.components.ray.volumes import mounts_shares
@@ -64,6 +65,7 @@ def check_existing(loaded: Environment, existing: ExistingCluster) -> list[Findi
             *_isolation(api, nodes, settings),
             *check_features(api, features),
             *check_releases(api),
+            *(CLUSTER.missing(f"{problem.where}: {problem.message}") for problem in found_on(api, settings)),
             *check_berths(berths, api),
         ]
     except ClusterError as error:

@@ -1,4 +1,5 @@
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from berth.stacks.program.environment import environment
 from tests.unit import serving
 from tests.unit.cases import table
 from tests.unit.loaded import engineer_of, environment_of
-from tests.unit.recording import run
+from tests.unit.recording import Recorder, run
 
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
 NAMESPACE = "kubernetes:core/v1:Namespace"
@@ -218,6 +219,54 @@ def test_an_existing_cluster_gets_operators_and_berths_and_nothing_of_google(kub
     assert provider.inputs["clusterIdentifier"] == "https://10.0.0.1:6443"
     assert (provider.inputs["kubeconfig"], provider.inputs["context"]) == (str(kubeconfig), "it")
     assert "some-token" not in str(recorder.registrations), "no credential is in the stack's state"
+
+
+OURS = {"project": "berth", "stack": "lab", "owner": "cluster-id", "id": "https://10.0.0.1:6443"}
+
+
+@pytest.mark.parametrize(
+    ("mark", "kept"), [(OURS, True), (OURS | {"id": None}, False), (OURS | {"stack": "other"}, False), ({}, False)]
+)
+def test_another_address_of_the_same_cluster_is_no_other_cluster(
+    kubeconfig: Path, mark: dict[str, str | None], *, kept: bool
+) -> None:
+    data = {key: value for key, value in mark.items() if value}
+
+    def handle(handler: serving.Handler) -> None:
+        kinds = ["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"]
+        answers: dict[str, Any] = {
+            "/apis/resource.k8s.io": {"versions": [{"version": "v1"}]},
+            "/apis/resource.k8s.io/v1": {"resources": [{"name": kind} for kind in kinds]},
+            "/api/v1/namespaces/kube-system/configmaps/berth-cluster": {"data": data} if data else None,
+        }
+        found = answers.get(handler.path)
+        serving.answer(handler, found or {}, 200 if found else 404)
+
+    recorder = Recorder()
+    with serving.serving(handle) as address:
+        kubeconfig.write_text(serving.kubeconfig(address))
+        with suppress(SettingsError):  # another environment's mark
+            recorder = run(lambda: environment(on_existing(kubeconfig)), "lab", recorder=recorder)
+    (provider,) = recorder.of_type("pulumi:providers:kubernetes")
+    assert provider.inputs["clusterIdentifier"] == (OURS["id"] if kept else address)
+    marks = [item.inputs["data"]["id"] for item in recorder.registrations if item.name == "berth-cluster"]
+    assert marks in ([provider.inputs["clusterIdentifier"]], [])
+
+
+def test_an_operator_that_is_there_is_refused_before_anything_is_registered(kubeconfig: Path) -> None:
+    metadata = {"name": "ray", "namespace": "ray"}
+    spec = {"template": {"spec": {"containers": [{"image": "quay.io/kuberay/operator:v1.6.2"}]}}}
+
+    def handle(handler: serving.Handler) -> None:
+        items = [{"metadata": metadata, "spec": spec}] if "/deployments" in handler.path else []
+        serving.answer(handler, {"items": items, "metadata": {}}, 200 if items else 404)
+
+    recorder = Recorder()
+    with serving.serving(handle) as address:
+        kubeconfig.write_text(serving.kubeconfig(address))
+        with pytest.raises(SettingsError, match="kubectl delete deployment ray --namespace=ray"):
+            run(lambda: environment(on_existing(kubeconfig)), "lab", recorder=recorder)
+    assert recorder.registrations == []
 
 
 @pytest.mark.parametrize("source", ["present", "addon"])

@@ -1,0 +1,183 @@
+"""Operators that are on an existing cluster already: found before an update writes anything.
+
+Helm refuses to install over objects of another release, after berth has made the namespace, and two
+operators of one kind work against each other.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path as File
+from typing import Any
+
+import yaml
+
+from berth.components.cluster.api import ClusterApi, Object
+from berth.components.cluster.scheduling import untolerated
+from berth.components.core import fast_yaml
+from berth.components.core.manifest import MANAGED_BY
+from berth.components.core.problems import Path, Problem
+from berth.components.gke import tolerations
+from berth.components.operators.gpu_operator import GpuOperator
+from berth.components.operators.operator import Operator, Site
+from berth.components.operators.rules import path_of
+from berth.components.operators.settings import OperatedSettings
+from berth.components.sharing import Pools, entries, offered
+
+_FOUND: Mapping[str, Any] = fast_yaml.read(File(__file__).with_suffix(".yaml"))
+_WORKLOADS = {"Deployment": "/apis/apps/v1/deployments", "DaemonSet": "/apis/apps/v1/daemonsets"}
+_RBAC = "/apis/rbac.authorization.k8s.io/v1"
+CLUSTER_POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
+_HELM = "meta.helm.sh/release-"
+_SYSTEM = "kube-system"
+
+
+def found_on(api: ClusterApi, settings: OperatedSettings) -> list[Problem]:
+    """Return what is on the cluster already and would stop, or fight, what the settings install.
+
+    Raises:
+        ClusterError: the cluster does not answer, or refuses.
+    """
+    pools = offered(settings.pools, settings.sharing)
+    workloads = [(kind, item) for kind, path in _WORKLOADS.items() for item in api.list(path)[0]]
+    problems: list[Problem] = []
+    for operator in settings.operators.on(Site(pools)):
+        of_operator = [
+            Problem(path, f"the cluster has {_shown(kind, item)} already: {says.format(remove=_removal(kind, item))}")
+            for path, says, images, name in _signs(operator, settings)
+            for kind, item in workloads
+            if _is_it(item, images, name) and not _is_ours(item, operator)
+        ]
+        problems += of_operator or _left(api, operator, settings)
+    if settings.operators.gpu.source == "present" and (served := GpuOperator.served(pools)):
+        problems += _used(api, served)
+    return problems
+
+
+def _signs(operator: Operator[Any], settings: OperatedSettings) -> Iterator[tuple[Path, str, list[str], str]]:
+    """Yield what stands in an operator's way: setting, text, images and name of a workload."""
+    path = path_of(operator, settings) if operator.setting else ()
+    places = {operator.release: path or ("environment", "pools", next(iter(operator.pools)), "driver")}
+    if isinstance(operator, GpuOperator):
+        places["nvidia-device-plugin"] = path
+        if operator.settings.node_feature_discovery:
+            places["node-feature-discovery"] = path
+    for release, place in places.items():
+        row = _FOUND[release]
+        yield place, row["says"], row.get("images", []), row.get("name", "")
+
+
+def _is_it(item: Object, images: Iterable[str], name: str) -> bool:
+    """Return whether a workload is an operator; those that an operator itself has made are not."""
+    metadata = item["metadata"]
+    if any(owner.get("kind") == "ClusterPolicy" for owner in metadata.get("ownerReferences") or ()):
+        return False
+    if name:
+        return bool((metadata.get("namespace"), metadata["name"]) == (_SYSTEM, name))
+    pod = ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
+    used = [str(container.get("image")) for container in pod.get("containers") or ()]
+    return any(re.search(rf"(^|/){re.escape(part)}([:@]|$)", image) for part in images for image in used)
+
+
+def _is_ours(item: Object, operator: Operator[Any]) -> bool:
+    metadata = item["metadata"]
+    labels, notes = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    if not notes.get(f"{_HELM}name"):
+        return MANAGED_BY.items() <= labels.items()
+    namespace = getattr(operator.settings, "namespace", "")
+    return (notes[f"{_HELM}name"], notes.get(f"{_HELM}namespace")) == (operator.release, namespace)
+
+
+def _left(api: ClusterApi, operator: Operator[Any], settings: OperatedSettings) -> Iterator[Problem]:
+    """Yield what an operator that was removed has left, over which Helm would not install."""
+    if not hasattr(operator.settings, "chart"):
+        return
+    names = {f"{_RBAC}/{kind}": operator.release for kind in ("clusterroles", "clusterrolebindings")}
+    if isinstance(operator, GpuOperator):
+        names[CLUSTER_POLICIES] = "cluster-policy"
+    for path, name in names.items():
+        for item in api.list(path, fieldSelector=f"metadata.name={name}")[0]:
+            if _is_ours(item, operator):
+                continue
+            kind = path.rpartition("/")[2]
+            yield Problem(
+                path_of(operator, settings),
+                f"the cluster has {_shown(kind, item)} of another installation, over which Helm installs nothing; if"
+                f" that one is gone, remove what it has left: kubectl delete {kind} {name}",
+            )
+
+
+def _used(api: ClusterApi, pools: Pools) -> Iterator[Problem]:
+    """Yield what the GPU Operator of a cluster lacks for the pools that it serves."""
+    where: Path = ("environment", "operators", "gpu", "source")
+    policies, _ = api.list(CLUSTER_POLICIES)
+    if not policies:
+        yield Problem(where, "the cluster has no GPU Operator (no ClusterPolicy); take `source: present` out")
+        return
+    policy, namespace = policies[0]["spec"], str((policies[0].get("status") or {}).get("namespace") or "gpu-operator")
+    patch = f"kubectl patch clusterpolicies.nvidia.com {policies[0]['metadata']['name']} --type=merge --patch="
+    if not (policy.get("cdi") or {}).get("enabled", True):
+        change = json.dumps({"spec": {"cdi": {"enabled": True}}})
+        yield Problem(
+            where, f"its GPU Operator is without CDI, so any pod could take the GPUs of others; run: {patch}'{change}'"
+        )
+    name = ((policy.get("devicePlugin") or {}).get("config") or {}).get("name")
+    has = (api.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}") or {}).get("data") if name else {}
+    wrong = {key: text for key, text in entries(pools).items() if _plain((has or {}).get(key)) != _plain(text)}
+    if wrong:
+        data = json.dumps({"data": wrong})
+        named = json.dumps({"spec": {"devicePlugin": {"config": {"name": name or "time-slicing-config-all"}}}})
+        commands = f"kubectl patch configmap {name} --namespace={namespace} --type=merge --patch='{data}'"
+        if not name:
+            made = " ".join(f"--from-literal={key}='{text}'" for key, text in wrong.items())
+            commands = f"kubectl create configmap time-slicing-config-all --namespace={namespace} {made}"
+            commands += f" && {patch}'{named}'"
+        yield Problem(
+            where,
+            f"its GPU Operator has no config {' and '.join(map(repr, wrong))} as the settings have it, so nodes would"
+            f" offer another number of GPUs; run: {commands}",
+        )
+    strategies = {pool.profile.facts.mig_strategy for pool in pools.values()} - {None, ""}
+    strategy = (policy.get("mig") or {}).get("strategy", "single")
+    if strategies and strategies != {strategy}:
+        change = json.dumps({"spec": {"mig": {"strategy": min(map(str, strategies))}}})
+        yield Problem(where, f"its GPU Operator has the MIG strategy {strategy}; run: {patch}'{change}'")
+    known = (policy.get("daemonsets") or {}).get("tolerations") or []
+    gpu = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    for pool in pools.values():
+        needed = tolerations(pool.settings)
+        taints = [{**taint, "value": taint.get("value", "")} for taint in needed if taint.get("key")]
+        if missing := untolerated(taints, known or [gpu]):
+            change = json.dumps({"spec": {"daemonsets": {"tolerations": [*(known or [gpu]), *needed]}}})
+            yield Problem(
+                where,
+                f"its GPU Operator tolerates no taint {missing['key']} of the nodes of pool {pool.name!r}; run:"
+                f" {patch}'{change}'",
+            )
+
+
+def _plain(text: str | None) -> Any:
+    """Return the sharing of an entry of the device plugin's ConfigMap, without what is off."""
+    document = yaml.safe_load(text or "{}")
+    return _without_off(document.get("sharing") or {}) if isinstance(document, dict) and text is not None else None
+
+
+def _without_off(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_off(inner) for key, inner in value.items() if inner not in (None, False, {}, [])}
+    return [_without_off(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _shown(kind: str, item: Object) -> str:
+    metadata = item["metadata"]
+    namespace = f" in namespace {metadata['namespace']}" if metadata.get("namespace") else ""
+    release = (metadata.get("annotations") or {}).get(f"{_HELM}name")
+    return f"{kind} {metadata['name']}{namespace}" + (f" (Helm release {release})" if release else "")
+
+
+def _removal(kind: str, item: Object) -> str:
+    metadata = item["metadata"]
+    notes = metadata.get("annotations") or {}
+    if release := notes.get(f"{_HELM}name"):
+        return f"helm uninstall {release} --namespace={notes.get(f'{_HELM}namespace')}"
+    return f"kubectl delete {kind.lower()} {metadata['name']} --namespace={metadata['namespace']}"
