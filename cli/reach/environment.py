@@ -47,11 +47,7 @@ class Environment:
 
 
 def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> Environment:
-    """Return the environment of a stack: an environment's own, or an engineer's.
-
-    Args:
-        stack: the stack.
-        outputs: outputs of the stack, where they are known already.
+    """Return the environment of a stack, whose outputs may be known already.
 
     Raises:
         NotUpError: it was never brought up, or was destroyed.
@@ -127,9 +123,7 @@ def settings_of(stack: str) -> dict[str, Any]:
 def own_stacks(environment: str, *, without: Literal["cluster", "isolation"]) -> dict[str, str]:
     """Return engineers' own stacks on an environment, by the engineer's id.
 
-    Args:
-        environment: the environment's stack.
-        without: part of a berth; stacks that create this part alone are left out.
+    Stacks that create only the part `without` of a berth are left out.
     """
     engineers = {stack: settings.get("engineer") for stack, settings in stack_file.all_settings().items()}
     return {

@@ -93,12 +93,8 @@ def keep_forwarding(
 ) -> NoReturn:
     """Forward ports of the head, and of its successors, until an interrupt.
 
-    Args:
-        berth: the berth.
-        head: its head's pod.
-        program: kubectl on its cluster.
-        ports: returns the ports of this machine, by the ports of a head, before each connection.
-        connected: called after each connection.
+    `ports` returns the ports of this machine, by those of a head, before each connection;
+    `connected` is called after it.
     """
     while True:
         began = time.monotonic()

@@ -106,12 +106,7 @@ class Checker:
         self._loads: dict[str, Environment | EngineerStack | BadInputError] = {}
 
     def check(self, stack: str, text: str | None = None) -> Checked:
-        """Check one stack's settings.
-
-        Args:
-            stack: the stack.
-            text: content of its file; None for what is in the file.
-        """
+        """Check one stack's settings: those of a text, or by default those in its file."""
         try:
             loaded = self._load(stack) if text is None else load_text(stack, text)
             judged = self._berth(loaded) if isinstance(loaded, EngineerStack) else loaded

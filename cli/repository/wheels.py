@@ -24,9 +24,7 @@ _PINNED = re.compile(
 def requirement(folder: Path, *, carry: bool = True) -> str:
     """Return the requirement of the installed berth, for a repository in a folder.
 
-    Args:
-        folder: folder of the repository.
-        carry: copy the wheel that berth was installed from into the repository.
+    With `carry`, the wheel that berth was installed from is copied into the repository.
     """
     source, target = _installed_from(), folder / FOLDER / f"{WHEEL}-{installed_version()}-py3-none-any.whl"
     has_wheel = target.exists() or (source is not None and source.name == target.name)

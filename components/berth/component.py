@@ -32,11 +32,6 @@ class Berth(pulumi.ComponentResource):
     def __init__(self, name: str, inputs: BerthInputs, opts: pulumi.ResourceOptions | None = None) -> None:
         """Register the berth.
 
-        Args:
-            name: name of the engineer, cluster, job or service, as in the settings of `inputs`.
-            inputs: parts of the berth.
-            opts: options with the kubernetes provider.
-
         Raises:
             RunError: the name is not that of the settings, and no alias says where it comes from.
         """

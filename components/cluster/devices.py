@@ -50,11 +50,7 @@ _ATTRIBUTE = re.compile(
 def why_without_devices(pod: Object, seen: Inventory, nodes: Iterable[Object], refused: str = "") -> str:
     """Return why a pending pod lacks devices; "" if it has them, or the reason is unknown.
 
-    Args:
-        pod: the pod.
-        seen: the cluster's devices and claims.
-        nodes: the nodes of the pool that the pod selects.
-        refused: the API server's words where it refused to create a claim from its template.
+    `nodes` are those of the pod's pool; `refused` has the API server's words on a claim.
     """
     status, namespace = pod.get("status") or {}, pod["metadata"]["namespace"]
     names = {entry["name"]: entry.get("resourceClaimName") for entry in status.get("resourceClaimStatuses") or []}

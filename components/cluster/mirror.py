@@ -44,9 +44,7 @@ class Snapshot:
 class Mirror:
     """Reader whose collections are listed at the first use, and then watched by a thread.
 
-    Args:
-        api: the API server.
-        changed: event that is set when an object appears, changes or disappears.
+    `changed` is set when an object appears, changes or disappears.
     """
 
     def __init__(self, api: ClusterApi, changed: threading.Event | None = None) -> None:

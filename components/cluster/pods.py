@@ -17,11 +17,8 @@ _STARTING = (None, "ContainerCreating", "PodInitializing")
 def why_not_ready(pod: Object, kind: str = "", scaling: Iterable[Object] = (), devices: str = "") -> str | None:
     """Return why a pod is not ready; None if it is.
 
-    Args:
-        pod: the pod.
-        kind: kind of pod for people: `worker` gives "worker pod cannot be scheduled: …".
-        scaling: events of the cluster's autoscaler about pods.
-        devices: why the pod lacks the devices that it claims, where that is known.
+    `kind` is a word for people: "worker pod cannot be scheduled: …"; `scaling` has events of the
+    cluster's autoscaler, `devices` why the pod lacks devices, where that is known.
     """
     status = pod.get("status") or {}
     name = f"{kind} pod".lstrip()

@@ -16,12 +16,8 @@ _LIKENESS = 0.75
 def hint_of(key: str, value: object, models: Iterable[Any], above: str, outer: Iterable[Any]) -> str:
     """Return what to write instead of an unknown key, with `; ` before it; "" for no idea.
 
-    Args:
-        key: the unknown key.
-        value: its value.
-        models: types of the mapping that has the key.
-        above: key of that mapping.
-        outer: types of the mapping that has `above`.
+    `models` are types of the mapping with the key, `outer` of the mapping around it, whose key is
+    `above`.
     """
     known = {name: field for model in models for name, field in _fields(model).items()}
     if words := _words(key, value, models):

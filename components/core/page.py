@@ -26,9 +26,7 @@ def cell(text: str, kind: str = "") -> tuple[str, str]:
 def table(heads: Iterable[str], rows: Iterable[Iterable[str | tuple[str, str]]]) -> str:
     """Return a table, whose rows become cards on a narrow screen.
 
-    Args:
-        heads: titles of the columns; one in which every cell is "–" is left out.
-        rows: cells of the rows, as text or with their class.
+    A column in which every cell is "–" is left out. A cell is a text, or a text with its class.
     """
     lines = [[item if isinstance(item, tuple) else cell(item) for item in row] for row in rows]
     titles = list(heads)

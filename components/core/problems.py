@@ -38,13 +38,7 @@ class Problem:
 
 
 def from_validation(error: ValidationError, model: type[BaseModel], root: Path) -> list[Problem]:
-    """Pydantic's errors as problems.
-
-    Args:
-        error: what validation raised.
-        model: the model that was validated: it tells the known keys.
-        root: path of the validated value.
-    """
+    """Pydantic's errors as problems; the model tells the known keys, `root` is its value's path."""
     problems = []
     for detail in error.errors(include_url=False):
         unknown = detail["type"] == "extra_forbidden"

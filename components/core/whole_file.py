@@ -7,11 +7,7 @@ from pathlib import Path
 def write(path: Path, text: str, *, newline: str | None = None, mode: int | None = None) -> None:
     """Replace a file; a failure leaves the older one as it is.
 
-    Args:
-        path: the file.
-        text: its new text.
-        newline: line breaks of the file; None for those of the system.
-        mode: rights of the file; None for those that it has.
+    By default, line breaks are the system's, and the rights stay.
     """
     if mode is None:
         mode = path.stat().st_mode & 0o777 if path.exists() else 0o666

@@ -15,15 +15,7 @@ from berth.components.sharing import Pool
 def fabric_problems(
     table: Literal["nics", "nccl", "alignment"], worker: Worker, pool: Pool, path: Path
 ) -> Iterable[Problem]:
-    """Return what one table says of a worker on its pool, at a path of settings.
-
-    Args:
-        table: NICs that the pool cannot have; settings with which NCCL would fail; or GPUs and NICs
-            on one node without a common PCIe root.
-        worker: the worker.
-        pool: its pool.
-        path: path of the worker's settings, or of the RayCluster's for `nccl`.
-    """
+    """Return what a table of contradictions says of a worker on its pool, at a path of settings."""
     profile, tuned, most = worker.nccl.profile, pool.settings.machine.series.nccl, pool.settings.nics
     of_gib = GIB_PROFILES.get(profile)
     return broken(

@@ -25,13 +25,7 @@ class Pooled:
 
 
 def advice(error: str, project: str, pool: Pooled | None = None) -> list[str]:
-    """Return a line for each thing that is wrong; none where the error is not known.
-
-    Args:
-        error: the provider's text.
-        project: Google Cloud project of the environment.
-        pool: the node pool that the error is about; None for networks and the cluster.
-    """
+    """Return a line for each thing that is wrong; none where the error is not known."""
     values = _values(error, project, pool)
     for row in fast_yaml.read(Path(__file__).with_suffix(".yaml")):
         if row.get("pool", pool is not None) != (pool is not None) or not _is_of(row, pool):

@@ -20,11 +20,6 @@ def kubeconfig(name: str, endpoint: str, certificate_authority: str) -> str:
     """Return a kubeconfig as JSON, without credentials: clients run gke-gcloud-auth-plugin.
 
     See https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl.
-
-    Args:
-        name: name of cluster, user and context.
-        endpoint: host, or host:port, of the control plane.
-        certificate_authority: CA certificate, PEM in base64.
     """
     values = {"name": name, "endpoint": endpoint, "authority": certificate_authority, "login": GKE_LOGIN}
     return json.dumps(manifest_of(__file__, "kubeconfig", **values))

@@ -59,13 +59,7 @@ class Network(pulumi.ComponentResource):
     """Name of the secondary range for Services."""
 
     def __init__(self, name: str, inputs: NetworkInputs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Register the networks, or use existing ones.
-
-        Args:
-            name: the cluster's name, from which all names here are derived.
-            inputs: ranges, region, and needs of the pools.
-            opts: Pulumi's options.
-        """
+        """Register the networks, or use existing ones."""
         super().__init__("berth:gke:Network", name, None, opts)
         self._name, self._inputs = name, inputs
         hooks = pulumi.ResourceHookBinding(on_error=[explained(self, "network", inputs.project)])

@@ -128,14 +128,7 @@ def resources() -> Mapping[str, ResourceFields]:
 def left_out(
     old: Mapping[str, Any], new: Mapping[str, Any], facts: ResourceFields, block: str = ""
 ) -> Iterator[tuple[str, Any]]:
-    """Paths and values that stay, though an update leaves them out.
-
-    Args:
-        old: the inputs that are in force.
-        new: the inputs that are asked for.
-        facts: the fields of the resource's type.
-        block: path of the block that both are of.
-    """
+    """Paths and values that stay in a block, though the inputs of an update leave them out."""
     for name in facts.blocks.get(block, ()):
         path = f"{block}.{name}" if block else name
         before, after = old.get(name), new.get(name)

@@ -115,12 +115,7 @@ def _of_machine(pool: PoolSettings) -> Iterator[Feature]:
 
 
 def too_old(settings: GkeSettings, version: str) -> str | None:
-    """Return why a version is too old for an environment, and what to write; None where it is not.
-
-    Args:
-        settings: settings of the environment.
-        version: version of the control plane: the settings' own, or the release channel's.
-    """
+    """Return why a version is too old for an environment, and what to write; None if it is not."""
     given = parse(version)
     lacking = [need for need in needed(settings) if not given.at_least(need.feature.since)]
     if not lacking:

@@ -47,26 +47,13 @@ class Amounts:
 
 
 def capacity(machine: Machine, disk_gib: int, ephemeral_ssds: int) -> Amounts:
-    """Return the capacity that the kubelet reports.
-
-    Args:
-        machine: the machine type.
-        disk_gib: size of the boot disk; it holds ephemeral storage where no Local SSD does.
-        ephemeral_ssds: Local SSDs that hold ephemeral storage.
-    """
+    """Return the capacity that the kubelet reports, by the boot disk and Local SSDs for pods."""
     memory = machine.memory_gib * GIB - int(_on_line(machine.memory_gib, _FIGURES["kernel_mib"]) * MIB)
     return Amounts(machine.vcpus * 1000, memory, _storage(disk_gib, ephemeral_ssds))
 
 
 def allocatable(machine: Machine, disk_gib: int, ephemeral_ssds: int, max_pods: int) -> Amounts:
-    """Return the rest of `capacity` for pods after GKE's reservations.
-
-    Args:
-        machine: the machine type.
-        disk_gib: size of the boot disk.
-        ephemeral_ssds: Local SSDs that hold ephemeral storage.
-        max_pods: most pods on a node.
-    """
+    """Return the rest of `capacity` for pods after GKE's reservations."""
     whole = capacity(machine, disk_gib, ephemeral_ssds)
     cpu = int(_by_rates(whole.cpu_millis, _FIGURES["cpu_millis"])) + (
         _MANY_PODS_CPU if max_pods > DEFAULT_MAX_PODS else 0

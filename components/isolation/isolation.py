@@ -33,13 +33,7 @@ class Isolation:
 
 
 def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation:
-    """Return the isolation of a namespace.
-
-    Args:
-        inputs: settings of the berth and its environment.
-        manifests: pod-making manifests, Services, claims and SecretSyncs of the namespace; the
-            first is the RayCluster, RayJob or RayService.
-    """
+    """Return the isolation of a namespace; its first manifest is the RayCluster, job or service."""
     contents, settings = list(manifests), inputs.settings
     main = contents[0]
     namespace = main["metadata"]["namespace"]
@@ -75,15 +69,10 @@ def _pod_rules(contents: Iterable[Manifest]) -> str:
 
 
 def harden(manifest: Manifest, strictest: PodSecurity, priority: str | None) -> Manifest:
-    """Return a manifest whose pods meet a Pod Security level and have a priority.
+    """Return a manifest whose pods meet a Pod Security level, if they can, and have a priority.
 
     A pod that mounts folders of its node meets the rest of the level, which the API server does not
     enforce then.
-
-    Args:
-        manifest: the object that makes the pods.
-        strictest: Pod Security level of pods that need no more of their node.
-        priority: PriorityClass of the pods.
     """
     hardened = copy.deepcopy(manifest)
     for kind, template, _ in pod_templates(hardened):

@@ -55,12 +55,7 @@ _SELINUX_TYPES = {"", "container_t", "container_init_t", "container_kvm_t", "con
 
 
 def level_of(manifests: Iterable[Object], strictest: PodSecurity = "restricted") -> PodSecurity:
-    """Return the strictest level that all pods of a namespace can meet.
-
-    Args:
-        manifests: RayClusters, RayJobs and RayServices that make the pods.
-        strictest: upper bound of the level.
-    """
+    """Return the strictest level, up to a bound, that all pods of a namespace can meet."""
     return max([strictest, *map(needed_by, pods_of(manifests))], key=_LEVELS.index)
 
 

@@ -10,12 +10,7 @@ from berth.components.isolation.rbac import binding
 
 
 def preview_rights(environment: str, users: Sequence[str]) -> list[Manifest]:
-    """Return the policy that allows dry runs only, and the ClusterRole that it limits.
-
-    Args:
-        environment: environment that the identities preview.
-        users: names of the identities for the API server; nothing is returned without any.
-    """
+    """Return the policy that allows dry runs only, and the ClusterRole; nothing without users."""
     if not users:
         return []
     policy, policy_binding, role = fast_yaml.read(Path(__file__).with_name("previewers.yaml"))

@@ -64,11 +64,7 @@ _Kind = Literal["requests", "limits"]
 def resource_quota(namespace: str, manifests: Iterable[Manifest], inputs: IsolationInputs) -> Manifest:
     """Return the ResourceQuota that limits all pods together and refuses ways in from outside.
 
-    Args:
-        namespace: namespace of the berth.
-        manifests: pod-making manifests, Services and claims on disks of the namespace.
-        inputs: settings of the berth and its environment. The quota is 0 for GPU resources and
-            device classes that no pod requests.
+    The quota is 0 for GPU resources and device classes that no pod requests.
     """
     contents, settings = list(manifests), inputs.settings
     disk = settings.ephemeral_storage

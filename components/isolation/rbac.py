@@ -19,13 +19,10 @@ OWNER = "berth-owner"
 def role(manifests: Sequence[Manifest], level: PodSecurity) -> Manifest:
     """Return the Role of a berth's users.
 
+    Users read and write the Secrets that the pods name, and read why a SecretSync does not.
+
     At level `privileged` a pod may mount folders of its node, so users there may not create or
     change RayClusters, RayJobs and RayServices: they read them, and run jobs with `ray job submit`.
-
-    Args:
-        manifests: objects of the berth; the first is its RayCluster, RayJob or RayService. Users
-            read and write the Secrets that the pods name, and read why a SecretSync does not.
-        level: Pod Security level of the namespace.
     """
     main, secrets = manifests[0], secrets_of(manifests)
     # KubeRay chooses the name of a RayCluster that it creates, so the token's Secret is unknown.
@@ -60,11 +57,6 @@ def owner_role(namespace: str, labels: dict[str, str], contract: str) -> Manifes
 
     It has what `berth-user` lacks for that. It cannot change the namespace, its quota, its policies
     or its Roles.
-
-    Args:
-        namespace: namespace of the berth.
-        labels: labels of the object.
-        contract: ConfigMap with the environment's contract.
     """
     rules = [
         _rule("", ["namespaces"], ["get"]),

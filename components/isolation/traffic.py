@@ -44,11 +44,6 @@ def network_policies(namespace: str, manifests: Iterable[Manifest], inputs: Isol
 
     One policy serves most berths, because each object is stored three times in the state. So the
     callers of heads may reach the same ports of workers, where Ray has no dashboard.
-
-    Args:
-        namespace: namespace of the berth.
-        manifests: pod-making manifests and Services of the namespace.
-        inputs: settings of the berth and its environment.
     """
     contents, settings = list(manifests), inputs.settings
     metadata_addresses = _METADATA_SERVER if settings.metadata_server else {}

@@ -30,13 +30,7 @@ class Keeper(pulumi.ComponentResource):
     """CronJob that suspends and wakes berths, with its namespace, program and rights."""
 
     def __init__(self, name: str, inputs: KeeperInputs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Register the keeper.
-
-        Args:
-            name: Pulumi's name of the component.
-            inputs: whose berths, how often, and where.
-            opts: options with the kubernetes provider.
-        """
+        """Register the keeper."""
         super().__init__("berth:index:Keeper", name, None, opts)
         registered: list[pulumi.Resource] = []
         for manifest in manifests.keeper(

@@ -42,12 +42,7 @@ class Life:
 
 
 def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
-    """Return the lifecycle of a berth at a moment, by default now.
-
-    Args:
-        cluster: its RayCluster, with the lifecycle of its namespace (cluster/owned.py).
-        now: the moment.
-    """
+    """Return the lifecycle of a berth, by its RayCluster (cluster/owned.py); by default now."""
     metadata = cluster["metadata"]
     if not metadata.get("creationTimestamp"):
         return Life("")

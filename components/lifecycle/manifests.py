@@ -42,10 +42,6 @@ def keeper_access(cluster: Manifest, lifecycle: Lifecycle) -> list[Manifest]:
     """Return what lets the keeper into a berth; nothing without a lifecycle.
 
     A Role with its RoleBinding, and a quota without a limit: the keeper may not create one.
-
-    Args:
-        cluster: the RayCluster of the berth.
-        lifecycle: its complete lifecycle.
     """
     if not lifecycle.any:
         return []
@@ -76,15 +72,7 @@ def _rule(group: str, resources: list[str], verbs: list[str]) -> dict[str, Any]:
 def keeper(
     environment: str, image: str, schedule: str, pools: Mapping[str, PoolSettings], labels: dict[str, str]
 ) -> list[Manifest]:
-    """Return the keeper's objects: namespace, program, account, rights, limits, and the CronJob.
-
-    Args:
-        environment: environment whose berths the keeper looks after.
-        image: image with Python 3.11 or newer.
-        schedule: schedule of the CronJob.
-        pools: node pools that the keeper may run on, by name.
-        labels: labels of the objects.
-    """
+    """Return the keeper's objects: namespace, program, account, rights, limits, and the CronJob."""
     objects: list[Manifest] = fast_yaml.read(Path(__file__).with_name("keeper.yaml"))
     for manifest in objects:
         manifest["metadata"]["labels"] = {**labels, **manifest["metadata"].get("labels", {})}

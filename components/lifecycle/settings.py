@@ -238,13 +238,7 @@ class KeeperSettings(Settings):
 
 
 def lifecycle_problems(written: LifecycleShape, lifecycle: Lifecycle, path: Path) -> Iterable[Problem]:
-    """Yield the settings of a lifecycle that have no effect.
-
-    Args:
-        written: the lifecycle as written for this RayCluster, without defaults.
-        lifecycle: the complete lifecycle.
-        path: path of the RayCluster's settings.
-    """
+    """Yield the settings of a lifecycle, as written and as completed, that have no effect."""
     if written.delete_after not in (None, NEVER) and not lifecycle.expires:
         message = (
             "counts from the expiry of the berth, which never expires; add `expires`, for example 30d, or take"

@@ -152,12 +152,7 @@ class Site:
     """Registry with copies of all images; "" for where they are published."""
 
     def with_copies(self, manifest: Manifest, written: str = "") -> Manifest:
-        """Return a DaemonSet of berth's own with the copies of its images.
-
-        Args:
-            manifest: the DaemonSet.
-            written: image that the settings name, which is pulled as it is.
-        """
+        """Return a DaemonSet of berth's own with copies of its images; a written image stays."""
         copied = copy.deepcopy(manifest)
         for container in pulling(copied):
             if container["image"] != written:
@@ -302,11 +297,8 @@ class ChartSettings(Settings):
     ) -> Chart:
         """Return the chart with berth's Helm values, and those of the settings over them.
 
-        Args:
-            values: berth's own.
-            images: values under all others that lead to the copies of the chart's images.
-            by_name: keys of lists whose entries merge by `name`; other lists are replaced.
-            more: further attributes of the chart.
+        Values that lead to the copies of the chart's images are under all others. Lists of the keys
+        `by_name` merge by `name`; other lists are replaced.
         """
         every = merged(merged(images, values), self.values or {}, by_name=by_name)
         return Chart(self.chart, self.repository, self.version, self.namespace, every, ours=values, **more)

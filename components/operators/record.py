@@ -127,13 +127,6 @@ def note(
     believes that nothing has changed: after a repair, and where the settings are taken back that
     the plugin of a killed engine has deployed. It stays the same after that: Helm keeps the
     description of its newest revision, and drops annotations of the one before.
-
-    Args:
-        api: the cluster.
-        namespace: namespace of the release.
-        release: name of the release.
-        values: Helm values of the settings.
-        version: version of the chart. Default: any.
     """
     found = revisions(api, namespace, release)
     if not found:

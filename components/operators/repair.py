@@ -35,12 +35,7 @@ class Repair:
         return pulumi.ResourceHook(f"{self.name}-repair", self._before, options)
 
     def description(self, values: Mapping[str, Any], version: str | None) -> pulumi.Output[str | None]:
-        """Return the description of the release; None where its record is right, or cannot be read.
-
-        Args:
-            values: Helm values of the settings.
-            version: version of the chart. Default: any.
-        """
+        """Return the release's description; None where its record is right, or cannot be read."""
         return pulumi.Output.from_input(asyncio.ensure_future(self._description(values, version)))
 
     async def _description(self, values: Mapping[str, Any], version: str | None) -> str | None:

@@ -184,14 +184,7 @@ class _Judge:
 
 
 def judge(berth: Berth, things: Iterable[Thing], pods: Iterable[Pod], now: datetime) -> Verdict:
-    """Return the decision about a namespace.
-
-    Args:
-        berth: state of the berth, as this pass leaves its RayCluster.
-        things: all that makes pods in the namespace; the berth's own RayCluster may be among them.
-        pods: pods of the namespace.
-        now: current time, with a time zone.
-    """
+    """Return the decision about a namespace, whose RayCluster is as this pass leaves it."""
     found = {thing.key: thing for thing in things}
     judging = _Judge(berth, now, found)
     suspend = [thing for thing in found.values() if judging.to_suspend(thing)]
@@ -209,16 +202,7 @@ def judge(berth: Berth, things: Iterable[Thing], pods: Iterable[Pod], now: datet
 
 
 def berth_of(name: str, lifetime: Lifetime, known: Known, now: datetime, *, there: bool, change: bool | None) -> Berth:
-    """Return the state of a berth for the decision about its namespace.
-
-    Args:
-        name: name of the berth.
-        lifetime: its lifecycle.
-        known: state of its RayCluster.
-        now: current time, with a time zone.
-        there: there is a RayCluster.
-        change: True if this pass suspends it, False if it wakes it, else None.
-    """
+    """Return the state of a berth, whose RayCluster this pass suspends (True) or wakes (False)."""
     due = due_since(lifetime, known, now)
     since = due[1] if due else None
     # Moments of the API server: with `--at`, the keeper's clock is another one.

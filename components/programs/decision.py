@@ -99,14 +99,7 @@ class Decision:
 
 
 def decide(lifetime: Lifetime, known: Known, work: Work | None, now: datetime) -> Decision:
-    """Return the decision about a berth.
-
-    Args:
-        lifetime: lifecycle of the berth.
-        known: state of the berth.
-        work: work on the berth; None for a suspended one.
-        now: current time, with a time zone.
-    """
+    """Return the decision about a berth; a suspended one has no work."""
     expires = lifetime.expires_at(known.begin)
     expired = expires is not None and now >= expires
     due_for_deletion = expires + lifetime.delete_after if expires and lifetime.delete_after else None
@@ -233,12 +226,7 @@ def known_of(cluster: Mapping[str, Any]) -> Known:
 
 
 def owner_of_suspend(metadata: Mapping[str, Any], *inside: str) -> tuple[str, datetime | None]:
-    """Return field manager and time of the last change of field `suspend` of an object.
-
-    Args:
-        metadata: metadata of the object.
-        inside: path of the field's parent, as managed fields have it.
-    """
+    """Return field manager and time of the last change of an object's `suspend`, in a parent."""
     for entry in metadata.get("managedFields") or []:
         fields: Any = entry.get("fieldsV1") or {}
         for name in inside:

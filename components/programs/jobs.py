@@ -52,10 +52,7 @@ class RunningJob:
 
 
 def running_jobs(answer: str) -> list[RunningJob]:
-    """Return the running jobs and sessions.
-
-    Args:
-        answer: JSON of `/api/jobs/`; other output before it is skipped.
+    """Return the running jobs and sessions, by the JSON of `/api/jobs/` after other output.
 
     Raises:
         ValueError: the answer is not a list of jobs.

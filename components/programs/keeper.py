@@ -120,10 +120,7 @@ class Keeper:
     """Whether to change nothing."""
 
     def look(self, selector: str) -> Iterator[Object]:
-        """Suspend and wake berths; yield the reports as they come, with an `error` for a failure.
-
-        Args:
-            selector: label selector of the berths' namespaces.
+        """Suspend and wake the berths of a selector; yield reports, with an `error` for a failure.
 
         Raises:
             ApiError: the API server does not answer.
@@ -290,11 +287,7 @@ class Keeper:
 
 
 def work_of(dashboard: Server, began: datetime | None) -> Work:
-    """Return the work on a RayCluster, as its Ray reports it.
-
-    Args:
-        dashboard: dashboard of the head.
-        began: start of the head's Ray.
+    """Return the work on a RayCluster, as its Ray reports it, which started at `began`.
 
     Raises:
         ApiError: the dashboard does not answer.

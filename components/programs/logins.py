@@ -21,12 +21,7 @@ _LONGEST = timedelta(hours=1)
 
 
 def open_login(annotations: Mapping[str, str], now: datetime) -> str:
-    """Return a RayCluster's open login in words; "" for none.
-
-    Args:
-        annotations: annotations of the RayCluster; users of the berth wrote them.
-        now: current time, with a time zone.
-    """
+    """Return a RayCluster's open login in words; "" for none. Users write the annotations."""
     text = annotations.get(OPEN_UNTIL)
     if not text:
         return ""

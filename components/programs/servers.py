@@ -116,11 +116,6 @@ class Server:
     def items(self, path: str, page_size: int = _PAGE, **query: str) -> Iterator[Object]:
         """Yield the items of a list of the API server, asked page by page.
 
-        Args:
-            path: path of the list.
-            page_size: most items of a page.
-            query: further parameters.
-
         Raises:
             ApiError: the server does not answer, or refuses.
         """

@@ -43,13 +43,8 @@ def complete(
 ) -> RayClusterSettings:
     """Return the complete settings of a RayCluster.
 
-    Args:
-        name: name of the RayCluster.
-        shape: settings as written, over all defaults, as a model or as plain data.
-        workers: pool of the workers, or pools by the group's name.
-        head: pool of the head.
-        priority: PriorityClass of the pods unless the settings name one.
-        groups: groups of workers by name. Default: as the shape has them.
+    `shape` is over all defaults; `workers` are a pool, or pools by the group's name. By default,
+    `groups` are those of the shape.
     """
     given = shape.written() if isinstance(shape, RayShape) else shape
     groups = groups_of(given) if groups is None else groups

@@ -56,16 +56,12 @@ def condition_of(cluster: Object) -> Condition:
 
 
 def pods_missing(cluster: Object, pods: Iterable[Object]) -> str:
-    """Return the pods that a RayCluster lacks although its status is ready; "" if it lacks none.
+    """Return the pods that a RayCluster, read before them, lacks despite its status; "" for none.
 
     After an edit KubeRay 1.6 deletes all pods, and then writes a status that has seen the edit and
     still counts them (ray-operator/controllers/ray/raycluster_controller.go: reconcilePods, then
     calculateStatus from a cache). The deletion comes before the status, so pods without a deletion
     timestamp are those of the edit.
-
-    Args:
-        cluster: the RayCluster.
-        pods: its pods, listed after it.
     """
     condition = condition_of(cluster)
     if condition.state == "suspended":
@@ -90,12 +86,7 @@ def reasons_not_ready(
 ) -> list[str]:
     """Return the distinct reasons why a RayCluster is not ready, one line each.
 
-    Args:
-        cluster: the RayCluster.
-        pods: its pods.
-        events: warnings about the RayCluster itself.
-        scaling: events of the cluster autoscaler about pods.
-        devices: why pods lack the devices that they claim, by name of the pod.
+    `devices` says why pods lack the devices that they claim, by name of the pod.
     """
     condition, found, autoscaler = condition_of(cluster), list(pods), list(scaling)
     missing = pods_missing(cluster, found) if condition.ready else ""

@@ -27,9 +27,7 @@ Groups = defaultdict[K, list[Object]]
 class Evidence:
     """Objects of a cluster as they are now: a collection is listed once, by the first question.
 
-    Args:
-        reader: the API server, or copies of its collections.
-        namespace: namespace that all questions are about; "" for any.
+    All questions are about one namespace; "" for any.
     """
 
     def __init__(self, reader: Reader, namespace: str = "") -> None:

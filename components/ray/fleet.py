@@ -199,15 +199,7 @@ def _camel(value: Any) -> Any:
 def observe(
     reader: Reader, stack: str, environment: str, pools: Iterable[OfferedPool], report: Callable[[str], None]
 ) -> Fleet:
-    """Return the fleet of an environment.
-
-    Args:
-        reader: copies of its cluster's collections.
-        stack: the stack that is asked about.
-        environment: the environment's name.
-        pools: its node pools.
-        report: called with what could not be observed.
-    """
+    """Return the fleet of an environment; report what could not be observed."""
     nodes, _ = reader.list(NODES)
     pods = [pod for pod in reader.list(PODS)[0] if pod["status"].get("phase") not in ("Succeeded", "Failed")]
     everybody = owners_of(reader)

@@ -43,11 +43,7 @@ def nodes_of(
 ) -> list[Node]:
     """Return the nodes of pools, in the order of the pools.
 
-    Args:
-        pools: names of the pools.
-        nodes: nodes of the cluster.
-        pods: pods of the cluster that have not ended.
-        inventory: devices that nodes publish for claims; None without the right to see them.
+    Without the right to see devices, `inventory` is None.
     """
     held: dict[str, Counter[str]] = {}
     for pod in pods:

@@ -50,13 +50,7 @@ def place(
 ) -> tuple[Placed | None, list[Problem]]:
     """Return a complete RayCluster, or None where its pools are unknown, with problems.
 
-    Args:
-        name: name of the RayCluster.
-        written: its settings.
-        defaults: settings that it takes where it has none.
-        ground: pools of the environment.
-        path: path of its settings.
-        for_whole_node: whether its workers take whole nodes by default, and its pods go first.
+    `for_whole_node`: its workers take whole nodes by default, and its pods go first.
     """
     problems = list(group_problems(written, path))
     own = written.of_cluster()

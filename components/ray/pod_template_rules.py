@@ -20,14 +20,7 @@ _KUBERAYS_VOLUMES = ("shared-mem",)
 def pod_template_problems(
     cluster: RayClusterSettings, pools: Pools, path: Path, written: RayShape
 ) -> Iterable[Problem]:
-    """Yield the problems of the patches of a RayCluster's pods.
-
-    Args:
-        cluster: the complete settings.
-        pools: node pools of the environment by name.
-        path: path of the RayCluster's settings.
-        written: its settings without those of `defaults`, which know their places in lists.
-    """
+    """Yield the problems of patches of a RayCluster's pods, at their places as written."""
     if not any(patch for _, _, patch in _patches(cluster)):
         return
     spec = ray_cluster(without_patches(cluster), pools, "", {})["spec"]

@@ -29,13 +29,7 @@ def reasons_of(evidence: Evidence, key: Key) -> list[str]:
 
 
 def reasons_of_job(evidence: Evidence, key: Key, *, until_its_end: bool = False) -> list[str]:
-    """Return why a RayJob does not run, or has not succeeded; empty if it does, or has.
-
-    Args:
-        evidence: objects of the cluster.
-        key: namespace and name of the RayJob.
-        until_its_end: the job should have succeeded by now.
-    """
+    """Return why a RayJob does not run, or has not succeeded; empty if it does, or has."""
     job = evidence.find(RAY_JOBS, key)
     if job is None:
         return [GONE]

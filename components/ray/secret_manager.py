@@ -61,13 +61,7 @@ def secret_objects(
 
 
 def secret_problems(secrets: Mapping[str, SecretKey], path: Path, *, projects: bool) -> Iterable[Problem]:
-    """Yield secrets without a project, and variables that would have one Secret.
-
-    Args:
-        secrets: secret variables of a RayCluster.
-        path: path of the RayCluster's settings.
-        projects: whether secrets of Secret Manager must be written with their project.
-    """
+    """Yield secrets that lack a project, and variables that would have one Secret."""
     places = references_of(secrets)
     for name, place in secrets.items():
         own = places[name].secret

@@ -38,14 +38,7 @@ def claim_name(volume: str) -> str:
 def share_claims(
     volumes: Mapping[str, Volume], namespace: str, labels: dict[str, str], *, own_classes: bool
 ) -> list[Manifest]:
-    """Return the claims of a berth's shares.
-
-    Args:
-        volumes: the volumes of the berth.
-        namespace: namespace of the berth.
-        labels: labels of the claims.
-        own_classes: whether the environment has StorageClasses for the network of its cluster.
-    """
+    """Return the claims of a berth's shares."""
     return [
         claim(
             claim_name(name),

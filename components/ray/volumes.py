@@ -132,14 +132,7 @@ def _source(name: str, volume: Volume) -> dict[str, Any]:
 
 
 def volume_problems(volumes: Mapping[str, Volume], local_ssds: int, pool: str, path: Path) -> Iterable[Problem]:
-    """Yield the problems of volumes of a RayCluster.
-
-    Args:
-        volumes: the volumes.
-        local_ssds: local SSDs of a worker's node whose file system the pods share.
-        pool: node pool of the workers.
-        path: path of the RayCluster's settings.
-    """
+    """Yield the problems of volumes of a RayCluster, some of them by the node's local SSDs."""
     before: dict[str, str] = {}
     for name, volume in volumes.items():
         where = (*path, "volumes", name)

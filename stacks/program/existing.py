@@ -75,11 +75,6 @@ def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> P
 def on_cluster(text: str, cluster_id: pulumi.Input[str], named: ExistingCluster | None) -> Platform:
     """Return the platform of an engineer's stack: the environment's cluster, with the user's login.
 
-    Args:
-        text: output `kubeconfig` of the environment.
-        cluster_id: output `clusterId` of the environment.
-        named: file and context of the login. Default: KUBECONFIG, or ~/.kube/config.
-
     Raises:
         KubeconfigError: no kubeconfig of this machine logs in to the cluster.
     """

@@ -45,9 +45,6 @@ def without_credentials(text: str) -> str:
 
     GKE's credential plugin stays, as berth's own clusters have it: it names nobody. The command of
     another plugin does not, since it would run on the machines of everyone who reads the output.
-
-    Args:
-        text: kubeconfig with one context.
     """
     config = json.loads(text)
     (cluster,), (user,), (context,) = config["clusters"], config["users"], config["contexts"]
@@ -94,10 +91,6 @@ def has_login(text: str) -> bool:
 def pinned(settings: ExistingCluster, text: str) -> ExistingCluster:
     """Return the settings with their context, so that `kubectl config use-context` changes nothing.
 
-    Args:
-        settings: file and context that an environment or an engineer names.
-        text: that context as text.
-
     Raises:
         KubeconfigError: it names files by relative paths, which Pulumi's provider would not find.
     """
@@ -117,11 +110,7 @@ def pinned(settings: ExistingCluster, text: str) -> ExistingCluster:
 
 
 def own_login(text: str, named: ExistingCluster | None) -> ExistingCluster | None:
-    """Return the kubeconfig with which this machine's user logs in to an environment's cluster.
-
-    Args:
-        text: output `kubeconfig` of the environment's stack.
-        named: file and context that the settings name; used where they lead to the same cluster.
+    """Return the kubeconfig of this machine's user for a cluster; a named one must lead there.
 
     Returns:
         File and context; None where the output has a login.

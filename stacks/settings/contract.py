@@ -100,12 +100,7 @@ def contract_of(
 
 
 def has_keeper(settings: EnvironmentSettings, clusters: Iterable[RayClusterSettings]) -> bool:
-    """Return whether an environment has a keeper: by its settings, or for a lifecycle.
-
-    Args:
-        settings: the environment's settings.
-        clusters: complete settings of its RayClusters.
-    """
+    """Return whether an environment has a keeper: by its settings, or for a lifecycle."""
     with_defaults = [complete(settings.defaults.lifecycle), *(cluster.lifecycle for cluster in clusters)]
     return settings.keeper is not None or any(lifecycle.any for lifecycle in with_defaults)
 

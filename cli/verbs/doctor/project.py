@@ -36,13 +36,7 @@ def no_project(project: str, error: GoogleError) -> Finding:
 
 
 def apis(settings: EnvironmentSettings, *, bucket: bool, key: bool) -> list[str]:
-    """Return the APIs that have to be enabled.
-
-    Args:
-        settings: settings of the environment.
-        bucket: the state is in a bucket.
-        key: a Cloud KMS key encrypts the stack's secrets.
-    """
+    """Return the APIs that have to be enabled, for a state's bucket and a Cloud KMS key too."""
     names = [
         "cloudresourcemanager",
         "compute",

@@ -14,11 +14,7 @@ PULUMI_AT_LEAST = (3, 250)
 
 
 def check(*, auth_plugin: bool) -> list[Finding]:
-    """Check every program that an update needs, and useful ones.
-
-    Args:
-        auth_plugin: the cluster's kubeconfig calls Google's credential plugin.
-    """
+    """Check every program that an update needs, the login's plugin included, and useful ones."""
     names = [*(["gke-gcloud-auth-plugin"] if auth_plugin else []), "gcloud", "kubectl"]
     others = (
         TOPIC.found("installed", name=name) if shutil.which(name) else TOPIC.found(f"no-{name}") for name in names

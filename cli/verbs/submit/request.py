@@ -64,11 +64,7 @@ class JobRequest:
 
 
 def request_of(options: Options, environment: Mapping[str, str] = os.environ) -> JobRequest:
-    """Return the request of a job.
-
-    Args:
-        options: the options.
-        environment: variables of this process.
+    """Return the request of a job, by options and the variables of this process.
 
     Raises:
         BadInputError: options are wrong; all problems at once.

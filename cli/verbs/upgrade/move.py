@@ -137,14 +137,10 @@ def _changes(folder: Path, record: Record, texts: Mapping[str, str], line: str) 
 
 
 def _of_file(path: str, written: str | None, old: str, new: str, line: str) -> Iterator[Change]:
-    """Yield the changes of a file.
+    """Yield the changes of a file: the old text and the new template's.
 
-    Args:
-        path: path in the repository.
-        written: fingerprint of the text that berth wrote; None if it wrote none.
-        old: text that is there.
-        new: text of the installed version's template.
-        line: requirement of the installed version.
+    `written` is the fingerprint of the text that berth wrote, `line` the installed version's
+    requirement.
     """
     if fingerprint(old) in (written, fingerprint(new)):
         if old != new:

@@ -48,12 +48,8 @@ class Proof:
 def cleaned_up(run: Run, namespace: str, kinds: str, *removals: str, keep: bool) -> Iterator[None]:
     """Delete a run's objects at the end; print how to do it by hand if that fails.
 
-    Args:
-        run: the run.
-        namespace: namespace of its objects.
-        kinds: kinds of its objects, to list them.
-        removals: commands that delete them, without the selector.
-        keep: leave the objects, and print how to list and delete them.
+    `removals` are the commands that delete them, without the selector. With `keep`, the objects
+    stay.
     """
     selector = f"-l {RUN_LABEL}={run.run}"
     remove = "\n        ".join(f"{command} {selector}" for command in removals)

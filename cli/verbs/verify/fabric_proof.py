@@ -37,16 +37,10 @@ def verify_fabric(
     *,
     keep: bool,
 ) -> Proof:
-    """Verify the fabric of a RayCluster, and write evidence and report.
+    """Verify the fabric of a RayCluster, by default of the only one; write evidence and report.
 
-    Args:
-        stack: an environment's stack or an engineer's.
-        cluster: name of a RayCluster; None for the stack's only one.
-        group_name: a group of its workers; None for the only one with NICs, or with GPUs.
-        timeout: how long to wait for the job: `10m`.
-        max_size: size of the largest tensor: `1Gi`; None for the program's own choice.
-        output: folder of evidence and report; None for build/fabric-proof/CLUSTER-RUN.
-        keep: leave the RayJob.
+    By default, the group of workers is the only one with NICs, or with GPUs, and the folder is
+    build/fabric-proof/CLUSTER-RUN.
     """
     seconds, max_bytes = seconds_of(timeout), _bytes(max_size)
     environment = brought_up(stack)

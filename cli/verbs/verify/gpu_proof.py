@@ -19,14 +19,9 @@ from berth.stacks.load.stack import EngineerStack, load_stack
 
 
 def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool, isolation: bool = False) -> Proof:
-    """Verify the GPUs of pools.
+    """Verify the GPUs of pools: by default of all with GPUs, or of the engineer's.
 
-    Args:
-        stack: an environment's stack or an engineer's.
-        pools: names of the pools; none for all with GPUs, or for the engineer's.
-        timeout: how long to wait for the Jobs: `5m`.
-        keep: leave the Jobs.
-        isolation: look for GPUs that a pod should not see, on pools of the GPU Operator.
+    `isolation` looks for GPUs that a pod should not see, on pools of the GPU Operator.
     """
     seconds = seconds_of(timeout)
     environment = brought_up(stack)

@@ -35,19 +35,13 @@ def job_manifest(
 ) -> Manifest:
     """Return a RayJob that runs the program on a RayCluster, as the driver on its head.
 
+    Without GPUs there is one process a pod; without `max_bytes`, the program chooses the largest
+    tensor; without `pods`, all workers take part.
+
     The program comes in the job's own environment, so that nothing is written to any file system;
     `kubectl get rayjob NAME -o jsonpath='{.spec.runtimeEnvYAML}'` has it, in base64. The submitter
     is a pod: its log is the driver's output, which everybody who may read pods' logs can read,
     without Ray's token.
-
-    Args:
-        cluster: the RayCluster.
-        run: the run's id.
-        workers: number of workers.
-        gpus: GPUs of each; 0 for one process a pod.
-        max_bytes: size of the largest tensor; 0 for the program's own choice.
-        seconds: how long berth waits for the job.
-        pods: names of the workers' pods; none for all workers.
     """
     metadata, head = cluster["metadata"], cluster["spec"]["headGroupSpec"]["template"]["spec"]
     labels = {**MANAGED_BY, RUN_LABEL: run}
