@@ -111,7 +111,7 @@ class Awaited:
         return f"{self} {missed}: {'; '.join(reasons)}"
 
     def put_off(self, stack: str, going: Sequence[str]) -> str:
-        """Return the warning that an update does not wait: namespaces go, or nodes are simulated."""
+        """Return a warning that an update does not wait: namespaces go, or nodes are simulated."""
         if not going:
             return f"{self} is not waited for: {SIMULATED}"
         return (
