@@ -1,27 +1,37 @@
 """Parts of a worker's pod for NCCL: environment by profile, the node's libraries, shared memory."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from berth.components.core import fast_yaml
 from berth.components.fabric.settings import Nccl, Worker
-from berth.components.hardware.machines import GIB_PROFILES
+from berth.components.hardware.machines import GIB, GIB_PROFILES
 
 _DATA = fast_yaml.read(Path(__file__).with_suffix(".yaml"))
 _LIBRARIES, _TUNER = "LD_LIBRARY_PATH", "NCCL_TUNER_CONFIG_PATH"
 
-HOST_LIBRARIES = str(_DATA["gib"][_LIBRARIES])
+HOST_LIBRARIES = str(_DATA["pinned"][_LIBRARIES])
 """Folder of the node's libraries in a worker: NVIDIA's driver, and gIB beside it."""
 
+SCRIPT = str(_DATA["script"])
+"""Script of the node's gIB that sets NCCL's variables."""
+
+_OF_SCRIPT = re.compile(r"(?:NCCL|GLOO)_\w+|LD_LIBRARY_PATH", re.ASCII)
+
 PROFILES: dict[str, dict[str, str]] = {
-    **{name: {**_DATA["gib"], _TUNER: f"/usr/local/gib/configs/{gib.tuner}"} for name, gib in GIB_PROFILES.items()},
+    **{name: {**_DATA["pinned"], _TUNER: f"/usr/local/gib/configs/{gib.tuner}"} for name, gib in GIB_PROFILES.items()},
     **_DATA["profiles"],
 }
 """Environment variables of each profile, in order."""
 
 NODE_FOLDERS = tuple(folder["node"] for folder in _DATA["folders"])
 """Folders of a node that a worker may mount, to read: NVIDIA's driver and gIB."""
+
+NODE_MOUNTS = tuple(f"{folder['container']}/" for folder in _DATA["folders"])
+"""Where a worker has these folders."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,7 @@ def parts_of(worker: Worker) -> Parts:
     if not worker.gpus and not worker.nics:
         return Parts()
     nccl = worker.nccl
-    folders = _DATA["folders"] if nccl.profile in GIB_PROFILES else ()
+    folders = _DATA["folders"] if nccl.profile in (GIB, *GIB_PROFILES) else ()
     volumes: list[dict[str, Any]] = [
         {"name": folder["volume"], "hostPath": {"path": folder["node"]}} for folder in folders
     ]
@@ -64,5 +74,15 @@ def _environment(nccl: Nccl) -> dict[str, str]:
     if nccl.library_path:
         # torch finds its own libraries after these: without the folder in front, an NCCL that an
         # older installer of gIB left on the node would be loaded.
-        variables[_LIBRARIES] = f"{nccl.library_path}:{HOST_LIBRARIES}"
+        variables[_LIBRARIES] = f"{nccl.library_path}:{variables.get(_LIBRARIES, HOST_LIBRARIES)}"
     return variables | nccl.env
+
+
+def sourced(variables: Iterable[str]) -> str:
+    """Return the shell command that takes gIB's environment, under a pod's own variables by name.
+
+    The script's values win over the image's, and lose against the pod's. A node without gIB ends
+    the container, with the missing file in its log, and the kubelet tries again.
+    """
+    own = " ".join(sorted(filter(_OF_SCRIPT.fullmatch, variables)))
+    return f'{{ own=$(declare -p {own}); cat {SCRIPT} >/dev/null || exit; . {SCRIPT}; eval "$own"; }}'

@@ -1,5 +1,6 @@
 """NCCL's settings, what the fabric asks of a worker, and defaults for its NICs and NCCL profile."""
 
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Annotated, Protocol
 
@@ -7,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from berth.components.core.settings import DefaultedSettings
 from berth.components.core.types import Memory, NonEmpty, VariableName, parse_quantity
-from berth.components.hardware.machines import NCCL_PROFILES
+from berth.components.hardware.machines import GIB, GIB_PROFILES, NCCL_PROFILES
 from berth.components.hardware.names import VISIBLE_DEVICES
 from berth.components.sharing import Pool
 
@@ -43,8 +44,9 @@ class NcclShape(DefaultedSettings):
     """NCCL, the library by which GPUs of one job talk, within a node and between nodes."""
 
     profile: Annotated[str, AfterValidator(_known_profile), Field(json_schema_extra={"enum": list(_PROFILES)})] = "auto"
-    """Set of variables. `a4`, `a3-ultra`: gIB over the RDMA NICs. `single-node`: keeps NCCL from
-    failing on nodes with gIB without NICs. `auto`: by the worker's pool and NICs. See
+    """Set of variables. `gib`: those that the node's gIB sets, where a worker has RDMA NICs; as
+    `auto` elsewhere. `a4`, `a3-ultra`: pinned ones for gIB. `single-node`: keeps NCCL from failing
+    on nodes with gIB without NICs. `auto`: by the worker's pool and NICs, pinned. See
     docs/fabric.md."""
     env: Annotated[dict[EnvironmentName, str], Field(examples=[{"NCCL_DEBUG": "INFO"}])] = {}
     """Variables that override the profile's; "" is a value."""
@@ -103,7 +105,7 @@ def nccl_of(given: NcclShape, gpus: int | None, nics: int, memory: str, pool: Po
     """Complete NCCL's settings of one worker."""
     default_memory = _binary(max(Decimal(_MIB), min(_SHARED_MEMORY, parse_quantity(memory) / 4))) if nics else None
     return Nccl(
-        profile=_profile(gpus, nics, pool) if given.profile == "auto" else given.profile,
+        profile=_profile(given.profile, gpus, nics, pool),
         env=given.env,
         library_path=given.library_path,
         shared_memory=given.shared_memory or default_memory,
@@ -111,12 +113,21 @@ def nccl_of(given: NcclShape, gpus: int | None, nics: int, memory: str, pool: Po
     )
 
 
-def _profile(gpus: int | None, nics: int, pool: Pool) -> str:
-    """Return the default profile; only nodes with RDMA have gIB, to use or to ignore."""
+def _profile(given: str, gpus: int | None, nics: int, pool: Pool) -> str:
+    """Return the profile; only nodes with RDMA have gIB, to use or to ignore."""
+    if given not in ("auto", GIB):
+        return given
     if not gpus or not pool.settings.nics:
         return "none"
     tuned = pool.settings.machine.series.nccl
-    return (tuned.name if tuned else "none") if nics else "single-node"
+    if not nics or not tuned:
+        return "none" if nics else "single-node"
+    return GIB if given == GIB else tuned.name
+
+
+def pinned_by_default(given: NcclShape, workers: Iterable[Worker]) -> bool:
+    """Return whether any workers have a pinned profile that their settings do not name."""
+    return given.profile == "auto" and any(worker.nccl.profile in GIB_PROFILES for worker in workers)
 
 
 def _binary(amount: Decimal) -> str:

@@ -30,8 +30,11 @@ GIB_PROFILES: dict[str, NcclProfile] = {
 }
 """NCCL's profiles for gIB, by name."""
 
-NCCL_PROFILES = (*GIB_PROFILES, "single-node", "none")
-"""Values of `nccl.profile`: gIB's profiles, GPUs of one node, and nothing."""
+GIB = "gib"
+"""NCCL's profile of workers that take the environment of the node's own gIB."""
+
+NCCL_PROFILES = (GIB, *GIB_PROFILES, "single-node", "none")
+"""Values of `nccl.profile`: gIB's own environment, pinned ones, GPUs of one node, and nothing."""
 
 RDMA_NICS = max(machine.series.gpu_nics for machine in MACHINES.values() if machine.rdma)
 """RDMA NICs of a node, and so subnetworks of an RDMA network."""

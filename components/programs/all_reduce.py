@@ -90,6 +90,7 @@ class Collective:
         self.ray = ray
         self.arguments = arguments
         self.deadline = time.monotonic() + arguments.seconds
+        self.nodes: list[dict[str, Any]] = []
         self.actors: list[Any] = []
         self.first_of_pod: list[int] = []
         self.evidence: dict[str, Any] = {
@@ -132,22 +133,11 @@ class Collective:
 
     def place(self) -> None:
         """Start one process for each GPU, in the order of the pods' names."""
-        nodes = self._nodes()
+        nodes = self.nodes = self._nodes()
         share = max(1, self.arguments.gpus)
         world = share * len(nodes)
-        strategy = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        remote = self.ray.remote(Rank)
         self.first_of_pod = list(range(0, world, share))
-        self.actors = [
-            remote.options(
-                num_cpus=0,
-                num_gpus=1 if self.arguments.gpus else 0,
-                # NCCL's log is read while a collective may hang.
-                max_concurrency=2,
-                scheduling_strategy=strategy(nodes[rank // share]["NodeID"], soft=False),
-            ).remote(rank, world)
-            for rank in range(world)
-        ]
+        self.actors = [self._start(rank, 1 if self.arguments.gpus else 0) for rank in range(world)]
         answers = [actor.about.remote() for actor in self.actors]
         # The other half of the time is for the work.
         patience = self._rest() / 2
@@ -214,19 +204,42 @@ class Collective:
             expected = 2 * seconds
 
     def collect(self) -> None:
-        """Collect NCCL's logs from the processes that still answer, then end all processes."""
+        """Collect NCCL's logs of all processes, then end them.
+
+        A process that gIB or NCCL ended has left its log in its pod, where another one reads it.
+        """
         limit = LOGS // max(1, len(self.actors))
-        answers = [actor.log.remote(limit) for actor in self.actors]
-        ready, _ = self.ray.wait(answers, num_returns=max(1, len(answers)), timeout=10) if answers else ([], [])
-        for answer in ready:
-            with suppress(Exception):
-                self.evidence["logs"].append(self.ray.get(answer))
+        self._read([actor.log.remote(limit) for actor in self.actors])
+        known = {log["rank"] for log in self.evidence["logs"]}
+        readers = [self._start(about["rank"], 0) for about in self.evidence["ranks"] if about["rank"] not in known]
+        self._read([reader.lost_log.remote(limit) for reader in readers])
+        self.actors += readers
         done = [actor.leave.remote() for actor in self.actors]
         if done:
             self.ray.wait(done, num_returns=len(done), timeout=5)
         for actor in self.actors:
             with suppress(Exception):
                 self.ray.kill(actor)
+
+    def _start(self, rank: int, gpus: int) -> Any:
+        """Start a process of a rank on its pod."""
+        share = max(1, self.arguments.gpus)
+        strategy = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        options = self.ray.remote(Rank).options(
+            num_cpus=0,
+            num_gpus=gpus,
+            # NCCL's log is read while a collective may hang.
+            max_concurrency=2,
+            scheduling_strategy=strategy(self.nodes[rank // share]["NodeID"], soft=False),
+        )
+        return options.remote(rank, share * len(self.nodes))
+
+    def _read(self, answers: list[Any]) -> None:
+        """Add the logs among answers to the evidence, of processes that answer in time."""
+        ready, _ = self.ray.wait(answers, num_returns=len(answers), timeout=10) if answers else ([], [])
+        for answer in ready:
+            with suppress(Exception):
+                self.evidence["logs"].append(self.ray.get(answer))
 
     def _nodes(self) -> list[dict[str, Any]]:
         """Return the workers' pods as Ray knows them, once all are there."""

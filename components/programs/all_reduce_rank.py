@@ -13,6 +13,7 @@ import resource
 import shutil
 import socket
 import struct
+import subprocess
 import tempfile
 import time
 from contextlib import suppress
@@ -23,6 +24,8 @@ from typing import Any
 NCCL_LOG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV,COLL,GRAPH,TUNING"}
 
 INTERFACES = Path("/sys/class/net")
+
+GIB_SCRIPT = Path("/usr/local/gib/scripts/set_nccl_env.sh")
 
 _SIOCGIFADDR = 0x8915
 _IFF_UP = 1
@@ -47,6 +50,8 @@ class Rank:
             "main": main_interface(),
             "driver": driver_version(),
             "lockable": lockable_memory(),
+            "environment": of_nccl(dict(os.environ)),
+            "script": script_environment(),
         }
         try:
             import torch  # noqa: PLC0415 - not every image has it
@@ -74,10 +79,10 @@ class Rank:
 
     def join(self, backend: str, address: str, port: int, seconds: int) -> None:
         """Enter the process group; return when all processes are in it."""
-        self.folder = tempfile.mkdtemp(prefix="berth-all-reduce-")
+        self.folder = tempfile.mkdtemp(prefix=f"berth-all-reduce-{self.rank}-")
         os.environ.update(NCCL_LOG, NCCL_DEBUG_FILE=str(Path(self.folder) / "nccl.log"))
         # Of several names, gloo takes another one for each collective.
-        os.environ["GLOO_SOCKET_IFNAME"] = ",".join(addressed(fabric_interfaces())) or main_interface()
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", ",".join(addressed(fabric_interfaces())) or main_interface())
         self.device = self.torch.device("cuda:0" if backend == "nccl" else "cpu")
         self.torch.distributed.init_process_group(
             backend,
@@ -125,6 +130,12 @@ class Rank:
         with suppress(OSError):
             text = bounded((Path(self.folder) / "nccl.log").read_text(errors="replace"), limit) if self.folder else ""
         return {"rank": self.rank, "log": text, **nccl_versions()}
+
+    def lost_log(self, limit: int) -> dict[str, Any]:
+        """Return and remove NCCL's log of a process of this rank that ended in this pod."""
+        for folder in Path(tempfile.gettempdir()).glob(f"berth-all-reduce-{self.rank}-*"):
+            self.folder = str(folder)
+        return self.log(limit)
 
     def leave(self) -> None:
         """Remove the log."""
@@ -220,6 +231,21 @@ def driver_version() -> str:
         words = Path("/proc/driver/nvidia/version").read_text().splitlines()[0].split()
         return next(word for word in words if word[0].isdigit() and "." in word)
     return ""
+
+
+def of_nccl(variables: dict[str, str]) -> dict[str, str]:
+    """Return the variables that NCCL reads."""
+    return {name: value for name, value in sorted(variables.items()) if name.startswith("NCCL_")}
+
+
+def script_environment() -> dict[str, str] | None:
+    """Return the variables that the script of this node's gIB sets; None without the script."""
+    if not GIB_SCRIPT.is_file():
+        return None
+    others = {name: value for name, value in os.environ.items() if not name.startswith("NCCL_")}
+    command = ["bash", "-c", f". {GIB_SCRIPT} >/dev/null 2>&1; env -0"]
+    done = subprocess.run(command, env=others, stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+    return of_nccl(dict(entry.split("=", 1) for entry in done.stdout.split("\0") if "=" in entry))
 
 
 def lockable_memory() -> int:

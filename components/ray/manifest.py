@@ -6,9 +6,11 @@ from typing import Any
 
 from berth.components.core.bounds import WorkerBounds
 from berth.components.core.manifest import Manifest, manifest_of, unawaited
-from berth.components.fabric import Claim, Parts, claim_of, parts_of
+from berth.components.fabric import Claim, Parts, claim_of, parts_of, sourced
 from berth.components.gke import tolerations
+from berth.components.hardware.machines import GIB
 from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL, VISIBLE_DEVICES
+from berth.components.nested import Parts as NestedParts
 from berth.components.nested import add_parts
 from berth.components.nested import parts_of as nested_parts
 from berth.components.ray.pod_template import patched
@@ -161,7 +163,11 @@ def _worker(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels
         nccl=parts_of(group),
     )
     template = _template(settings, container, pool, labels, gpus=group.gpus)
-    return patched(with_volumes(template, settings.volumes, worker=True), group.pod_template)
+    template = patched(with_volumes(template, settings.volumes, worker=True), group.pod_template)
+    if group.nccl.profile != GIB:
+        return template
+    variables = [variable["name"] for variable in template["spec"]["containers"][0]["env"]]
+    return add_parts(template, NestedParts(command=[sourced(variables)]))
 
 
 def _template(

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from berth.components.core.owner import OwnerKind, namespace_of
 from berth.components.core.problems import Path, Problem
 from berth.components.core.table import broken
+from berth.components.fabric import pinned_by_default
 from berth.components.ray import JobShape, RayClusterSettings, RayJobSettings, RayServiceSettings, ServiceShape
 from berth.components.ray.fit import capacity_problems, demands_of, second_cluster_warning
 from berth.components.ray.place import Ground, place
@@ -82,6 +83,8 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
         shares=[cluster.name for cluster in resolved.every if mounts_shares(cluster.volumes)],
         secrets=[cluster.name for cluster in resolved.every if from_secret_manager(cluster.secrets)],
     )
+    pinned = [cluster.name for cluster in resolved.every if pinned_by_default(cluster.nccl, cluster.groups)]
+    resolved.warnings += broken(CONTRADICTIONS["pinned"], ("environment",), clusters=pinned)
     return resolved
 
 

@@ -17,6 +17,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.core.types import parse_quantity
 from berth.components.fabric import claim_of
+from berth.components.hardware.machines import GIB
 from berth.components.hardware.names import DRANET, MANAGED_RDMA
 from berth.components.proof import Expected, FabricRun, Found, page, threshold_of
 from berth.components.ray.settings import RayClusterSettings, WorkerGroup
@@ -112,6 +113,7 @@ def expected_of(cluster: str, group: WorkerGroup, pool: Pool) -> Expected:
         device_class=MANAGED_RDMA if pool.settings.rdma == "managed" else DRANET,
         why_no_nics=why,
         group=group.name,
+        sourced=group.nccl.profile == GIB,
     )
 
 

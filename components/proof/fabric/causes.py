@@ -14,7 +14,7 @@ from berth.components.proof.fabric.verdicts import Findings
 _TABLE = Path(__file__).with_name("causes.yaml")
 
 # Checks with one likely cause, under their own names in the table.
-_SIMPLE = ("pairs", "scheduling", "locked memory", "NCCL versions", "sums")
+_SIMPLE = ("pairs", "scheduling", "environment", "locked memory", "NCCL versions", "sums")
 _PROBLEMS = ("busy", "missing", "no-torch", "died", "timeout", "error")
 
 
@@ -64,7 +64,8 @@ def _symptoms(
     if "claims" in wrong:
         yield "claims" if expected.nics else "no NICs"
     yield from (name for name in _SIMPLE if name in wrong)
-    if "all-reduce" in wrong:
+    # What gIB's config checker ends, it explains.
+    if "all-reduce" in wrong and "environment" not in wrong:
         kind = evidence.problem.kind if evidence and evidence.problem else ""
         yield f"program {kind if kind in _PROBLEMS else 'unfinished'}"
     if "transport" in wrong and "claims" not in wrong:

@@ -28,6 +28,8 @@ class Expected:
     """Why workers have no NICs; "" where they have."""
     group: str = ""
     """Group of the workers; "" for all workers."""
+    sourced: bool = False
+    """Whether the workers take the environment of their node's gIB."""
 
 
 @dataclass(frozen=True)

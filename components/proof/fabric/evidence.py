@@ -107,6 +107,16 @@ class Rank(_Part):
     log: str = ""
     lockable: int | None = None
     """Bytes that the process may lock, -1 without a limit; None if not reported."""
+    environment: dict[str, str] = {}
+    """NCCL's variables as a job in the pod has them."""
+    script: dict[str, str] | None = None
+    """NCCL's variables as the script of the node's gIB sets them; None without gIB."""
+
+    @property
+    def overridden(self) -> dict[str, tuple[str, str]]:
+        """Values in the pod and of the script, where a variable of the script has another one."""
+        own, script = self.environment, self.script or {}
+        return {name: (own[name], value) for name, value in script.items() if own.get(name, value) != value}
 
 
 class Seed(_Part):

@@ -45,6 +45,9 @@ _NO_TUNER = re.compile(
     r"|NCCL_TUNER_\w+ set by"
 )
 _MISMATCH = re.compile(r"Mismatched NCCL version|compiled with (?:too old version of NCCL|NCCL version)")
+# "Guest Config Checker enforced or recommended a setting" and the section before
+# (https://docs.cloud.google.com/ai-hypercomputer/docs/nccl/collect-logs).
+_CHECKER = re.compile(r"mismatch (?:enforced|recommended)|GUEST_CONFIG_CHECKER_CONFIG_FILE", re.IGNORECASE)
 _COMPLETE = "Init COMPLETE"
 _CONNECTED = re.compile(r"Connected all (?:rings|trees)|Connected NVLS|Connected binomial trees")
 
@@ -76,6 +79,8 @@ class ProcessLog:
     """Lines about failures of the tuner's configuration."""
     mismatches: tuple[str, ...] = ()
     """Lines about versions that do not match."""
+    checker: tuple[str, ...] = ()
+    """Lines of gIB's config checker about variables that it wants otherwise."""
     complete: bool = False
     """Whether set-up and connections were finished, so that no connection is missing."""
 
@@ -120,6 +125,7 @@ def parse(log: str) -> ProcessLog:
             text for text in _matching(texts, _TUNER) if _FAILED.search(text) and not _NO_TUNER.search(text)
         ),
         mismatches=_matching(texts, _MISMATCH),
+        checker=_matching(texts, _CHECKER),
         complete=any(_COMPLETE in text for text in texts) and any(_CONNECTED.search(text) for text in texts),
     )
 

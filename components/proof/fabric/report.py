@@ -21,6 +21,7 @@ def page(title: str, run: str, found: Found, threshold: Threshold) -> str:
     if found.evidence:
         if found.evidence.sweep:
             parts += ["<h2>Bandwidth</h2>", plot(found.evidence.sweep, threshold), _sweep(found.evidence.sweep)]
+        parts += ["<h2>NCCL's environment</h2>", _environment(found.evidence)]
         parts += ["<h2>Traffic</h2>", _traffic(found.evidence), "<h2>Versions</h2>", _versions(found)]
     return document(title, parts, STYLE.read_text(encoding="utf-8"))
 
@@ -54,6 +55,16 @@ def _traffic(evidence: Evidence) -> str:
             kind = "the pods' own network" if name in main else "claimed NIC"
             rows.append((pod.pod, name, kind, readable(moved.sent), readable(moved.received)))
     return table(("pod", "interface", "what it is", "sent", "received"), rows)
+
+
+def _environment(evidence: Evidence) -> str:
+    """Return each variable of any process, beside the value of gIB's script."""
+    rows = {
+        (name, rank.environment.get(name, ""), (rank.script or {}).get(name, ""))
+        for rank in evidence.ranks
+        for name in (*rank.environment, *(rank.script or {}))
+    }
+    return table(("variable", "in the pods", "of set_nccl_env.sh"), sorted(rows))
 
 
 def _versions(found: Found) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from berth.components.core.words import counted
-from berth.components.fabric import HOST_LIBRARIES
+from berth.components.fabric import NODE_MOUNTS, SCRIPT
 from berth.components.hardware.facts import Machine
 from berth.components.proof.checks import SIMULATED, Check, Verdict
 from berth.components.proof.fabric.claims import Expected
@@ -15,6 +15,7 @@ from berth.components.proof.fabric.nccl_log import GIB, ProcessLog, Transport, p
 
 AFTER_PROGRAM = (
     "all-reduce",
+    "environment",
     "locked memory",
     "sums",
     "transport",
@@ -106,6 +107,7 @@ def judge(evidence: Evidence, expected: Expected, threshold: Threshold) -> Findi
     transport = transport_of(logs) if nccl else None
     judged: list[_Judged] = [
         _ran(evidence),
+        _environment(evidence, expected, every),
         _locked_memory(evidence, expected),
         _sums(evidence),
         _by_nccl(transport, every) if transport else _by_gloo(evidence, expected),
@@ -129,6 +131,25 @@ def _ran(evidence: Evidence) -> _Judged:
     processes = f"{counted(evidence.world, 'process')} in {counted(pods, 'pod')}"
     text = f"{processes}, {evidence.backend} on {device}{sizes}{stopped}"
     return "pass" if evidence.sweep else "fail", text
+
+
+def _environment(evidence: Evidence, expected: Expected, logs: Sequence[ProcessLog]) -> _Judged:
+    """Check NCCL's variables in the pods against the script of their gIB, and gIB's own check."""
+    lines = list(dict.fromkeys(line for log in logs for line in log.checker))
+    if enforced := [line for line in lines if "enforced" in line.lower()]:
+        return "fail", "; ".join(enforced)
+    with_script = [rank for rank in evidence.ranks if rank.script is not None]
+    if not with_script:
+        return "skipped", f"no pod has gIB's {SCRIPT}"
+    for rank in with_script:
+        missing = [name for name in rank.script or {} if name not in rank.environment]
+        if missing and expected.sourced:
+            return "fail", f"pod {rank.pod} lacks {', '.join(missing)} of gIB's {SCRIPT}"
+    first = max(with_script, key=lambda rank: len(rank.overridden))
+    others = ", ".join(f"{name}={own} ({theirs})" for name, (own, theirs) in first.overridden.items())
+    remarks = [f"but in pod {first.pod}, with gIB's own in parentheses: {others}" if others else "", *lines]
+    text = "; ".join(filter(None, [f"as gIB's {SCRIPT} sets it", *remarks]))
+    return ("skipped", f"{text}; whether gIB takes it was not seen") if evidence.problem else ("pass", text)
 
 
 def _locked_memory(evidence: Evidence, expected: Expected) -> _Judged:
@@ -303,7 +324,7 @@ def _versions(evidence: Evidence, logs: Sequence[ProcessLog]) -> _Judged:
         return "skipped", "neither NCCL's log nor torch says which is loaded"
     if len(loaded) > 1:
         return "fail", f"processes have loaded different ones: {', '.join(loaded)}"
-    owner = "the node's" if file.startswith(HOST_LIBRARIES) else "the image's"
+    owner = "the node's" if file.startswith(NODE_MOUNTS) else "the image's"
     text = f"{loaded[0]}, {owner}{f' ({file})' if file else ''}; torch was built with {built or 'an unknown one'}"
     if built and _number(loaded[0]) < _number(built):
         return "fail", f"{text}: an older one stands before the one that torch needs"

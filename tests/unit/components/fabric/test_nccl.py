@@ -1,10 +1,13 @@
 """Workers' parts for NCCL, by pool and settings."""
 
+import os
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from berth.components.fabric import Parts, parts_of
+from berth.components.fabric import SCRIPT, Parts, parts_of, sourced
 from berth.components.fabric.nccl import PROFILES
 from berth.components.hardware.machines import GIB_PROFILES, MACHINES
 from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, MANAGED, PAIRED, complete
@@ -30,6 +33,9 @@ def parts(pool: dict[str, Any], kind: str = "clusters", **shape: Any) -> Parts:
         (BY_NETWORKS, {"worker": {"gpus": 0, "pool": "cpu"}}, "none"),
         (BY_NETWORKS, {"nccl": {"profile": "none"}}, "none"),
         (BY_NETWORKS, {"nccl": {"profile": "auto"}}, "a4"),
+        (BY_NETWORKS, {"nccl": {"profile": "gib"}}, "gib"),
+        (BY_NETWORKS, {"nccl": {"profile": "gib"}, "worker": {"nics": 0}}, "single-node"),
+        (A4, {"nccl": {"profile": "gib"}}, "none"),
         (A4, {}, "none"),
         (A4, {"nccl": {"profile": "single-node"}}, "single-node"),
         (CLAIMED, {}, "none"),
@@ -42,7 +48,7 @@ def test_the_profile_goes_by_machine_and_nics(pool: dict[str, Any], shape: dict[
 
 def test_every_machine_with_rdma_has_a_profile_of_its_own() -> None:
     assert all(machine.series.nccl for machine in MACHINES.values() if machine.rdma)
-    assert {*GIB_PROFILES, "single-node", "none"} == PROFILES.keys()
+    assert {"gib", *GIB_PROFILES, "single-node", "none"} == PROFILES.keys()
 
 
 def test_what_nccl_is_told_where_gib_is_on_the_node_and_the_pod_has_no_nics() -> None:
@@ -82,6 +88,32 @@ def test_libraries_of_the_image_come_before_the_nodes(
     pool: dict[str, Any], worker: dict[str, Any], expected: str
 ) -> None:
     assert parts(pool, worker=worker, nccl={"libraryPath": "/opt/nccl/lib"}).env["LD_LIBRARY_PATH"] == expected
+
+
+def test_libraries_of_the_image_come_before_gibs() -> None:
+    found = parts(BY_NETWORKS, nccl={"profile": "gib", "libraryPath": "/opt/nccl/lib"}).env["LD_LIBRARY_PATH"]
+    assert found == "/opt/nccl/lib:/usr/local/gib/lib64:/usr/local/nvidia/lib64"
+
+
+SCRIPT_TEXT = "export NCCL_NET=gIB NCCL_DEBUG=TRACE NCCL_SOCKET_IFNAME=eth0,eth1 NCCL_TUNER_PLUGIN=of-gib; false"
+
+
+def test_gibs_values_win_over_the_images_and_lose_against_the_pods(tmp_path: Path) -> None:
+    script = tmp_path / "set_nccl_env.sh"
+    pod = {"NCCL_DEBUG": 'it\'s "quoted" $HOME', "NCCL_SOCKET_IFNAME": "eth0", "RAY_X": "1"}
+    command = f"{sourced(pod).replace(SCRIPT, str(script))} && env"
+    image = {"PATH": os.defpath, "NCCL_TUNER_PLUGIN": "of-the-image", "NCCL_ALGO": "Ring"}
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["bash", "-c", command], env=image | pod, capture_output=True, text=True, check=False)
+
+    refused = run()
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert f"{script}: No such file" in refused.stderr
+    script.write_text(SCRIPT_TEXT)
+    assert {**image, **pod, "NCCL_NET": "gIB", "NCCL_TUNER_PLUGIN": "of-gib"}.items() <= dict(
+        line.split("=", 1) for line in run().stdout.splitlines()
+    ).items()
 
 
 @pytest.mark.parametrize(

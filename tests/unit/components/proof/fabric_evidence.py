@@ -50,6 +50,8 @@ def raw(case: str | None = "good", **changes: Any) -> dict[str, Any]:
                 "main": "eth0",
                 "driver": "" if gloo else "580.95.05",
                 "lockable": 8 * 2**20,
+                "environment": {"NCCL_NET": "gIB", "NCCL_DEBUG": "WARN"},
+                "script": {"NCCL_NET": "gIB"},
                 "torch": "2.9.0",
                 "cuda": "" if gloo else "12.8",
                 "device": "" if gloo else "NVIDIA B200",

@@ -3,9 +3,14 @@ import io
 import shlex
 import subprocess
 import sys
+import tempfile
+from argparse import Namespace
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
@@ -127,6 +132,42 @@ def test_a_log_that_is_too_long_keeps_both_ends() -> None:
     text = all_reduce_rank.bounded("a" * 600 + "b" * 600, 400)
     assert text == "a" * 300 + "\n[800 characters left out]\n" + "b" * 100
     assert all_reduce_rank.bounded("short", 400) == "short"
+
+
+def test_a_process_reports_its_pods_variables_and_those_of_gibs_script(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "set_nccl_env.sh"
+    monkeypatch.setattr(all_reduce_rank, "GIB_SCRIPT", script)
+    monkeypatch.setenv("NCCL_ALGO", "Ring")
+    assert all_reduce_rank.script_environment() is None
+    script.write_text("echo noise; export NCCL_NET=gIB LIBRARY=x; false\n")
+    about = all_reduce_rank.Rank(0, 1).about()
+    assert (about["environment"], about["script"]) == ({"NCCL_ALGO": "Ring"}, {"NCCL_NET": "gIB"})
+
+
+def test_the_log_of_a_process_that_gib_ended_is_read_by_another_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    left = Path(tempfile.mkdtemp(prefix="berth-all-reduce-1-"))
+    (left / "nccl.log").write_text("NCCL WARN NCCL/NET (shim) mismatch enforced")
+    ray = MagicMock(__version__="2.60.0")
+    ray.wait.side_effect = lambda answers, **_: ([answer for answer in answers if answer], [])
+    ray.get.side_effect = lambda answer: answer
+    process = ray.remote.return_value.options.return_value.remote
+    process.side_effect = lambda rank, world: SimpleNamespace(
+        lost_log=SimpleNamespace(remote=all_reduce_rank.Rank(rank, world).lost_log), leave=MagicMock()
+    )
+    alive, ended = MagicMock(), MagicMock()
+    alive.log.remote.return_value = {"rank": 0, "log": "fine"}
+    ended.log.remote.return_value = None
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    collective = all_reduce.Collective(Namespace(seconds=60, gpus=1))
+    collective.nodes, collective.actors = [{"NodeID": "a"}, {"NodeID": "b"}], [alive, ended]
+    collective.evidence["ranks"] = [{"rank": 0}, {"rank": 1}]
+    collective.collect()
+    assert [(log["rank"], log["log"][-8:]) for log in collective.evidence["logs"]] == [(0, "fine"), (1, "enforced")]
 
 
 @pytest.mark.parametrize(("number", "version"), [(22803, "2.28.3"), (2708, "2.7.8"), (21000, "2.10.0")])

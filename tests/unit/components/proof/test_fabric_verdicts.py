@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +27,26 @@ GOOD = dict.fromkeys(AFTER_PROGRAM, "pass")
 CASES = table(__file__, "verdicts.yaml")
 
 
-def judged(case: str | None = "good", threshold: Threshold = THRESHOLD, edit: dict[str, Any] | None = None) -> Any:
+def judged(
+    case: str | None = "good",
+    threshold: Threshold = THRESHOLD,
+    edit: dict[str, Any] | None = None,
+    *,
+    sourced: bool = False,
+) -> Any:
     """Findings on the evidence of a case, and their causes in order."""
-    evidence = Evidence.model_validate(over(raw(case), edit or {}))
-    found = judge(evidence, EXPECTED, threshold)
-    return found, [cause.text for cause in causes_of(found.checks, EXPECTED, "berth-train", evidence, found)]
+    evidence, expected = Evidence.model_validate(over(raw(case), edit or {})), replace(EXPECTED, sourced=sourced)
+    found = judge(evidence, expected, threshold)
+    return found, [cause.text for cause in causes_of(found.checks, expected, "berth-train", evidence, found)]
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_verdicts(name: str) -> None:
     case = CASES[name]
     machine, nics, least = case.get("threshold", [A4.name, 2, None])
-    found, causes = judged(case["log"], threshold_of(MACHINES[machine], nics, least), case.get("edit"))
+    found, causes = judged(
+        case["log"], threshold_of(MACHINES[machine], nics, least), case.get("edit"), sourced="sourced" in case
+    )
     checks = {check.name: check for check in found.checks}
     assert {name: check.verdict for name, check in checks.items()} == GOOD | case["verdicts"]
     for check, words in case.get("evidence", {}).items():
