@@ -5,6 +5,8 @@ primary network, and for nodes with RDMA NICs a second one for their other gVNIC
 network in each of their zones.
 """
 
+from __future__ import annotations  # evaluated, they import pulumi_gcp.compute: half of a program's start
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -17,6 +17,8 @@ STATEMENTS: dict[str, tuple[str, set[str]]] = {
         "import berth.stacks.program.environment, berth.components.operators.installation",
         PROGRAM,
     ),
+    # The types of new networks are half of what the program of such an environment takes to start.
+    "an environment on an existing network": ("import berth.stacks.program.google", {"pulumi_gcp.compute._inputs"}),
     "an engineer's stack": ("import berth.stacks.program.main, berth.stacks.program.engineer", PROGRAM),
     "status": ("import berth.cli.reach.fleet", PULUMI - {"kubernetes"}),
     "check": ("from berth.cli.main import app; app(['check', 'dev'], standalone_mode=False)", PULUMI),
