@@ -77,20 +77,17 @@ def _size_problems(role: str, pod: Head | WorkerGroup, pools: Pools, where: Path
     cores, memory = _requests(pod)
     has_cores, has_memory = _for_pods(pools[pod.pool])
     node = f"a node of pool {pod.pool!r} ({machine.name})"
-    if cores > has_cores:
-        beside = _beside(cores - parse_quantity(pod.cpu))
-        message = (
-            f"a {role} asks for {pod.cpu} cores{beside}, but {node} offers {plain(has_cores)} of its"
-            f" {machine.vcpus}: GKE keeps the rest"
-        )
-        yield Problem((*where, "cpu"), message)
-    if memory > has_memory * GIB:
-        beside = _beside((memory - parse_quantity(pod.memory)) / GIB, "Gi")
-        message = (
-            f"a {role} asks for {pod.memory} of memory{beside}, but {node} offers {plain(has_memory)}Gi of its"
-            f" {machine.memory_gib}Gi: GKE keeps the rest"
-        )
-        yield Problem((*where, "memory"), message)
+    facts = {
+        "cores": cores,
+        "has_cores": has_cores,
+        "offered_cores": plain(has_cores),
+        "beside_cores": _beside(cores - parse_quantity(pod.cpu)),
+        "bytes": memory,
+        "has_bytes": has_memory * GIB,
+        "offered_memory": plain(has_memory),
+        "beside_memory": _beside((memory - parse_quantity(pod.memory)) / GIB, "Gi"),
+    }
+    yield from broken(beside(__file__)["sizes"], where, role=role, pod=pod, node=node, machine=machine, **facts)
 
 
 def _for_pods(pool: Pool) -> tuple[Decimal, Decimal]:
@@ -114,30 +111,19 @@ def version_problems(placed: Placed) -> Iterable[Problem]:
     """Yield problems of versions: Ray without tokens, another Ray in the image, CUDA too old."""
     cluster, pools, path = placed.cluster, placed.pools, placed.path
     version = tuple(int(part) for part in cluster.ray_version.split("."))
-    if version < versions.RAY_TOKEN_AUTH_SINCE:
-        oldest = ".".join(map(str, versions.RAY_TOKEN_AUTH_SINCE))
-        yield Problem(
-            (*path, "rayVersion"),
-            f"Ray {cluster.ray_version} has no token authentication, so anyone who reaches the head could run code;"
-            f" the oldest that has it is {oldest}",
-        )
     tag = _TAG_VERSION.search(cluster.image)
-    if tag and tag[1] != cluster.ray_version:
-        yield Problem(
-            (*path, "image"),
-            f"the image's tag says Ray {tag[1]}, but rayVersion is {cluster.ray_version}; KubeRay starts Ray by"
-            " rayVersion, so make them agree",
-        )
+    facts = {
+        "cluster": cluster,
+        "without_tokens": version < versions.RAY_TOKEN_AUTH_SINCE,
+        "oldest": ".".join(map(str, versions.RAY_TOKEN_AUTH_SINCE)),
+        "tag": tag[1] if tag else None,
+    }
+    yield from broken(beside(__file__)["ray_versions"], path, **facts)
     cuda = _TAG_CUDA.search(cluster.image)
     for pool in dict.fromkeys(group.pool for group in cluster.groups if group.gpus):
         gpu = pools[pool].settings.machine.gpu
-        major, minor = gpu.oldest_cuda
-        if cuda and (int(cuda[1]), int(cuda[2])) < (major, minor):
-            yield Problem(
-                (*path, "image"),
-                f"the image's tag says CUDA {cuda[1]}.{cuda[2]}, which does not know the {gpu.product} of pool"
-                f" {pool!r}; take one with CUDA {major}.{minor} or newer (-cu{major}{minor})",
-            )
+        if cuda and (int(cuda[1]), int(cuda[2])) < gpu.oldest_cuda:
+            yield from broken(beside(__file__)["cuda_versions"], path, cuda=cuda, gpu=gpu, pool=pool)
 
 
 def second_cluster_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
@@ -147,12 +133,8 @@ def second_cluster_warning(cluster: RayClusterSettings, pools: Pools, path: Path
         gpus = sum(group.gpus * group.at_start for group in cluster.groups if group.pool == name)
         if not gpus or 2 * gpus <= pool.at_most:
             continue
-        message = (
-            f"an edit of the cluster makes a second one beside it, and its {pool.counted(gpus)} find no room: pool"
-            f" {pool.name!r} has {pool.counted(pool.at_most)} ({pool.made_of}), so the edit waits until more"
-            " are there; add nodes, or write `upgradeStrategy: Recreate`, which interrupts the service"
-        )
-        return Problem((*path, "upgradeStrategy"), message)
+        facts = {"pool": pool, "asked": pool.counted(gpus), "has": pool.counted(pool.at_most)}
+        return next(broken(beside(__file__)["second_cluster"], path, **facts))
     return None
 
 
@@ -202,11 +184,9 @@ def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterab
             for demand, amount in zip(asking, amounts, strict=True):
                 shares[demand.owner] = shares.get(demand.owner, Decimal(0)) + amount
             listed = " + ".join(f"{owner} {plain(amount)}" for owner, amount in shares.items() if amount)
-            yield Problem(
-                path,
-                f"pool {name!r} has {plain(tops_out)} {what} ({made_of});"
-                f" {plain(sum(shares.values(), Decimal(0)))} are requested: {listed}; add nodes or ask for less",
-            )
+            facts = {"name": name, "most": plain(tops_out), "what": what, "made_of": made_of, "listed": listed}
+            asked = plain(sum(shares.values(), Decimal(0)))
+            yield from broken(beside(__file__)["capacity"], path, asked=asked, **facts)
 
 
 def plain(amount: Decimal) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from berth.components.core.manifest import Manifest
 from berth.components.core.problems import Path, Problem
+from berth.components.core.table import beside, broken
 from berth.components.core.types import parse_quantity
 from berth.components.gke import SHARE_CLASSES, own_class
 from berth.components.ray.storage import Home, claim
@@ -64,24 +65,12 @@ def share_problems(home: Home | None, volumes: Mapping[str, Volume], path: Path)
         where = (*path, "volumes", name)
         retained["volumes", name] = share.retain
         storage_class = share.storage_class or DEFAULT_CLASS
-        if storage_class.startswith(_OF_DISKS):
-            yield Problem(
-                (*where, "storageClass"),
-                f"{storage_class} is a class of disks, which one node mounts at a time: workers on other nodes could"
-                f" not start; take one of {', '.join(SHARE_CLASSES)}",
-            )
         least = SHARE_CLASSES[storage_class].least if storage_class in SHARE_CLASSES else "0"
-        if parse_quantity(str(share.filestore)) < parse_quantity(least):
-            yield Problem(
-                (*where, "filestore"),
-                f"{share.filestore} is less than {least}, the smallest Filestore volume of {storage_class}, which you"
-                f" would pay for; write {least}",
-            )
+        too_small = parse_quantity(str(share.filestore)) < parse_quantity(least)
+        facts = {"storage_class": storage_class, "least": least, "too_small": too_small, "classes": [*SHARE_CLASSES]}
+        of_disks = storage_class.startswith(_OF_DISKS)
+        yield from broken(beside(__file__)["shares"], where, share=share, of_disks=of_disks, **facts)
     if len(set(retained.values())) > 1:
         stays = next(where for where, retain in retained.items() if retain)
         for where in (where for where, retain in retained.items() if not retain):
-            yield Problem(
-                (*path, *where, "retain"),
-                f"is false, but {'.'.join(map(str, stays))} stays, and with it the namespace and all claims in it;"
-                " write the same `retain` for both",
-            )
+            yield from broken(beside(__file__)["retained"], (*path, *where), stays=".".join(map(str, stays)))

@@ -68,11 +68,7 @@ def _on_existing_cluster(job: JobShape, settings: Workloads, path: Path) -> Iter
     for name, field in JobShape.model_fields.items():
         of_cluster = name in RayShape.model_fields or name in _OF_OWN_CLUSTER
         if of_cluster and name in job.model_fields_set:
-            message = (
-                f"is about a RayCluster of the job's own, but it runs on that of {job.cluster!r}; take one"
-                " of the two out"
-            )
-            yield Problem((*path, str(field.alias)), message)
+            yield from broken(beside(__file__)["of_own_cluster"], (*path, str(field.alias)), job=job)
 
 
 def _runtime_env(given: Mapping[str, Any], path: Path, *, by_shell: bool) -> Iterable[Problem]:
@@ -88,11 +84,7 @@ def _runtime_env(given: Mapping[str, Any], path: Path, *, by_shell: bool) -> Ite
             yield Problem((*path, "env_vars", name), f"{value!r} is not text; put it in quotes")
     for where, text in _texts(given, path) if by_shell else ():
         if found := [mark for mark in _SHELL_CHARACTERS if mark in text]:
-            yield Problem(
-                where,
-                f"KubeRay's submitter hands this to a shell, which would take {found[0]!r} for its own; take it out,"
-                " or write `submissionMode: HTTPMode`, which uses no shell",
-            )
+            yield from broken(beside(__file__)["by_shell"], where, mark=found[0])
 
 
 def _texts(value: Any, path: Path) -> Iterable[tuple[Path, str]]:
@@ -119,19 +111,12 @@ def _serve_config(service: ServiceShape, path: Path) -> Iterable[Problem]:
         for key, default, seen in (("name", "default", names), ("route_prefix", "/", prefixes)):
             value = application.get(key, default)
             if value is not None and str(value) in seen:
-                yield Problem(
-                    (*where, key),
-                    f"{value!r} is also another application's; give every application a `{key}` of its own",
-                )
+                yield from broken(beside(__file__)["twice"], (*where, key), value=value)
             seen.add(str(value))
     http = service.serve_config.get("http_options")
     port = http.get("port", SERVE_PORT) if isinstance(http, dict) else SERVE_PORT
     if port != SERVE_PORT:
-        yield Problem(
-            (*path, "http_options", "port"),
-            f"{port!r} is not where the Service and the NetworkPolicies let requests in; that is {SERVE_PORT}:"
-            " take it out",
-        )
+        yield from broken(beside(__file__)["serve_port"], path, port=port, right=SERVE_PORT)
 
 
 def _application(application: Mapping[str, Any], path: Path) -> Iterable[Problem]:
@@ -185,8 +170,4 @@ def _remote(part: Mapping[str, Any], path: Path) -> Iterable[Problem]:
     named += [("py_modules", module) for module in (modules if isinstance(modules, list) else ())]
     for key, address in named:
         if isinstance(address, str) and "://" not in address:
-            message = (
-                f"{address!r} is not an address, such as https://….zip, so Ray refuses it; for files beside"
-                " the settings: `code`"
-            )
-            yield Problem((*path, key), message)
+            yield from broken(beside(__file__)["no_address"], (*path, key), address=address)

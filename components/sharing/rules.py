@@ -10,7 +10,7 @@ from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
 from berth.components.sharing.device_plugin import label_command, serving_labels
 from berth.components.sharing.modes import MODES
-from berth.components.sharing.pools import Pool, offered
+from berth.components.sharing.pools import offered
 from berth.components.sharing.settings import SharingSettings
 
 _OTHER_NETWORKS = {"tcpxo": "GPUDirect-TCPXO", "tcpx": "GPUDirect-TCPX"}
@@ -34,19 +34,9 @@ def problems(settings: SharingSettings) -> Iterable[Problem]:
             images.setdefault(pool.node_image, name),
         )
         if drivers.keys() == {True, False} and first == name:
-            yield Problem(
-                (*path, "driver"),
-                f"pools {' and '.join(sorted(drivers.values()))} differ in whether the GPU Operator installs the"
-                " driver, which is one switch for the cluster; give both the same `driver`, or leave one to GKE"
-                " (gpuManagement: gke)",
-            )
+            yield from broken(beside(__file__)["drivers"], path, pools=sorted(drivers.values()))
         elif len(images) > 1 and with_image == name:
-            yield Problem(
-                (*path, "nodeImage"),
-                f"pools {' and '.join(sorted(images.values()))} differ in their node image, and the GPU Operator looks"
-                " for the driver in one folder on all nodes; give both the same `nodeImage`, or leave one to GKE"
-                " (gpuManagement: gke)",
-            )
+            yield from broken(beside(__file__)["node_images"], path, pools=sorted(images.values()))
 
 
 def _own_problems(pool: PoolSettings, settings: SharingSettings, path: Path) -> Iterable[Problem]:
@@ -99,20 +89,5 @@ def warnings(settings: SharingSettings) -> Iterable[Problem]:
     for name, pool in pools.items():
         labels = serving_labels(pool)
         if labels and (operator or pool.settings.by_dra):
-            yield Problem(
-                ("environment", "pools", name),
-                f"berth labels no nodes of an existing cluster: where they lack these labels, {_unlabeled(pool)}; run:"
-                f" {label_command(name, labels)}, and give the node pool the same labels for nodes that come later",
-            )
-
-
-def _unlabeled(pool: Pool) -> str:
-    """Return the effect on nodes of a pool that lack the pool's labels."""
-    if pool.settings.by_dra:
-        return "a device plugin hands out the same GPUs as claims do, each to two pods"
-    if not pool.settings.by_operator:
-        return (
-            "the GPU Operator, which takes every node with an NVIDIA device, runs a second device plugin beside GKE's"
-        )
-    whole = ", which there has whole GPUs" if pool.profile.facts.shared else ""
-    return f"GKE's own device plugin runs beside the GPU Operator's{whole}"
+            facts = {"pool": pool, "command": label_command(name, labels)}
+            yield from broken(beside(__file__)["unlabeled"], ("environment", "pools", name), **facts)

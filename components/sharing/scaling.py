@@ -71,13 +71,10 @@ def _stopped(settings: SharingSettings) -> Iterable[Problem]:
     """Return nodes that count as broken, of which some stop the autoscaling of all pools."""
     scaled = [name for name, pool in _scaled(settings) if not _unseen(pool, settings)]
     unseen = {name: pool.nodes_at_most for name, pool in settings.pools.items() if _unseen(pool, settings)}
-    broken = sum(unseen.values())
+    lost = sum(unseen.values())
     seen = sum(pool.nodes_at_least for name, pool in settings.pools.items() if name not in unseen)
-    if scaled and broken > _UNREADY_NODES and broken * 100 > _UNREADY_PERCENT * (broken + seen):
-        yield Problem(
-            ("environment", "pools", next(iter(unseen)), "sharing"),
-            f"GKE's cluster autoscaler knows GPUs as nvidia.com/gpu only, and takes the {broken} nodes that advertise"
-            f" another resource ({', '.join(unseen)}) for broken ones; it stops for all pools ({', '.join(scaled)})"
-            f" where more than {_UNREADY_NODES} nodes and {_UNREADY_PERCENT} % of all are broken: have fewer such"
-            " nodes, or let them advertise nvidia.com/gpu",
+    if scaled and lost > _UNREADY_NODES and lost * 100 > _UNREADY_PERCENT * (lost + seen):
+        facts = {"unseen": list(unseen), "scaled": scaled, "nodes": _UNREADY_NODES, "percent": _UNREADY_PERCENT}
+        yield from broken(
+            beside(__file__)["stopped"], ("environment", "pools", next(iter(unseen))), count=lost, **facts
         )

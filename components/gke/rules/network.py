@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Iterable
 
 from berth.components.core.problems import Path, Problem
+from berth.components.core.table import beside, broken
 from berth.components.core.words import are, counted
 from berth.components.gke.ranges import WIDEST_SERVICES, ranges_of
 from berth.components.gke.settings import GkeSettings
@@ -40,11 +41,8 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
         return
     prefix = ipaddress.IPv4Network(settings.network.cidr).prefixlen
     if not _WIDEST <= prefix <= _NARROWEST:
-        yield Problem(
-            (*_NETWORK, "cidr"),
-            f"{settings.network.cidr} is a /{prefix}, but the ranges of nodes, pods and Services are cut from"
-            f" /{_WIDEST} to /{_NARROWEST}; write for example 10.0.0.0/13",
-        )
+        facts = {"network": settings.network, "prefix": prefix, "widest": _WIDEST, "narrowest": _NARROWEST}
+        yield from broken(beside(__file__)["cidr"], _NETWORK, **facts)
         return
     too_small = list(_too_small(settings))
     yield from too_small
@@ -56,11 +54,8 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
 def _existing(settings: GkeSettings) -> Iterable[Problem]:
     existing = settings.network.existing
     if existing and existing.rdma and (named := len(set(existing.rdma.subnetworks))) != RDMA_NICS:
-        yield Problem(
-            (*_NETWORK, "existing", "rdma", "subnetworks"),
-            f"{counted(named, 'subnetwork')} {are(named)} named, but a node has {RDMA_NICS} RDMA NICs, each in a"
-            f" subnetwork of its own; name {RDMA_NICS}",
-        )
+        facts = {"named": f"{counted(named, 'subnetwork')} {are(named)}", "nics": RDMA_NICS}
+        yield from broken(beside(__file__)["rdma_subnetworks"], _NETWORK, **facts)
 
 
 def used_ranges(settings: GkeSettings) -> dict[str, str]:
@@ -95,20 +90,12 @@ def _too_small(settings: GkeSettings) -> Iterable[Problem]:
     """Refuse ranges whose size Google Cloud refuses."""
     for key, text in used_ranges(settings).items():
         prefix = ipaddress.IPv4Network(text).prefixlen
-        if key == "serviceRange" and not WIDEST_SERVICES <= prefix <= _SMALLEST_SERVICES:
-            yield Problem(
-                (*_NETWORK, key),
-                f"{text} is a /{prefix}; GKE takes /{WIDEST_SERVICES} to /{_SMALLEST_SERVICES} for Services, for"
-                " example a /20",
-            )
-        most = _SMALLEST_SUBNETWORK - (RDMA_NICS - 1).bit_length() if key == "rdmaRange" else _SMALLEST_SUBNETWORK
-        if prefix > most:
-            parts = f", cut into {RDMA_NICS}," if key == "rdmaRange" else ""
-            yield Problem(
-                (*_NETWORK, key),
-                f"{text} is a /{prefix}{parts} but the smallest subnetwork is a /{_SMALLEST_SUBNETWORK}; give at least"
-                f" a /{most}",
-            )
+        parts = RDMA_NICS if key == "rdmaRange" else 1
+        facts = {"text": text, "prefix": prefix, "of_services": WIDEST_SERVICES <= prefix <= _SMALLEST_SERVICES}
+        facts |= {"widest": WIDEST_SERVICES, "smallest": _SMALLEST_SERVICES, "subnetwork": _SMALLEST_SUBNETWORK}
+        facts |= {"most": _SMALLEST_SUBNETWORK - (parts - 1).bit_length()}
+        facts |= {"parts": f", cut into {parts}," if parts > 1 else ""}
+        yield from broken(beside(__file__)["too_small"], (*_NETWORK, key), range=key, **facts)
 
 
 def _too_small_for_the_pools(settings: GkeSettings) -> Iterable[Problem]:
