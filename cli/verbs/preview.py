@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,6 +36,10 @@ def run(
     expect_no_changes: Annotated[
         bool, typer.Option("--expect-no-changes", help="Exit with 4 if anything would change.")
     ] = False,
+    save: Annotated[
+        Path | None,
+        typer.Option("--save", help="Also write the plan to a file, for berth up --plan.", metavar="FILE"),
+    ] = None,
 ) -> int:
     """Show what `pulumi up` would do: changes, losses, whose berths they reach, costs.
 
@@ -49,7 +54,12 @@ def run(
         raise BadInputError("--markdown and --json are two renderings; choose one")
     from berth.cli.pulumi.preview.plan import planned
 
-    report = planned(stack, refresh=refresh).report
+    plan = planned(stack, refresh=refresh)
+    report = plan.report
+    if save:
+        from berth.cli.pulumi.preview.saved import save as save_plan
+
+        save_plan(plan, save)
     print_warnings(report.warnings)
     if as_json:
         from berth.cli.pulumi.preview.document import document

@@ -13,6 +13,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+HEAD = "decaf"
+"""Commit that the merged pull request had at its head."""
+
 FOLDER = Path(os.environ.get("PLAYED_GITHUB", ""))
 
 
@@ -77,7 +80,21 @@ def merged(state: dict[str, Any], words: list[str], options: dict[str, str]) -> 
     """Answer about the pull request with a commit, and its labels."""
     match words:
         case ["api", path] if path == f"repos/acme/fleet/commits/{os.environ['GITHUB_SHA']}/pulls":
-            return [{"number": 6, "merged_at": None}, {"number": 7, "merged_at": state["merged"]}]
+            return [
+                {"number": 6, "merged_at": None},
+                {"number": 7, "merged_at": state["merged"], "head": {"sha": HEAD}},
+            ]
+        case ["api", path] if path.startswith("repos/acme/fleet/actions/artifacts?name=plan-"):
+            name = path.partition("=")[2]
+            return {"artifacts": [item for item in state.get("artifacts", []) if item["name"] == name]}
+        case ["api", path] if found := re.fullmatch(r"repos/acme/fleet/actions/runs/(\d+)", path):
+            return next(item["run"] for item in state["artifacts"] if item["workflow_run"]["id"] == int(found[1]))
+        case ["run", "download", run]:
+            content = next(item["content"] for item in state["artifacts"] if item["workflow_run"]["id"] == int(run))
+            folder = Path(options["--dir"])
+            folder.mkdir(exist_ok=True)
+            (folder / "plan.json").write_text(content)
+            return {}
         case ["api", "repos/acme/fleet/issues/7/events"]:
             return state["events"]
         case ["api", "repos/acme/fleet/issues/7/labels/allow-destroy"] if options["--method"] == "DELETE":

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 import shutil
 from typing import Any
 
@@ -118,6 +119,39 @@ def test_other_shares_disturb_berths_of_other_stacks_too_and_removed_values_stay
         ("bob", "fleet", 2),
         ("carol", "fleet", 1),
     ]
+
+
+def test_only_the_reviewed_plan_is_applied(fleet: Project) -> None:
+    def up() -> Done:
+        return fleet.run("berth", "up", "-s", "fleet", "--yes", "--allow-destroy", "--plan", "plan.json", check=False)
+
+    changed(fleet, pools__train__driverVersion="latest")
+    assert preview(fleet, "--save", "plan.json").returncode == 3
+    before = fleet.run("pulumi", "stack", "export", "-s", "fleet").stdout
+    # Work begins on the pool that the plan replaces.
+    late = fleet.lab.get("raycluster", "train", "-n", "berth-train")
+    late["metadata"] = {"name": "late", "namespace": "berth-train"}
+    file = fleet.folder / "late.json"
+    file.write_text(json.dumps({key: late[key] for key in ("apiVersion", "kind", "metadata", "spec")}))
+    fleet.run("kubectl", "create", "-f", str(file))
+    refused = up()
+    fleet.run("kubectl", "delete", "-f", str(file))
+    assert (refused.returncode, "work that is lost: cluster train" in refused.stderr) == (2, True), refused.stderr
+    # The file is edited after the review.
+    changed(fleet, pools__train__driverVersion="latest", pools__cpu__labels={"team": "ops"})
+    refused = up()
+    assert "node pool cpu: change node pool cpu: nodeConfig.labels.team: research → ops" in refused.stderr
+    assert (refused.returncode, "Pulumi.fleet.yaml is not as it was" in refused.stderr) == (2, True)
+    assert fleet.run("pulumi", "stack", "export", "-s", "fleet").stdout == before, "nothing was done"
+    changed(fleet, pools__cpu__labels={"team": "ops"})
+    assert preview(fleet, "--save", "plan.json").returncode == 0
+    done = up()
+    assert done.returncode == 0, done.stderr
+    done = up()
+    assert done.returncode == 0, done.stderr
+    assert re.search(r": [0-9]+ unchanged,", done.stdout), "the plan is done, and there is no more"
+    changed(fleet)
+    fleet.up("fleet")
 
 
 def test_a_removed_engineer_loses_the_berth(fleet: Project) -> None:

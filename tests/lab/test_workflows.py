@@ -17,7 +17,7 @@ import pytest
 from berth.components.core.owner import namespace_of
 from tests import workflows
 from tests.lab.conftest import Lab
-from tests.lab.gh import event
+from tests.lab.gh import HEAD, event
 from tests.lab.project import Project, Settings, environment_settings, eventually
 
 pytestmark = [
@@ -287,6 +287,39 @@ def test_up_of_an_old_commit_undoes_nothing(up: Runner, settings: Settings) -> N
     assert done.code == 0
     assert done.summary == "ci: left alone, since main is at f00d by now\n"
     assert up.project.get("rayclusters", "-n", namespace_of("ines"))
+
+
+def artifact(run: int, content: str, at: str = BEFORE, event: str = "pull_request_target") -> dict[str, Any]:
+    """An artifact with a plan, and the run that left it."""
+    made_by = {"event": event, "path": ".github/workflows/preview.yml@refs/heads/main"}
+    times = {"created_at": at, "expired": False}
+    return {"name": f"plan-ci-{HEAD}", "workflow_run": {"id": run}, "run": made_by, "content": content} | times
+
+
+def test_up_does_what_the_reviewed_plan_has_and_no_more(up: Runner, settings: Settings) -> None:
+    plan, reviewed = up.project.folder / "plan.json", up.project.folder / "reviewed"
+    settings["engineers"]["rae"] = {}
+    up.write(settings)
+    _, verdict = up.preview()
+    assert verdict == 0
+    text = plan.read_text()
+    settings["engineers"]["sam"] = {}
+    up.write(settings)
+    up.preview()
+    # Neither a branch's workflow nor a label on the merged pull request leaves a plan that counts.
+    forged, late = artifact(2, plan.read_text(), event="pull_request"), artifact(3, plan.read_text(), at=AFTER)
+    up.set(artifacts=[late, artifact(1, text), forged])
+    done = up.step("up: Up")
+    assert (done.code, "berth sam: create RayCluster" in done.text) == (2, True), done.text
+    assert "stacks/Pulumi.ci.yaml is not as it was" in done.text
+    assert up.project.get("rayclusters", "-n", namespace_of("rae")) == []
+    del settings["engineers"]["sam"]
+    up.write(settings)
+    done = up.step("up: Up")
+    assert done.code == 0, done.text
+    assert up.project.get("rayclusters", "-n", namespace_of("rae"))
+    shutil.rmtree(reviewed)
+    up.set(artifacts=[])
 
 
 def test_up_destroys_where_the_pull_request_had_the_label(up: Runner, settings: Settings) -> None:

@@ -74,8 +74,8 @@ def test_each_job_may_do_no_more_than_it_does() -> None:
     expected = {
         "berth": {
             "check": {"contents": "read"},
-            "up": {"contents": "read", "id-token": "write", "pull-requests": "read"},
-            "engineers": {"contents": "read", "id-token": "write", "pull-requests": "read"},
+            "up": {"contents": "read", "id-token": "write", "pull-requests": "read", "actions": "read"},
+            "engineers": {"contents": "read", "id-token": "write", "pull-requests": "read", "actions": "read"},
             "drift": {"contents": "read", "id-token": "write", "issues": "write"},
         },
         "preview": {
@@ -109,7 +109,7 @@ def test_only_mains_code_runs_with_the_credentials_of_a_preview() -> None:
         assert set_up["uses"] == "./.github/actions/set-up"
         (taken, *_) = rest
         assert taken["run"].startswith('.venv/bin/python -m berth.cli.ci.proposed_settings "$PROPOSED" |')
-        others = "".join(step["run"] for step in rest[1:])
+        others = "".join(step.get("run", "") for step in rest[1:])
         assert "git " not in others
         assert "PROPOSED" not in others
     assert {name for name in WORKFLOWS if "pull_request_target" in github(name)["on"]} == {"preview"}

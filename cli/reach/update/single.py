@@ -1,8 +1,10 @@
 """Update of one stack: what would be lost, the question, the run."""
 
 import time
+from pathlib import Path
 
 from berth.cli.pulumi.preview.plan import planned
+from berth.cli.pulumi.preview.saved import hold, read
 from berth.cli.pulumi.preview.tree import print_tree
 from berth.cli.pulumi.program import Engine
 from berth.cli.pulumi.update.question import Options, refusal, refused
@@ -14,9 +16,14 @@ from berth.components.core.errors import BAD_INPUT
 from berth.components.plan.effect import Level
 
 
-def up(stack: str, options: Options, engine: Engine | None = None) -> int:
-    """Bring a stack up, by a preview that may have begun; return the exit code."""
+def up(stack: str, options: Options, engine: Engine | None = None, reviewed: Path | None = None) -> int:
+    """Bring a stack up, by a preview that may have begun; return the exit code.
+
+    Raises:
+        BadInputError: the update would do more than the reviewed plan, which a file has.
+    """
     began = time.monotonic()
+    saved = read(reviewed, stack) if reviewed else None
     plan = planned(stack, engine=engine)
     report = plan.report
     print_warnings(report.warnings)
@@ -25,6 +32,8 @@ def up(stack: str, options: Options, engine: Engine | None = None) -> int:
     if report.against_policies:
         err.print("this plan is against a policy; nothing was done", markup=False)
         return BAD_INPUT
+    if saved:
+        hold(plan, saved)
     if is_up(stack, plan):
         return print_success(Result(stack, "up", seen(plan), time.monotonic() - began, options, {}))
     loses = report.level == Level.DESTROYS
