@@ -27,7 +27,9 @@ class _Console(Console):
 
 
 def _console(*, stderr: bool) -> Console:
-    console = _Console(stderr=stderr, soft_wrap=True, highlight=False)
+    console = _Console(stderr=stderr, highlight=False)
+    # A terminal would break long lines inside words; a file has lines of any length.
+    console.soft_wrap = not console.is_terminal
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _COLUMNS_OF_NO_TERMINAL
     return console
@@ -46,7 +48,9 @@ class Table(RichTable):
     """
 
     def __init__(self, *columns: str, title: str = "", right: Sequence[str] = ()) -> None:
-        super().__init__(title=title or None, title_justify="left", box=SIMPLE_HEAD)
+        super().__init__(
+            title=title or None, collapse_padding=True, title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+        )
         for column in columns:
             self.add_column(column, overflow="fold", justify="right" if column in right else "left")
 

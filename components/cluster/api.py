@@ -318,10 +318,12 @@ class ClusterApi:
                 body=body,
                 auth_settings=["BearerToken"],
             )
+            # The API server reads patches to apply as YAML, which has no escaped surrogates.
+            text = body if body is None or isinstance(body, str) else json.dumps(body, ensure_ascii=False)
             response = self._api.rest_client.pool_manager.request(
                 method,
                 url,
-                body=body if body is None or isinstance(body, str) else json.dumps(body),
+                body=text if text is None else text.encode(),
                 headers=headers,
                 timeout=self._timeout(_CONNECT_SECONDS, seconds),
                 preload_content=not stream,

@@ -30,10 +30,11 @@ class Problem:
 
     @property
     def where(self) -> str:
-        """The path as text: `environment.pools.dev.nodes`."""
+        """The path as text on one line: `environment.pools.dev.nodes`."""
         text = ""
         for part in self.path:
-            text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+            key = part if isinstance(part, int) or part.isprintable() else repr(part)
+            text += f"[{key}]" if isinstance(part, int) else f".{key}" if text else str(key)
         return text
 
 

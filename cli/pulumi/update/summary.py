@@ -59,7 +59,7 @@ def print_success(result: Result) -> int:
         if value:
             out.print(f"  {name}: {value}", markup=False)
     for command, meaning in _next_commands(result.stack, result.verb, outputs):
-        out.print(f"  [bold]{command:<36}[/] {meaning}")
+        out.print(f"  [bold]{command:<30}[/] {meaning}")
     return 0
 
 
@@ -69,11 +69,11 @@ def _next_commands(stack: str, verb: Verb, outputs: Mapping[str, Any]) -> Sequen
         return [(f"pulumi stack rm {stack} --preserve-config", "deletes the stack too, but not its file")]
     if name := outputs.get("rayCluster"):
         return [
-            (f"berth connect {name}", "dashboard and client on this machine, and a line to submit a job"),
+            (f"berth connect {name}", "dashboard and client here, a line to submit a job"),
             (status, "state"),
         ]
     berth = str(outputs.get("berths") or "").split(", ")[0]
-    connect = [(f"berth connect {berth}", "an engineer's dashboard and client on this machine")] if berth else []
+    connect = [(f"berth connect {berth}", "an engineer's dashboard and client here")] if berth else []
     return [(status, "pools and berths"), *connect]
 
 

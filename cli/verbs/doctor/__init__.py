@@ -19,5 +19,5 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
     from berth.cli.verbs.doctor.examine import examine, lines
 
     examination = examine(stack)
-    print_json(examination.as_json()) if as_json else out.print(lines(examination))
+    print_json(examination.as_json()) if as_json else out.print(lines(examination), crop=False)
     return FAILED if examination.missing else 0

@@ -1,6 +1,6 @@
 """Examination of a stack: its checks, run side by side, and their findings for people."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -179,17 +179,16 @@ def lines(examination: Examination) -> Group:
     """Return the findings of a stack, and a last line that sums them up."""
     head = [Text(f"Google Cloud is simulated by {examination.simulated}.", "yellow")] if examination.simulated else []
     width = max(len(finding.topic) for finding in examination.findings)
-    rows = [_entry(finding, width + 4) for finding in examination.findings]
+    rows = [line for finding in examination.findings for line in _entry(finding, width + 4)]
     return Group(*head, *rows, _sum(examination))
 
 
-def _entry(finding: Finding, column: int) -> Text:
-    """Return a finding: its text beside the topic, and its commands below, to paste."""
+def _entry(finding: Finding, column: int) -> Iterator[Text]:
+    """Yield a finding's text beside the topic, and its commands below, each unbroken, to paste."""
     mark, style = _MARKS[finding.state]
-    lines = finding.remedy.split("\n") if finding.remedy else []
-    remedy = [(f"\n{' ' * column}{line}", "cyan") for line in lines]
-    topic = finding.topic.ljust(column - 2)
-    return Text.assemble((mark, style), " ", (topic, "bold"), finding.text, *remedy)
+    yield Text.assemble((mark, style), " ", (finding.topic.ljust(column - 2), "bold"), finding.text)
+    for line in finding.remedy.split("\n") if finding.remedy else []:
+        yield Text(f"{' ' * column}{line}", "cyan", no_wrap=True, overflow="ignore")
 
 
 def _sum(examination: Examination) -> Text:

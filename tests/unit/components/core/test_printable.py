@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from berth.components.core.printable import loads, log_line, one_line, printable
+from berth.components.core.problems import Problem
 
 ATTACKS = [
     "\x1b]52;c;cm0gLXJmIH4=\x07",  # fills the clipboard
@@ -74,3 +75,7 @@ def test_a_harmless_answer_is_as_it_was(value: Any) -> None:
 )
 def test_a_line_of_a_log_has_its_colors_and_nothing_else(line: str, shown: str) -> None:
     assert log_line(line) == shown
+
+
+def test_the_place_of_a_problem_is_one_line() -> None:
+    assert Problem(("engineer", "a\nb", 0), "").where == "engineer.'a\\nb'[0]"
