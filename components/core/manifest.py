@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ FIELD_MANAGER = "pulumi.com/patchFieldManager"
 
 
 _NAME = re.compile(r"\$(\w+)")
+_ENTRIES = re.compile(r"\$(\w+)\.\.\.")
 
 
 def manifest_of(module: str, name: str, /, **values: Any) -> Manifest:
     """Return a manifest in manifests.yaml beside a module, with values in place of their `$names`.
 
-    A text that is one name becomes the value, of whatever type; an entry without a value goes.
+    A text that is one name becomes the value, of whatever type; an entry without a value goes. In a
+    list, `$name...` stands for the entries of a value.
     """
     filled: Manifest = _filled(_manifests(module)[name], values)
     return filled
@@ -40,7 +43,9 @@ def _filled(part: Any, values: dict[str, Any]) -> Any:
         entries = {key: _filled(inner, values) for key, inner in part.items()}
         return {key: inner for key, inner in entries.items() if inner is not None}
     if isinstance(part, list):
-        return [_filled(inner, values) for inner in part]
+        more = [_ENTRIES.fullmatch(inner) if isinstance(inner, str) else None for inner in part]
+        filled = (values[name[1]] if name else [_filled(inner, values)] for inner, name in zip(part, more, strict=True))
+        return list(chain.from_iterable(filled))
     if not isinstance(part, str):
         return part
     whole = _NAME.fullmatch(part)

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of
 from berth.components.isolation.pod_templates import secrets_of
 from berth.components.isolation.settings import Access, PodSecurity
 
 _GROUP = "rbac.authorization.k8s.io"
-_READ = ["get", "list", "watch"]
 _WRITE = ["create", "update", "patch", "delete"]
 USER = "berth-user"
 """Name of Role and RoleBinding."""
@@ -28,28 +27,18 @@ def role(manifests: Sequence[Manifest], level: PodSecurity) -> Manifest:
     # KubeRay chooses the name of a RayCluster that it creates, so the token's Secret is unknown.
     token = [main["metadata"]["name"]] if main["kind"] == "RayCluster" else []
     syncs = any(manifest["kind"] == "SecretSync" for manifest in manifests)
-    rules = [
-        _rule("", ["pods", "pods/log", "services", "endpoints", "events", "persistentvolumeclaims"], _READ),
-        _rule("", ["resourcequotas", "limitranges"], _READ),
-        # kubectl sends GET over WebSockets, POST over SPDY.
-        _rule("", ["pods/exec", "pods/portforward"], ["get", "create"]),
-        *([_rule("", ["secrets"], ["get"]) | {"resourceNames": token}] if token else []),
-        # By name, server-side apply may create an object too: its request has the name in the path.
-        *([_rule("", ["secrets"], ["get", *_WRITE]) | {"resourceNames": secrets}] if secrets else []),
-        *([_rule("secret-sync.gke.io", ["secretsyncs"], _READ)] if syncs else []),
-        _rule("events.k8s.io", ["events"], _READ),
-        _rule("batch", ["jobs"], _READ),
-        _rule("metrics.k8s.io", ["pods"], _READ),
-        _rule("resource.k8s.io", ["resourceclaims"], _READ),
-        _rule("ray.io", ["rayclusters", "rayjobs", "rayservices"], _READ),
-    ]
-    if level != "privileged":
-        rules += [
-            _rule("ray.io", ["rayclusters"], ["patch"]),
-            _rule("ray.io", ["rayjobs", "rayservices"], _WRITE),
-        ]
-    metadata = {"name": USER, "namespace": main["metadata"]["namespace"], "labels": MANAGED_BY}
-    return {"apiVersion": f"{_GROUP}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
+    # By name, server-side apply may create an object too: its request has the name in the path.
+    by_name = [(token, ["get"]), (secrets, ["get", *_WRITE])]
+    writes = [_rule("ray.io", ["rayclusters"], ["patch"]), _rule("ray.io", ["rayjobs", "rayservices"], _WRITE)]
+    return manifest_of(
+        __file__,
+        "role",
+        namespace=main["metadata"]["namespace"],
+        labels=MANAGED_BY,
+        secrets=[_rule("", ["secrets"], verbs) | {"resourceNames": names} for names, verbs in by_name if names],
+        syncs=[_rule("secret-sync.gke.io", ["secretsyncs"], ["get", "list", "watch"])] if syncs else [],
+        writes=[] if level == "privileged" else writes,
+    )
 
 
 def owner_role(namespace: str, labels: dict[str, str], contract: str) -> Manifest:
@@ -58,16 +47,7 @@ def owner_role(namespace: str, labels: dict[str, str], contract: str) -> Manifes
     It has what `berth-user` lacks for that. It cannot change the namespace, its quota, its policies
     or its Roles.
     """
-    rules = [
-        _rule("", ["namespaces"], ["get"]),
-        _rule("", ["configmaps"], ["get"]) | {"resourceNames": [contract]},
-        # Their RayCluster may name any Secret of the namespace, so that pods show each value.
-        _rule("", ["secrets"], ["get", *_WRITE]),
-        _rule("ray.io", ["rayclusters", "rayjobs", "rayservices"], [*_READ, *_WRITE]),
-        _rule("resource.k8s.io", ["resourceclaimtemplates"], _READ),
-    ]
-    metadata = {"name": OWNER, "namespace": namespace, "labels": labels}
-    return {"apiVersion": f"{_GROUP}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
+    return manifest_of(__file__, "owner_role", namespace=namespace, labels=labels, contract=contract)
 
 
 def role_binding(namespace: str, labels: dict[str, str], access: Access, role: str = USER) -> Manifest:
@@ -87,13 +67,8 @@ def role_binding(namespace: str, labels: dict[str, str], access: Access, role: s
 
 def binding(kind: str, metadata: dict[str, Any], role_kind: str, subjects: list[dict[str, str]]) -> Manifest:
     """Return the binding of subjects to the role of the binding's own name."""
-    return {
-        "apiVersion": f"{_GROUP}/v1",
-        "kind": kind,
-        "metadata": metadata,
-        "roleRef": {"apiGroup": _GROUP, "kind": role_kind, "name": metadata["name"]},
-        "subjects": subjects,
-    }
+    names = {"role_kind": role_kind, "name": metadata["name"]}
+    return manifest_of(__file__, "binding", kind=kind, metadata=metadata, subjects=subjects, **names)
 
 
 def _rule(group: str, resources: list[str], verbs: list[str]) -> dict[str, Any]:

@@ -7,14 +7,14 @@ pod's primary interface; RDMA NICs and additional networks are outside of them.
 from collections.abc import Iterable
 from typing import Any
 
-from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of
 from berth.components.core.owner import ENVIRONMENT_LABEL
 from berth.components.isolation.pod_templates import autoscales
 from berth.components.isolation.settings import IsolationInputs
 from berth.components.operators import KubeRaySettings
 
-DASHBOARD, SERVE_PORT, METRICS = 8265, 8000, 8080
-"""Ports of Ray: a head's dashboard, Ray Serve, and every pod's metrics (KubeRay v1.6.2,
+DASHBOARD, SERVE_PORT = 8265, 8000
+"""Ports of Ray: a head's dashboard and Ray Serve (KubeRay v1.6.2,
 ray-operator/controllers/ray/utils/constant.go)."""
 
 PRIVATE = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15", "240.0.0.0/4")
@@ -24,19 +24,12 @@ address (https://docs.cloud.google.com/vpc/docs/subnets#valid-ranges)."""
 _LINK_LOCAL = "169.254.0.0/16"
 _ANYWHERE = "0.0.0.0/0"
 
-# NodeLocal DNSCache, and the metadata server, which answers for Cloud DNS
-# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/nodelocal-dns-cache,
-# …/how-to/cloud-dns).
-_NAME_SERVERS = ("169.254.20.10/32", "169.254.169.254/32")
-_DNS = [{"protocol": protocol, "port": 53} for protocol in ("UDP", "TCP")]
 # Workload Identity Federation, without and with Dataplane V2. Nodes with GKE's metadata server
 # (GKE_METADATA), as berth's are, expose no credentials of their own there
 # (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/network-policy).
 _METADATA_SERVER = {"169.254.169.252/32": (987, 988), "169.254.169.254/32": (80, 8080)}
 # No selector matches the API server. Ray listens on neither port, so other pods stay out of reach.
 _API_SERVER_PORTS = (443, 6443)
-
-_HEAD = {"matchLabels": {"ray.io/node-type": "head"}}
 
 
 def network_policies(namespace: str, manifests: Iterable[Manifest], inputs: IsolationInputs) -> list[Manifest]:
@@ -48,38 +41,21 @@ def network_policies(namespace: str, manifests: Iterable[Manifest], inputs: Isol
     contents, settings = list(manifests), inputs.settings
     metadata_addresses = _METADATA_SERVER if settings.metadata_server else {}
     metadata = {"namespace": namespace, "labels": MANAGED_BY}
-    all_pods = {
-        "podSelector": {},
-        "policyTypes": ["Ingress", "Egress"],
-        "ingress": [
-            {"from": [{"podSelector": {}}]},
-            # Google's managed Prometheus collects metrics from this namespace.
-            {"from": [peer("gmp-system")], "ports": tcp(METRICS)},
-            {"from": [_operator(inputs.kuberay)], "ports": tcp(DASHBOARD, SERVE_PORT)},
-            *({"from": [caller], "ports": tcp(DASHBOARD)} for caller in inputs.callers),
-            # Every pod with a replica takes requests.
-            *({"from": [peer(name)], "ports": tcp(SERVE_PORT)} for name in inputs.clients),
-        ],
-        "egress": [
-            {"to": [{"podSelector": {}}]},
-            {"to": _name_servers(), "ports": _DNS},
-            {"to": [_block(_ANYWHERE, *PRIVATE, _LINK_LOCAL)]},
-            *({"to": [_block(address)], "ports": tcp(*ports)} for address, ports in metadata_addresses.items()),
-            *({"to": [_block(cidr)]} for cidr in settings.reachable),
-        ],
+    outside = [
+        {"to": [_block(_ANYWHERE, *PRIVATE, _LINK_LOCAL)]},
+        *({"to": [_block(address)], "ports": tcp(*ports)} for address, ports in metadata_addresses.items()),
+        *({"to": [_block(cidr)]} for cidr in settings.reachable),
+    ]
+    callers = [{"from": [caller], "ports": tcp(DASHBOARD)} for caller in inputs.callers]
+    clients = [{"from": [peer(name)], "ports": tcp(SERVE_PORT)} for name in inputs.clients]
+    of_pods = {"operator": _operator(inputs.kuberay), "callers": callers, "clients": clients, "outside": outside}
+    rules = {
+        "ingress": _from_load_balancers(contents) or None,
+        "egress": [to_api_server()] if any(autoscales(manifest) for manifest in contents) else None,
     }
-    policies = [network_policy({"name": "pods", **metadata}, all_pods)]
-    of_heads = {
-        "Ingress": _from_load_balancers(contents),
-        "Egress": [to_api_server()] if any(autoscales(manifest) for manifest in contents) else [],
-    }
-    if types := [kind for kind, rules in of_heads.items() if rules]:
-        # The API server drops empty lists, which every update would add again.
-        rules = {kind.lower(): of_heads[kind] for kind in types}
-        policies.append(
-            network_policy({"name": "heads", **metadata}, {"podSelector": _HEAD, "policyTypes": types, **rules})
-        )
-    return policies
+    types = [kind.capitalize() for kind in rules if rules[kind]]
+    policies: dict[str, dict[str, Any]] = {"pods": of_pods} | ({"heads": {"types": types, **rules}} if types else {})
+    return [manifest_of(__file__, name, **metadata, **values) for name, values in policies.items()]
 
 
 def operator_policy(kuberay: KubeRaySettings) -> Manifest:
@@ -89,22 +65,8 @@ def operator_policy(kuberay: KubeRaySettings) -> Manifest:
     ray-operator/controllers/ray/utils/util.go), so a tenant could have it call hosts for them.
     """
     name = (kuberay.values or {}).get("nameOverride") or "kuberay-operator"
-    berths = {"namespaceSelector": {"matchExpressions": [{"key": ENVIRONMENT_LABEL, "operator": "Exists"}]}}
-    spec = {
-        "podSelector": {"matchLabels": {"app.kubernetes.io/name": name}},
-        "policyTypes": ["Egress"],
-        "egress": [
-            {"to": [berths | {"podSelector": _HEAD}], "ports": tcp(DASHBOARD, SERVE_PORT)},
-            {"to": _name_servers(), "ports": _DNS},
-            to_api_server(),
-        ],
-    }
-    return network_policy({"name": "kuberay-operator", "namespace": kuberay.namespace, "labels": MANAGED_BY}, spec)
-
-
-def network_policy(metadata: dict[str, Any], spec: dict[str, Any]) -> Manifest:
-    """Return a NetworkPolicy."""
-    return {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata, "spec": spec}
+    facts = {"name": name, "environment_label": ENVIRONMENT_LABEL, "api_server": to_api_server()}
+    return manifest_of(__file__, "operator", namespace=kuberay.namespace, labels=MANAGED_BY, **facts)
 
 
 def to_api_server() -> dict[str, Any]:
@@ -140,12 +102,6 @@ def _from_load_balancers(manifests: Iterable[Manifest]) -> list[dict[str, Any]]:
         sources = [_block(cidr) for cidr in (PRIVATE if internal else (_ANYWHERE,))]
         rules.append({"from": sources, "ports": tcp(*(port["targetPort"] for port in service["spec"]["ports"]))})
     return rules
-
-
-def _name_servers() -> list[dict[str, Any]]:
-    apps = {"key": "k8s-app", "operator": "In", "values": ["kube-dns", "node-local-dns"]}
-    in_cluster = peer("kube-system") | {"podSelector": {"matchExpressions": [apps]}}
-    return [in_cluster, *(_block(address) for address in _NAME_SERVERS)]
 
 
 def _block(cidr: str, *excluded: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from berth.components import programs
 from berth.components.core import fast_yaml
-from berth.components.core.manifest import MANAGED_BY, Manifest, unawaited
+from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of, unawaited
 from berth.components.core.owner import ENVIRONMENT_LABEL
 from berth.components.gke import PoolSettings, on_pools, tolerations
 from berth.components.isolation import DASHBOARD, binding, peer, tcp, to_api_server
@@ -23,7 +23,6 @@ KEEPER_NAME = "keeper"
 KEEPER_USER = f"system:serviceaccount:{NAMESPACE}:{KEEPER_NAME}"
 """Name of the keeper for the API server."""
 
-_RBAC = "rbac.authorization.k8s.io"
 _POD = {"app.kubernetes.io/name": KEEPER_NAME}
 _SUBJECT = {"kind": "ServiceAccount", "namespace": NAMESPACE, "name": KEEPER_NAME}
 
@@ -46,27 +45,12 @@ def keeper_access(cluster: Manifest, lifecycle: Lifecycle) -> list[Manifest]:
     if not lifecycle.any:
         return []
     name, namespace = cluster["metadata"]["name"], cluster["metadata"]["namespace"]
-    metadata = {"name": KEEPER_NAME, "namespace": namespace, "labels": MANAGED_BY}
-    # An admission policy narrows the patches (keeper.yaml).
-    rules: list[dict[str, Any]] = [
-        _rule("ray.io", ["rayclusters"], ["get", "patch"]),
-        _rule("ray.io", ["rayjobs", "rayservices"], ["patch"]),
-        _rule("batch", ["jobs"], ["list", "patch"]),
-        _rule("", ["resourcequotas"], ["get", "patch"]) | {"resourceNames": [CLOSING]},
-        _rule("", ["pods"], ["list"]),
-    ]
-    if cluster["spec"]["authOptions"]["mode"] == "token":
-        rules.append(_rule("", ["secrets"], ["get"]) | {"resourceNames": [name]})
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata | {"name": CLOSING}}
-    return [
-        {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules},
-        binding("RoleBinding", metadata, "Role", [_SUBJECT]),
-        unawaited(quota),
-    ]
-
-
-def _rule(group: str, resources: list[str], verbs: list[str]) -> dict[str, Any]:
-    return {"apiGroups": [group], "resources": resources, "verbs": verbs}
+    token = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"], "resourceNames": [name]}
+    has_token = cluster["spec"]["authOptions"]["mode"] == "token"
+    values = {"namespace": namespace, "labels": MANAGED_BY, "closing": CLOSING}
+    role = manifest_of(__file__, "role", token=[token] if has_token else [], **values)
+    keepers = binding("RoleBinding", role["metadata"], "Role", [_SUBJECT])
+    return [role, keepers, unawaited(manifest_of(__file__, "quota", **values))]
 
 
 def keeper(
