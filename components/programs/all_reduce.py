@@ -1,8 +1,8 @@
 """Driver of an all-reduce over every GPU of a RayCluster, run as a Ray job.
 
 Prints its evidence at the end, whatever happens, and exits with 0 if it could; the reader judges
-the evidence. Runs in the same module as all_reduce_rank.py, after it. Python 3.9 and later; only
-the processes of the collective import torch.
+the evidence. Runs in one module with all_reduce_rank.py and ray_collective.py, after them. Python
+3.9 and later; only the processes of the collective import torch.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 
 if __name__ != "__main__":
     from berth.components.programs.all_reduce_rank import Rank
+    from berth.components.programs.ray_collective import Member, expected
 
 MARKER = "berth-all-reduce"
 """First word of each line of evidence: marker, number of the piece, number of pieces, the piece."""
@@ -105,6 +106,7 @@ class Collective:
             "operations": {},
             "traffic": {},
             "logs": [],
+            "ray_collective": None,
             "problem": None,
         }
 
@@ -129,6 +131,8 @@ class Collective:
         except Exception as error:  # noqa: BLE001 - any error is evidence
             self.evidence["problem"] = {"stage": stage, "kind": "error", "text": shortened(error)}
         self.collect()
+        if self.arguments.collective and self.arguments.gpus and not self.evidence["problem"]:
+            self.sum_by_ray()
         return self.evidence
 
     def place(self) -> None:
@@ -221,18 +225,35 @@ class Collective:
             with suppress(Exception):
                 self.ray.kill(actor)
 
+    def sum_by_ray(self) -> None:
+        """Sum by Ray's own collective library, on the GPUs that the other processes have left."""
+        gpus, nodes = self.arguments.gpus, self.nodes
+        found = self.evidence["ray_collective"] = {"want": expected(len(nodes), gpus), "got": [], "problem": ""}
+        members = [self._place(Member, node, gpus).remote(rank, len(nodes), gpus) for rank, node in enumerate(nodes)]
+        try:
+            found["got"] = self.ray.get([member.sum.remote() for member in members], timeout=max(1.0, self._rest()))
+        except Exception as error:  # noqa: BLE001 - any error is evidence
+            found["problem"] = shortened(error)
+        say(f"every element by Ray's collective is {found['want']}: {found['got']}{found['problem']}")
+        for member in members:
+            with suppress(Exception):
+                self.ray.kill(member)
+
     def _start(self, rank: int, gpus: int) -> Any:
         """Start a process of a rank on its pod."""
         share = max(1, self.arguments.gpus)
+        return self._place(Rank, self.nodes[rank // share], gpus).remote(rank, share * len(self.nodes))
+
+    def _place(self, actor: type[Any], node: dict[str, Any], gpus: int) -> Any:
+        """Return what starts processes with a number of GPUs on a pod."""
         strategy = self.ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        options = self.ray.remote(Rank).options(
+        return self.ray.remote(actor).options(
             num_cpus=0,
             num_gpus=gpus,
             # NCCL's log is read while a collective may hang.
             max_concurrency=2,
-            scheduling_strategy=strategy(self.nodes[rank // share]["NodeID"], soft=False),
+            scheduling_strategy=strategy(node["NodeID"], soft=False),
         )
-        return options.remote(rank, share * len(self.nodes))
 
     def _read(self, answers: list[Any]) -> None:
         """Add the logs among answers to the evidence, of processes that answer in time."""
@@ -321,6 +342,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=int, required=True, help="how long all may take")
     parser.add_argument("--max-bytes", type=int, default=0, help="largest tensor; 0: by what there is")
     parser.add_argument("--pods", default="", help="names of the worker pods, with commas; all by default")
+    parser.add_argument("--collective", action="store_true", help="sum by Ray's collective library, too")
     given = parser.parse_args(arguments)
     import ray  # noqa: PLC0415
     import ray.util.scheduling_strategies  # noqa: PLC0415

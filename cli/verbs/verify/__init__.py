@@ -68,7 +68,7 @@ def gpu(
 
 
 @app.command()
-def fabric(
+def fabric(  # noqa: PLR0913 - each is an option
     stack: Stack,
     cluster: Annotated[
         str | None,
@@ -99,6 +99,9 @@ def fabric(
         ),
     ] = None,
     *,
+    collective: Annotated[
+        bool, typer.Option("--collective", help="Sum by ray.util.collective, too, as Ray's own jobs do.")
+    ] = False,
     keep: Keep = False,
     as_json: Json = False,
 ) -> int:
@@ -111,7 +114,9 @@ def fabric(
     """
     from berth.cli.verbs.verify import fabric_proof
 
-    proof = fabric_proof.verify_fabric(stack, cluster, group, timeout, max_size, output, keep=keep)
+    proof = fabric_proof.verify_fabric(
+        stack, cluster, group, timeout, max_size, output, collective=collective, keep=keep
+    )
     return _show(proof, as_json=as_json)
 
 

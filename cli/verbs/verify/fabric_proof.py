@@ -36,6 +36,7 @@ def verify_fabric(
     max_size: str | None,
     output: Path | None,
     *,
+    collective: bool,
     keep: bool,
 ) -> Proof:
     """Verify the fabric of a RayCluster, by default of the only one; write evidence and report.
@@ -64,6 +65,7 @@ def verify_fabric(
         timeout=timeout,
         seconds=seconds,
         max_bytes=max_bytes,
+        collective=collective,
         report=lambda name, text: err.print(f"{name}: {text}", markup=False),
     )
     removal = f"kubectl delete rayjobs -n {run.namespace}"

@@ -14,7 +14,7 @@ from berth.components.proof.fabric.verdicts import Findings
 _TABLE = Path(__file__).with_name("causes.yaml")
 
 # Checks with one likely cause, under their own names in the table.
-_SIMPLE = ("pairs", "scheduling", "environment", "locked memory", "NCCL versions", "sums")
+_SIMPLE = ("pairs", "scheduling", "environment", "locked memory", "NCCL versions", "sums", "Ray's collective")
 _PROBLEMS = ("busy", "missing", "no-torch", "died", "timeout", "error")
 
 

@@ -126,6 +126,14 @@ class Seed(_Part):
     got: tuple[tuple[float, ...], ...]
 
 
+class RayCollective(_Part):
+    """Sum by Ray's own collective library: elements of each GPU of each worker, or the error."""
+
+    want: float
+    got: tuple[tuple[tuple[float, ...], ...], ...]
+    problem: str
+
+
 class Problem(_Part):
     """Reason why the program did not finish; causes.yaml has the kinds."""
 
@@ -148,6 +156,7 @@ class Evidence(_Part):
     stopped: str
     """Where the sweep ended early; "" where it did not."""
     traffic: tuple[Traffic, ...]
+    ray_collective: RayCollective | None = None
     problem: Problem | None
 
     @model_validator(mode="before")

@@ -10,7 +10,9 @@ from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.proof.checks import RUN_LABEL
 from berth.components.ray import submitter_pod
 
-PROGRAMS = tuple(Path(programs.__file__).with_name(name) for name in ("all_reduce_rank.py", "all_reduce.py"))
+PROGRAMS = tuple(
+    Path(programs.__file__).with_name(name) for name in ("all_reduce_rank.py", "ray_collective.py", "all_reduce.py")
+)
 """Files of the program, in the order in which they run in one module."""
 
 _VARIABLE = "BERTH_ALL_REDUCE"
@@ -31,12 +33,20 @@ def program_seconds(seconds: int) -> int:
 
 
 def job_manifest(
-    cluster: dict[str, Any], run: str, *, workers: int, gpus: int, max_bytes: int, seconds: int, pods: Sequence[str]
+    cluster: dict[str, Any],
+    run: str,
+    *,
+    workers: int,
+    gpus: int,
+    max_bytes: int,
+    seconds: int,
+    pods: Sequence[str],
+    collective: bool = False,
 ) -> Manifest:
     """Return a RayJob that runs the program on a RayCluster, as the driver on its head.
 
     Without GPUs there is one process a pod; without `max_bytes`, the program chooses the largest
-    tensor; without `pods`, all workers take part.
+    tensor; without `pods`, all workers take part. `collective` adds a sum by Ray's own library.
 
     The program comes in the job's own environment, so that nothing is written to any file system;
     `kubectl get rayjob NAME -o jsonpath='{.spec.runtimeEnvYAML}'` has it, in base64. The submitter
@@ -49,6 +59,8 @@ def job_manifest(
     options = f"--workers {workers} --gpus {gpus} --seconds {program_seconds(seconds)} --max-bytes {max_bytes}"
     if pods:
         options += f" --pods {','.join(pods)}"
+    if collective:
+        options += " --collective"
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayJob",

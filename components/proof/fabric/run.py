@@ -67,6 +67,8 @@ class FabricRun(Run):
     """Version of resource.k8s.io of the RayCluster's claims."""
     max_bytes: int
     """Size of the largest tensor; 0 for the program's own choice."""
+    collective: bool = False
+    """Whether Ray's own collective library sums, too."""
 
     def prove(self) -> Found:
         """Look, run the job and judge it."""
@@ -101,6 +103,7 @@ class FabricRun(Run):
             max_bytes=self.max_bytes,
             seconds=self.seconds,
             pods=[worker.name for worker in workers] if several else [],
+            collective=self.collective,
         )
         self.api.create(within(self.namespace, RAY_JOBS), job)
         last = self._wait()

@@ -24,6 +24,7 @@ AFTER_PROGRAM = (
     "algorithm",
     "bandwidth",
     "NCCL versions",
+    "Ray's collective",
 )
 """Checks that need the program to run, in order."""
 
@@ -116,6 +117,7 @@ def judge(evidence: Evidence, expected: Expected, threshold: Threshold) -> Findi
         _algorithm(every) if nccl else ("skipped", "gloo does not say"),
         _bandwidth(evidence, threshold),
         _versions(evidence, every) if nccl else ("skipped", "NCCL is not used without GPUs"),
+        _by_ray(evidence),
     ]
     checks = [Check(name, *found) for name, found in zip(AFTER_PROGRAM, judged, strict=True)]
     return Findings(checks, transport, every)
@@ -331,6 +333,19 @@ def _versions(evidence: Evidence, logs: Sequence[ProcessLog]) -> _Judged:
     if owner == "the node's":
         text += "; an older installer of gIB left it on the node, where it shadows the image's (docs/fabric.md)"
     return "pass", text
+
+
+def _by_ray(evidence: Evidence) -> _Judged:
+    found = evidence.ray_collective
+    if found is None:
+        return "skipped", "not run: it takes --collective, GPUs, and an all-reduce that ends well"
+    if found.problem:
+        return "fail", found.problem
+    for worker, tensors in enumerate(found.got):
+        for gpu, got in enumerate(tensors):
+            if set(got) != {found.want}:
+                return "fail", f"GPU {gpu} of worker {worker} has {list(got)}; every element should be {found.want}"
+    return "pass", f"every element is {found.want}, by ray.util.collective on {counted(evidence.world, 'GPU')}"
 
 
 def _number(version: str) -> tuple[int, ...]:

@@ -73,6 +73,7 @@ def raw(case: str | None = "good", **changes: Any) -> dict[str, Any]:
             for pod in PODS
         },
         "logs": [{"rank": rank, "log": log, **versions} for rank, log in enumerate(logs)],
+        "ray_collective": {"want": 6.0, "got": [[[6.0] * 4] * 2] * 2, "problem": ""},
         "problem": None,
         **changes,
     }

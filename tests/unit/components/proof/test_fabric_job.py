@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from berth.components.hardware.machines import MACHINES
-from berth.components.programs import all_reduce, all_reduce_rank
+from berth.components.programs import all_reduce, all_reduce_rank, ray_collective
 from berth.components.proof.fabric.evidence import Evidence, NoEvidenceError, progress_in, raw_from_log
 from berth.components.proof.fabric.job import job_manifest, program_seconds, program_text
 from berth.components.proof.fabric.report import page
@@ -66,6 +66,8 @@ def test_the_program_comes_with_the_job_and_its_start_passes_two_shells() -> Non
     assert name in start
     compile(start, "start", "exec")
     assert arguments == ["--workers", "2", "--gpus", "8", "--seconds", "540", "--max-bytes", str(2**30)]
+    with_ray = job_manifest(CLUSTER, "abc", workers=2, gpus=8, max_bytes=0, seconds=600, pods=[], collective=True)
+    assert with_ray["spec"]["entrypoint"].endswith(" --max-bytes 0 --collective")
 
 
 def test_a_short_wait_leaves_the_program_half_of_it() -> None:
@@ -84,7 +86,7 @@ def test_the_program_needs_nothing_but_the_standard_library_to_begin() -> None:
 
 
 def test_the_files_of_the_program_see_each_others_names() -> None:
-    names = "driver_version", "lockable_memory", "main_interface", "rdma_bytes", "Rank", "Collective"
+    names = "driver_version", "lockable_memory", "main_interface", "rdma_bytes", "Rank", "Member", "Collective"
     program = program_text().replace("sys.exit(main(sys.argv[1:]))", "pass")
     look = f"print(*[name in globals() for name in {names}])"
     command = [sys.executable, "-I", "-S", "-c", f"{program}\n{look}"]
@@ -168,6 +170,41 @@ def test_the_log_of_a_process_that_gib_ended_is_read_by_another_one(
     collective.evidence["ranks"] = [{"rank": 0}, {"rank": 1}]
     collective.collect()
     assert [(log["rank"], log["log"][-8:]) for log in collective.evidence["logs"]] == [(0, "fine"), (1, "enforced")]
+
+
+class _Tensor(list[float]):
+    """Stand-in for a tensor of torch."""
+
+    def __mul__(self, factor: Any) -> Any:
+        return _Tensor(value * factor for value in self)
+
+    def cpu(self) -> "_Tensor":
+        return self
+
+
+def test_rays_collective_sums_a_tensor_on_each_gpu_of_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def allreduce(tensors: list[_Tensor], group: str) -> None:
+        assert group == ray_collective.GROUP
+        on_one = sum(tensor[0] for tensor in tensors)
+        tensors[:] = [_Tensor([2 * on_one] * 4)] * len(tensors)
+
+    ray = MagicMock(__version__="2.60.0")
+    ray.util.collective.allreduce_multigpu = allreduce
+    ray.get.side_effect = lambda answers, **_: answers
+    process = ray.remote.return_value.options.return_value.remote
+    process.side_effect = lambda *given: SimpleNamespace(sum=SimpleNamespace(remote=ray_collective.Member(*given).sum))
+    torch = SimpleNamespace(ones=lambda count, **_: _Tensor([1.0] * count))
+    for name, module in {"ray": ray, "ray.util": ray.util, "torch": torch}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    collective = all_reduce.Collective(Namespace(seconds=60, gpus=8))
+    collective.nodes = [{"NodeID": "a"}, {"NodeID": "b"}]
+    collective.sum_by_ray()
+    found = collective.evidence["ray_collective"]
+    assert (found["want"], found["problem"]) == (24.0, "")
+    assert found["got"] == [[[24.0] * 4] * 8] * 2
+    ray.get.side_effect = RuntimeError("NCCL in Ray requires Cupy being available!")
+    collective.sum_by_ray()
+    assert collective.evidence["ray_collective"]["problem"] == "NCCL in Ray requires Cupy being available!"
 
 
 @pytest.mark.parametrize(("number", "version"), [(22803, "2.28.3"), (2708, "2.7.8"), (21000, "2.10.0")])

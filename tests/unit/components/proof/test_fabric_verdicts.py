@@ -63,6 +63,7 @@ def test_the_least_traffic_is_what_two_pods_must_exchange() -> None:
 @pytest.mark.parametrize(("kind", "cause"), table(__file__, "fabric_verdicts.yaml"))
 def test_what_stops_the_program_is_told_with_its_cause(kind: str, cause: str) -> None:
     nothing: dict[str, Any] = {"seed": None, "sweep": [], "operations": {}, "traffic": {}, "logs": []}
+    nothing["ray_collective"] = None
     problem = {"stage": "placing", "kind": kind, "text": "it is so"}
     evidence = Evidence.model_validate(raw(problem=problem, **nothing))
     found = judge(evidence, EXPECTED, THRESHOLD)
