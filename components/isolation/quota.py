@@ -19,16 +19,6 @@ NAME = "berth"
 _AUTOSCALER = {"resources": {"limits": {"cpu": "500m", "memory": "512Mi"}}}
 _WAITING = {"resources": {"limits": {"cpu": "200m", "memory": "256Mi"}}}
 
-BUCKETS = {
-    "gke-gcsfuse/volumes": "true",
-    **{f"gke-gcsfuse/cpu-{kind}": "250m" for kind in ("request", "limit")},
-    **{f"gke-gcsfuse/memory-{kind}": "512Mi" for kind in ("request", "limit")},
-    **{f"gke-gcsfuse/ephemeral-storage-{kind}": "5Gi" for kind in ("request", "limit")},
-}
-"""Annotations of a pod that mounts buckets: GKE adds a container with these resources, which count
-against the quota (https://github.com/GoogleCloudPlatform/gcs-fuse-csi-driver, pkg/webhook/config.go
-and issue 372)."""
-
 DISK = "ephemeral-storage"
 """Resource of containers: files on the disk of their node."""
 
@@ -162,6 +152,18 @@ def _asked(template: Object, kind: _Kind, disk: str, *, with_autoscaler: bool) -
     claimed = claimed_gpus_of(template) if kind == "requests" else 0
     # A quota counts claims of NVIDIA's device class under nvidia.com/gpu (Kubernetes 1.36).
     return _sum(_largest(running, before), {GPU_RESOURCE: Decimal(claimed)} if claimed else {})
+
+
+def of_buckets(cpu: str, memory: str, disk: str) -> dict[str, str]:
+    """Return the annotations of a pod that mounts buckets.
+
+    GKE adds a container with these resources, which count against the quota
+    (https://github.com/GoogleCloudPlatform/gcs-fuse-csi-driver, pkg/webhook/config.go and issue
+    372).
+    """
+    sizes = {"cpu": cpu, "memory": memory, DISK: disk}
+    resources = {f"gke-gcsfuse/{name}-{kind}": size for name, size in sizes.items() for kind in ("request", "limit")}
+    return {"gke-gcsfuse/volumes": "true", **resources}
 
 
 def _of_buckets(template: Object) -> list[Object]:

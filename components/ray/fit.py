@@ -15,6 +15,7 @@ from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER
 from berth.components.ray.place import Placed
 from berth.components.ray.pod_template import added_requests
 from berth.components.ray.settings import Head, RayClusterSettings, WorkerGroup
+from berth.components.ray.volumes import mounts_buckets
 from berth.components.sharing import Pool, Pools
 
 GIB = 2**30
@@ -44,8 +45,8 @@ def fit_problems(placed: Placed) -> Iterable[Problem]:
     cluster, pools, path = placed.cluster, placed.pools, placed.path
     for group in cluster.groups:
         yield from _gpu_problems(group, pools[group.pool], path)
-        yield from _size_problems("worker", group, pools, (*path, *group.within))
-    yield from _size_problems("head", cluster.head, pools, (*path, "head"))
+        yield from _size_problems("worker", group, cluster, pools, (*path, *group.within))
+    yield from _size_problems("head", cluster.head, cluster, pools, (*path, "head"))
 
 
 def _gpu_problems(group: WorkerGroup, pool: Pool, path: Path) -> Iterable[Problem]:
@@ -72,9 +73,11 @@ def sizes_of(group: WorkerGroup, pool: Pool) -> dict[str, Any]:
     }
 
 
-def _size_problems(role: str, pod: Head | WorkerGroup, pools: Pools, where: Path) -> Iterable[Problem]:
+def _size_problems(
+    role: str, pod: Head | WorkerGroup, cluster: RayClusterSettings, pools: Pools, where: Path
+) -> Iterable[Problem]:
     machine = pools[pod.pool].settings.machine
-    cores, memory = _requests(pod)
+    cores, memory = _requests(pod, cluster)
     has_cores, has_memory = _for_pods(pools[pod.pool])
     node = f"a node of pool {pod.pool!r} ({machine.name})"
     facts = {
@@ -96,10 +99,12 @@ def _for_pods(pool: Pool) -> tuple[Decimal, Decimal]:
     return Decimal(offered.cpu_millis) / 1000, Decimal(offered.memory * 10 // GIB) / 10
 
 
-def _requests(pod: Head | WorkerGroup) -> tuple[Decimal, Decimal]:
+def _requests(pod: Head | WorkerGroup, cluster: RayClusterSettings) -> tuple[Decimal, Decimal]:
     """Return cores and bytes of memory that a pod requests, with those of added containers."""
     ray = RAY_WORKER if isinstance(pod, WorkerGroup) else RAY_HEAD
     cores, memory = (added_requests(pod.pod_template, ray, resource) for resource in ("cpu", "memory"))
+    if mounts_buckets(cluster.volumes):
+        cores, memory = cores + parse_quantity(cluster.gcs_fuse.cpu), memory + parse_quantity(cluster.gcs_fuse.memory)
     return parse_quantity(pod.cpu) + cores, parse_quantity(pod.memory) + memory
 
 
@@ -152,7 +157,7 @@ def demands_of(cluster: RayClusterSettings) -> list[Demand]:
             memory_gib=memory * count / GIB,
         )
         for gpus, nics, count, pod in pods
-        for cores, memory in [_requests(pod)]
+        for cores, memory in [_requests(pod, cluster)]
     ]
 
 

@@ -149,7 +149,9 @@ def _head(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> d
     resources = {"cpu": settings.head.cpu, "memory": settings.head.memory}
     container = _Container(RAY_HEAD, resources, dict(resources), settings.head.env, ports=_HEAD_PORTS)
     template = with_home(_template(settings, container, pool, labels, gpus=0), settings.home)
-    return patched(with_volumes(template, settings.volumes, worker=False), settings.head.pod_template)
+    return patched(
+        with_volumes(template, settings.volumes, settings.gcs_fuse, worker=False), settings.head.pod_template
+    )
 
 
 def _worker(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
@@ -163,7 +165,7 @@ def _worker(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels
         nccl=parts_of(group),
     )
     template = _template(settings, container, pool, labels, gpus=group.gpus)
-    template = patched(with_volumes(template, settings.volumes, worker=True), group.pod_template)
+    template = patched(with_volumes(template, settings.volumes, settings.gcs_fuse, worker=True), group.pod_template)
     if group.nccl.profile != GIB:
         return template
     variables = [variable["name"] for variable in template["spec"]["containers"][0]["env"]]

@@ -20,7 +20,7 @@ from berth.components.nested import NestedContainers
 from berth.components.ray.pod_template import PodTemplate
 from berth.components.ray.storage import HomeSetting
 from berth.components.ray.variables import ObjectName, Secrets, Variables
-from berth.components.ray.volumes import Volumes
+from berth.components.ray.volumes import GcsFuse, Volumes
 from berth.components.sharing import Pool, Pools
 
 ImageContent = Literal["libnl", "podman", "torch"]
@@ -159,6 +159,8 @@ class RayShape(DefaultedSettings):
     /shared}` created for the berth (with `storageClass`; it stays unless `retain: false`), `{claim:
     NAME, at: /team}` of an existing claim, `{scratch: 500Gi, at: /scratch}` on the workers' local
     SSDs. `readOnly: true` refuses writes."""
+    gcs_fuse: Annotated[GcsFuse, Field(examples=[{"cpu": 4, "memory": "8Gi", "disk": "200Gi"}])] = GcsFuse()
+    """Container that GKE adds to pods with buckets."""
     nccl: Annotated[NcclShape, Field(examples=[{"env": {"NCCL_DEBUG": "INFO"}}])] = NcclShape()
     """NCCL's settings in workers with GPUs."""
     nested_containers: NestedContainers = "none"

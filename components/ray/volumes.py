@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
-from berth.components.core.types import Memory, Name, written_as
-from berth.components.isolation import BUCKETS, RAY_USER
+from berth.components.core.types import Memory, Name, Quantity, written_as
+from berth.components.isolation import RAY_USER, of_buckets
 from berth.components.ray.shares import claim_name, shares_of
 from berth.components.ray.storage import HOME, mounted
 from berth.components.ray.variables import ObjectName
@@ -20,6 +20,11 @@ BUCKET_DRIVER = "gcsfuse.csi.storage.gke.io"
 
 # https://docs.cloud.google.com/storage/docs/buckets#naming
 _BUCKET = re.compile(r"[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9]")
+
+MountOption = Annotated[str, written_as(re.compile(r"[^\s,]+"), "is not one mount option; write each as an entry")]
+"""Mount option of Cloud Storage FUSE
+(https://docs.cloud.google.com/kubernetes-engine/docs/reference/cloud-storage-fuse-csi-driver/mount-options)."""
+
 _TAKEN = ("/bin", "/dev", "/etc", "/home/ray", "/lib", "/opt/berth", "/proc", "/sbin", "/sys", "/usr", HOME)
 """Folders with files that a pod needs, which a volume would hide."""
 
@@ -43,6 +48,17 @@ def _overlap(one: str, other: str) -> bool:
     return paths[0].is_relative_to(paths[1]) or paths[1].is_relative_to(paths[0])
 
 
+class GcsFuse(Settings):
+    """Container that GKE adds to pods that mount buckets; all files go through it."""
+
+    cpu: Annotated[Quantity, Field(examples=["4"])] = "250m"
+    """CPU cores."""
+    memory: Annotated[Memory, Field(examples=["8Gi"])] = "512Mi"
+    """Memory. Where it runs out, the buckets are away until the pod restarts."""
+    disk: Annotated[Memory, Field(examples=["200Gi"])] = "5Gi"
+    """Disk, for files that are written or cached (`file-cache` in `mountOptions`)."""
+
+
 class Volume(Settings):
     """Volume of pods: a bucket, a share, a claim or scratch."""
 
@@ -52,6 +68,8 @@ class Volume(Settings):
         Field(examples=["my-bucket"]),
     ] = None
     """Bucket of Cloud Storage."""
+    mount_options: Annotated[list[MountOption], Field(examples=[["file-cache:max-size-mb:-1"]])] = []
+    """Further mount options of the bucket."""
     filestore: Annotated[Memory | None, Field(examples=["1Ti"])] = None
     """Size of a Filestore volume of the berth's own, which can grow later, and cannot shrink."""
     storage_class: Annotated[ObjectName | None, Field(examples=["zonal-rwx"])] = None
@@ -71,6 +89,8 @@ class Volume(Settings):
     def _one_kind(self) -> Self:
         if sum(kind is not None for kind in (self.bucket, self.filestore, self.claim, self.scratch)) != 1:
             raise ValueError("needs one of `bucket`, `filestore`, `claim` and `scratch`")
+        if self.mount_options and not self.bucket:
+            raise ValueError("has `mountOptions`, which only a volume with `bucket` can have; take it out")
         if not self.filestore and (self.storage_class or not self.retain):
             key = "storageClass" if self.storage_class else "retain"
             raise ValueError(f"has `{key}`, which only a volume with `filestore` can have; take it out")
@@ -80,11 +100,12 @@ class Volume(Settings):
 
 
 # The forms stand in the description of the setting.
-_FORM = {"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "boolean"}]}}
+_OF_FORM = ({"type": "string"}, {"type": "boolean"}, {"type": "array", "items": {"type": "string"}})
+_FORM = {"type": "object", "additionalProperties": {"anyOf": list(_OF_FORM)}}
 
 Volumes = dict[Name, Annotated[Volume, WithJsonSchema(_FORM)]]
-"""Volumes by name: `{bucket, at, readOnly}`, `{filestore, at, storageClass, readOnly, retain}`,
-`{claim, at, readOnly}` or `{scratch, at}`."""
+"""Volumes by name: `{bucket, at, readOnly, mountOptions}`, `{filestore, at, storageClass, readOnly,
+retain}`, `{claim, at, readOnly}` or `{scratch, at}`."""
 
 
 def mounts_buckets(volumes: Mapping[str, Volume]) -> bool:
@@ -97,7 +118,9 @@ def mounts_shares(volumes: Mapping[str, Volume]) -> bool:
     return bool(shares_of(volumes))
 
 
-def with_volumes(template: dict[str, Any], volumes: Mapping[str, Volume], *, worker: bool) -> dict[str, Any]:
+def with_volumes(
+    template: dict[str, Any], volumes: Mapping[str, Volume], gcs_fuse: GcsFuse, *, worker: bool
+) -> dict[str, Any]:
     """Return a pod template with volumes in Ray's container; only workers have scratch.
 
     GKE's driver for shares lets Kubernetes set the group of the files
@@ -113,8 +136,8 @@ def with_volumes(template: dict[str, Any], volumes: Mapping[str, Volume], *, wor
     sources = [{"name": _name(name), **_source(name, volume)} for name, volume in own.items()]
     result = mounted(template, sources, mounts, new_storage=mounts_shares(own))
     if mounts_buckets(own):
-        metadata = template["metadata"]
-        result["metadata"] = {**metadata, "annotations": {**metadata.get("annotations", {}), **BUCKETS}}
+        metadata, sizes = template["metadata"], of_buckets(gcs_fuse.cpu, gcs_fuse.memory, gcs_fuse.disk)
+        result["metadata"] = {**metadata, "annotations": {**metadata.get("annotations", {}), **sizes}}
     return result
 
 
@@ -127,7 +150,7 @@ def _source(name: str, volume: Volume) -> dict[str, Any]:
         return {"emptyDir": {"sizeLimit": volume.scratch}}
     if claim := claim_name(name) if volume.filestore else volume.claim:
         return {"persistentVolumeClaim": {"claimName": claim, "readOnly": volume.read_only}}
-    attributes = {"bucketName": volume.bucket, "mountOptions": _OPTIONS}
+    attributes = {"bucketName": volume.bucket, "mountOptions": ",".join([_OPTIONS, *volume.mount_options])}
     return {"csi": {"driver": BUCKET_DRIVER, "readOnly": volume.read_only, "volumeAttributes": attributes}}
 
 
