@@ -13,7 +13,7 @@ UV := uv==0.13.8
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-quick test-unit test-long fuzz lint types check dist bench chaos pictures pages effects site requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-quick test-unit test-long test-gpu fuzz lint types check dist bench chaos pictures pages effects site requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -48,6 +48,10 @@ test-long: $(INSTALLED) ## the tests that take minutes a file; as root on Debian
 	@$(BIN)/berth lab real prepare --where-possible
 	@$(BIN)/pytest -m long tests/real tests/containers
 	@$(BIN)/pytest -m long --ignore tests/real --ignore tests/containers --numprocesses logical $(BY_FILE)
+
+test-gpu: $(INSTALLED) ## the parts that need a GPU, as root on a machine with one (tests/gpu/run says what each needs)
+	@tests/gpu/run build
+	@PYTHON=$(BIN)/python tests/gpu/run
 
 fuzz: $(INSTALLED) ## settings that nobody wrote, judged by an API server (FUZZ_EXAMPLES=1000, FUZZ_SEED=1 repeats a campaign)
 	@$(BIN)/berth lab tools
