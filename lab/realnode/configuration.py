@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 ETC = Path(__file__).with_name("etc")
 
-GPU_KIND = "nvidia.com/gpu"
-"""CDI kind of the stand-in devices, the same as of NVIDIA's."""
+GPU_KIND = "k8s.device-plugin.nvidia.com/gpu"
+"""CDI kind of the stand-in devices, the same as of NVIDIA's device plugin."""
 
 API_PORT = 6443
 FABRIC_PORT = 9178

@@ -49,7 +49,10 @@ _MISMATCH = re.compile(r"Mismatched NCCL version|compiled with (?:too old versio
 # (https://docs.cloud.google.com/ai-hypercomputer/docs/nccl/collect-logs).
 _CHECKER = re.compile(r"mismatch (?:enforced|recommended)|GUEST_CONFIG_CHECKER_CONFIG_FILE", re.IGNORECASE)
 _COMPLETE = "Init COMPLETE"
-_CONNECTED = re.compile(r"Connected all (?:rings|trees)|Connected NVLS|Connected binomial trees")
+# A process that is alone connects to nobody.
+_CONNECTED = re.compile(
+    r"Connected all (?:rings|trees)|Connected NVLS|Connected binomial trees|nranks 1 .*Init COMPLETE"
+)
 
 # Before 2.23 NCCL logged numbers (src/include/nccl_common.h, NCCL_ALGO_* and NCCL_PROTO_*).
 _ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT")
@@ -145,17 +148,16 @@ def transport_of(logs: Mapping[str, Sequence[ProcessLog]]) -> Transport:
 
 
 def _way(every: Sequence[ProcessLog], networks: Mapping[str, int], nics: Mapping[str, tuple[str, ...]]) -> Way:
+    complete = bool(every) and all(log.complete for log in every)
+    if complete and len(nics) == 1 and not networks:
+        return "none"  # NCCL chooses a network here, too
     if SOCKET in networks or any(log.network == SOCKET for log in every):
         return "tcp"
     if any(name.split("/")[0] != GIB for name in networks):
         return "other plugin"
     if GIB in networks:
         return "staged"
-    if not every or not all(log.complete for log in every):
-        return "unknown"
-    if len(nics) == 1:
-        return "none"
-    return "fabric" if all(nics.values()) else "unknown"
+    return "fabric" if complete and all(nics.values()) else "unknown"
 
 
 def _name(written: str, names: Sequence[str]) -> str:
