@@ -17,8 +17,10 @@ def preview_rights(environment: str, users: Sequence[str]) -> list[Manifest]:
     name = f"berth-previewers-{environment}"
     for manifest in (policy, policy_binding, role):
         manifest["metadata"] = {"name": name, "labels": MANAGED_BY}
+    # CEL has JSON's strings, but for characters in two halves.
+    users_in_cel = json.dumps(sorted(users), ensure_ascii=False)
     (condition,) = policy["spec"]["matchConditions"]
-    condition["expression"] = condition["expression"].replace("PREVIEWERS", json.dumps(sorted(users)))
+    condition["expression"] = condition["expression"].replace("PREVIEWERS", users_in_cel)
     policy_binding["spec"]["policyName"] = name
     subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user} for user in sorted(users)]
     role_binding = binding("ClusterRoleBinding", role["metadata"], "ClusterRole", subjects)

@@ -25,6 +25,7 @@ from berth.components.isolation import (
     priority_classes,
     ray_policy,
 )
+from berth.components.isolation.previewers import preview_rights
 from berth.components.isolation.quota import resource_quota
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.pod_template_refusals import REFUSALS
@@ -313,3 +314,8 @@ def test_the_quota_counts_the_container_that_mounts_buckets() -> None:
         "requests.ephemeral-storage": 15 * 2**30,
         "limits.ephemeral-storage": 15 * 2**30,
     }
+
+
+def test_users_of_previews_are_text_of_cel() -> None:
+    policy, *_ = preview_rights("lab", ["𹹹@example.com", 'a"b'])
+    assert '["a\\"b", "𹹹@example.com"]' in str(policy["spec"]["matchConditions"][0]["expression"])
