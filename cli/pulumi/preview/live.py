@@ -50,12 +50,19 @@ class Question(threading.Thread):
 
     def _live(self) -> Sequence[Mapping[str, Any]] | None:
         """Return the cluster's RayClusters, with the labels of their owners."""
-        kubeconfig = self.outputs.get("kubeconfig")
-        if not kubeconfig:
+        api = api_of(self.outputs)
+        if api is None:
             return None
-        contract = self.outputs.get("environment")
-        named = contract.get("login") if isinstance(contract, Mapping) else None
-        login = own_login(str(kubeconfig), ExistingCluster.model_validate(named) if named else None)
-        api = ClusterApi(logged_in(str(kubeconfig), login))
         self.reads_releases = not self._releases or may(api, ("list", "", "secrets"))
         return owners_of(api).labeled(api.list(RAY_CLUSTERS)[0])
+
+
+def api_of(outputs: Mapping[str, Any]) -> ClusterApi | None:
+    """Return the cluster that the outputs of an environment name; None if they name none."""
+    kubeconfig = outputs.get("kubeconfig")
+    if not kubeconfig:
+        return None
+    contract = outputs.get("environment")
+    named = contract.get("login") if isinstance(contract, Mapping) else None
+    login = own_login(str(kubeconfig), ExistingCluster.model_validate(named) if named else None)
+    return ClusterApi(logged_in(str(kubeconfig), login))

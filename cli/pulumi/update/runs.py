@@ -16,9 +16,11 @@ from berth.cli.pulumi.program import Engine, Interrupts, Outcome
 from berth.cli.pulumi.stack import failure
 from berth.cli.pulumi.update.progress import Progress
 from berth.cli.pulumi.update.question import Options, Verb
+from berth.cli.pulumi.update.score import score_of, seen
 from berth.cli.pulumi.update.summary import Result, print_failure, print_success
 from berth.cli.pulumi.update.tracker import Tracker
 from berth.cli.shell.console import print_warnings
+from berth.components.cluster.api import ClusterApi
 from berth.components.plan.pending import remedy_of
 from berth.components.plan.plan import BERTH
 from berth.stacks.preview.report import Report
@@ -66,9 +68,26 @@ def runs_of(report: Report, verb: Verb) -> Sequence[Run]:
     return [_THE_REST, _BERTHS_ALONE]
 
 
-def update(stack: str, verb: Verb, report: Report, options: Options, more: Mapping[str, Any] | None = None) -> int:
-    """Run an update that was agreed to, and sum it up; return the exit code."""
+def update(
+    stack: str,
+    verb: Verb,
+    report: Report,
+    options: Options,
+    more: Mapping[str, Any] | None = None,
+    cluster: ClusterApi | None = None,
+) -> int:
+    """Run an update that was agreed to, and sum it up; return the exit code.
+
+    Args:
+        stack: the stack.
+        verb: the command.
+        report: the plan.
+        options: options of the command.
+        more: further fields of the document for programs.
+        cluster: cluster in which to look whether the plan was right.
+    """
     tracker, outcome = Tracker(report, time.monotonic), Outcome()
+    before = seen(cluster)
     began = time.monotonic()
     with Interrupts() as interrupts, Progress(tracker) as progress:
         for run in runs_of(report, verb):
@@ -80,5 +99,6 @@ def update(stack: str, verb: Verb, report: Report, options: Options, more: Mappi
     print_warnings([warning for warning in warnings if warning not in report.warnings])
     result = Result(stack, verb, tracker, time.monotonic() - began, options, dict(more or {}))
     if not outcome.code:
-        return print_success(result)
+        score = score_of(report, tracker.changed, before, seen(cluster)) if cluster else None
+        return print_success(result, score)
     return print_failure(result, str(failure(stack, outcome)), interrupts)

@@ -6,12 +6,15 @@ from typing import Any
 
 from rich.text import Text
 
+from berth.cli.pulumi.preview.document import plain
 from berth.cli.pulumi.program import Interrupts
 from berth.cli.pulumi.update.question import Options, Verb
+from berth.cli.pulumi.update.score import Score
 from berth.cli.pulumi.update.tracker import WORDS, Tracker
 from berth.cli.shell.console import err, out, print_json
 from berth.components.cluster.conflicts import conflict_advice
 from berth.components.core.errors import FAILED
+from berth.components.core.words import counted
 
 _DONE: dict[Verb, str] = {"up": "is up", "destroy": "is down"}
 
@@ -43,18 +46,22 @@ class Result:
         return {"stack": self.stack, "verb": self.verb, **facts, **content}
 
 
-def print_success(result: Result) -> int:
-    """Print what was done, the outputs and the next commands; return the exit code."""
+def print_success(result: Result, score: Score | None = None) -> int:
+    """Print what was done, whether the plan was right, and what comes next; return the code."""
     outputs = result.tracker.outputs if result.verb == "up" else {}
     if result.options.as_json:
         components = [
             {"title": component.title, "done": len(component.done), "seconds": round(component.seconds, 1)}
             for component in result.tracker.components.values()
         ]
-        print_json(result.document(result.word, components=components, outputs=outputs))
+        print_json(result.document(result.word, components=components, outputs=outputs, plan=plain(score)))
         return 0
     counts = ", ".join(f"{count} {WORDS[operation]}" for operation, count in result.changes.items())
     out.print(f"[green]✓[/] {result.stack} {_DONE[result.verb]}: {counts or 'nothing to do'}, {result.seconds:.0f} s")
+    if score and str(score):
+        err.print(f"the plan was wrong: {score}", markup=False)
+    elif score and score.right:
+        out.print(f"  plan: right about {counted(score.right, 'RayCluster')}")
     for name, value in outputs.items():
         if value:
             out.print(f"  {name}: {value}", markup=False)

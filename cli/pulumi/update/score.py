@@ -1,0 +1,89 @@
+"""Score of a plan: what it foresaw for RayClusters and resources, beside what was seen."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
+from berth.components.plan.effect import Level
+from berth.stacks.preview.report import Report
+
+Key = tuple[str, str]
+"""Namespace and name of a RayCluster."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """RayCluster at one moment: the UIDs of the pods that nobody but an update takes away."""
+
+    pods: frozenset[str]
+    suspended: bool
+
+
+@dataclass(frozen=True)
+class Score:
+    """What a plan foresaw, beside what was seen."""
+
+    right: int
+    """RayClusters whose pods stayed or went as the plan says."""
+    missed: Sequence[str]
+    """What happened and the plan did not say."""
+    false_alarms: Sequence[str]
+    """What the plan said and did not happen."""
+
+    def __str__(self) -> str:
+        wrong = [f"not foreseen: {text}" for text in self.missed]
+        wrong += [f"foreseen, and did not happen: {text}" for text in self.false_alarms]
+        return "; ".join(wrong)
+
+
+def seen(api: ClusterApi | None) -> dict[Key, Seen]:
+    """Return the RayClusters of a cluster with their pods; none where it does not answer."""
+    try:
+        found = api.list(RAY_CLUSTERS)[0] if api else []
+        listed = api.metadata(PODS, labelSelector="ray.io/cluster") if api and found else []
+    except ClusterError:
+        return {}
+    clusters = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in found}
+    pods: dict[Key, set[str]] = {key: set() for key in clusters}
+    for pod in listed:
+        metadata = pod["metadata"]
+        labels = metadata["labels"]
+        key = metadata["namespace"], labels["ray.io/cluster"]
+        # Ray's autoscaler takes workers away at any time.
+        if key in clusters and "deletionTimestamp" not in metadata and not _comes_and_goes(clusters[key], labels):
+            pods[key].add(metadata["uid"])
+    return {key: Seen(frozenset(pods[key]), bool(item["spec"].get("suspend"))) for key, item in clusters.items()}
+
+
+def _comes_and_goes(cluster: Object, labels: Mapping[str, str]) -> bool:
+    return bool(cluster["spec"].get("enableInTreeAutoscaling")) and labels.get("ray.io/node-type") == "worker"
+
+
+def score_of(report: Report, done: Mapping[str, str], before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> Score:
+    """Return the score of a plan.
+
+    Args:
+        report: the plan.
+        done: operations that the engine did, by URN.
+        before: RayClusters before the update.
+        after: RayClusters after it.
+    """
+    reached = {(sitting.namespace, sitting.ray_cluster): sitting for sitting in report.sitting(Level.DISTURBS)}
+    lost = {(sitting.namespace, sitting.ray_cluster) for sitting in report.sitting(Level.DESTROYS)}
+    missed, false_alarms, right = [], [], 0
+    for key, was in before.items():
+        now = after.get(key, Seen(frozenset(), suspended=False))
+        if was.suspended or now.suspended or not was.pods:
+            continue  # its hours, or its user, take the pods away
+        went = len(was.pods - now.pods)
+        if went and key not in reached:
+            missed.append(f"RayCluster {key[1]} lost {went} of {len(was.pods)} pods")
+        elif not went and key in lost:
+            false_alarms.append(f"RayCluster {key[1]} keeps its pods")
+        else:
+            right += 1
+    planned = {change.urn: change.operation for change in report.changes}
+    for urn, operation in done.items():
+        if operation in ("replace", "delete") and planned.get(urn) != operation:
+            missed.append(f"{urn.rsplit('::', 1)[-1]} was {operation}d")
+    return Score(right, missed, false_alarms)

@@ -1,0 +1,44 @@
+"""Score of a plan after an update."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from berth.cli.pulumi.update.score import Seen, score_of
+from berth.components.plan.effect import Effect, Level, Sitting
+from berth.components.plan.plan import plan_of
+from berth.stacks.preview.report import Change, Known, Part, Report, report_of
+from tests.unit.cases import table
+
+
+def plan(level: str, names: Sequence[str]) -> Report:
+    """A plan that reaches some RayClusters, and replaces a pool."""
+    sitting = [Sitting("berth", name, f"berth-{name}", name, "fleet", 2, 0, shares=False) for name in names]
+    effects = [Effect(Level[level.upper()], "restarts", sitting)]
+    change = Change("x", "x", "x", "", "urn::x", "x", "replace", Level.DESTROYS, effects, ())
+    return replace(report_of(plan_of([]), Known("fleet", "environment")), parts=[Part("x", [change])])
+
+
+def clusters(pods: Mapping[str, str | None]) -> dict[tuple[str, str], Seen]:
+    """RayClusters by name: their pods, a letter each; None for a suspended one."""
+    return {
+        (f"berth-{name}", name): Seen(frozenset(letters or ""), suspended=letters is None)
+        for name, letters in pods.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("level", "foreseen", "before", "after", "done", "right", "says"), table(__file__, "score.yaml")
+)
+def test_a_plan_is_compared_with_what_was_seen(
+    level: str,
+    foreseen: list[str],
+    before: dict[str, str],
+    after: dict[str, str],
+    done: dict[str, str],
+    right: int,
+    says: str,
+) -> None:
+    score = score_of(plan(level, foreseen), done, clusters(before), clusters(after))
+    assert (score.right, str(score)) == (right, says)
