@@ -128,6 +128,7 @@ def test_missing_requirements_of_the_project_are_named_with_their_remedies(
     assert [item["text"] for item in unchecked] == ["not checked: container.googleapis.com is not enabled"]
 
 
+@pytest.mark.long
 def test_a_missing_project(project: Project, lab: Lab, conditions: dict[str, Any]) -> None:
     (lab.home.cloud / SHIPPED.name).write_text(yaml.safe_dump(conditions | {"projects": {}}))
     code, report = doctor(project)
@@ -141,6 +142,7 @@ def test_a_missing_project(project: Project, lab: Lab, conditions: dict[str, Any
     ]
 
 
+@pytest.mark.long
 def test_no_credentials(project: Project, tmp_path: Path) -> None:
     variables = ["GOOGLE_APPLICATION_CREDENTIALS", *PATHS]
     nobody = [f"--unset={name}" for name in variables]
@@ -188,6 +190,7 @@ def test_an_existing_cluster_is_asked_itself(project: Project, lab: Lab) -> None
     assert missing(report)[0][1].startswith("there is no file gone.yaml; write one")
 
 
+@pytest.mark.long
 def test_an_environment_that_is_up_needs_nothing_more(project: Project, lab: Lab, conditions: dict[str, Any]) -> None:
     settings = environment_settings(
         lab,

@@ -4,6 +4,7 @@ No lab is started: the plugin compares inputs without a cluster.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
@@ -13,7 +14,11 @@ from berth.stacks.load.schema import schema
 from docs.edits import ENVIRONMENTS, Fleet, effect_of, fleets, settings
 from docs.plugin import Plugin, running
 
-SCHEMA = schema()
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, Any]:
+    """Schema of all settings."""
+    return schema()
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +50,10 @@ def test_the_plugin_replaces_what_kubernetes_cannot_change(plugin: Plugin) -> No
         ("elastic", "jobs.entrypoint", "runs the job again"),
     ],
 )
-def test_an_effect_is_what_the_preview_says(plugin: Plugin, environment: str, path: str, effect: str) -> None:
-    setting = find(SCHEMA, path)
+def test_an_effect_is_what_the_preview_says(
+    plugin: Plugin, environment: str, path: str, effect: str, known: dict[str, Any]
+) -> None:
+    setting = find(known, path)
     assert setting.effect == effect
     values = yaml.safe_load(ENVIRONMENTS.read_text(encoding="utf-8"))[environment]
     assert effect_of(setting, {environment: Fleet.of(values)}, plugin) == effect

@@ -45,6 +45,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return judge.project(folder)
 
 
+@pytest.mark.long
 def test_the_api_server_takes_every_shipped_stack(cluster: Cluster, project: Path) -> None:
     for stack, text in files.shipped().items():
         assert judge.check(project, stack, text, cluster.judge), stack

@@ -131,6 +131,7 @@ def test_an_edit_that_is_taken_back_after_the_kill_is_taken_back_on_the_cluster(
     assert project.preview(ENV) == {}
 
 
+@pytest.mark.long
 def test_what_the_plugin_of_a_killed_engine_has_deployed_is_taken_back(
     project: Project, lab: Lab, tmp_path: Path
 ) -> None:

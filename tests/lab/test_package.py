@@ -90,6 +90,7 @@ def test_all_problems_of_the_inputs_are_told_with_their_paths(research: tuple[Pr
     assert "pools.cpu.machineType" in shown
 
 
+@pytest.mark.long
 def test_berths_of_engineers_come_by_reference_side_by_side(
     research: tuple[Project, dict[str, Any]], tmp_path: Path
 ) -> None:

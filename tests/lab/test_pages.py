@@ -1,7 +1,8 @@
 """Blocks of the pages for engineers, run in order in one checkout with one lab, as a reader types
 them.
 
-The README's last block takes the lab down, so that it runs last.
+The README's last block takes the lab down, so that it runs last. The other page is long:
+test_commands runs its commands too.
 """
 
 import filecmp
@@ -21,7 +22,9 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
         yield reader
 
 
-@pytest.mark.parametrize("page", ENGINEERS_PAGES)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[] if page == "README.md" else [pytest.mark.long]) for page in ENGINEERS_PAGES]
+)
 def test_the_blocks_of_a_page_run_as_shown(page: str, reader: Reader) -> None:
     output = reader.does(parts(page)[0])
     if page == "README.md":

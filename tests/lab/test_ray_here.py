@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -29,7 +28,7 @@ print("a task has GPU", ray.get(gpu.remote()), "and the token", os.environ["HF_T
 
 
 @pytest.fixture(scope="module")
-def env(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def env(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Environment with bob, who has two workers with a GPU each."""
     project = Project.make(tmp_path_factory.mktemp("ray") / "project", lab)
     worker = SMALL["worker"] | {"pool": "dev", "gpus": 1, "rayResources": {"tons": 2}}
@@ -39,8 +38,7 @@ def env(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]
     project.up("env")
     lab.run(["berth", "secret", "set", "bob", "HF_TOKEN"], cwd=project.folder, stdin="hf-1")
     eventually(lambda: project.get("rayclusters", "-A")[0].get("status", {}).get("state") == "ready", "bob is ready")
-    yield project
-    project.destroy("env")
+    return project
 
 
 @pytest.fixture

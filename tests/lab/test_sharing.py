@@ -117,17 +117,7 @@ def test_a_pool_of_gkes_plugin_that_loses_the_label_is_found_by_the_proof(fleet:
     )
 
 
-def test_a_33rd_worker_is_refused_by_the_settings(fleet: Project) -> None:
-    settings = environment(fleet.lab)
-    settings["engineers"]["zoe"] = {}
-    fleet.write("shared", environment=settings)
-    refused = fleet.up("shared", check=False)
-    assert refused.returncode != 0
-    assert "pool 'dev' has 32 shares (1 × a4-highgpu-8g with 8 GPUs, each shared by 4)" in refused.stdout
-    assert "33 are requested" in refused.stdout
-    fleet.write("shared", environment=environment(fleet.lab))
-
-
+@pytest.mark.long
 def test_a_forced_33rd_worker_waits_and_status_has_the_reason(fleet: Project) -> None:
     patch = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 9}]
     patch.append({"op": "replace", "path": "/spec/workerGroupSpecs/0/maxReplicas", "value": 9})
@@ -143,6 +133,7 @@ def test_a_forced_33rd_worker_waits_and_status_has_the_reason(fleet: Project) ->
     assert len(fleet.workers("eng-0")) == 8
 
 
+@pytest.mark.long
 def test_two_replicas_by_one_setting_and_one_update(fleet: Project) -> None:
     settings = copy.deepcopy(environment(fleet.lab))
     settings["sharing"]["any"]["replicas"] = 2
@@ -154,6 +145,7 @@ def test_two_replicas_by_one_setting_and_one_update(fleet: Project) -> None:
     fleet.up("shared", "--expect-no-changes")
 
 
+@pytest.mark.long
 def test_renamed_shares_are_requested_by_their_name(fleet: Project) -> None:
     settings = copy.deepcopy(environment(fleet.lab))
     settings["sharing"]["any"] |= {"renameByDefault": True, "failRequestsGreaterThanOne": True}

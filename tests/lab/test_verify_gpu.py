@@ -106,6 +106,7 @@ def test_a_pool_without_nodes_grows_for_the_job_and_the_new_node_is_checked(flee
     assert found["cuda-vector-add"][0] == "simulated"
 
 
+@pytest.mark.long
 def test_an_engineers_stack_verifies_the_pool_that_it_uses(fleet: Project) -> None:
     fleet.write("alice", engineer={"environment": "proved"})
     code, proof = verify(fleet, stack="alice")
@@ -128,6 +129,7 @@ def test_an_unschedulable_pool_fails_with_the_schedulers_message(fleet: Project)
     assert NAMESPACE not in namespaces(fleet)
 
 
+@pytest.mark.long
 def test_a_node_that_lost_its_gpus_fails_with_what_it_has(fleet: Project) -> None:
     name = node_of(fleet, "dev")["metadata"]["name"]
 
@@ -159,6 +161,7 @@ def test_a_shared_pool_is_checked_against_its_counts_and_labels(fleet: Project) 
     assert found["scheduling"][0] == "pass"
 
 
+@pytest.mark.long
 def test_a_node_that_was_switched_to_another_sharing_by_hand_fails(fleet: Project) -> None:
     name = node_of(fleet, "sliced")["metadata"]["name"]
 
@@ -198,6 +201,7 @@ def test_pods_look_for_gpus_that_are_not_theirs(fleet: Project) -> None:
     assert NAMESPACE not in namespaces(fleet)
 
 
+@pytest.mark.long
 def test_a_kept_run_stays_and_another_run_leaves_it_alone(fleet: Project) -> None:
     remaining = fleet.run("berth", "verify", "gpu", "-s", "proved", "--pool", "dev", "--keep")
     (job,) = fleet.get("jobs", "-n", NAMESPACE)
@@ -213,6 +217,7 @@ def test_a_kept_run_stays_and_another_run_leaves_it_alone(fleet: Project) -> Non
     assert NAMESPACE not in namespaces(fleet)
 
 
+@pytest.mark.long
 def test_an_existing_namespace_is_used_and_stays(fleet: Project) -> None:
     fleet.run("kubectl", "create", "namespace", NAMESPACE)
     code, _ = verify(fleet, "--pool", "dev")

@@ -140,6 +140,7 @@ def test_an_edited_job_is_replaced_and_a_service_with_that_setting(work: Project
         has_cluster(work, namespace)
 
 
+@pytest.mark.long
 def test_nothing_is_left(work: Project) -> None:
     work.destroy(STACK)
     assert work.get("rayjobs,rayservices,rayclusters", "-A") == []

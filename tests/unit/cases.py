@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-import yaml
+from berth.components.core import fast_yaml
 
 
 def table(test: str, name: str) -> Any:
     """Content of the file `name` beside a test, which gives its own `__file__`."""
-    return yaml.safe_load(Path(test).with_name(name).read_text(encoding="utf-8"))
+    return fast_yaml.read(Path(test).with_name(name))
 
 
 def over(below: Any, above: Any) -> Any:

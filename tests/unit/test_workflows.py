@@ -6,17 +6,16 @@ import re
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import typer
-import yaml
 
 from berth.cli.main import app
 from berth.cli.verbs.doctor.permissions import needed, roles_of
 from tests import workflows
+from tests.unit.cases import table
 from tests.workflows import ACTION, CLONE, GITHUB, GITLAB, Script, commands, github, github_scripts, gitlab_scripts
 
 WORKFLOWS = sorted(path.stem for path in GITHUB.glob("*.yml"))
@@ -129,7 +128,7 @@ def test_code_of_a_pull_request_gets_no_credentials() -> None:
     assert "CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID" in str(workflows.gitlab()["preview"]["rules"])
 
 
-IDENTITIES = yaml.safe_load(Path(__file__).with_name("identities.yaml").read_text(encoding="utf-8"))
+IDENTITIES = table(__file__, "identities.yaml")
 CASES = [(host, job) for host, jobs in IDENTITIES.items() for job in jobs["jobs"]]
 
 

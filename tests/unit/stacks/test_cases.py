@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from berth.cli.repository.check import check
+from berth.components.core import fast_yaml
 from berth.components.hardware.facts import Machine
 from berth.components.hardware.machines import MACHINES
 from berth.lab.home import CLONE
@@ -21,10 +21,7 @@ from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.cases import over, says
 from tests.unit.loaded import engineer_of, environment_of
 
-FILES = {
-    path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))
-    for path in sorted((Path(__file__).parent / "cases").glob("*.yaml"))
-}
+FILES = {path.stem: fast_yaml.read(path) for path in sorted((Path(__file__).parent / "cases").glob("*.yaml"))}
 CASES = [(file, case) for file, cases in FILES.items() for case in cases if case != "base"]
 BASE: dict[str, Any] = FILES["refused"]["base"]
 

@@ -1,17 +1,16 @@
 """Findings of `berth doctor` by Google's answers: cases of google_cases.yaml."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from berth.cli.verbs.doctor import backend, capacity, place
 from berth.cli.verbs.doctor.capacity import Running
 from berth.cli.verbs.doctor.findings import Finding
+from tests.unit.cases import table
 from tests.unit.cli.verbs.recorded_google import Recorded, environment, only_missing, states
 
-CASES = yaml.safe_load(Path(__file__).with_name("google_cases.yaml").read_text(encoding="utf-8"))
+CASES = table(__file__, "google_cases.yaml")
 
 
 def findings(check: str, case: dict[str, Any]) -> list[Finding]:

@@ -16,18 +16,22 @@ from berth.stacks.load.schema import schema
 from berth.stacks.load.stack import KINDS
 from tests.unit.cases import table
 
-SCHEMA = schema()
+
+@pytest.fixture(scope="module")
+def known() -> dict[str, Any]:
+    """Schema of all settings."""
+    return schema()
 
 
 @pytest.mark.parametrize(("path", "found"), table(__file__, "explain.yaml"))
-def test_a_path_finds_its_setting(path: str, found: str) -> None:
-    assert find(SCHEMA, path).path == found
+def test_a_path_finds_its_setting(path: str, found: str, known: dict[str, Any]) -> None:
+    assert find(known, path).path == found
 
 
 @pytest.mark.parametrize(("path", "near"), [("pools.capasity", "capacity"), ("polls", "pools")])
-def test_a_misspelled_path_is_refused_with_the_nearest_name(path: str, near: str) -> None:
+def test_a_misspelled_path_is_refused_with_the_nearest_name(path: str, near: str, known: dict[str, Any]) -> None:
     with pytest.raises(BadInputError, match=f"did you mean '{near}'"):
-        find(SCHEMA, path)
+        find(known, path)
 
 
 def test_the_verb_shows_type_default_and_description() -> None:
@@ -47,16 +51,16 @@ def test_the_verb_shows_what_an_edit_does() -> None:
     assert inside["memory"]["examples"] == ["32Gi"]
 
 
-def test_settings_of_defaults_clusters_and_own_stacks_have_the_effect_of_an_engineers() -> None:
+def test_settings_of_defaults_clusters_and_own_stacks_have_the_effect_of_an_engineers(known: dict[str, Any]) -> None:
     paths = ("engineers.worker.cpu", "defaults.worker.cpu", "clusters.worker.cpu", "engineer.worker.cpu")
-    assert {find(SCHEMA, path).effect for path in paths} == {"restarts the RayCluster"}
-    assert find(SCHEMA, "jobs.worker.cpu").effect == "runs the job again"
+    assert {find(known, path).effect for path in paths} == {"restarts the RayCluster"}
+    assert find(known, "jobs.worker.cpu").effect == "runs the job again"
 
 
-def test_every_setting_has_a_description() -> None:
+def test_every_setting_has_a_description(known: dict[str, Any]) -> None:
     missing = [
         setting.path
-        for root in roots(SCHEMA)
+        for root in roots(known)
         for setting in everything(root)
         # Entries of mappings and lists have the description of the setting that holds them.
         if not setting.description and not setting.name.isupper() and not setting.path.endswith("[]")
@@ -64,10 +68,10 @@ def test_every_setting_has_a_description() -> None:
     assert missing == []
 
 
-def test_every_setting_has_an_example() -> None:
+def test_every_setting_has_an_example(known: dict[str, Any]) -> None:
     missing = [
         setting.path
-        for root in roots(SCHEMA)
+        for root in roots(known)
         for setting in everything(root)
         if setting is not root
         and not setting.examples

@@ -1,15 +1,14 @@
 """Decisions about all that makes pods in a berth's namespace: a table (beside_cases.yaml)."""
 
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from berth.components.programs.beside import Berth, Key, Pod, Thing, Verdict, judge, pod_of, thing_of
+from tests.unit.cases import table
 
-CASES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("beside_cases.yaml").read_text(encoding="utf-8"))
+CASES: dict[str, Any] = table(__file__, "beside_cases.yaml")
 NIGHT = "22:05"
 
 

@@ -3,16 +3,15 @@
 """
 
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from berth.components.programs.decision import Known, Work, decide, known_of, next_begin, outside_since
 from berth.components.programs.lifetimes import Lifetime, lifetime_of, parse_days
+from tests.unit.cases import table
 
-CASES = yaml.safe_load(Path(__file__).with_name("decision_cases.yaml").read_text(encoding="utf-8"))
+CASES = table(__file__, "decision_cases.yaml")
 NOTHING = Work()
 JOB = Work(running=("job raysubmit_1 (running): python train.py",))
 UNKNOWN = Work(unknown="http://10.0.0.1:8265 does not answer: timed out")

@@ -384,6 +384,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.long
 def test_a_pass_over_a_thousand_berths_fits_into_the_pod(world: World, tmp_path: Path) -> None:
     spec = yaml.safe_load((GOLDEN / "ray/berth-that-autoscales.yaml").read_text())["spec"]
     for number in range(1000):

@@ -2,11 +2,9 @@
 
 import copy
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from berth.components.hardware.versions import CUDA_SAMPLE_IMAGE
 from berth.components.proof.cuda_vector_add import job_manifest, job_name, namespace_manifest
@@ -14,10 +12,11 @@ from berth.components.proof.gpu_evidence import Ran, judge_nodes, judge_run, pro
 from berth.components.proof.isolation_pods import judge_look, judge_operands, look_job, looks
 from berth.components.sharing import Pool, offered
 from berth.stacks.settings.environment import EnvironmentSettings
+from tests.unit.cases import table
 
 Object = dict[str, Any]
 
-CASES: dict[str, list[Object]] = yaml.safe_load(Path(__file__).with_name("gpu_cases.yaml").read_text(encoding="utf-8"))
+CASES: dict[str, list[Object]] = table(__file__, "gpu_cases.yaml")
 GPU = "nvidia.com/gpu"
 SHARED = {f"{GPU}.count": "8", f"{GPU}.replicas": "4", f"{GPU}.sharing-strategy": "time-slicing"}
 FAILURE = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "too often"}
