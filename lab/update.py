@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from berth.lab.home import Home
+    from berth.lab.lifecycle import Running
     from berth.lab.progress import Progress
 
 STACK = "lab"
@@ -98,6 +99,15 @@ def require_charts(home: Home) -> None:
             f"write their paths into the file, or start the lab alone: berth lab up --no-update --home {home.root}",
             place=f"{stack.shown_path}:{stack.line(setting)}",
             code=USAGE,
+        )
+
+
+def note_forgotten(running: Running, progress: Progress) -> None:
+    """Say that Pulumi remembers resources of a database that is gone, if so."""
+    if running.forgotten:
+        progress.say(
+            "the cluster's database is new, while Pulumi remembers resources of the old one: their state is"
+            " refreshed first (other stacks: `pulumi refresh -s STACK`, or `make lab-clean`)"
         )
 
 

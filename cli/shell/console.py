@@ -40,12 +40,7 @@ err = _console(stderr=True)
 
 
 class Table(RichTable):
-    """Table whose cells are plain text, and fold where the terminal is narrow.
-
-    Attributes:
-        title: line above the table; "" for none.
-        right: headings of right-aligned columns.
-    """
+    """Table whose cells are plain text; columns named in `right` are right-aligned."""
 
     def __init__(self, *columns: str, title: str = "", right: Sequence[str] = ()) -> None:
         super().__init__(

@@ -104,7 +104,7 @@ def up(
     """
     from berth.lab import lifecycle
     from berth.lab.progress import Progress
-    from berth.lab.update import require_charts
+    from berth.lab.update import note_forgotten, require_charts
     from berth.lab.update import update as update_stack
 
     lab, progress = _home(home), Progress()
@@ -113,11 +113,7 @@ def up(
     with _interruptible("what runs already stays: `make lab` goes on from here, `make lab-down` ends it"):
         running = lifecycle.up(lab, progress)
         typer.echo(WHAT_IS_REAL)
-        if running.forgotten:
-            progress.say(
-                "the cluster's database is new, while Pulumi remembers resources of the old one: their state is"
-                " refreshed first (other stacks: `pulumi refresh -s STACK`, or `make lab-clean`)"
-            )
+        note_forgotten(running, progress)
         if update:
             update_stack(lab, progress, refresh=running.forgotten)
             _print_fleet(lab)
@@ -229,25 +225,11 @@ def real_up(
 
     Example: `berth lab real up`
     """
-    from berth.lab import lifecycle, update
     from berth.lab.progress import Progress
-    from berth.lab.realnode import berth as berths
-    from berth.lab.realnode import lifecycle as realnode
-    from berth.lab.realnode import requirements
+    from berth.lab.realnode.berth import bring_up
 
-    lab, progress = _home(home), Progress()
     with _interruptible("`make lab-real` goes on from here, `make lab-down` ends it"):
-        requirements.require(lab)
-        running = lifecycle.up(lab, progress)
-        realnode.prepare(lab, progress)
-        if running.forgotten or not realnode.has_pool(lab):
-            update.update(lab, progress, refresh=running.forgotten)
-        realnode.up(lab, running.plane, progress)
-        if berth:
-            berths.provide_settings()
-            update.update(lab, progress, stack=berths.STACK, refresh=True)
-            progress.say(f"`berth submit {berths.STACK} -- python hello.py` runs a program on its workers")
-            progress.say(f"`berth verify fabric -s {berths.STACK}` proves that they talk over their NICs")
+        bring_up(_home(home), Progress(), with_berth=berth)
 
 
 @real.command("prepare")

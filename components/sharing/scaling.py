@@ -1,15 +1,4 @@
-"""Rules of GKE's cluster autoscaler: pools that it can never grow, or grows only in some states.
-
-Sources: kubernetes/autoscaler at 55c37cd5 (cluster-autoscaler/cloudprovider/gce/templates.go,
-BuildCapacity: the template of a node that is not there has nvidia.com/gpu for each accelerator;
-gce_cloud_provider.go, TemplateNodeInfo: it has no ResourceSlices) and
-kubernetes-sigs/cluster-autoscaler at 33c3f97b (pkg/processors/customresources/gpu_processor.go: a
-node with an accelerator label and no nvidia.com/gpu counts as unready;
-pkg/processors/nodeinfosprovider/mixed_nodeinfos_processor.go: such a node is never a template;
-pkg/clusterstate/clusterstate.go, IsClusterHealthy). GKE's own autoscaler,
-GoogleCloudPlatform/cluster-autoscaler at 7d25050, is built from them; pkg/cloudprovider/gke/
-dynamicresources says which devices it puts on a node that is not there.
-"""
+"""Rules of GKE's cluster autoscaler: pools that it can never grow, or grows only in some states."""
 
 from collections.abc import Iterable
 

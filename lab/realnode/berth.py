@@ -1,8 +1,18 @@
-"""Settings of the berth on the real node."""
+"""Berth on the real node: its settings, and its way up from whatever state the lab is in."""
+
+from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from berth.lab import lifecycle, update
+from berth.lab.realnode import lifecycle as realnode
+from berth.lab.realnode import requirements
 from berth.stacks.files import stack_file
+
+if TYPE_CHECKING:
+    from berth.lab.home import Home
+    from berth.lab.progress import Progress
 
 STACK = "real"
 _SETTINGS = Path(__file__).with_name(f"Pulumi.{STACK}.yaml")
@@ -13,3 +23,18 @@ def provide_settings() -> None:
     path = stack_file.stack_path(STACK)
     if not path.exists():
         path.write_bytes(_SETTINGS.read_bytes())
+
+
+def bring_up(home: Home, progress: Progress, *, with_berth: bool) -> None:
+    """Bring a lab up, join its real node, and bring a berth up on the node."""
+    requirements.require(home)
+    running = lifecycle.up(home, progress)
+    realnode.prepare(home, progress)
+    if running.forgotten or not realnode.has_pool(home):
+        update.update(home, progress, refresh=running.forgotten)
+    realnode.up(home, running.plane, progress)
+    if with_berth:
+        provide_settings()
+        update.update(home, progress, stack=STACK, refresh=True)
+        progress.say(f"`berth submit {STACK} -- python hello.py` runs a program on its workers")
+        progress.say(f"`berth verify fabric -s {STACK}` proves that they talk over their NICs")

@@ -37,11 +37,7 @@ class DashboardError(BerthError):
 
 
 class DashboardRefusedError(BerthError):
-    """Answer of a dashboard that is not a success.
-
-    Attributes:
-        text: the dashboard's words, which may be a traceback.
-    """
+    """Answer of a dashboard that is not a success; its `text` may be a traceback."""
 
     def __init__(self, name: str, status: int, text: str) -> None:
         self.status, self.text = status, text
@@ -146,11 +142,7 @@ class Dashboard:
 
 
 class Connection:
-    """Way to the dashboard of a berth's head, which can break and be renewed.
-
-    Attributes:
-        head: pod of the head that the way leads to.
-    """
+    """Way to the dashboard of a berth's head, which can break and be renewed."""
 
     dashboard: Dashboard
 

@@ -41,11 +41,7 @@ Kind = Literal["unreachable", "credentials", "disabled", "forbidden", "absent", 
 
 
 class GoogleError(BerthError):
-    """Google Cloud cannot be asked, or refuses.
-
-    Attributes:
-        kind: kind of failure; `absent`: there is no such resource.
-    """
+    """Google Cloud cannot be asked, or refuses; `kind` `absent`: there is no such resource."""
 
     def __init__(self, kind: Kind, problem: str, remedy: str = "") -> None:
         super().__init__(problem, remedy)
@@ -64,16 +60,10 @@ def last(path: object) -> str:
 
 
 class Google:
-    """Google Cloud as the caller may see it.
-
-    Attributes:
-        project: project to which calls are charged if the credentials name none.
-        account: e-mail address of a service account; "" for other credentials.
-        simulated: name of a simulation of Google Cloud; "" for the real one.
-    """
+    """Google Cloud as the caller may see it; `simulated` names a simulation, "" the real one."""
 
     def __init__(self, project: str) -> None:
-        """Find the credentials and get a token."""
+        """Find the credentials, by default charging calls to the project, and get a token."""
         self.project = project
         self.simulated = ""
         credentials = _credentials(project)

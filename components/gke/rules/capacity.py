@@ -1,11 +1,4 @@
-"""Rules of capacity: reservations, flex-start, spot, and the settings that each excludes.
-
-Sources: "Consume reserved zonal resources"
-(https://docs.cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations), "About GPU,
-TPU, and H4D consumption with flex-start"
-(https://docs.cloud.google.com/kubernetes-engine/docs/concepts/dws), and the preconditions of
-GoogleCloudPlatform/cluster-toolkit, modules/compute/gke-node-pool/main.tf.
-"""
+"""Rules of capacity: reservations, flex-start, spot, and the settings that each excludes."""
 
 from collections.abc import Iterable
 
