@@ -185,7 +185,7 @@ def _template(
         tolerations=tolerations(pool.settings),
         claims_of_pod=[{"name": claim.name, "resourceClaimTemplateName": claim.template_name}] if claim else None,
         volumes=nccl.volumes or None,
-        pull_secrets=[{"name": name} for name in settings.image_pull_secrets] or None,
+        pull_secrets=[{"name": name} for name in dict.fromkeys(settings.image_pull_secrets)] or None,
         name=container.name,
         image=settings.image,
         env=_environment(settings, container, gpus=gpus),
