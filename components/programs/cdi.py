@@ -39,10 +39,6 @@ NOT_WRITTEN = 4
 # Device files that every container with a GPU needs; the numbered ones decide which GPUs it uses.
 _CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia-caps-imex-channels/channel*")
 
-_CAPABILITIES = "proc/driver/nvidia/capabilities"
-# Rights over the whole node, whose device files a privileged container sees; CUDA needs none.
-_MANAGING = ("mig/config", "mig/monitor", "fabric-imex-mgmt")
-
 # Folders of the driver's files: GKE's device plugin mounts a folder of their own; NVIDIA's
 # container runtime and CDI add the files to the image's libraries and programs.
 _OWN_FOLDER = "usr/local/nvidia"
@@ -130,8 +126,7 @@ def find(root: Path, environ: Mapping[str, str], nvml: Any | None = None) -> Fou
     """
     known = {minor: (bus, uuid) for minor, bus, uuid in _driver_info(root)}
     minors = [int(name[6:]) for name in _files(root, "nvidia*") if re.fullmatch(r"nvidia\d+", name)]
-    managing = {f"nvidia-caps/nvidia-cap{_device_file(root / _CAPABILITIES / right)}" for right in _MANAGING}
-    capabilities = tuple(name for name in _files(root, "nvidia-caps/nvidia-cap*") if name not in managing)
+    capabilities = tuple(_files(root, "nvidia-caps/nvidia-cap*"))
     identities = Identities({}, {})
     if nvml is not None and (capabilities or any(known.get(minor, ("", ""))[1] == "" for minor in minors)):
         identities = ask(nvml)
@@ -208,7 +203,7 @@ def _instances(
 ) -> Iterable[Instance]:
     """Yield the MIG instances whose device files are there."""
     here = {int(name.rpartition("cap")[2]): name for name in capabilities}
-    folder = root / _CAPABILITIES
+    folder = root / "proc/driver/nvidia/capabilities"
     for gpu in gpus:
         parts = sorted((folder / f"gpu{gpu.minor}/mig").glob("gi*/ci*/access"), key=_part)
         for path in parts:
@@ -230,7 +225,7 @@ def _device_file(path: Path) -> int | None:
 
 def _libraries(root: Path) -> Iterable[tuple[str, str]]:
     """Yield source of the driver's libraries, and the target where a nested image finds them."""
-    own = [folder for folder in _OWN_LIBRARIES if not (root / folder).is_symlink() and _library_names(root / folder)]
+    own = [folder for folder in _OWN_LIBRARIES if _library_names(root / folder)]
     if own:
         # NVIDIA's images have this folder in LD_LIBRARY_PATH and its programs in PATH.
         yield f"/{_OWN_FOLDER}", f"/{_OWN_FOLDER}"

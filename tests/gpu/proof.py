@@ -212,8 +212,9 @@ def container(given: Found, program: Path, root: Path) -> str:
     device = next(device for device in given["devices"] if device["name"] == cdi.ALL)
     edits = (device["containerEdits"], given["containerEdits"])
     nodes = [(node["path"], node["path"]) for edit in edits for node in edit.get("deviceNodes", [])]
-    mounts = [(mount["hostPath"], mount["containerPath"]) for edit in edits for mount in edit.get("mounts", [])]
-    drivers = [source for source, _ in mounts if source.endswith("/libcuda.so.1")]
+    # Of two mounts at one place the last counts, as for the runtimes.
+    mounts = {mount["containerPath"]: mount["hostPath"] for edit in edits for mount in edit.get("mounts", [])}
+    drivers = [source for source in mounts.values() if source.endswith("/libcuda.so.1")]
     # The program loads the driver's library by its name, so its own list lacks what that needs.
     libraries = {word for word in output("ldd", program, *drivers).split() if word.startswith("/") and word[-1] != ":"}
     for path in (program, *map(Path, libraries)):
@@ -221,7 +222,7 @@ def container(given: Found, program: Path, root: Path) -> str:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
     lines = []
-    for source, target in ("/proc", "/proc"), *nodes, *mounts:
+    for target, source in ("/proc", "/proc"), *nodes, *mounts.items():
         place = root / target.lstrip("/")
         lines.append(f"mkdir -p {place}" if Path(source).is_dir() else f"mkdir -p {place.parent}; touch {place}")
         lines.append(f"mount --rbind {source} {place}")
