@@ -18,7 +18,7 @@ from berth.components.core.owner import namespace_of
 from tests import workflows
 from tests.lab.conftest import Lab
 from tests.lab.gh import HEAD, event
-from tests.lab.project import Project, Settings, environment_settings, eventually
+from tests.lab.project import Project, Settings, environment_settings
 
 pytestmark = [
     pytest.mark.lab,
@@ -53,6 +53,10 @@ class Runner:
 
     project: Project
     folder: Path
+    programs: tuple[str, ...] = ()
+    """Folders of programs in the place of the lab's."""
+    code: int = 0
+    """Exit code of such programs."""
 
     @property
     def github(self) -> dict[str, Any]:
@@ -82,7 +86,8 @@ class Runner:
         lab = self.project.lab.env
         # Of the lab: where the state is, and its passphrase.
         variables |= {key: lab[key] for key in ("PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE") if key in lab}
-        variables["PATH"] = f"{self.folder}:{lab['PATH']}"
+        variables["PATH"] = ":".join([*self.programs, str(self.folder), lab["PATH"]])
+        variables["PLAYED_CODE"] = f"{self.code}"
         done = subprocess.run(
             ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", "-c", script.text],
             cwd=self.project.folder,
@@ -106,6 +111,28 @@ class Runner:
 
     def write(self, settings: Settings) -> None:
         self.project.write("ci", environment=settings)
+
+
+class Played:
+    """Programs in the place of `berth` and `pulumi`, which record their arguments and end with a
+    code.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        (folder / ".venv" / "bin").mkdir(parents=True)
+        for program in (folder / ".venv" / "bin" / "berth", folder / "pulumi"):
+            text = f'echo "$(basename "$0") $*" >> {folder}/ran; echo \'"name": "ci"\'; exit $PLAYED_CODE'
+            program.write_text(f"#!/bin/sh\n{text}\n")
+            program.chmod(0o755)
+
+    @property
+    def ran(self) -> str:
+        return (self._folder / "ran").read_text()
+
+    def step(self, runner: Runner, name: str, code: int = 0) -> Done:
+        checkout = Project(self._folder, runner.project.lab)
+        return Runner(checkout, runner.folder, (str(self._folder),), code).step(name)
 
 
 @pytest.fixture(scope="module")
@@ -156,36 +183,6 @@ def lists(runner: Runner, base: str) -> dict[str, list[str]]:
     return {name: json.loads(value) for name, value in outputs.items()}
 
 
-def test_an_engineers_own_stack_is_a_file_that_ci_applies(up: Runner) -> None:
-    project = up.project
-
-    def commit(message: str) -> str:
-        for command in (["add", "stacks"], ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", message]):
-            project.run("git", *command)
-        return project.run("git", "rev-parse", "HEAD").stdout.strip()
-
-    project.run("git", "init", "--quiet")
-    before = commit("environment")
-    project.run("berth", "create", "kim", "-e", "ci", "--workers", "1", "--write-only")
-    commit("kim")
-    both = {"environments": ["ci"], "engineers": ["kim"], "stacks": ["ci", "kim"]}
-    alone = {"environments": [], "engineers": ["kim"], "stacks": ["kim"]}
-    assert lists(up, before) == alone
-    assert lists(up, "0" * 40) == both, "where nobody knows what changed, everything is applied"
-    assert lists(up, "")["environments"] == ["ci"], "of a schedule"
-    new = up.step("preview: Preview", STACK="kim", ENGINEERS='["kim"]')
-    assert (new.code, new.outputs["status"]) == (0, "0"), new.text
-    assert "The merge creates it." in new.summary
-    done = up.step("engineers: Up", STACK="kim")
-    assert done.code == 0, done.text
-    (cluster,) = project.get("rayclusters", "-n", namespace_of("kim"))
-    assert cluster["status"]["state"] == "ready"
-    planned = up.step("preview: Preview", STACK="kim", ENGINEERS='["kim"]')
-    assert (planned.outputs["status"], "A new berth" in planned.summary) == ("0", False), planned.text
-    project.destroy("kim")
-    project.run("pulumi", "stack", "rm", "kim", "--yes")
-
-
 def test_check_shows_each_problem_beside_its_line(runner: Runner, settings: Settings) -> None:
     runner.write(settings | {"zone": "nowhere", "engineers": {"ines": {"auth": "none"}}})
     done = runner.step("check: Check settings and policies")
@@ -208,63 +205,28 @@ def test_a_policy_violation_fails_a_pull_request_and_no_label_helps(runner: Runn
     assert "engineers.ines.dashboard: policy private-dashboard: Service ines-dashboard is a load balancer" in done.text
 
 
-def test_a_pull_request_gets_one_comment_that_is_kept_up_to_date(runner: Runner, settings: Settings) -> None:
+def test_a_pull_request_has_one_comment_and_fails_without_the_label_that_allows_a_destruction(
+    up: Runner, settings: Settings
+) -> None:
     stranger = {"id": 1, "body": "<!-- berth-preview:ci --> says a person", "user": {"type": "User"}}
     other = {"id": 2, "body": "<!-- berth-preview:prod -->\nof another stack", "user": {"type": "Bot"}}
-    runner.set(comments=[stranger, other])
-    done, verdict = runner.preview()
-    assert (verdict, done.outputs["status"]) == (0, "0"), done.text
-    assert runner.github["comments"][:2] == [stranger, other]
-    (comment,) = runner.github["comments"][2:]
+    up.set(comments=[stranger, other])
+    settings["pools"]["dev"]["machineType"] = "g2-standard-48"
+    up.write(settings)
+    done, verdict = up.preview(ALLOW_DESTROY="false")
+    assert verdict == DESTRUCTIVE
+    assert (up.project.folder / "plan.json").exists(), "what a job uploads"
+    assert up.github["comments"][:2] == [stranger, other]
+    (comment,) = up.github["comments"][2:]
     assert comment["body"].startswith("<!-- berth-preview:ci -->\n")
     assert comment["body"] == done.summary
-    settings["engineers"]["jo"] = {}
-    runner.write(settings)
-    runner.preview()
-    (again,) = runner.github["comments"][2:]
-    assert again["id"] == comment["id"]
-    assert "jo" in again["body"]
-    assert "jo" not in comment["body"]
-
-
-def test_a_destruction_fails_without_the_label_that_allows_it(up: Runner, settings: Settings) -> None:
-    settings["pools"]["dev"]["machineType"] = "g2-standard-48"
-    up.write(settings)
-    _, verdict = up.preview(ALLOW_DESTROY="false")
-    assert verdict == DESTRUCTIVE
-    comment = up.github["comments"][-1]["body"]
-    assert "give the pull request the label `allow-destroy`" in comment
-    assert "ines" in comment
+    assert "give the pull request the label `allow-destroy`" in comment["body"]
+    assert "ines" in comment["body"]
     done, verdict = up.preview(ALLOW_DESTROY="true")
     assert verdict == 0
-    assert "allow-destroy" not in done.summary
-
-
-def test_up_refuses_to_destroy_what_no_label_allowed(up: Runner, settings: Settings) -> None:
-    nodes = {node["metadata"]["name"] for node in up.project.get("nodes")}
-    settings["pools"]["dev"]["machineType"] = "g2-standard-48"
-    up.write(settings)
-    done = up.step("up: Up")
-    assert done.code == DESTRUCTIVE, done.text
-    assert "🛑 berth preview" in done.summary
-    assert {node["metadata"]["name"] for node in up.project.get("nodes")} == nodes
-
-
-def test_up_applies_the_settings_and_the_summary_has_the_changes(up: Runner, settings: Settings) -> None:
-    settings["engineers"]["jo"] = {"dashboard": "internal"}
-    up.write(settings)
-    done = up.step("up: Up")
-    assert done.code == 0, done.text
-    assert "jo" in done.summary
-    services = {
-        service["metadata"]["name"]: service for service in up.project.get("services", "-n", namespace_of("jo"))
-    }
-    assert services["jo-dashboard"]["spec"]["type"] == "LoadBalancer"
-    assert services["jo-dashboard"]["metadata"]["annotations"]["networking.gke.io/load-balancer-type"] == "Internal"
-    assert services["jo-head-svc"]["spec"]["type"] == "ClusterIP"
-    assert [cluster["status"]["state"] for cluster in up.project.get("rayclusters", "-n", namespace_of("jo"))] == [
-        "ready"
-    ]
+    (again,) = up.github["comments"][2:]
+    assert again["id"] == comment["id"]
+    assert "allow-destroy" not in again["body"]
 
 
 def test_nodes_run_as_an_account_that_berth_creates_with_two_roles(up: Runner) -> None:
@@ -296,60 +258,126 @@ def artifact(run: int, content: str, at: str = BEFORE, event: str = "pull_reques
     return {"name": f"plan-ci-{HEAD}", "workflow_run": {"id": run}, "run": made_by, "content": content} | times
 
 
-def test_up_does_what_the_reviewed_plan_has_and_no_more(up: Runner, settings: Settings) -> None:
-    plan, reviewed = up.project.folder / "plan.json", up.project.folder / "reviewed"
-    settings["engineers"]["rae"] = {}
-    up.write(settings)
-    _, verdict = up.preview()
-    assert verdict == 0
-    text = plan.read_text()
-    settings["engineers"]["sam"] = {}
-    up.write(settings)
-    up.preview()
-    # Neither a branch's workflow nor a label on the merged pull request leaves a plan that counts.
-    forged, late = artifact(2, plan.read_text(), event="pull_request"), artifact(3, plan.read_text(), at=AFTER)
-    up.set(artifacts=[late, artifact(1, text), forged])
-    done = up.step("up: Up")
-    assert (done.code, "berth sam: create RayCluster" in done.text) == (2, True), done.text
-    assert "stacks/Pulumi.ci.yaml is not as it was" in done.text
-    assert up.project.get("rayclusters", "-n", namespace_of("rae")) == []
-    del settings["engineers"]["sam"]
+BEFORE_THE_MERGE = event("labeled", "allow-destroy", BEFORE)
+
+
+@pytest.mark.parametrize(
+    ("events", "allowed"),
+    [
+        ([], False),
+        ([event("labeled", "allow-destroy", AFTER)], False),
+        ([BEFORE_THE_MERGE, event("labeled", "urgent", BEFORE)], True),
+        ([BEFORE_THE_MERGE, event("unlabeled", "allow-destroy", BEFORE)], False),
+        ([BEFORE_THE_MERGE, event("unlabeled", "allow-destroy", AFTER)], True),
+    ],
+    ids=["no label", "after the merge", "before it", "taken away by a push", "taken away later"],
+)
+@pytest.mark.parametrize("job", ["up", "engineers"])
+def test_only_a_label_for_the_commits_of_the_merge_allows_a_destruction(
+    runner: Runner, tmp_path: Path, job: str, events: list[dict[str, str]], *, allowed: bool
+) -> None:
+    played = Played(tmp_path)
+    runner.set(main=COMMIT, events=events, now=BEFORE)
+    done = played.step(runner, f"{job}: Up")
+    assert done.code == 0, done.text
+    assert "berth preview -s ci --markdown" in played.ran
+    assert ("--allow-destroy" in played.ran) == allowed
+
+
+@pytest.mark.parametrize("job", ["up", "engineers"])
+def test_the_last_plan_of_mains_preview_before_the_merge_is_applied(runner: Runner, tmp_path: Path, job: str) -> None:
+    """Neither a branch's workflow nor a label on the merged pull request leaves a plan that counts;
+    test_preview has what a plan refuses.
+    """
+    forged, late = artifact(2, "forged", event="pull_request"), artifact(3, "late", at=AFTER)
+    runner.set(main=COMMIT, events=[], artifacts=[late, artifact(1, "reviewed"), forged])
+    played = Played(tmp_path)
+    done = played.step(runner, f"{job}: Up")
+    runner.set(artifacts=[])
+    assert done.code == 0, done.text
+    assert (tmp_path / "reviewed" / "plan.json").read_text() == "reviewed"
+    assert "berth up -s ci --yes --plan reviewed/plan.json" in played.ran
+    assert "pulumi up" not in played.ran
+
+
+def test_the_label_is_taken_away_by_a_push(runner: Runner) -> None:
+    runner.set(events=[BEFORE_THE_MERGE], now=BEFORE)
+    assert runner.step("label: Take the label away").code == 0
+    assert runner.github["events"][1:] == [event("unlabeled", "allow-destroy", BEFORE)]
+
+
+def test_up_applies_the_settings_and_destroys_where_the_pull_request_had_the_label(
+    up: Runner, settings: Settings
+) -> None:
+    settings["engineers"]["jo"] = {"dashboard": "internal"}
     up.write(settings)
     done = up.step("up: Up")
     assert done.code == 0, done.text
-    assert up.project.get("rayclusters", "-n", namespace_of("rae"))
-    shutil.rmtree(reviewed)
-    up.set(artifacts=[])
+    assert "jo" in done.summary
+    services = {
+        service["metadata"]["name"]: service for service in up.project.get("services", "-n", namespace_of("jo"))
+    }
+    assert services["jo-dashboard"]["spec"]["type"] == "LoadBalancer"
+    assert services["jo-dashboard"]["metadata"]["annotations"]["networking.gke.io/load-balancer-type"] == "Internal"
+    assert services["jo-head-svc"]["spec"]["type"] == "ClusterIP"
+    assert [cluster["status"]["state"] for cluster in up.project.get("rayclusters", "-n", namespace_of("jo"))] == [
+        "ready"
+    ]
 
-
-def test_up_destroys_where_the_pull_request_had_the_label(up: Runner, settings: Settings) -> None:
+    nodes = {node["metadata"]["name"] for node in up.project.get("nodes")}
     settings["engineers"] = {"jo": {}}
     up.write(settings)
-    assert up.step("up: Up").code == DESTRUCTIVE
-    up.set(events=[event("labeled", "allow-destroy", AFTER)])
-    assert up.step("up: Up").code == DESTRUCTIVE, "the label came after the merge"
-    given = [event("labeled", "allow-destroy", BEFORE), event("labeled", "urgent", BEFORE)]
-    up.set(events=given)
-    assert up.step("label: Take the label away").code == 0
-    assert up.step("up: Up").code == DESTRUCTIVE, "somebody pushed after the label"
-    up.set(events=[*given, event("unlabeled", "allow-destroy", AFTER)])
+    done = up.step("up: Up")
+    assert done.code == DESTRUCTIVE, done.text
+    assert "🛑 berth preview" in done.summary
+    assert {node["metadata"]["name"] for node in up.project.get("nodes")} == nodes
+    assert up.project.get("rayclusters", "-n", namespace_of("ines"))
+    up.set(events=[BEFORE_THE_MERGE])
     done = up.step("up: Up")
     assert done.code == 0, done.text
     assert up.project.get("rayclusters", "-n", namespace_of("ines")) == []
 
 
-def test_drift_opens_one_issue_keeps_it_up_to_date_and_closes_it(up: Runner) -> None:
+def test_drift_opens_one_issue_keeps_it_up_to_date_and_closes_it(up: Runner, tmp_path: Path) -> None:
     up.project.run("kubectl", "delete", "resourcequota", "berth", "-n", namespace_of("ines"))
-    for _ in range(2):
-        done = up.step("drift: Look for drift")
-        assert done.code == DRIFTED, done.text
-        (issue,) = up.github["issues"]
-        assert (issue["title"], issue["state"]) == ("Drift in environment ci", "open")
-        assert issue["body"] == done.summary
-        assert "ResourceQuota ines-berth" in issue["body"]
-    up.project.up("ci", "--refresh")
-    eventually(lambda: up.step("drift: Look for drift").code == 0, "the drift is gone")
+    done = up.step("drift: Look for drift")
+    assert done.code == DRIFTED, done.text
+    (issue,) = up.github["issues"]
+    assert (issue["title"], issue["state"]) == ("Drift in environment ci", "open")
+    assert issue["body"] == done.summary
+    assert "ResourceQuota ines-berth" in issue["body"]
+    played = Played(tmp_path)
+    done = played.step(up, "drift: Look for drift", DRIFTED)
+    assert done.code == DRIFTED, done.text
+    assert [(item["state"], item["body"]) for item in up.github["issues"]] == [("open", done.summary)]
+    assert played.step(up, "drift: Look for drift").code == 0
     assert [item["state"] for item in up.github["issues"]] == ["closed"]
+
+
+def test_an_engineers_own_stack_is_a_file_that_ci_applies(up: Runner) -> None:
+    project = up.project
+
+    def commit(message: str) -> str:
+        for command in (["add", "stacks"], ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", message]):
+            project.run("git", *command)
+        return project.run("git", "rev-parse", "HEAD").stdout.strip()
+
+    project.run("git", "init", "--quiet")
+    before = commit("environment")
+    project.run("berth", "create", "kim", "-e", "ci", "--workers", "1", "--write-only")
+    commit("kim")
+    both = {"environments": ["ci"], "engineers": ["kim"], "stacks": ["ci", "kim"]}
+    alone = {"environments": [], "engineers": ["kim"], "stacks": ["kim"]}
+    assert lists(up, before) == alone
+    assert lists(up, "0" * 40) == both, "where nobody knows what changed, everything is applied"
+    assert lists(up, "")["environments"] == ["ci"], "of a schedule"
+    new = up.step("preview: Preview", STACK="kim", ENGINEERS='["kim"]')
+    assert (new.code, new.outputs["status"]) == (0, "0"), new.text
+    assert "The merge creates it." in new.summary
+    done = up.step("engineers: Up", STACK="kim")
+    assert done.code == 0, done.text
+    (cluster,) = project.get("rayclusters", "-n", namespace_of("kim"))
+    assert cluster["status"]["state"] == "ready"
 
 
 def gitlab(runner: Runner, job: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -416,6 +444,7 @@ def test_gitlabs_up_and_drift(up: Runner, settings: Settings) -> None:
     newest = subprocess.run(
         ["git", "-C", str(repository), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
     ).stdout.strip()
+    up.project.up("ci", "--refresh")
     settings["engineers"]["jo"] = {}
     up.write(settings)
     drifted = gitlab(up, "drift")
