@@ -9,6 +9,7 @@ from berth.components.cluster.gpus import gpus_of_pod
 from berth.components.cluster.pods import why_not_ready
 from berth.components.cluster.worker_groups import replicas_of
 from berth.components.core.words import are, counted
+from berth.components.ray.layers import HEAD_GROUP
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,42 @@ def pods_missing(cluster: Object, pods: Iterable[Object]) -> str:
     staying = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
     ready = Counter(_role(pod) for pod in staying if why_not_ready(pod) is None)
     if ready["head"] >= 1 and ready["worker"] >= condition.workers_desired:
-        return ""
+        return _swallowed(cluster, staying)
     ending = len(found) - len(staying)
     terminating = f"{counted(ending, 'pod')} {are(ending)} still terminating, " if ending else ""
     up = f"{ready['head']}/1 heads and {ready['worker']}/{condition.workers_desired} workers are ready"
     return f"its pods are being recreated: {terminating}{up}"
+
+
+def _swallowed(cluster: Object, pods: Iterable[Object]) -> str:
+    """Return which pod has another image than its RayCluster says; "" if none has.
+
+    KubeRay 1.6 notes the spec as it is on a head that another version of KubeRay has made, and
+    recreates no pod (raycluster_controller.go: shouldRecreatePodsForUpgrade): an edit before that
+    has no effect. Registries are not compared: admission may change them.
+    """
+    spec = cluster["spec"]
+    if (spec.get("upgradeStrategy") or {}).get("type") != "Recreate":
+        return ""
+    templates = {group.get("groupName"): group["template"] for group in spec.get("workerGroupSpecs") or []}
+    templates[HEAD_GROUP] = (spec.get("headGroupSpec") or {}).get("template") or {}
+    for pod in pods:
+        template = templates.get((pod["metadata"].get("labels") or {}).get("ray.io/group")) or {}
+        running = _images(pod)
+        for name, image in _images(template).items():
+            runs = running.get(name, image)
+            if runs != image and not runs.startswith(f"{image}@"):
+                return (
+                    f"pod {pod['metadata'].get('name')} has image {runs}, not {image}: KubeRay has not recreated the"
+                    " pods after an edit; `berth suspend` and then `berth wake` do so"
+                )
+    return ""
+
+
+def _images(pod: Object) -> dict[str, str]:
+    """Return the images of a pod's or template's containers by name, without their registries."""
+    containers = (pod.get("spec") or {}).get("containers") or []
+    return {str(one.get("name")): str(one.get("image") or "").rpartition("/")[2] for one in containers}
 
 
 def reasons_not_ready(
@@ -101,7 +133,8 @@ def reasons_not_ready(
     )
     if reasons:
         return [f"{counted(count, 'pod')}: {reason}" if count > 1 else reason for reason, count in reasons.items()]
-    if missing:
+    # A status that nothing else changes keeps the generation of before such an edit.
+    if missing := missing or ("" if condition.seen else _swallowed(cluster, found)):
         return [missing]
     if warnings := list(dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events)):
         return warnings[-3:]

@@ -21,6 +21,7 @@ from berth.stacks.files import manifest_file
 from berth.stacks.files.stack_file import path_of
 from berth.stacks.load.stack import Environment, SettingsError
 from berth.stacks.program import DIGEST, DIGEST_OUTPUT, digest_of
+from berth.stacks.program.adoption import wait_for_adoption
 from berth.stacks.program.claims_api import claims_api
 from berth.stacks.program.cluster_mark import looked_at, mark_cluster
 from berth.stacks.program.existing import Platform, existing
@@ -79,6 +80,7 @@ async def environment(loaded: Environment, *, recorded: bool = False) -> Registe
         limits = [KubernetesObject(manifest["metadata"]["name"], manifest, after)]
     if has_keeper(settings, resolved.every):
         Keeper("keeper", _keeper(loaded), on_cluster)
+    await wait_for_adoption(loaded, platform.kubeconfig, gate)
     berths = [Berth(inputs.settings.name, inputs.on_api(resource_api), on_cluster) for inputs in loaded.berths]
     # For engineers' stacks, not for people: as a secret it doesn't fill the screen at every update.
     # As a text, of which Pulumi does not make an output for each of its values.

@@ -12,8 +12,11 @@ Long: a lab of its own, which never had a newer definition.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +28,7 @@ import yaml
 from berth.components.core.fast_yaml import LOADER
 from berth.components.hardware import versions
 from tests.lab.conftest import Lab, brought_up
-from tests.lab.project import Project, Settings, eventually
+from tests.lab.project import SMALL, Project, Settings, environment_settings, eventually
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
@@ -38,6 +41,7 @@ NOW = {
     "dra-driver-nvidia-gpu": versions.GPU_DRA,
 }
 MADE_BY = "ray.io/kuberay-version"
+HEADS = "ray.io/node-type=head"
 OLD_GIB = "us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib:v1.1.0"
 
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -231,6 +235,50 @@ def test_every_operator_is_upgraded_and_no_raycluster_notices(own_lab: Lab, tmp_
         project.run("berth", "status", "-s", STACK)
         keeps_pods_of_another_operator(project, "shared")
         assert Seen.now(project).pods == before.pods
+    finally:
+        project.destroy(STACK)
+
+
+def test_an_edit_beside_an_upgrade_of_kuberay_is_not_swallowed(lab: Lab, tmp_path: Path) -> None:
+    """The heads are marked as the older version's while the operator stands still, and it goes on
+    when the update either waits for it or has edited the RayClusters.
+    """
+    names = ["ann", "ben", "eve"]
+
+    def edited(image: str) -> Settings:
+        pools = {"cpu": {"machineType": "n2-standard-16", "nodes": 2}}
+        defaults = SMALL | {"image": image, "worker": SMALL["worker"] | {"pool": "cpu", "gpus": 0}}
+        engineers: Settings = {name: {"workers": 1} for name in names}
+        return environment_settings(lab, pools, defaults=defaults, engineers=engineers)
+
+    before, after = (f"rayproject/ray:2.60.0-py31{minor}" for minor in (1, 2))
+    project, output = Project.make(tmp_path / "project", lab), tmp_path / "output"
+    project.write(STACK, environment=edited(before))
+    try:
+        project.up(STACK)
+        operator = lab.pids()["kuberay-operator"]
+        os.kill(operator, signal.SIGSTOP)
+        project.run("kubectl", "annotate", "pods", "-A", "-l", HEADS, "--overwrite", f"{MADE_BY}=v1.5.1")
+        project.write(STACK, environment=edited(after))
+
+        def goes_on() -> bool:
+            specs = [item["spec"] for item in project.get("rayclusters", "-A")]
+            return "has not yet taken over 3" in output.read_text() or after in str(specs)
+
+        with output.open("w") as file:
+            command = ["berth", "up", "-s", STACK, "--yes", "--allow-destroy"]
+            with subprocess.Popen(command, cwd=project.folder, env=lab.env, stdout=file, stderr=file) as update:
+                try:
+                    eventually(goes_on, "the update comes to the RayClusters")
+                finally:
+                    os.kill(operator, signal.SIGCONT)
+        assert update.returncode == 0, output.read_text()
+        pods = [
+            pod
+            for pod in project.get("pods", "-A", "-l", "ray.io/cluster")
+            if "deletionTimestamp" not in pod["metadata"]
+        ]
+        assert [pod["spec"]["containers"][0]["image"] for pod in pods] == [after] * 2 * len(names)
     finally:
         project.destroy(STACK)
 

@@ -72,6 +72,24 @@ def test_a_status_of_the_last_edits_pods_is_not_believed(
     assert reasons_not_ready(cluster(**given), pods(kinds), []) == (pending or ([missing] if missing else []))
 
 
+@pytest.mark.parametrize(("image", "running", "words"), TABLE["swallowed"])
+def test_pods_of_before_an_edit_are_not_ready(image: str, running: str, words: str) -> None:
+    def spec(image: str) -> dict[str, Any]:
+        return {"spec": {"containers": [{"name": "ray", "image": image}]}}
+
+    edited = cluster(desired=1)
+    edited["spec"] |= {"upgradeStrategy": {"type": "Recreate"}, "headGroupSpec": {"template": spec(image)}}
+    found = pods({"ready": {"head": 1, "worker": 1}})
+    found[0]["metadata"]["labels"]["ray.io/group"] = "headgroup"
+    found[0] |= spec(running)
+    missing = pods_missing(edited, found)
+    assert (bool(missing), words in missing) == (bool(words), True)
+    edited["metadata"]["generation"] = 2
+    assert reasons_not_ready(edited, found, [])[0].startswith("pod None" if words else "the KubeRay operator")
+    edited["spec"]["upgradeStrategy"]["type"] = "None"
+    assert pods_missing(edited, found) == ""
+
+
 def test_a_cluster_that_wakes_is_not_suspended_any_more() -> None:
     assert condition_of(cluster(state="suspended", suspend=True)).state == "suspended"
     assert condition_of(cluster(state="suspended", suspend=False)).state == "waking"
