@@ -23,10 +23,19 @@ _NOT_NAMED = "\0"
 """Stack of a call that names none; no argument can have this value."""
 
 
+def by_path(stack: str) -> str:
+    """Return a stack's name, also where the path of its file names it."""
+    if "/" not in stack and not stack.endswith(".yaml"):
+        return stack
+    from berth.stacks.files.stack_file import named  # noqa: PLC0415 - seldom needed
+
+    return named(stack)
+
+
 def _named_stack(ctx: typer.Context, stack: str) -> str:
     """Return the stack that the call names, else the project's."""
     if stack != _NOT_NAMED or ctx.resilient_parsing:
-        return stack
+        return by_path(stack)
     from berth.cli.reach.selected_stack import stack_of_the_project  # noqa: PLC0415 - seldom needed
 
     return stack_of_the_project()
@@ -45,6 +54,7 @@ OnStack = Annotated[
         "--stack",
         "-s",
         help="Stack of the environment, or the engineer's own.",
+        callback=lambda stack: by_path(stack) if stack else stack,
         show_default="the one that has NAME, if several the selected one",
         autocompletion=completion.stacks,
     ),

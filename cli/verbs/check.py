@@ -31,12 +31,12 @@ def run(
     Example: `berth check lab`
     """
     from berth.cli.repository import check
-    from berth.stacks.files.stack_file import stack_names
+    from berth.stacks.files.stack_file import named, stack_names
 
     if policies:
         print_json(check.policies()) if as_json else out.print(check.policies_table())
         return 0
-    results = check.check_all(stacks or stack_names())
+    results = check.check_all([named(stack) for stack in stacks] if stacks else stack_names())
     if as_json:
         print_json([result.as_json() for result in results])
         return BAD_INPUT if any(result.lines for result in results) else 0

@@ -1,6 +1,7 @@
 """State of pods and nodes, in the scheduler's and the kubelet's own words. Pure."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 
 from berth.components.cluster.api import Object
 from berth.components.core.owner import OWNER_LABELS
@@ -10,6 +11,9 @@ SYNCED = "synced"
 
 LOCAL_RAY = "lab.berth/ray"
 """Annotation of a simulated head whose Ray runs on the lab's machine: the dashboard's address."""
+
+_LONG_ENDING = timedelta(minutes=1)
+"""Time after a pod's grace period, which its deletion timestamp includes, in which it ends."""
 
 _STARTING = (None, "ContainerCreating", "PodInitializing")
 
@@ -29,7 +33,7 @@ def why_not_ready(pod: Object, kind: str = "", scaling: Iterable[Object] = (), d
     # The scheduler does not look at a pod whose claims do not exist yet, and sets no condition.
     if scheduled.get("status") == "False" or (devices and not pod["spec"].get("nodeName")):
         message = str(scheduled.get("message") or scheduled.get("reason") or "")
-        reasons = [message, devices, said_by_autoscaler(pod, scaling)]
+        reasons = [message, devices, said_by_autoscaler(pod, scaling), _elsewhere(message)]
         return f"{name} cannot be scheduled: {'; '.join(filter(None, reasons))}"
     if status.get("phase") == "Failed":
         return f"{name} failed: {status.get('message') or status.get('reason') or _exit(pod) or 'no reason given'}"
@@ -37,8 +41,45 @@ def why_not_ready(pod: Object, kind: str = "", scaling: Iterable[Object] = (), d
         waiting = (container.get("state") or {}).get("waiting")
         if waiting and waiting.get("reason") not in _STARTING:
             words = f"{name}, container {container['name']}: {waiting['reason']}: {waiting.get('message', '')}"
-            return words.rstrip(": ") + _command_for_secret(pod, str(waiting.get("message") or ""))
+            return words.rstrip(": ") + _way_out(pod, container)
     return f"{name} is not ready yet (phase {status.get('phase', 'unknown')})"
+
+
+def why_still_there(pod: Object, now: datetime | None = None) -> str:
+    """Return why a pod that is being deleted does not end; "" for one that has time left.
+
+    A node without the driver of claimed devices ends no pod that has them (kubernetes 129402).
+    """
+    metadata, spec = pod["metadata"], pod.get("spec") or {}
+    ending, held = metadata.get("deletionTimestamp"), metadata.get("finalizers")
+    if not ending or datetime.fromisoformat(ending) + _LONG_ENDING > (now or datetime.now(UTC)):
+        return ""
+    if not held and not spec.get("resourceClaims"):
+        return ""
+    node, name = spec.get("nodeName", ""), f"{metadata.get('name')} --namespace={metadata.get('namespace')}"
+    words = f"pod {metadata.get('name')} cannot end"
+    if held:
+        return f"{words}: finalizer {', '.join(held)} holds it, whose controller may be gone"
+    return (
+        f"{words}: on node {node} the driver of its claimed devices may not run; once it runs there the pod ends"
+        f" (kubectl get pods -A --field-selector=spec.nodeName={node}); without that node: kubectl delete pod"
+        f" {name} --force"
+    )
+
+
+def _way_out(pod: Object, container: Object) -> str:
+    """Return what helps a container that waits, as the end of a sentence; "" without advice."""
+    ended = (container.get("lastState") or {}).get("terminated") or {}
+    waiting, metadata = container["state"]["waiting"], pod["metadata"]
+    if ended.get("reason") == "OOMKilled":
+        setting = "autoscaler.memory" if container["name"] == "autoscaler" else "memory"
+        return f"; it used more memory than its limit, and was killed: raise `{setting}`"
+    if waiting.get("reason") == "CreateContainerError" and (pod.get("spec") or {}).get("resourceClaims"):
+        return (
+            "; after a restart its node may have lost the devices that the pod claimed (kubernetes 141433): kubectl"
+            f" delete pod {metadata.get('name')} --namespace={metadata.get('namespace')}"
+        )
+    return _command_for_secret(pod, str(waiting.get("message") or ""))
 
 
 def _command_for_secret(pod: Object, message: str) -> str:
@@ -57,6 +98,16 @@ def _command_for_secret(pod: Object, message: str) -> str:
                     return f"; GKE has not written it: berth secret list {owner}"
                 return f"; set it with: berth secret set {owner} {variable['name']}"
     return ""
+
+
+def _elsewhere(message: str) -> str:
+    """Return what the scheduler means by a volume that no node can have."""
+    if "volume node affinity conflict" not in message:
+        return ""
+    return (
+        "its home is a disk of one zone, where the pool has no node with room: give the pool nodes in that zone, which"
+        " kubectl get persistentvolumes shows"
+    )
 
 
 def has_a_node(pod: Object) -> bool:

@@ -20,6 +20,9 @@ def hint_of(key: str, value: object, models: Iterable[Any], above: str, outer: I
     `above`.
     """
     known = {name: field for model in models for name, field in _fields(model).items()}
+    name, colon, rest = key.partition(":")
+    if colon and name in known:
+        return f"; write a blank after the colon: `{name}: {rest}`"
     if words := _words(key, value, models):
         return words
     if inside := _inside(key, known):

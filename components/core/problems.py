@@ -1,5 +1,6 @@
 """Problems of settings: place, message and fix."""
 
+import datetime as dt
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
@@ -66,21 +67,64 @@ def _message(detail: dict[str, Any]) -> str:
         case "value_error":
             return str(context["error"])
         case "literal_error" | "union_tag_invalid":
-            return f"{context.get('tag', given)!r} is not one of {context.get('expected') or context['expected_tags']}"
+            return _no_choice(context.get("tag", given), str(context.get("expected") or context["expected_tags"]))
         case "int_type" | "int_parsing" | "int_from_float":
-            return f"{given!r} is not a whole number"
+            return _no_number(given)
         case "string_type":
-            return f"{given!r} is not text; put it in quotes"
+            return _no_text(given)
         case "bool_parsing" | "bool_type":
-            return f"{given!r} is neither true nor false"
+            return f"{as_written(given)} is neither true nor false"
         case "model_type" | "model_attributes_type" | "dict_type":
-            return f"{given!r} is not a mapping; write its keys on lines of their own, or {{}}"
+            return f"{as_written(given)} is not a mapping; {_as_mapping(given)}"
         case "too_short":
             return "needs at least one entry"
         case "string_pattern_mismatch":
             return f"{given!r} does not match {context['pattern']}"
         case _:
             return f"{detail['msg'][0].lower()}{detail['msg'][1:]} (given: {given!r})"
+
+
+def as_written(value: Any) -> str:
+    """Return a value as YAML has it, where Python writes it in another way."""
+    if value is None or isinstance(value, bool):
+        return {None: "an empty value", True: "true", False: "false"}[value]
+    return value.isoformat() if isinstance(value, dt.date) else repr(value)
+
+
+def _no_choice(given: Any, known: str) -> str:
+    """Return what is wrong with a value that is none of the known ones, which are in words."""
+    meant = given.lower() if isinstance(given, str) else given
+    hint = f"; did you mean {meant!r}?" if meant != given and repr(meant) in known else ""
+    return f"{as_written(given)} is not one of {known}{hint}"
+
+
+def _no_number(given: Any) -> str:
+    """Return what is wrong with a value in place of a whole number."""
+    if isinstance(given, str) and given.strip().isdecimal():
+        return f"{given!r} is text, and a whole number is needed; write {int(given)} without quotes"
+    return f"{as_written(given)} is not a whole number"
+
+
+def _no_text(given: Any) -> str:
+    """Return what is wrong with a value in place of a text."""
+    match given:
+        case None:
+            return 'has no value; write a text, "" for an empty one, or take the line out'
+        case list():
+            example = f", for example {given[0]}" if given and isinstance(given[0], str) else ""
+            return f"{given!r} is a list, and one text is needed{example}"
+        case dict():
+            return f"{given!r} is a mapping, and a text is needed"
+    return f"{as_written(given)} is not text; put it in quotes"
+
+
+def _as_mapping(given: Any) -> str:
+    """Return how to write a value as a mapping."""
+    if isinstance(given, list) and given and all(isinstance(entry, str) for entry in given):
+        return f"write each as a key: {{{given[0]}: …}}"
+    if isinstance(given, list) and given and isinstance(given[0], dict) and given[0].keys() == {"name", "value"}:
+        return f"write {{{given[0]['name']}: {given[0]['value']}}}"
+    return "write its keys on lines of their own, or {}"
 
 
 def _location(parts: Path, model: type[BaseModel]) -> Path:

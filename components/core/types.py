@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+import unicodedata
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,6 +21,9 @@ _LONGEST_DURATION = 100 * 365 * _SECONDS["d"]
 _MOST_DIGITS = len(str(_LONGEST_DURATION))
 _DURATION = re.compile(r"(\d+)([smhd])", re.ASCII)
 _LEAST_MEMORY = 2**20
+_MOST_GIB = 8192
+"""Largest number of GiB that somebody likely means by a number without a unit."""
+
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _OF_GO = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?) ([+-]\d{4}) \S+", re.ASCII)
 # It stands in a shell's command line (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go).
@@ -62,11 +66,21 @@ def parse_quantity(text: str) -> Decimal:
     """The number that a Kubernetes quantity stands for: cores for CPU, bytes for memory."""
     match = _QUANTITY.fullmatch(text)
     if not match:
-        raise ValueError(f"{text!r} is not a Kubernetes quantity; write for example 8, 500m or 64Gi")
+        raise ValueError(f"{text!r} is not a Kubernetes quantity; write {_quantity_like(text)}")
     number, unit = Decimal(match[1]), match[2] or ""
     if unit == "m":
         return number / 1000
     return number * (_BINARY.get(unit) or _DECIMAL[unit])
+
+
+def _quantity_like(text: str) -> str:
+    """Return the quantity that a text likely means: `32G or 32Gi` for 32GB; else examples."""
+    found = re.fullmatch(r"(\d+(?:[.,]\d+)?)\s*([kmgtp])(i?)(b|bytes?)?", text.strip(), re.ASCII | re.IGNORECASE)
+    if not found:
+        return "for example 8, 500m or 64Gi"
+    number, unit = found[1].replace(",", "."), found[2].upper()
+    binary = f"{number}{unit}i"
+    return binary if found[3] else f"{number}{'k' if unit == 'K' else unit} or {binary}"
 
 
 def canonical_quantity(text: str) -> str:
@@ -79,6 +93,14 @@ def canonical_quantity(text: str) -> str:
     return f"{int(amount * 1000)}m" if amount % 1 else str(int(amount))
 
 
+def _duration_like(text: str) -> str:
+    """Return the duration that a text likely means: `2h` for 2 hours, 14d for 2w; else examples."""
+    found = re.fullmatch(r"([1-9]\d{0,5})\s*([smhdw])[a-z]*", text.strip().lower(), re.ASCII)
+    if not found:
+        return "for example 90s, 10m, 2h or 7d"
+    return f"{int(found[1]) * 7}d" if found[2] == "w" else f"{found[1]}{found[2]}"
+
+
 def parse_duration(text: str) -> int:
     """The seconds that a duration such as 90s, 10m, 2h or 7d stands for.
 
@@ -87,7 +109,7 @@ def parse_duration(text: str) -> int:
     """
     match = _DURATION.fullmatch(text)
     if not match or not match[1].strip("0"):
-        raise ValueError(f"{text!r} is not a duration; write for example 90s, 10m, 2h or 7d")
+        raise ValueError(f"{text!r} is not a duration; write {_duration_like(text)}")
     # Python refuses to read numbers of thousands of digits.
     seconds = int(match[1][-_MOST_DIGITS:]) * _SECONDS[match[2]]
     if len(match[1]) > _MOST_DIGITS or seconds > _LONGEST_DURATION:
@@ -130,13 +152,24 @@ def _of_form(name: str) -> AfterValidator:
 
 def _check_memory(text: str) -> str:
     if parse_quantity(text) < _LEAST_MEMORY:
-        raise ValueError(f"{text!r} is less than 1Mi, and a number without a unit counts bytes; write for example 64Gi")
+        meant = f"{text}{'Gi' if int(text) <= _MOST_GIB else 'Mi'}" if text.isdecimal() else "for example 64Gi"
+        raise ValueError(f"{text!r} is less than 1Mi, and a number without a unit counts bytes; write {meant}")
     return text
 
 
 def _check_duration(text: str) -> str:
     parse_duration(text)
     return text
+
+
+def _name_like(text: str) -> str:
+    """Return the name that a text likely means, `anna-maria` for anna.maria; else examples."""
+    plain = unicodedata.normalize("NFKD", text.partition("@")[0])
+    letters = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    if foreign := next((letter for letter in letters if not letter.isascii()), ""):
+        return f"alice or team-a; {foreign!r} is {unicodedata.name(foreign, 'a character')}"
+    found = re.sub(r"[^a-z0-9]+", "-", letters.lower()).lstrip("-0123456789").rstrip("-")
+    return found or "alice or team-a"
 
 
 def checked_name(text: str) -> str:
@@ -150,7 +183,7 @@ def checked_name(text: str) -> str:
     if not _DNS_LABEL.fullmatch(text):
         raise ValueError(
             f"{text!r} is a name that Kubernetes would refuse: use lowercase letters, digits and '-', begin with a"
-            " letter and end with a letter or digit, for example alice or team-a"
+            f" letter and end with a letter or digit, for example {_name_like(text)}"
         )
     return text
 

@@ -117,6 +117,11 @@ def _node_config(settings: PoolSettings, place: NodePlace) -> gcp.container.Node
         "linux_node_config": {"sysctls": sysctls} if sysctls else None,
         "service_account": place.service_account,
         "oauth_scopes": [CLOUD_PLATFORM],
+        "host_maintenance_policy": (
+            {"maintenance_interval": settings.host_maintenance.upper().replace("-", "_")}
+            if settings.host_maintenance
+            else None
+        ),
         **_local_ssds(settings),
         **machine_arguments(settings.capacity, place.project),
     }

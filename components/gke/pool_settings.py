@@ -172,6 +172,8 @@ class PoolSettings(Settings):
     auto_repair: bool | None = None
     """Let GKE recreate unhealthy nodes. Default: yes, except for flex-start, where it is not
     possible."""
+    host_maintenance: Literal["periodic", "as-needed"] | None = None
+    """Maintenance of the hosts, as their reservation has it (`maintenanceInterval`)."""
     secure_boot: bool | None = None
     """Shielded nodes boot signed software only. Default: yes, unless the GPU Operator builds its
     own driver."""

@@ -80,3 +80,15 @@ def secret_references(pod: Object) -> Iterator[tuple[Object, Object]]:
 def autoscales(manifest: Object) -> bool:
     """Return whether Ray's autoscaler runs beside the head."""
     return bool((cluster_spec(manifest) or {}).get("enableInTreeAutoscaling"))
+
+
+def autoscaler_of(manifest: Object) -> list[Object]:
+    """Return the container of Ray's autoscaler, which KubeRay adds to a head; none without it."""
+    if not autoscales(manifest):
+        return []
+    options = (cluster_spec(manifest) or {}).get("autoscalerOptions") or {}
+    return [{"resources": options.get("resources") or _AUTOSCALER}]
+
+
+# kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go.
+_AUTOSCALER = {"limits": {"cpu": "500m", "memory": "512Mi"}}

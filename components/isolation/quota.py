@@ -8,15 +8,14 @@ from berth.components.cluster.gpus import claimed_gpus_of
 from berth.components.core.manifest import MANAGED_BY, Manifest, unawaited
 from berth.components.core.types import parse_quantity
 from berth.components.hardware.names import DEVICE_CLASSES, GPU_RESOURCE
-from berth.components.isolation.pod_templates import Object, autoscales, pod_templates
+from berth.components.isolation.pod_templates import Object, autoscaler_of, pod_templates
 from berth.components.isolation.settings import IsolationInputs
 
 NAME = "berth"
 """Name of the ResourceQuota and of the LimitRange."""
 
-# Containers that KubeRay adds (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go): the
-# autoscaler beside a head, and the init container of a worker that waits for the head.
-_AUTOSCALER = {"resources": {"limits": {"cpu": "500m", "memory": "512Mi"}}}
+# Container that KubeRay adds (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go): the init
+# container of a worker that waits for the head.
 _WAITING = {"resources": {"limits": {"cpu": "200m", "memory": "256Mi"}}}
 
 DISK = "ephemeral-storage"
@@ -59,18 +58,18 @@ def resource_quota(namespace: str, manifests: Iterable[Manifest], inputs: Isolat
     contents, settings = list(manifests), inputs.settings
     disk = settings.ephemeral_storage
     pods = [
-        (template, count, kind == "head" and autoscales(manifest))
+        (template, count, autoscaler_of(manifest) if kind == "head" else [])
         for manifest in contents
         for kind, template, count in pod_templates(manifest)
     ]
     requests = _sum(
         dict.fromkeys({GPU_RESOURCE, *inputs.gpu_resources}, Decimal(0)),
         _RESERVE,
-        *(_times(count, _asked(template, "requests", disk, with_autoscaler=head)) for template, count, head in pods),
+        *(_times(count, _asked(template, "requests", disk, beside)) for template, count, beside in pods),
     )
     limits = _sum(
         {"memory": _RESERVE["memory"], DISK: _PODS * parse_quantity(disk)},
-        *(_times(count, _asked(template, "limits", disk, with_autoscaler=head)) for template, count, head in pods),
+        *(_times(count, _asked(template, "limits", disk, beside)) for template, count, beside in pods),
     )
     disks = [manifest["spec"] for manifest in contents if manifest["kind"] == "PersistentVolumeClaim"]
     storage = sum((parse_quantity(spec["resources"]["requests"]["storage"]) for spec in disks), Decimal(0))
@@ -131,7 +130,7 @@ def _devices(claims: Sequence[tuple[Object, int]], inputs: IsolationInputs) -> d
     }
 
 
-def _asked(template: Object, kind: _Kind, disk: str, *, with_autoscaler: bool) -> Amounts:
+def _asked(template: Object, kind: _Kind, disk: str, by_kuberay: Sequence[Object]) -> Amounts:
     """Return requests or limits of a pod: its containers' sum, or its largest init container.
 
     An init container with `restartPolicy: Always` runs beside all that start after it
@@ -147,7 +146,7 @@ def _asked(template: Object, kind: _Kind, disk: str, *, with_autoscaler: bool) -
             beside = _sum(beside, amounts)
         else:
             before = _largest(before, _sum(beside, amounts))
-    added = [*([_AUTOSCALER] if with_autoscaler else []), *_of_buckets(template)]
+    added = [*by_kuberay, *_of_buckets(template)]
     running = _sum(*(_amounts(container, kind, disk) for container in (*added, *pod["containers"])), beside)
     claimed = claimed_gpus_of(template) if kind == "requests" else 0
     # A quota counts claims of NVIDIA's device class under nvidia.com/gpu (Kubernetes 1.36).

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from berth.components.core.settings import DefaultedSettings, Settings
-from berth.components.core.types import Cidr, NonEmpty, Quantity, written_as
+from berth.components.core.types import Cidr, Name, NonEmpty, Quantity, written_as
 from berth.components.operators import KubeRaySettings
 
 PRODUCTION = "berth-production"
@@ -39,6 +39,8 @@ class IsolationSettings(Settings):
     berth and the KubeRay operator reach the pods."""
     reachable: Annotated[list[Cidr], Field(examples=[["10.128.0.0/20"]])] = []
     """Further private ranges that pods may reach, for example of file servers: 10.20.0.0/24."""
+    reachable_namespaces: Annotated[list[Name], Field(examples=[["mlflow"]])] = []
+    """Namespaces whose pods berths may reach; ranges match nothing inside the cluster."""
     metadata_server: Annotated[bool | None, Field(examples=[True])] = None
     """Let pods ask their node's metadata server for their identity (Workload Identity Federation);
     without GKE's, that gives them the node's credentials. Default: only on clusters that berth

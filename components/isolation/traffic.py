@@ -45,6 +45,7 @@ def network_policies(namespace: str, manifests: Iterable[Manifest], inputs: Isol
         {"to": [_block(_ANYWHERE, *PRIVATE, _LINK_LOCAL)]},
         *({"to": [_block(address)], "ports": tcp(*ports)} for address, ports in metadata_addresses.items()),
         *({"to": [_block(cidr)]} for cidr in settings.reachable),
+        *({"to": [peer(name)]} for name in settings.reachable_namespaces),
     ]
     callers = [{"from": [caller], "ports": tcp(DASHBOARD)} for caller in inputs.callers]
     clients = [{"from": [peer(name)], "ports": tcp(SERVE_PORT)} for name in inputs.clients]

@@ -10,6 +10,9 @@ from berth.components.programs.lifetimes import IDLE, SETTINGS, Lifetime, lifeti
 PERSON = "person"
 """Value of `suspended_by` for a berth that the keeper did not suspend."""
 
+KUEUE = "kueue"
+"""Value of `suspended_by` for a berth that Kueue holds back until its queue has room."""
+
 
 @dataclass(frozen=True)
 class Life:
@@ -20,7 +23,7 @@ class Life:
     expires: str = ""
     """Moment of the berth's expiry."""
     suspended_by: str = ""
-    """`hours`, `idle` or `expired` (the keeper), or `person`; "" if awake."""
+    """`hours`, `idle` or `expired` (the keeper), `kueue`, or `person`; "" if awake."""
     until: str = ""
     """Moment at which the keeper wakes the berth."""
     held_up: str = ""
@@ -58,7 +61,7 @@ def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
     return Life(
         created=str(metadata["creationTimestamp"]),
         expires=stamp(expires) if expires else "",
-        suspended_by=(known.suspended_by or PERSON) if known.suspended else "",
+        suspended_by=(known.suspended_by or (KUEUE if _by_kueue(metadata) else PERSON)) if known.suspended else "",
         until=stamp(until) if until else "",
         held_up=annotations.get(HELD_UP, ""),
         closed=annotations.get(CLOSED, ""),
@@ -67,3 +70,10 @@ def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
         idle=annotations.get(IDLE, ""),
         problem=problem,
     )
+
+
+def _by_kueue(metadata: dict[str, Any]) -> bool:
+    """Return whether Kueue wrote last whether a RayCluster is suspended."""
+    written = [entry for entry in metadata.get("managedFields") or () if "f:suspend" in str(entry.get("fieldsV1"))]
+    managers = [str(entry.get("manager")) for entry in sorted(written, key=lambda entry: str(entry.get("time")))]
+    return managers[-1:] != [] and managers[-1].startswith("kueue")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from berth.components.cluster.api import Object
 from berth.components.cluster.gpus import gpus_of_pod
-from berth.components.cluster.pods import why_not_ready
+from berth.components.cluster.pods import why_not_ready, why_still_there
 from berth.components.cluster.worker_groups import replicas_of
 from berth.components.core.words import are, counted
 from berth.components.ray.layers import HEAD_GROUP
@@ -131,6 +131,7 @@ def reasons_not_ready(
         if "deletionTimestamp" not in pod["metadata"]
         and (reason := why_not_ready(pod, _role(pod), autoscaler, by_name.get(pod["metadata"].get("name", ""), "")))
     )
+    reasons.update(filter(None, map(why_still_there, found)))
     if reasons:
         return [f"{counted(count, 'pod')}: {reason}" if count > 1 else reason for reason, count in reasons.items()]
     # A status that nothing else changes keeps the generation of before such an edit.
@@ -144,9 +145,11 @@ def reasons_not_ready(
 
 
 def gpus_of(cluster: Object) -> int:
-    """Return the number of GPUs or shares that all desired workers of a RayCluster request."""
-    groups = cluster["spec"].get("workerGroupSpecs") or []
-    return sum(replicas_of(group) * gpus_of_pod(group["template"]) for group in groups)
+    """Return the number of GPUs or shares that head and desired workers of a RayCluster request."""
+    spec = cluster["spec"]
+    head = [spec["headGroupSpec"]["template"]] if (spec.get("headGroupSpec") or {}).get("template") else []
+    workers = sum(replicas_of(group) * gpus_of_pod(group["template"]) for group in spec.get("workerGroupSpecs") or [])
+    return workers + sum(map(gpus_of_pod, head))
 
 
 def _role(pod: Object) -> str:

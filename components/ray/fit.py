@@ -47,6 +47,9 @@ def fit_problems(placed: Placed) -> Iterable[Problem]:
         yield from _gpu_problems(group, pools[group.pool], path)
         yield from _size_problems("worker", group, cluster, pools, (*path, *group.within))
     yield from _size_problems("head", cluster.head, cluster, pools, (*path, "head"))
+    pool = pools[cluster.head.pool]
+    facts = {"head": cluster.head, "asked": pool.counted(cluster.head.gpus), "has": pool.counted(pool.per_node)}
+    yield from broken(beside(__file__)["head"], (*path, "head"), pool=pool, **facts)
 
 
 def _gpu_problems(group: WorkerGroup, pool: Pool, path: Path) -> Iterable[Problem]:
@@ -125,7 +128,8 @@ def version_problems(placed: Placed) -> Iterable[Problem]:
     }
     yield from broken(beside(__file__)["ray_versions"], path, **facts)
     cuda = _TAG_CUDA.search(cluster.image)
-    for pool in dict.fromkeys(group.pool for group in cluster.groups if group.gpus):
+    of_head = [cluster.head.pool] if cluster.head.gpus else []
+    for pool in dict.fromkeys([*(group.pool for group in cluster.groups if group.gpus), *of_head]):
         gpu = pools[pool].settings.machine.gpu
         if cuda and (int(cuda[1]), int(cuda[2])) < gpu.oldest_cuda:
             yield from broken(beside(__file__)["cuda_versions"], path, cuda=cuda, gpu=gpu, pool=pool)
@@ -145,7 +149,7 @@ def second_cluster_warning(cluster: RayClusterSettings, pools: Pools, path: Path
 
 def demands_of(cluster: RayClusterSettings) -> list[Demand]:
     """Return the demands of a cluster on its pools at the start."""
-    pods: list[tuple[int, int, int, Head | WorkerGroup]] = [(0, 0, 1, cluster.head)]
+    pods: list[tuple[int, int, int, Head | WorkerGroup]] = [(cluster.head.gpus, 0, 1, cluster.head)]
     pods[:0] = [(group.gpus, group.nics, group.at_start, group) for group in cluster.groups]
     return [
         Demand(

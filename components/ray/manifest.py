@@ -14,7 +14,7 @@ from berth.components.nested import Parts as NestedParts
 from berth.components.nested import add_parts
 from berth.components.nested import parts_of as nested_parts
 from berth.components.ray.pod_template import patched
-from berth.components.ray.settings import RayClusterSettings, WorkerGroup
+from berth.components.ray.settings import AutoscalerShape, RayClusterSettings, WorkerGroup
 from berth.components.ray.storage import with_home
 from berth.components.ray.variables import Variables, entries_of, references_of
 from berth.components.ray.volumes import with_volumes
@@ -33,7 +33,7 @@ _AUTH_MODES = {"token": "token", "none": "disabled"}
 
 
 def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labels: dict[str, str]) -> Manifest:
-    """Return a RayCluster of one head without GPUs and groups of workers.
+    """Return a RayCluster of one head and groups of workers.
 
     The templates of the workers' claims (components/fabric/claims.py) must exist before the
     RayCluster.
@@ -48,6 +48,8 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
         auth=_AUTH_MODES[settings.auth],
         autoscaled=settings.autoscaled or None,
         autoscaler=_autoscaler(settings) if settings.autoscaled else None,
+        fault_tolerance=_fault_tolerance(settings),
+        head_counts={"dashboard-host": "0.0.0.0", **_head_counts(settings, pools[settings.head.pool])},  # noqa: S104 (in the pod)
         head=_head(settings, pools[settings.head.pool], labels),
         groups=[_group(settings, group, pools[group.pool], labels) for group in settings.groups],
     )
@@ -80,10 +82,36 @@ def _group(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels:
     }
 
 
+def _head_counts(settings: RayClusterSettings, pool: Pool) -> dict[str, str]:
+    """Return the cores of a head that Ray counts, and its shares, which KubeRay would not find."""
+    head = settings.head
+    cpus = {} if head.ray_cpus is None else {"num-cpus": str(head.ray_cpus)}
+    return cpus | ({"num-gpus": str(head.gpus)} if head.gpus and pool.shared else {})
+
+
+def _fault_tolerance(settings: RayClusterSettings) -> dict[str, Any] | None:
+    """Return KubeRay's options for a control store in Redis; None without one."""
+    given_here = settings.gcs_fault_tolerance
+    if given_here is None:
+        return None
+    password = given_here.password
+    reference = {"name": password.secret, "key": password.key} if password else {}
+    return {
+        "redisAddress": given_here.redis,
+        **given("redisPassword", {"valueFrom": {"secretKeyRef": reference}} if reference else {}),
+        **given("externalStorageNamespace", given_here.storage_namespace),
+    }
+
+
 def _autoscaler(settings: RayClusterSettings) -> dict[str, Any]:
     # The timeout of the only group is the RayCluster's.
     seconds = {} if settings.groups[0].is_named else _idle_timeout(settings.groups[0])
-    return {"version": "v2", **seconds}
+    amounts = settings.autoscaler.model_dump()
+    # KubeRay's own amounts are left out: with them every head of a berth that exists would restart.
+    resources = (
+        {} if amounts == AutoscalerShape().model_dump() else {"resources": {"limits": amounts, "requests": amounts}}
+    )
+    return {"version": "v2", **seconds, **resources}
 
 
 def _idle_timeout(group: WorkerGroup) -> dict[str, int]:
@@ -146,12 +174,13 @@ class _Container:
 
 
 def _head(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
-    resources = {"cpu": settings.head.cpu, "memory": settings.head.memory}
-    container = _Container(RAY_HEAD, resources, dict(resources), settings.head.env, ports=_HEAD_PORTS)
-    template = with_home(_template(settings, container, pool, labels, gpus=0), settings.home)
-    return patched(
-        with_volumes(template, settings.volumes, settings.gcs_fuse, worker=False), settings.head.pod_template
-    )
+    head = settings.head
+    gpus = {pool.offer.resource: str(head.gpus)} if head.gpus and pool.offer else {}
+    resources = {"cpu": head.cpu, "memory": head.memory, **gpus}
+    container = _Container(RAY_HEAD, resources, dict(resources), head.env, ports=_HEAD_PORTS)
+    template = with_home(_template(settings, container, pool, labels, gpus=head.gpus), settings.home)
+    with_all = with_volumes(template, settings.volumes, settings.gcs_fuse, worker=False)
+    return patched(with_all, head.pod_template)
 
 
 def _worker(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:

@@ -61,7 +61,8 @@ def place(
         group: _pool(worker.get("pool"), "worker", places[group], ground, gpus=worker.get("gpus") != 0)
         for group, worker in groups.items()
     }
-    head = _pool(given.get("head", {}).get("pool"), "head", (*path, "head"), ground, gpus=False)
+    of_head = given.get("head", {})
+    head = _pool(of_head.get("pool"), "head", (*path, "head"), ground, gpus=bool(of_head.get("gpus")))
     pools = {group: pool for group, pool in found.items() if isinstance(pool, Pool)}
     if len(pools) < len(groups) or not isinstance(head, Pool):
         return None, [*problems, *(wrong for wrong in (*found.values(), head) if isinstance(wrong, Problem))]

@@ -1,5 +1,6 @@
 """Settings of a RayCluster: as written in YAML, where every key may be left out, and complete."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -9,8 +10,18 @@ from pydantic import Field, ValidationInfo, field_validator
 from berth.components.core import fast_yaml
 from berth.components.core.bounds import WorkerBounds, WorkerCount, at_most
 from berth.components.core.image import Image
-from berth.components.core.settings import DefaultedSettings
-from berth.components.core.types import Duration, Memory, Name, NonEmpty, Quantity, RayLabel, RayLabelValue, RayResource
+from berth.components.core.settings import DefaultedSettings, Settings
+from berth.components.core.types import (
+    Duration,
+    Memory,
+    Name,
+    NonEmpty,
+    Quantity,
+    RayLabel,
+    RayLabelValue,
+    RayResource,
+    written_as,
+)
 from berth.components.fabric import Nccl, NcclShape, nccl_of, nics_of
 from berth.components.hardware import versions
 from berth.components.hardware.names import GPU_RESOURCE
@@ -27,19 +38,61 @@ ImageContent = Literal["libnl", "podman", "torch"]
 """Content of an image beyond Ray that berth may need."""
 
 
+_REDIS = re.compile(r"(rediss?://)?[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?:\d{1,5}", re.ASCII)
+
+
 class HeadShape(DefaultedSettings):
-    """Head pod, which gets no GPU."""
+    """Head pod."""
 
     pool: Annotated[Name | None, Field(examples=["cpu"])] = None
-    """Node pool of the head. Default: the environment's only pool without GPUs."""
+    """Node pool of the head. Default: the environment's only pool without GPUs, or with them if
+    `gpus`."""
+    gpus: Annotated[int, Field(examples=[1], ge=0, le=512, strict=True)] = 0
+    """GPUs of the head, or shares, for a berth of one pod (`workers: 0`)."""
     cpu: Annotated[Quantity, Field(examples=["4"])] = "2"
     """Cores: request and limit."""
     memory: Annotated[Memory, Field(examples=["16Gi"])] = "8Gi"
     """Memory: request and limit."""
+    ray_cpus: Annotated[Annotated[int, Field(ge=0, le=4096, strict=True)] | None, Field(examples=[0])] = None
+    """Cores that Ray counts on the head; 0 keeps tasks off it. Default: `cpu`; 0 for services with
+    workers."""
     env: Annotated[Variables, Field(examples=[{"LOG_LEVEL": "debug"}])] = {}
     """Environment variables of the head alone; they override those of all pods."""
     pod_template: Annotated[PodTemplate, Field(examples=[{"metadata": {"annotations": {"team": "research"}}}])] = {}
     """Patch of the head's pod template, for what has no setting: see docs/advanced.md."""
+
+
+class RedisPassword(Settings):
+    """Password of Redis, in a Secret of the berth's namespace."""
+
+    secret: Annotated[ObjectName, Field(examples=["redis"])]
+    """Name of the Secret."""
+    key: Annotated[NonEmpty, Field(examples=["password"])]
+    """Key in the Secret."""
+
+
+class GcsFaultTolerance(Settings):
+    """Fault tolerance of Ray's control store: its state is in Redis, and outlives the head."""
+
+    redis: Annotated[
+        str,
+        written_as(_REDIS, "is not the address of a Redis; write HOST:PORT, as in redis.redis:6379"),
+        Field(examples=["redis.redis:6379"]),
+    ]
+    """Address, `HOST:PORT`, which `isolation` must let berths reach."""
+    password: Annotated[RedisPassword | None, Field(examples=[{"secret": "redis", "key": "password"}])] = None
+    """Its password."""
+    storage_namespace: Annotated[NonEmpty | None, Field(examples=["train"])] = None
+    """Prefix of its keys. Default: the RayCluster's uid."""
+
+
+class AutoscalerShape(DefaultedSettings):
+    """Ray's autoscaler, beside the head of a RayCluster whose workers have bounds."""
+
+    cpu: Annotated[Quantity, Field(examples=["1"])] = "500m"
+    """Cores: request and limit."""
+    memory: Annotated[Memory, Field(examples=["2Gi"])] = "512Mi"
+    """Memory: request and limit."""
 
 
 class WorkerShape(DefaultedSettings):
@@ -132,6 +185,10 @@ class RayShape(DefaultedSettings):
     with `workers: 0`. Only berths have the groups of `defaults`."""
     head: Annotated[HeadShape, Field(examples=[{"cpu": 4, "memory": "16Gi"}])] = HeadShape()
     """Head pod."""
+    gcs_fault_tolerance: Annotated[GcsFaultTolerance | None, Field(examples=[{"redis": "redis.redis:6379"}])] = None
+    """Ray's control store in Redis, so that workers outlive the head."""
+    autoscaler: Annotated[AutoscalerShape, Field(examples=[{"memory": "2Gi"}])] = AutoscalerShape()
+    """Size of Ray's autoscaler."""
     image: Annotated[Image, Field(examples=["registry.example.com/ray:2.60.0-py311-cu128"])] = versions.RAY_IMAGE
     """Container image of head and workers; its Ray version must be `rayVersion`."""
     image_has: Annotated[list[ImageContent], Field(examples=[["torch"]])] = []

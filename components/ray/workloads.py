@@ -53,7 +53,7 @@ def ray_service(service: RayServiceSettings, cluster: Manifest) -> Manifest:
     if service.cluster.workers_at_most:
         # The head restarts lost replicas, so that replicas on the head would be lost with it
         # (https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/rayservice-high-availability.html).
-        head["rayStartParams"]["num-cpus"] = "0"
+        head["rayStartParams"].setdefault("num-cpus", "0")
     for part in (head, *config["workerGroupSpecs"]):
         part["template"] = code.with_code(part["template"], service.files)
     # Without this port KubeRay creates no Service for requests if a head lists ports (kuberay

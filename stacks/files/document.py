@@ -62,7 +62,10 @@ _IN_WORDS = {
     "<block end>, but found '<block mapping start>'": _INDENTED,
     "<block end>, but found '?'": _INDENTED,
     "<block end>, but found '-'": _INDENTED,
-    "mapping values are not allowed": "has a ':' that makes no entry: indented too far, or a value needs quotes",
+    "mapping values are not allowed": (
+        "has a ':' that makes no entry: it is indented too far, a value needs quotes, or the line above lacks a blank"
+        " after its ':'"
+    ),
     "found character '\\t'": "is indented by a tab; YAML takes spaces",
 }
 """Problems of the parser, and what they mean for a line of settings."""
@@ -91,16 +94,33 @@ def read(text: str) -> Any:
     except MaxDepthExceededError as error:
         raise DocumentError(f"is nested more than {DEEPEST} levels deep", error.problem_mark.line + 1) from None
     except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 0
-        problem = (error.problem or "is not YAML").replace("\n", " ")
-        raise DocumentError(
-            next((text for said, text in _IN_WORDS.items() if said in problem), problem), line
-        ) from None
+        raise _in_words(error) from None
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise DocumentError(f"is not YAML: it has the character {chr(error.character)!r}", line) from None
     except YAMLError as error:
         raise DocumentError(f"is not YAML: {error}") from None
+
+
+def _in_words(error: MarkedYAMLError) -> DocumentError:
+    """Return the parser's error in words, at the line where something is to be put right."""
+    problem, context = (error.problem or "is not YAML").replace("\n", " "), error.context or ""
+    begun = error.context_mark.line + 1 if error.context_mark else 0
+    line = error.problem_mark.line + 1 if error.problem_mark else 0
+    if "quoted scalar" in context and begun:
+        return DocumentError("begins a text with a quote that nothing closes", begun)
+    if "flow" in context and begun:
+        sign = "[" if "sequence" in context else "{"
+        return DocumentError(f"begins a {sign!r} that nothing closes, or lacks a ',' before line {line}", begun)
+    if found := re.match(r"found undefined alias '(.*)'", problem):
+        return DocumentError(
+            f"has *{found[1]}, and no &{found[1]} that it refers to; put a text with '*' in quotes", line
+        )
+    if found := re.match(r"found character '(.)' that cannot start", problem):
+        return DocumentError(
+            f"has a value that begins with {found[1]!r}, which YAML keeps for itself; put it in quotes", line
+        )
+    return DocumentError(next((text for said, text in _IN_WORDS.items() if said in problem), problem), line)
 
 
 def plain(value: Any) -> Any:

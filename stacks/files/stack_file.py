@@ -98,6 +98,15 @@ def stack_names() -> list[str]:
     return sorted(path.name[len(_PREFIX) : -len(_SUFFIX)] for path in _folder().glob(f"{_PREFIX}*{_SUFFIX}"))
 
 
+def named(stack: str) -> str:
+    """Return the name of a stack that is given by the path of its file; another text as it is."""
+    path = Path(stack)
+    name = path.name[len(_PREFIX) : -len(_SUFFIX)]
+    if not (path.name.startswith(_PREFIX) and path.name.endswith(_SUFFIX) and name):
+        return stack
+    return name if path.resolve() == stack_path(name).resolve() or str(path) == path.name else stack
+
+
 def find(stack: str) -> StackFile:
     """Read a stack's config file by the stack's name.
 

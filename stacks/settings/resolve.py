@@ -75,6 +75,15 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
         else:
             (resolved.clusters if kind == "cluster" else resolved.berths).append(cluster)
     resolved.problems += capacity_problems(pools, resolved.demands, ("environment", "pools"))
+    pods = sum(cluster.workers_at_most + 1 for cluster in resolved.every)
+    resolved.warnings += broken(
+        CONTRADICTIONS["operator"],
+        ("environment", "operators", "kuberay", "values"),
+        kuberay=settings.operators.kuberay,
+        sized="resources" in (settings.operators.kuberay.values or {}),
+        pods=pods,
+        memory=f"{max(1, pods // 500)}Gi",
+    )
     resolved.problems += broken(
         CONTRADICTIONS["drivers"],
         ("environment",),

@@ -1,11 +1,14 @@
 """Rules across an environment's settings as a whole: those of all slices, names and groups."""
 
 from collections.abc import Callable, Iterable
+from ipaddress import IPv4Network
 
 from berth.components import operators, sharing
+from berth.components.core.bounds import Bounds
 from berth.components.core.owner import OwnerKind, namespace_of
 from berth.components.core.problems import Path, Problem
 from berth.components.core.table import beside
+from berth.components.gke import SHARE_CLASSES, ranges_of
 from berth.components.gke import rules as gke
 from berth.components.ray import JobShape
 from berth.components.ray import rules as ray
@@ -58,6 +61,42 @@ def _groups_of_nobody(settings: EnvironmentSettings) -> Iterable[Problem]:
             )
 
 
+def _ranges_of_the_cluster(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Yield `reachable` ranges that hold pods or Services, which Dataplane V2 does not match."""
+    if settings.cluster.existing or settings.network.existing or not settings.isolation.reachable:
+        return
+    ranges = ranges_of(settings.network)
+    inside = {"nodes": ranges.nodes, "pods": ranges.pods, "Services": ranges.services}
+    for position, cidr in enumerate(settings.isolation.reachable):
+        network = IPv4Network(cidr, strict=False)
+        if found := [what for what, range_ in inside.items() if network.overlaps(IPv4Network(range_))]:
+            yield Problem(
+                ("environment", "isolation", "reachable", position),
+                f"{cidr} holds the cluster's {' and '.join(found)}, and Dataplane V2 matches no range against those:"
+                " berths reach none of them by it; name the namespaces that they may reach: `reachableNamespaces:"
+                " [NAME]`",
+            )
+
+
+def _homes_of_a_zone(settings: EnvironmentSettings) -> Iterable[Problem]:
+    """Yield homes on disks of one zone whose head's pool may have no node there."""
+    default = settings.defaults.head.pool
+    only = [name for name, pool in settings.pools.items() if not pool.machine.gpus]
+    for kind, name, shape in settings.owners():
+        home = getattr(shape, "home", None) or (settings.defaults.home if kind == "engineer" else None)
+        pool = settings.pools.get(shape.head.pool or default or (only[0] if len(only) == 1 else ""))
+        if home is None or pool is None or home.storage_class in SHARE_CLASSES:
+            continue
+        zones = settings.zones_of(pool)
+        if len(zones) > 1 and isinstance(pool.nodes, Bounds):
+            yield Problem(
+                ("environment", KEYS[kind], name, "home"),
+                "is a disk in the zone of the node that its head starts on first, and the pool may have no node there"
+                f" later, so that the head waits; give heads a pool with one of {', '.join(zones)} under `zones`, or"
+                " the home a StorageClass of Filestore",
+            )
+
+
 Rule = Callable[[EnvironmentSettings], Iterable[Problem]]
 
 RULES: tuple[Rule, ...] = (
@@ -70,5 +109,12 @@ RULES: tuple[Rule, ...] = (
 )
 """Rules of what cannot be."""
 
-WARNINGS: tuple[Rule, ...] = (*gke.WARNINGS, *sharing.WARNINGS, *operators.WARNINGS, _groups_of_nobody)
+WARNINGS: tuple[Rule, ...] = (
+    *gke.WARNINGS,
+    *sharing.WARNINGS,
+    *operators.WARNINGS,
+    _groups_of_nobody,
+    _ranges_of_the_cluster,
+    _homes_of_a_zone,
+)
 """Rules of settings that work, but likely not as intended."""

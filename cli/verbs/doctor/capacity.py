@@ -124,9 +124,24 @@ def _of_other_kind(found: dict[str, Any], pool: PoolSettings) -> str:
     """Why a reservation does not do for a pool, or ""."""
     if found.get("status") not in (None, "READY"):
         return f"is {found['status']}, not READY"
-    machine = ((found.get("specificReservation") or {}).get("instanceProperties") or {}).get("machineType")
+    properties = (found.get("specificReservation") or {}).get("instanceProperties") or {}
+    machine, maintenance = properties.get("machineType"), properties.get("maintenanceInterval")
     if machine and machine != pool.machine_type:
         return f"has machines of type {machine}, but the pool's are {pool.machine_type}"
+    if maintenance and maintenance != (pool.host_maintenance or "").upper().replace("-", "_"):
+        setting = maintenance.lower().replace("_", "-")
+        return (
+            f"has maintenance interval {maintenance}, which its pools must have too; write hostMaintenance: {setting}"
+        )
+    if found.get("resourcePolicies") and pool.compact_placement:
+        return "has a placement policy of its own, beside which GKE takes no other; take compactPlacement out"
+    ssds = len(properties.get("localSsds") or ())
+    if ssds and ssds != pool.local_ssd_count:
+        return f"has machines with {ssds} local SSDs, but the pool's have {pool.local_ssd_count}"
+    if found.get("specificReservationRequired") is False:
+        return (
+            "is open to any machine of the project, so no pool can name it; leave the pool's `capacity` out to use it"
+        )
     return ""
 
 

@@ -16,6 +16,7 @@ from berth.cli.verbs.doctor.berths import (
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.nodes import check_metadata, check_nodes, check_pools
 from berth.cli.verbs.doctor.rights import check_rights, check_road
+from berth.cli.verbs.doctor.stuck import check_stuck
 from berth.components.berth import BerthInputs
 from berth.components.cluster.api import NODES, ClusterApi, ClusterError, Object, RefusedError, unreachable
 from berth.components.core.errors import BerthError
@@ -65,6 +66,7 @@ def check_existing(loaded: Environment, existing: ExistingCluster) -> list[Findi
             *_isolation(api, nodes, settings),
             *check_features(api, features),
             *check_releases(api),
+            *check_stuck(api),
             *(CLUSTER.missing(f"{problem.where}: {problem.message}") for problem in found_on(api, settings)),
             *check_berths(berths, api),
         ]
@@ -79,7 +81,7 @@ def check_own(stack: str, berths: Iterable[BerthInputs]) -> list[Finding]:
         if error := unreachable(up.kubeconfig):
             return [CLUSTER.missing(error.problem, error.of_stack(stack).remedy)]
         api = ClusterApi(up.kubeconfig)
-        return [*check_releases(api), *check_berths(berths, api)]
+        return [*check_releases(api), *check_stuck(api), *check_berths(berths, api)]
     except NotUpError:
         return []
     except BerthError as error:

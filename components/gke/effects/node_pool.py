@@ -131,6 +131,8 @@ def _size(before: PlannedPool, after: PlannedPool, properties: Sequence[Property
         return [Effect(Level.DISTURBS, text, sitting, gpus)]
     which = f"the nodes in {', '.join(left)}" if left else f"{counted(fewer, 'node')} of its own choice"
     text = f"pool {before.name}: {change}; GKE deletes {which}, and evicts the pods there"
+    if left:
+        text += "; a home that is a disk in a zone that the pool leaves stays there, and its head finds no node"
     return [Effect(where_somebody_works(fleet, sitting), text, sitting, gpus)]
 
 

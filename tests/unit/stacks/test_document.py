@@ -66,9 +66,14 @@ def test_yaml_that_settings_do_not_have(case: str) -> None:
     ("line", "problem"),
     [
         ("   currency: USD", "is indented neither like the entry above it"),
-        ("      currency: USD", "has a ':' that makes no entry: indented too far"),
+        ("      currency: USD", "has a ':' that makes no entry: it is indented too far"),
         ("    currency: USD: x", "has a ':' that makes no entry"),
         ("\tcurrency: USD", "is indented by a tab; YAML takes spaces"),
+        ("    currency: @USD", "has a value that begins with '@', which YAML keeps for itself; put it in quotes"),
+        ("    currency: *usd", "has *usd, and no &usd that it refers to; put a text with '*' in quotes"),
+        ('    currency: "USD', "begins a text with a quote that nothing closes"),
+        ("    labels: {a: b", "begins a '{' that nothing closes, or lacks a ',' before line"),
+        ("    zones: [a, b", "begins a '[' that nothing closes, or lacks a ',' before line"),
     ],
 )
 def test_a_line_that_is_indented_wrong(line: str, problem: str) -> None:

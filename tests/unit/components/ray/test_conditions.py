@@ -10,7 +10,7 @@ import yaml
 from berth.components.cluster.pods import SYNCED, why_not_ready
 from berth.components.ray.condition import condition_of, gpus_of, pods_missing, reasons_not_ready
 from berth.components.ray.workload_condition import job_condition, service_condition
-from tests.unit.cases import over, table
+from tests.unit.cases import over, says, table
 
 TABLE = table(__file__, "conditions.yaml")
 UNSCHEDULABLE = TABLE["reasons"][0][0][0]
@@ -99,6 +99,16 @@ def test_a_cluster_that_wakes_is_not_suspended_any_more() -> None:
 def test_reasons(statuses: list[dict[str, Any]], messages: list[str], expected: list[str]) -> None:
     events = [{"message": message} for message in messages]
     assert reasons_not_ready(cluster(ready=1), [pod(**status) for status in statuses], events) == expected
+
+
+@pytest.mark.parametrize(("given", "expected"), TABLE["stuck"])
+def test_pods_that_neither_start_nor_end_come_with_the_command(given: dict[str, Any], expected: list[str]) -> None:
+    named = {"metadata": {"name": "p", "namespace": "berth-x"}}
+    spec = {"spec": {"nodeName": "n", "resourceClaims": [{"name": "gpus"}]}}
+    stuck = over(over(pod(), named) | spec, given)
+    reasons = reasons_not_ready(cluster(ready=1), [stuck], [])
+    assert len(reasons) == len(expected), reasons
+    assert all(map(says, reasons, expected)), reasons
 
 
 @pytest.mark.parametrize(("events", "words"), TABLE["autoscaler"])
