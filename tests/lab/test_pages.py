@@ -29,6 +29,7 @@ def test_the_blocks_of_a_page_run_as_shown(page: str, reader: Reader) -> None:
     output = reader.does(parts(page)[0])
     if page == "README.md":
         assert "berth-alice" in "".join(output)
+        assert "a task has number 0" in "".join(output), "of a real Ray"
         same = filecmp.dircmp(CLONE / "stacks", reader.folder / "stacks")
         assert [name for name in (*same.diff_files, *same.right_only) if name != "Pulumi.dev.yaml"] == []
         assert reader.stacks() == sorted(path.name for path in (CLONE / "stacks").glob("Pulumi.*.yaml"))

@@ -1,4 +1,6 @@
-"""Programs of a user in the lab: the head's Ray runs on this machine, and is real."""
+"""Programs of a user in the lab: the head's Ray runs on this machine, and is real. Long: test_pages
+runs the README's program on such a Ray.
+"""
 
 import json
 import os
@@ -11,7 +13,7 @@ from berth.components.hardware.versions import RAY
 from tests.lab.conftest import Lab
 from tests.lab.project import SMALL, Done, Project, environment_settings, eventually
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 HELLO = """
 import os, ray
