@@ -18,7 +18,6 @@ FILE = Path(__file__).parent / "provider_fields.json"
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 CLUSTER = "gcp:container/cluster:Cluster"
-SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
 
 _INDEX = re.compile(r"\[\d+\]")
 _QUOTED = re.compile(r'\.?\["((?:[^"\\]|\\.)*)"\]')
