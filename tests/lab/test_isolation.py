@@ -303,14 +303,16 @@ def test_the_autoscalers_token_gets_no_node(fleet: Project) -> None:
     owner = OWNERS[5]
     where = namespace(owner)
     fleet.run("kubectl", "label", "--overwrite", "namespace", where, PRIVILEGED)
+    (before,) = fleet.get("rayclusters", "-n", where)
     template = "/spec/workerGroupSpecs/0/template/spec"
     patch = [
         {"op": "add", "path": f"{template}/containers/0/securityContext", "value": {"privileged": True}},
         {"op": "add", "path": f"{template}/hostPID", "value": True},
         {"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 1},
     ]
-    token = f"--as=system:serviceaccount:{where}:{owner}"
-    fleet.run("kubectl", token, "patch", "raycluster", owner, "-n", where, "--type=json", "-p", json.dumps(patch))
+
+    command = ["patch", "raycluster", owner, "-n", where, "--type=json"]
+    fleet.run("kubectl", f"--as=system:serviceaccount:{where}:{owner}", *command, "-p", json.dumps(patch))
 
     def refusal() -> bool:
         events = fleet.get("events", "-n", where)
@@ -319,7 +321,8 @@ def test_the_autoscalers_token_gets_no_node(fleet: Project) -> None:
     eventually(refusal, "the API server refuses KubeRay's pod")
     assert fleet.workers(owner) == []
     fleet.run("kubectl", "label", "--overwrite", "namespace", where, f"{ENFORCE}=restricted")
-    fleet.up(STACK, "--refresh")
+    undo = [{"op": "replace", "path": "/spec", "value": before["spec"]}]
+    fleet.run("kubectl", *command, "-p", json.dumps(undo))
 
 
 UPDATES: dict[str, list[Object]] = {
