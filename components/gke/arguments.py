@@ -30,6 +30,7 @@ class ClusterArguments(TypedDict, total=False):
     initial_node_count: int
     node_config: gcp.container.ClusterNodeConfigArgsDict
     private_cluster_config: gcp.container.ClusterPrivateClusterConfigArgsDict
+    control_plane_endpoints_config: gcp.container.ClusterControlPlaneEndpointsConfigArgsDict | None
     master_authorized_networks_config: gcp.container.ClusterMasterAuthorizedNetworksConfigArgsDict | None
     authenticator_groups_config: gcp.container.ClusterAuthenticatorGroupsConfigArgsDict | None
     database_encryption: gcp.container.ClusterDatabaseEncryptionArgsDict | None

@@ -62,8 +62,10 @@ class Cluster(pulumi.ComponentResource):
             ),
         )
         self.name, self.id, self.version = cluster.name, cluster.id, cluster.master_version
-        certificate = cluster.master_auth.cluster_ca_certificate
-        self.kubeconfig = pulumi.Output.secret(
-            pulumi.Output.all(cluster.name, cluster.endpoint, certificate).apply(lambda known: kubeconfig(*known))
-        )
+        known = pulumi.Output.all(cluster.name, cluster.endpoint, cluster.master_auth.cluster_ca_certificate)
+        if inputs.settings.cluster.dns_endpoint:
+            # Its certificate is of an authority that everyone trusts.
+            name_in_dns = cluster.control_plane_endpoints_config.dns_endpoint_config.endpoint
+            known = pulumi.Output.all(cluster.name, name_in_dns, None)
+        self.kubeconfig = pulumi.Output.secret(known.apply(lambda values: kubeconfig(*values)))
         self.register_outputs({"name": self.name, "id": self.id, "kubeconfig": self.kubeconfig})

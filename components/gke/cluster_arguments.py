@@ -64,6 +64,7 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
             "enable_private_nodes": cluster.private_nodes,
             "enable_private_endpoint": cluster.private_endpoint,
         },
+        "control_plane_endpoints_config": _endpoints(cluster),
         "master_authorized_networks_config": _authorized_networks(cluster),
         # Without a value in the settings nothing is sent, so a group or key that is in force stays.
         "authenticator_groups_config": {"security_group": cluster.security_group} if cluster.security_group else None,
@@ -103,6 +104,16 @@ def _first_node(account: str | None) -> gcp.container.ClusterNodeConfigArgsDict:
     if account:
         node["service_account"] = account
     return node
+
+
+def _endpoints(cluster: ClusterSettings) -> gcp.container.ClusterControlPlaneEndpointsConfigArgsDict | None:
+    """Return how the control plane is reached; without a value in the settings it stays."""
+    endpoints: gcp.container.ClusterControlPlaneEndpointsConfigArgsDict = {}
+    if cluster.dns_endpoint is not None:
+        endpoints["dns_endpoint_config"] = {"allow_external_traffic": cluster.dns_endpoint}
+    if cluster.ip_endpoint is not None:
+        endpoints["ip_endpoints_config"] = {"enabled": cluster.ip_endpoint}
+    return endpoints or None
 
 
 def _authorized_networks(

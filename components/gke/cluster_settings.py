@@ -69,6 +69,11 @@ class ClusterSettings(Settings):
     private_endpoint: bool = False
     """Give the control plane no public address either: whoever runs Pulumi must be in the
     network."""
+    dns_endpoint: bool | None = None
+    """Let whoever has `container.clusters.connect` reach the control plane by GKE's DNS name, which
+    kubeconfigs then have. Default: as it is."""
+    ip_endpoint: bool | None = None
+    """Let its addresses answer too; false needs `dnsEndpoint: true`. Default: as it is."""
     authorized_networks: Annotated[dict[Name, Cidr], Field(examples=[{"office": "203.0.113.0/24"}])] = {}
     """Ranges from which the control plane can be reached, by name; `all: 0.0.0.0/0` opens it.
     Default: as it is; a new cluster is open, with credentials."""

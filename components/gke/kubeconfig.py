@@ -16,7 +16,7 @@ GKE_LOGIN: dict[str, Any] = {
 """User of a kubeconfig who logs in by GKE's credential plugin."""
 
 
-def kubeconfig(name: str, endpoint: str, certificate_authority: str) -> str:
+def kubeconfig(name: str, endpoint: str, certificate_authority: str | None) -> str:
     """Return a kubeconfig as JSON, without credentials: clients run gke-gcloud-auth-plugin.
 
     See https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl.

@@ -22,21 +22,26 @@ OF_TYPE = {kind: _permissions(resources) for kind, resources in _TABLES["of_type
 ON_THE_CLUSTER = _permissions(_TABLES["on_the_cluster"])
 """Permissions for operators, berths and clusters."""
 
+CONNECT = "container.clusters.connect"
+"""Permission to reach a control plane by its DNS name."""
+
 ACT_AS = "iam.serviceAccounts.actAs"
 _OWN_ACCOUNT = ("gcp:serviceaccount/", "gcp:projects/")
 
 
-def needed(*, networks: bool, node_account: bool, own_account: bool = False) -> list[str]:
+def needed(*, networks: bool, node_account: bool, own_account: bool = False, by_name: bool = False) -> list[str]:
     """Return the permissions that an update needs in the project.
 
     Args:
         networks: the program creates the networks.
         node_account: nodes run as a service account of the settings, which is checked itself.
         own_account: the program creates the nodes' service account.
+        by_name: kubeconfigs have the control plane's DNS name.
     """
     prefixes = ("gcp:container/", *(["gcp:compute/"] if networks else []), *(_OWN_ACCOUNT if own_account else ()))
     types = [kind for kind in OF_TYPE if kind.startswith(prefixes)]
     permissions = {permission for kind in types for permission in OF_TYPE[kind]} | set(ON_THE_CLUSTER)
+    permissions |= {CONNECT} if by_name else set()
     return sorted(permissions - ({ACT_AS} if node_account else set()))
 
 

@@ -73,7 +73,10 @@ def check_permissions(google: Google, settings: EnvironmentSettings) -> Iterable
     given = settings.cluster.node_service_account
     own, account = given == OWN_ACCOUNT, None if given == OWN_ACCOUNT else given
     needed = permissions.needed(
-        networks=settings.network.existing is None, node_account=account is not None, own_account=own
+        networks=settings.network.existing is None,
+        node_account=account is not None,
+        own_account=own,
+        by_name=bool(settings.cluster.dns_endpoint),
     )
     if lacking := google.lacking("cloudresourcemanager", f"projects/{google.project}", needed):
         yield _lacking(google, lacking, len(needed))

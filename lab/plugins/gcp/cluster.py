@@ -45,7 +45,10 @@ class Cluster(ResourceType):
     title = "Cluster"
     path = "projects/{project}/locations/{location}/clusters/{name}"
     located = "location"
-    computed = ("endpoint", "selfLink", "masterVersion", "masterAuth", "servicesIpv4Cidr", "labelFingerprint")
+    computed = (
+        *("endpoint", "controlPlaneEndpointsConfig", "selfLink", "masterVersion", "masterAuth", "servicesIpv4Cidr"),
+        "labelFingerprint",
+    )
 
     def create(self, cloud: Cloud, record: Record) -> None:
         inputs = record.inputs
@@ -93,6 +96,10 @@ class Cluster(ResourceType):
     def outputs(self, record: Record) -> dict[str, Any]:
         version = gke_version(record.state["version"])
         authority = {"clusterCaCertificate": record.state["clusterCaCertificate"]}
+        endpoints = record.inputs.get("controlPlaneEndpointsConfig") or {}
+        # The lab's control plane has one address, which stands for its DNS name, too.
+        by_name = {"allowExternalTraffic": False, **(endpoints.get("dnsEndpointConfig") or {})}
+        by_name["endpoint"] = record.state["endpoint"]
         labels = {str(key): str(value) for key, value in (record.inputs.get("resourceLabels") or {}).items()}
         return {
             "deletionProtection": True,
@@ -103,6 +110,10 @@ class Cluster(ResourceType):
             "defaultMaxPodsPerNode": 110,
             **record.inputs,
             "effectiveLabels": labels,
+            "controlPlaneEndpointsConfig": {
+                "ipEndpointsConfig": {"enabled": True, **(endpoints.get("ipEndpointsConfig") or {})},
+                "dnsEndpointConfig": by_name,
+            },
             "endpoint": record.state["endpoint"],
             "labelFingerprint": number_of(repr(sorted(labels.items())))[:8],
             "masterAuth": {**(record.inputs.get("masterAuth") or {}), **authority},

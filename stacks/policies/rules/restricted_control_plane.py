@@ -52,10 +52,10 @@ POLICY = Policy(
     why="Everyone on the internet would reach the API server: a stolen credential, or a flaw before the log-in, would"
     " be enough.",
     remedy="name the networks of your office and your CI in `cluster.authorizedNetworks`, or set"
-    " `cluster.privateEndpoint: true`",
+    " `cluster.privateEndpoint: true`, or `dnsEndpoint: true` with `ipEndpoint: false`",
     judge=_judge,
     applies_to="environment",
     setting=("cluster", "authorizedNetworks"),
     production=True,
-    rests_on=(("cluster", "authorizedNetworks"), ("cluster", "privateEndpoint")),
+    rests_on=(("cluster", "authorizedNetworks"), ("cluster", "privateEndpoint"), ("cluster", "ipEndpoint")),
 )

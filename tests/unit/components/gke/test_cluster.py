@@ -36,6 +36,11 @@ def test_the_kubeconfig_holds_no_credential() -> None:
     assert config["current-context"] == "some"
 
 
+def test_the_kubeconfig_of_a_dns_name_has_no_authority() -> None:
+    (cluster,) = json.loads(kubeconfig("some", "gke-1.us-central1.gke.goog", None))["clusters"]
+    assert cluster["cluster"] == {"server": "https://gke-1.us-central1.gke.goog"}
+
+
 def test_names_are_kept_where_they_fit_and_stay_different_where_they_do_not() -> None:
     assert derived("some", "rdma", "us-central1-b", "0") == "some-rdma-us-central1-b-0"
     longest = "n" * 50
