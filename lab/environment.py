@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import ssl
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,10 @@ from berth.stacks.files.passphrase import PUBLIC
 if TYPE_CHECKING:
     from berth.lab.controlplane import ControlPlane
     from berth.lab.home import Home
+
+
+AUTHORITIES = "SSL_CERT_FILE"
+"""Variable by which OpenSSL and Go know whose certificates to trust."""
 
 
 def chart_repository(plane: ControlPlane) -> str:
@@ -49,6 +54,7 @@ def variables(home: Home) -> dict[str, str]:
         "PULUMI_BACKEND_URL": f"{home.backend.absolute().as_uri()}?metadata=skip",
         "PULUMI_CONFIG_PASSPHRASE": PUBLIC,
         "PULUMI_SKIP_UPDATE_CHECK": "true",
+        **({AUTHORITIES: str(_authorities(home))} if _authorities(home).is_file() else {}),
         # Helm's own files stay in the lab: no repository of the user's is read or changed.
         **{f"HELM_{kind.upper()}_HOME": str(root / "helm" / kind) for kind in ("cache", "config", "data")},
         **google,
@@ -56,8 +62,27 @@ def variables(home: Home) -> dict[str, str]:
     }
 
 
+def _authorities(home: Home) -> Path:
+    return home.root.absolute() / "authorities.pem"
+
+
+def _trust(home: Home) -> None:
+    """Write the authorities that programs on the lab trust: everyone's, and the lab's own.
+
+    GKE's DNS name of a control plane has a certificate that everyone trusts, so kubeconfigs with it
+    name no authority.
+    """
+    own = str(_authorities(home))
+    others = [os.environ.get(AUTHORITIES, ""), ssl.get_default_verify_paths().openssl_cafile]
+    known = next((Path(path) for path in others if path and path != own and Path(path).is_file()), None)
+    plane = controlplane.load(home)
+    texts = [known.read_bytes() if known else b"", plane.certificate("ca.crt") if plane else b""]
+    whole_file.write(_authorities(home), b"\n".join(texts).decode())
+
+
 def announce(home: Home) -> None:
     """Write the variables of a lab that is up, for every `berth` in its folder."""
+    _trust(home)
     found = variables(home) | {"PATH": os.pathsep.join(_programs(home))}
     whole_file.write(home.environment, json.dumps(found, indent=1), mode=0o600)
 
