@@ -84,8 +84,12 @@ def _is_ours(item: Object, operator: Operator[Any]) -> bool:
     labels, notes = metadata.get("labels") or {}, metadata.get("annotations") or {}
     if not notes.get(f"{_HELM}name"):
         return MANAGED_BY.items() <= labels.items()
-    namespace = getattr(operator.settings, "namespace", "")
-    return (notes[f"{_HELM}name"], notes.get(f"{_HELM}namespace")) == (operator.release, namespace)
+    if notes[f"{_HELM}name"] != operator.release:
+        return False
+    # In another namespace it is this stack's if Pulumi installed it: its setting changes.
+    managers = [str(entry.get("manager")) for entry in metadata.get("managedFields") or ()]
+    by_pulumi = any(manager.startswith("pulumi-") for manager in managers)
+    return by_pulumi or notes.get(f"{_HELM}namespace") == getattr(operator.settings, "namespace", "")
 
 
 def _left(api: ClusterApi, operator: Operator[Any], settings: OperatedSettings) -> Iterator[Problem]:

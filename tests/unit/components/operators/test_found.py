@@ -29,6 +29,7 @@ def cluster(case: dict[str, Any]) -> RecordedCluster:
         metadata: dict[str, Any] = {key: given[key] for key in ("name", "namespace")}
         metadata["annotations"] = helm(given.get("release", ""), given["namespace"])
         metadata["labels"] = {"app.kubernetes.io/managed-by": "berth"} if given.get("berth") else {}
+        metadata["managedFields"] = [{"manager": given["manager"]}] if "manager" in given else []
         metadata["ownerReferences"] = [{"kind": given["owner"]}] if "owner" in given else []
         spec = {"template": {"spec": {"containers": [{"image": given["image"]}]}}}
         path = f"/apis/apps/v1/{given['kind'].lower()}s"
