@@ -19,9 +19,14 @@ from berth.components.hardware.machines import MACHINES
 
 
 def _known_machine(name: str) -> str:
-    if name not in MACHINES:
-        raise ValueError(f"{name!r} is not a machine type that berth knows{did_you_mean(name, MACHINES)}")
-    return name
+    if name in MACHINES:
+        return name
+    hint = did_you_mean(name, MACHINES)
+    if name.lower().startswith("n1-"):
+        hint = "; it knows no N1, to which Google attaches T4 GPUs: take g2-standard-8 with an L4, or n2-standard-8"
+    elif "-" not in name and "`" in (by_gpu := _machine_types_with(name)):
+        hint = f"; {by_gpu}"
+    raise ValueError(f"{name!r} is not a machine type that berth knows{hint}")
 
 
 _OTHER_WORDS: Mapping[str, str] = fast_yaml.read(Path(__file__).with_name("other_words.yaml"))
