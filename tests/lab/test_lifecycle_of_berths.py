@@ -321,6 +321,7 @@ def test_expiry(keeper: Keeper) -> None:
     )
 
 
+@pytest.mark.long
 def test_an_update_of_the_image_returns_when_every_pod_has_it(keeper: Keeper) -> None:
     changed = environment(keeper.project.lab, keeper.now)
     changed["engineers"]["carol"]["image"] = "rayproject/ray:2.60.0-py311-cpu"
@@ -397,7 +398,8 @@ def test_nobody_changes_the_facts_of_their_berths_life(keeper: Keeper) -> None:
 
 
 @pytest.mark.usefixtures("eve")
-def test_nothing_in_a_namespace_outlives_its_berth(keeper: Keeper, tmp_path: Path) -> None:
+@pytest.mark.parametrize("larges", [0, pytest.param(12, marks=pytest.mark.long)])
+def test_nothing_in_a_namespace_outlives_its_berth(keeper: Keeper, tmp_path: Path, larges: int) -> None:
     assert keeper.look(LATER)["eve"]["did"] == "suspended"
     eventually(lambda: keeper.is_suspended("eve"), "eve is suspended")
     spec = without_work(keeper)
@@ -406,7 +408,7 @@ def test_nothing_in_a_namespace_outlives_its_berth(keeper: Keeper, tmp_path: Pat
     # Lists of large objects must not end the keeper's pass over her berth, nor over the others.
     large = [
         ray("RayJob", f"large-{number}", **job, **kept, suspend=True, runtimeEnvYAML="#" * 1_300_000)
-        for number in range(12)
+        for number in range(larges)
     ]
     for manifest in large:
         created_by_eve(keeper, tmp_path, manifest)
