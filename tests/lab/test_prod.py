@@ -108,34 +108,29 @@ def test_the_fabric_is_proven_but_for_what_containers_would_do(prod: Project) ->
     assert found["all-reduce"] == ("simulated", "simulated: this node runs no containers (KWOK)")
 
 
-def test_it_grows_up_to_the_reservation(prod: Project) -> None:
-    settings = shipped()
-    settings["pools"]["train"]["nodes"] = 3
-    prod.write(STACK, environment=settings)
-    prod.up(STACK)
-    assert len(prod.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")) == 3
-    settings["pools"]["train"]["nodes"] = 5
-    prod.write(STACK, environment=settings)
+def test_it_grows_no_further_than_the_reservation(prod: Project) -> None:
+    prod.write(STACK, environment=grown(shipped(), 5))
     refused = prod.up(STACK, check=False)
     assert refused.returncode != 0
     assert "a4-prod" in refused.stdout + refused.stderr
-    assert len(prod.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")) == 3
+    assert len(prod.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")) == 2
 
 
-def test_objects_that_others_delete_are_found_and_recreated(prod: Project) -> None:
-    settings = shipped()
-    settings["pools"]["train"]["nodes"] = 3  # as the test before has left it
-    prod.write(STACK, environment=settings)
+def grown(settings: dict[str, Any], nodes: int) -> dict[str, Any]:
+    """Settings with another number of nodes for training."""
+    pools = settings["pools"]
+    return settings | {"pools": pools | {"train": pools["train"] | {"nodes": nodes}}}
+
+
+def test_it_is_protected_grows_without_drift_and_then_leaves_nothing(
+    prod: Project,
+) -> None:
+    prod.write(STACK, environment=shipped())
     store = Store(prod.lab.home.cloud)
     (firewall, *_) = store.list("firewalls")
     store.remove(firewall.id)
     drift, _ = berth_preview(prod, "--refresh", "--expect-no-changes")
     assert drift == DRIFTED
-    prod.up(STACK, "--refresh")
-    assert firewall.name in in_the_cloud(prod)["firewalls"]
-
-
-def test_it_is_protected_and_then_leaves_nothing(prod: Project) -> None:
     there = prod.resources(STACK)
     refused = prod.run("pulumi", "destroy", "-s", STACK, "--yes", check=False)
     assert refused.returncode != 0
@@ -143,8 +138,10 @@ def test_it_is_protected_and_then_leaves_nothing(prod: Project) -> None:
     assert prod.resources(STACK) == there, "it is refused before anything is deleted"
     unprotected = shipped()["cluster"] | {"deletionProtection": False}
     waived = {"waived": shipped()["policies"]["waived"] | UNPROTECTED}
-    prod.write(STACK, environment=shipped() | {"cluster": unprotected, "policies": waived})
-    prod.up(STACK)
+    prod.write(STACK, environment=grown(shipped(), 3) | {"cluster": unprotected, "policies": waived})
+    prod.up(STACK, "--refresh")
+    assert firewall.name in in_the_cloud(prod)["firewalls"]
+    assert len(prod.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")) == 3
     prod.destroy(STACK)
     assert in_the_cloud(prod) == {}
     assert prod.resources(STACK) == []
