@@ -1,10 +1,12 @@
 """`make rehearse`: seeded random edits of an environment in a lab, applied, and their plans scored.
 
 A wrong plan of several edits is tried again with each of them alone. Exit code 1 if a plan called
-something harmless that cost pods, or foresaw too many losses that did not happen.
+something harmless that cost pods, if an update failed, or if a plan foresaw too many losses that
+did not happen. Ctrl-C ends with the figures so far.
 """
 
 import argparse
+import contextlib
 import json
 import random
 import sys
@@ -82,9 +84,10 @@ class Rehearsal:
         if done.returncode == 2:  # noqa: PLR2004 - bad input
             self._write(self._values)
             return Rehearsed(edits, refused=True)
-        if done.returncode:
-            raise RuntimeError(f"{json.dumps(edits)}: {done.stderr}")
         self._values = values
+        if done.returncode:
+            errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+            return Rehearsed(edits, missed=errors or [f"exit code {done.returncode}"])
         plan = json.loads(done.stdout)["plan"] or {"right": 0, "missed": [], "falseAlarms": []}
         return Rehearsed(edits, plan["right"], plan["missed"], plan["falseAlarms"])
 
@@ -132,10 +135,11 @@ def main() -> int:
     found: list[Rehearsed] = []
     with tempfile.TemporaryDirectory() as folder, brought_up(Path(folder) / "lab") as lab:
         rehearsal = Rehearsal(Path(folder) / "project", lab)
-        for number in range(options.cases):
-            for one in rehearsal.case(chance_of(options.seed, STACK, number)):
-                found.append(one)
-                err.print(f"{number}: {one}", markup=False)
+        with contextlib.suppress(KeyboardInterrupt):
+            for number in range(options.cases):
+                for one in rehearsal.case(chance_of(options.seed, STACK, number)):
+                    found.append(one)
+                    err.print(f"{number}: {one}", markup=False)
     text, good = figures(found)
     sys.stdout.write(f"{text}; seed {options.seed}\n")
     return 0 if good else 1

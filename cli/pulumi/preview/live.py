@@ -21,6 +21,7 @@ class Question(threading.Thread):
 
     Attributes:
         outputs: outputs of the stack, secret ones in clear text.
+        api: its cluster; None if the outputs name none.
         live: RayClusters of its cluster; None if the cluster was not asked.
         not_asked: why it was not asked; "" where there was nothing to ask.
         reads_releases: whether this identity may read Helm's record of releases, which is Secrets.
@@ -31,6 +32,7 @@ class Question(threading.Thread):
         super().__init__(daemon=True)
         self._stack, self._releases = stack, releases
         self.outputs: Mapping[str, Any] = {}
+        self.api: ClusterApi | None = None
         self.live: Sequence[Mapping[str, Any]] | None = None
         self.not_asked = f"no answer within {SECONDS} s"
         self.reads_releases = True
@@ -50,19 +52,12 @@ class Question(threading.Thread):
 
     def _live(self) -> Sequence[Mapping[str, Any]] | None:
         """Return the cluster's RayClusters, with the labels of their owners."""
-        api = api_of(self.outputs)
-        if api is None:
+        kubeconfig = self.outputs.get("kubeconfig")
+        if not kubeconfig:
             return None
+        contract = self.outputs.get("environment")
+        named = contract.get("login") if isinstance(contract, Mapping) else None
+        login = own_login(str(kubeconfig), ExistingCluster.model_validate(named) if named else None)
+        self.api = api = ClusterApi(logged_in(str(kubeconfig), login))
         self.reads_releases = not self._releases or may(api, ("list", "", "secrets"))
         return owners_of(api).labeled(api.list(RAY_CLUSTERS)[0])
-
-
-def api_of(outputs: Mapping[str, Any]) -> ClusterApi | None:
-    """Return the cluster that the outputs of an environment name; None if they name none."""
-    kubeconfig = outputs.get("kubeconfig")
-    if not kubeconfig:
-        return None
-    contract = outputs.get("environment")
-    named = contract.get("login") if isinstance(contract, Mapping) else None
-    login = own_login(str(kubeconfig), ExistingCluster.model_validate(named) if named else None)
-    return ClusterApi(logged_in(str(kubeconfig), login))

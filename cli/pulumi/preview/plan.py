@@ -14,6 +14,7 @@ from berth.cli.pulumi.program import Engine, Interrupts, begun
 from berth.cli.pulumi.stack import errors_of, failure
 from berth.cli.repository.check import check
 from berth.cli.shell.console import ProblemsError, err
+from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BerthError
 from berth.components.plan.plan import Event, Property, differences, plan_of
 from berth.stacks.files import stack_file
@@ -40,6 +41,8 @@ class Planned:
     """The settings; None for a destruction, which reads none."""
     outputs: Mapping[str, Any]
     """Outputs of an environment's last update, secret ones in clear text."""
+    cluster: ClusterApi | None = None
+    """The environment's cluster, if it could be asked."""
 
 
 # A replacement and a deletion, in the engine's words (pulumi, pkg/resource/deploy).
@@ -78,7 +81,8 @@ def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) 
         known = _of_environment(known, loaded, question)
     report = report_of(plan_of(events), known)
     report = replace(report, warnings=[*report.warnings, *unread])
-    return Planned(report, events, loaded, question.outputs if question else {})
+    outputs, cluster = (question.outputs, question.api) if question else ({}, None)
+    return Planned(report, events, loaded, outputs, cluster)
 
 
 def _edits(stack: str, applied: Future[dict[str, Any]]) -> list[Property]:

@@ -99,6 +99,7 @@ def update(
     print_warnings([warning for warning in warnings if warning not in report.warnings])
     result = Result(stack, verb, tracker, time.monotonic() - began, options, dict(more or {}))
     if not outcome.code:
-        score = score_of(report, tracker.changed, before, seen(cluster)) if cluster else None
+        after = seen(cluster)
+        score = None if before is None or after is None else score_of(report, tracker.changed, before, after)
         return print_success(result, score)
     return print_failure(result, str(failure(stack, outcome)), interrupts)

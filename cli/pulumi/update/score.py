@@ -36,13 +36,14 @@ class Score:
         return "; ".join(wrong)
 
 
-def seen(api: ClusterApi | None) -> dict[Key, Seen]:
-    """Return the RayClusters of a cluster with their pods; none where it does not answer."""
+def seen(api: ClusterApi | None) -> dict[Key, Seen] | None:
+    """Return the RayClusters of a cluster with their pods; None if it cannot be asked."""
+    if api is None:
+        return None
     try:
-        found = api.list(RAY_CLUSTERS)[0] if api else []
-        listed = api.metadata(PODS, labelSelector="ray.io/cluster") if api and found else []
+        found, listed = api.list(RAY_CLUSTERS)[0], api.metadata(PODS, labelSelector="ray.io/cluster")
     except ClusterError:
-        return {}
+        return None
     clusters = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in found}
     pods: dict[Key, set[str]] = {key: set() for key in clusters}
     for pod in listed:

@@ -3,7 +3,6 @@
 import time
 from pathlib import Path
 
-from berth.cli.pulumi.preview.live import api_of
 from berth.cli.pulumi.preview.plan import planned
 from berth.cli.pulumi.preview.saved import hold, read
 from berth.cli.pulumi.preview.tree import print_tree
@@ -41,4 +40,4 @@ def up(stack: str, options: Options, engine: Engine | None = None, reviewed: Pat
     code = None if report.verdict == "nothing" else refusal(f"berth up -s {stack}", options, loses=loses)
     if code is not None:
         return refused(stack, "up", code, options, list(map(str, report.sitting(Level.DESTROYS))))
-    return update(stack, "up", report, options, cluster=api_of(plan.outputs))
+    return update(stack, "up", report, options, cluster=plan.cluster)

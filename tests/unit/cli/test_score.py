@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from berth.cli.pulumi.update.score import Seen, score_of
+from berth.cli.pulumi.update.score import Seen, score_of, seen
+from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.components.plan.effect import Effect, Level, Sitting
 from berth.components.plan.plan import plan_of
 from berth.stacks.preview.report import Change, Known, Part, Report, report_of
@@ -42,3 +43,12 @@ def test_a_plan_is_compared_with_what_was_seen(
 ) -> None:
     score = score_of(plan(level, foreseen), done, clusters(before), clusters(after))
     assert (score.right, str(score)) == (right, says)
+
+
+def test_a_cluster_that_does_not_answer_gives_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    def away(*_: object, **_query: str) -> None:
+        raise ClusterError("no answer")
+
+    monkeypatch.setattr(ClusterApi, "list", away)
+    api = object.__new__(ClusterApi)
+    assert seen(api) is None
