@@ -122,9 +122,7 @@ def grown(settings: dict[str, Any], nodes: int) -> dict[str, Any]:
     return settings | {"pools": pools | {"train": pools["train"] | {"nodes": nodes}}}
 
 
-def test_it_is_protected_grows_without_drift_and_then_leaves_nothing(
-    prod: Project,
-) -> None:
+def test_it_is_protected_grows_without_drift_and_then_leaves_nothing(prod: Project) -> None:
     prod.write(STACK, environment=shipped())
     store = Store(prod.lab.home.cloud)
     (firewall, *_) = store.list("firewalls")
