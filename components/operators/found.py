@@ -6,6 +6,7 @@ operators of one kind work against each other.
 
 import json
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as File
 from typing import Any
@@ -183,5 +184,7 @@ def _removal(kind: str, item: Object) -> str:
     metadata = item["metadata"]
     notes = metadata.get("annotations") or {}
     if release := notes.get(f"{_HELM}name"):
-        return f"helm uninstall {release} --namespace={notes.get(f'{_HELM}namespace')}"
+        # Whoever made the object wrote these texts.
+        namespace = shlex.quote(str(notes.get(f"{_HELM}namespace")))
+        return f"helm uninstall {shlex.quote(release)} --namespace={namespace}"
     return f"kubectl delete {kind.lower()} {metadata['name']} --namespace={metadata['namespace']}"
