@@ -22,7 +22,7 @@ _LARGEST_BY_PULUMI = 100
 def environment(bench: Bench) -> None:
     """Environment with a list of engineers, by `berth up`; plain Pulumi and the floor beside it."""
     bench.init(ENV)
-    # The first update of a cluster creates what a destroy leaves, such as the operators' definitions.
+    # The first update of a cluster creates what a destroy leaves, such as definitions of kinds.
     bench.write(engineers(bench.size))
     bench.do(*_UP, ENV)
     bench.do(*_DESTROY, ENV)
