@@ -23,7 +23,7 @@ from tests.pages.reader import Reader, arrived
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 FLEET = "docs/pictures/fleet.html"
-_PASSING = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC|\b\d+ (?:s|m|h)\b|(?<=-[0-9a-f]{8}-)[a-z0-9]{4}\b")
+_PASSING = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC|\b\d+ (?:s|m|h)\b|(?<=-[0-9a-f]{8}-)[a-z0-9]{4}\b|─+")
 
 _PROGRESS = re.compile("[\u2800-\u28ff…]|✓ berth|suspending ")
 COMMONEST = """check lab; preview -s lab; up -s lab --yes; status -s lab; gpus -s lab; explain defaults.worker;
