@@ -8,12 +8,12 @@ that help nobody. The mark also has the id of an existing cluster, which no new 
 
 import asyncio
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pulumi
 import pulumi_kubernetes
 
-from berth.components.cluster.api import ClusterApi, ClusterError, RefusedError
+from berth.components.cluster.api import ClusterApi, ClusterError, Object, RefusedError
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import FIELD_MANAGER, MANAGED_BY, Manifest
 from berth.components.core.problems import Problem
@@ -34,10 +34,18 @@ _LEFT = (
 )
 
 
+@dataclass(frozen=True)
+class Answer:
+    """Answer of an existing cluster: its API server, and the mark that it has."""
+
+    api: ClusterApi
+    mark: Object | None
+
+
 async def mark_cluster(
-    loaded: Environment, platform: Platform, provider: pulumi_kubernetes.Provider, *, asks: bool
+    loaded: Environment, platform: Platform, provider: pulumi_kubernetes.Provider, answer: Answer | None
 ) -> KubernetesObject:
-    """Register the mark of an environment; a cluster to ask that has another one's is refused.
+    """Register the mark of an environment; a cluster that answers with another one's is refused.
 
     An environment that makes its cluster is the first one there. What tells two states apart is the
     id of the provider, a UUID that Pulumi makes for each state and keeps in it.
@@ -48,8 +56,8 @@ async def mark_cluster(
     data = {"project": pulumi.get_project(), "stack": pulumi.get_stack(), "owner": provider.id}
     if loaded.settings.cluster.existing:
         data["id"] = platform.cluster_id
-        if asks:
-            await _refuse_second(loaded, platform, provider.id)
+        if answer:
+            await _refuse_second(loaded, answer, provider.id)
     manifest: Manifest = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -60,8 +68,8 @@ async def mark_cluster(
     return KubernetesObject(NAME, manifest, options)
 
 
-async def looked_at(loaded: Environment, platform: Platform) -> tuple[Platform, bool]:
-    """Return an existing cluster with the id of its mark, and whether the cluster answers.
+async def looked_at(loaded: Environment, platform: Platform) -> tuple[Platform, Answer | None]:
+    """Return an existing cluster with the id of its mark, and its answer; None without one.
 
     The id is the address of the first update: another address of the same cluster, such as its
     private one, changes nothing.
@@ -72,29 +80,33 @@ async def looked_at(loaded: Environment, platform: Platform) -> tuple[Platform, 
     """
     text = str(await platform.kubeconfig.future())
     try:
-        mark = await asyncio.to_thread(lambda: ClusterApi(text).get(_PATH))
+        answer = await asyncio.to_thread(_asked, text)
     except ClusterError as error:
         if not pulumi.runtime.is_dry_run():
             raise
         pulumi.log.warn(f"cannot tell what the cluster has already: {error}")
-        return platform, False
+        return platform, None
     with suppress(RefusedError):  # whoever only previews may not see all kinds
-        if problems := await asyncio.to_thread(lambda: found_on(ClusterApi(text), loaded.settings)):
+        if problems := await asyncio.to_thread(found_on, answer.api, loaded.settings):
             raise SettingsError(loaded.stack, problems, loaded.file)
-    data = mark["data"] if mark else {}
+    data = answer.mark["data"] if answer.mark else {}
     ours = (data.get("project"), data.get("stack")) == (pulumi.get_project(), pulumi.get_stack())
-    return (replace(platform, cluster_id=data["id"]) if ours and data.get("id") else platform), True
+    return (replace(platform, cluster_id=data["id"]) if ours and data.get("id") else platform), answer
 
 
-async def _refuse_second(loaded: Environment, platform: Platform, owner: pulumi.Output[str]) -> None:
+def _asked(kubeconfig: str) -> Answer:
+    api = ClusterApi(kubeconfig)
+    return Answer(api, api.get(_PATH))
+
+
+async def _refuse_second(loaded: Environment, answer: Answer, owner: pulumi.Output[str]) -> None:
     """Refuse a cluster that carries another environment than the owner's.
 
     The owner is unknown in the first preview of a stack.
     """
-    text = await platform.kubeconfig.future()
     own = await owner.future()
     try:
-        other = await asyncio.to_thread(_other, ClusterApi(str(text)), own)
+        other = await asyncio.to_thread(_other, answer, own)
     except ClusterError as error:
         pulumi.log.warn(f"cannot tell whether the cluster carries another environment: {error}")
         return
@@ -110,13 +122,13 @@ async def _refuse_second(loaded: Environment, platform: Platform, owner: pulumi.
         raise SettingsError(loaded.stack, [problem], loaded.file)
 
 
-def _other(api: ClusterApi, own: str | None) -> tuple[str, str] | None:
+def _other(answer: Answer, own: str | None) -> tuple[str, str] | None:
     """Return another environment on the cluster: its name, and the command for one that is gone."""
-    if mark := api.get(_PATH):
-        data = mark["data"]
+    if answer.mark:
+        data = answer.mark["data"]
         name = f"{data['stack']} of project {data['project']}"
         return None if data["owner"] == own else (name, f"kubectl delete configmap {NAME} -n {_NAMESPACE}")
     # Objects of an older version, or what an environment has left behind.
-    policy = api.get(f"{_POLICIES}/{pod_policy()[0]['metadata']['name']}") or {"metadata": {}}
+    policy = answer.api.get(f"{_POLICIES}/{pod_policy()[0]['metadata']['name']}") or {"metadata": {}}
     manager = (policy["metadata"].get("annotations") or {}).get(FIELD_MANAGER, "")
     return (manager.removeprefix("berth-"), _LEFT) if manager not in ("", f"berth-{pulumi.get_stack()}") else None

@@ -40,12 +40,12 @@ async def environment(loaded: Environment, *, recorded: bool = False) -> Registe
             occupants.setdefault(pool, []).append(cluster.name)
     manifests = _dranet_manifests(loaded)
     platform = await _platform(loaded, occupants)
-    asks = settings.cluster.existing is not None and not recorded
-    if asks:
-        platform, asks = await looked_at(loaded, platform)
+    answer = None
+    if settings.cluster.existing and not recorded:
+        platform, answer = await looked_at(loaded, platform)
     resource_api = await claims_api(settings, platform.kubeconfig)
     kubernetes = platform.provider()
-    mark = await mark_cluster(loaded, platform, kubernetes, asks=asks)
+    mark = await mark_cluster(loaded, platform, kubernetes, answer)
     on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(platform.ready))
     mirror = settings.mirror
     site = Site(
