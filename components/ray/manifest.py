@@ -16,7 +16,7 @@ from berth.components.nested import parts_of as nested_parts
 from berth.components.ray.pod_template import patched
 from berth.components.ray.settings import AutoscalerShape, RayClusterSettings, WorkerGroup
 from berth.components.ray.storage import with_home
-from berth.components.ray.variables import Variables, entries_of, references_of
+from berth.components.ray.variables import Variables, entries_of, entry_of, references_of
 from berth.components.ray.volumes import with_volumes
 from berth.components.sharing import Pool, Pools
 
@@ -94,11 +94,9 @@ def _fault_tolerance(settings: RayClusterSettings) -> dict[str, Any] | None:
     given_here = settings.gcs_fault_tolerance
     if given_here is None:
         return None
-    password = given_here.password
-    reference = {"name": password.secret, "key": password.key} if password else {}
     return {
         "redisAddress": given_here.redis,
-        **given("redisPassword", {"valueFrom": {"secretKeyRef": reference}} if reference else {}),
+        **given("redisPassword", entry_of(given_here.password) if given_here.password else {}),
         **given("externalStorageNamespace", given_here.storage_namespace),
     }
 

@@ -30,7 +30,7 @@ from berth.components.lifecycle import Lifecycle, LifecycleShape
 from berth.components.nested import NestedContainers
 from berth.components.ray.pod_template import PodTemplate
 from berth.components.ray.storage import HomeSetting
-from berth.components.ray.variables import ObjectName, Secrets, Variables
+from berth.components.ray.variables import FromSecret, ObjectName, Secrets, Variables
 from berth.components.ray.volumes import GcsFuse, Volumes
 from berth.components.sharing import Pool, Pools
 
@@ -62,15 +62,6 @@ class HeadShape(DefaultedSettings):
     """Patch of the head's pod template, for what has no setting: see docs/advanced.md."""
 
 
-class RedisPassword(Settings):
-    """Password of Redis, in a Secret of the berth's namespace."""
-
-    secret: Annotated[ObjectName, Field(examples=["redis"])]
-    """Name of the Secret."""
-    key: Annotated[NonEmpty, Field(examples=["password"])]
-    """Key in the Secret."""
-
-
 class GcsFaultTolerance(Settings):
     """Fault tolerance of Ray's control store: its state is in Redis, and outlives the head."""
 
@@ -80,8 +71,8 @@ class GcsFaultTolerance(Settings):
         Field(examples=["redis.redis:6379"]),
     ]
     """Address, `HOST:PORT`, which `isolation` must let berths reach."""
-    password: Annotated[RedisPassword | None, Field(examples=[{"secret": "redis", "key": "password"}])] = None
-    """Its password."""
+    password: Annotated[FromSecret | None, Field(examples=[{"secret": "redis", "key": "password"}])] = None
+    """Password, from a Secret."""
     storage_namespace: Annotated[NonEmpty | None, Field(examples=["train"])] = None
     """Prefix of its keys. Default: the RayCluster's uid."""
 

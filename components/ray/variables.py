@@ -179,10 +179,11 @@ def _secret_of(variable: str) -> str:
 
 def entries_of(variables: Mapping[str, str | FromSecret | FromConfigMap | FromField]) -> list[dict[str, Any]]:
     """Return variables as a container has them."""
-    return [{"name": name, **_entry(value)} for name, value in variables.items()]
+    return [{"name": name, **entry_of(value)} for name, value in variables.items()]
 
 
-def _entry(value: str | FromSecret | FromConfigMap | FromField) -> dict[str, Any]:
+def entry_of(value: str | FromSecret | FromConfigMap | FromField) -> dict[str, Any]:
+    """Return Kubernetes' form of a value: itself, or where it comes from."""
     if isinstance(value, str):
         return {"value": value}
     if isinstance(value, FromField):
