@@ -36,7 +36,7 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """What came of some edits."""
+    """Outcome of some edits."""
 
     edits: Edits
     right: int = 0

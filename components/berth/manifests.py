@@ -74,7 +74,7 @@ class BerthInputs:
     resource_api: ResourceApi = "v1"
     """Version of resource.k8s.io for claim templates."""
     isolation: IsolationSettings = field(default_factory=IsolationSettings)
-    """What the environment loosens for all of its berths."""
+    """Isolation that the environment loosens for all of its berths."""
     kuberay: KubeRaySettings = field(default_factory=KubeRaySettings)
     """Source and namespace of the KubeRay operator."""
     jobs: Sequence[RayJobSettings] = ()

@@ -109,7 +109,7 @@ class IsolationInputs:
     """Inputs of a namespace's isolation."""
 
     settings: IsolationSettings = field(default_factory=IsolationSettings)
-    """What the environment loosens for all of its berths."""
+    """Isolation that the environment loosens for all of its berths."""
     kuberay: KubeRaySettings = field(default_factory=KubeRaySettings)
     """Source and namespace of the KubeRay operator."""
     access: Access = field(default_factory=Access)

@@ -21,14 +21,14 @@ class Seen:
 
 @dataclass(frozen=True)
 class Score:
-    """What a plan foresaw, beside what was seen."""
+    """Accuracy of a plan: right, missed and false predictions."""
 
     right: int
     """RayClusters whose pods stayed or went as the plan says."""
     missed: Sequence[str]
-    """What happened and the plan did not say."""
+    """Losses and replacements that the plan did not say."""
     false_alarms: Sequence[str]
-    """What the plan said and did not happen."""
+    """Losses that the plan said and that did not happen."""
 
     def __str__(self) -> str:
         wrong = [f"not foreseen: {text}" for text in self.missed]

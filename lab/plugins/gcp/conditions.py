@@ -34,7 +34,7 @@ class Project(Settings):
     services: list[str] = list(SERVICES)
     """Enabled APIs, such as `container.googleapis.com`; by default those that berth needs."""
     permissions: Literal["all"] | list[str] = "all"
-    """What the caller may do, such as `container.clusters.create`; or `all`."""
+    """Permissions of the caller, such as `container.clusters.create`; or `all`."""
     quotas: dict[str, dict[str, Count]] = {}
     """Limits by region and metric, such as `NVIDIA_B200_GPUS`; a metric left out has no limit."""
 

@@ -27,9 +27,9 @@ class Record:
     id: str
     """Path of the resource, such as `projects/berth/global/networks/gpu`."""
     inputs: dict[str, Any]
-    """What was asked for, with defaults."""
+    """Properties that were asked for, with defaults."""
     state: dict[str, Any] = field(default_factory=dict)
-    """What the cloud adds: numbers, addresses, the instances of a pool."""
+    """Properties that the cloud adds: numbers, addresses, the instances of a pool."""
 
     @property
     def name(self) -> str:

@@ -52,7 +52,7 @@ class Room:
     left: int | None
     """Their number; None where there is no end of them."""
     short_of: str = ""
-    """What there is no more of, in the autoscaler's words, when `left` is used up."""
+    """Resource that has run out, in the autoscaler's words, when `left` is used up."""
 
 
 def capacity_of(pool: Pool) -> str:
