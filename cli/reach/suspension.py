@@ -7,11 +7,12 @@ from berth.cli.reach.arguments import seconds_of
 from berth.cli.reach.berths import Berth, find
 from berth.cli.reach.current_work import Running, running_on
 from berth.cli.reach.kubectl import kubectl
-from berth.cli.reach.lifecycle import EXTEND, moment
+from berth.cli.reach.lifecycle import EXTEND, moment, sentences
 from berth.cli.shell.agreement import LOST, agreed
 from berth.cli.shell.console import err, out, print_json
 from berth.components.core.errors import FAILED, BadInputError, BerthError
 from berth.components.lifecycle import life_of
+from berth.components.programs.decision import KUEUE
 from berth.components.ray import suspension
 from berth.components.ray.condition import condition_of
 
@@ -48,9 +49,9 @@ def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) ->
     if not suspension.is_suspended(berth.cluster) and condition.state != "waking":
         state = "is awake already" if condition.ready else f"is not suspended ({condition})"
         return _report(berth, state, suspended=False, changed=False, as_json=as_json)
-    if condition.state != "waking":
-        suspension.set_suspended(berth.api, berth.key, suspended=False)
     life = life_of(berth.cluster)
+    if condition.state != "waking":
+        _start(berth)
     if life.expired(datetime.now(tz=UTC)):
         since = moment(life.expires, life.zone)
         note = f"{berth.name} expired on {since}, and is suspended again in a day; to keep it, {EXTEND}"
@@ -60,12 +61,20 @@ def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) ->
 
 def wake_up(berth: Berth, seconds: float) -> None:
     """Wake a berth before something else is done with it."""
-    suspension.set_suspended(berth.api, berth.key, suspended=False)
+    _start(berth)
     if reasons := _reasons(berth, suspended=False, seconds=seconds):
         raise BerthError(
             f"{berth.name} is not ready after {seconds:.0f} s: {'; '.join(reasons)}",
             f"berth wake {berth.name} goes on waiting",
         )
+
+
+def _start(berth: Berth) -> None:
+    """Wake a berth, unless Kueue would suspend it again at once."""
+    life = life_of(berth.cluster)
+    if life.suspended_by == KUEUE:
+        raise BerthError("; ".join(sentences(berth.name, life)))
+    suspension.set_suspended(berth.api, berth.key, suspended=False)
 
 
 def _agreed(berth: Berth, running: Running) -> bool:

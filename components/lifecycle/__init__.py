@@ -5,6 +5,6 @@ Pulumi and is imported by its module. Does not belong here: what the keeper deci
 pod (components/programs).
 """
 
-from berth.components.lifecycle.life import PERSON, Life, life_of
+from berth.components.lifecycle.life import PERSON, Life, by_kueue, life_of
 from berth.components.lifecycle.manifests import KEEPER_NAME, KEEPER_USER, keeper, keeper_access, keeper_peers
 from berth.components.lifecycle.settings import KeeperSettings, Lifecycle, LifecycleShape, complete, lifecycle_problems

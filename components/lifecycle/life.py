@@ -4,14 +4,26 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from berth.components.programs.decision import CLOSED, DELETE_DUE, HELD_UP, OUTSIDE_HOURS, known_of, next_begin, stamp
+from berth.components.programs.decision import (
+    CLOSED,
+    DELETE_DUE,
+    HELD_UP,
+    KEEPER,
+    KUEUE,
+    OUTSIDE_HOURS,
+    SUSPENSION,
+    known_of,
+    next_begin,
+    owner_of_suspend,
+    stamp,
+)
 from berth.components.programs.lifetimes import IDLE, SETTINGS, Lifetime, lifetime_of
 
 PERSON = "person"
 """Value of `suspended_by` for a berth that the keeper did not suspend."""
 
-KUEUE = "kueue"
-"""Value of `suspended_by` for a berth that Kueue holds back until its queue has room."""
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""Label of what Kueue manages, which its webhook may set with `suspend`, in its creator's name."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +73,7 @@ def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
     return Life(
         created=str(metadata["creationTimestamp"]),
         expires=stamp(expires) if expires else "",
-        suspended_by=(known.suspended_by or (KUEUE if _by_kueue(metadata) else PERSON)) if known.suspended else "",
+        suspended_by=(known.suspended_by or (KUEUE if by_kueue(metadata) else PERSON)) if known.suspended else "",
         until=stamp(until) if until else "",
         held_up=annotations.get(HELD_UP, ""),
         closed=annotations.get(CLOSED, ""),
@@ -72,8 +84,8 @@ def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
     )
 
 
-def _by_kueue(metadata: dict[str, Any]) -> bool:
-    """Return whether Kueue wrote last whether a RayCluster is suspended."""
-    written = [entry for entry in metadata.get("managedFields") or () if "f:suspend" in str(entry.get("fieldsV1"))]
-    managers = [str(entry.get("manager")) for entry in sorted(written, key=lambda entry: str(entry.get("time")))]
-    return managers[-1:] != [] and managers[-1].startswith("kueue")
+def by_kueue(metadata: dict[str, Any]) -> bool:
+    """Return whether Kueue decides when a RayCluster runs."""
+    manager, _ = owner_of_suspend(metadata, "f:spec")
+    queued = QUEUE_LABEL in (metadata.get("labels") or {}) and manager not in (KEEPER, SUSPENSION)
+    return queued or manager.startswith(KUEUE)

@@ -47,6 +47,8 @@ class Known:
     """Time since when the keeper has seen nothing run."""
     begun: datetime | None = None
     """Creation of the first RayCluster, where the lifetime begins; None for this one."""
+    by_kueue: bool = False
+    """Whether Kueue started the berth, which it starts again after every suspension."""
 
     @property
     def begin(self) -> datetime:
@@ -116,11 +118,18 @@ def decide(lifetime: Lifetime, known: Known, work: Work | None, now: datetime) -
             return Decision(idle_since=idle_since, held_up=held_up, delete_due=delete_due)
         return Decision(suspend=True, suspended_by=reason, delete_due=delete_due)
     if idle_since and lifetime.idle and now >= idle_since + lifetime.idle:
+        # Hours and expiry, which nobody in a berth may escape, suspend it once, as after any wake.
+        if known.by_kueue:
+            return Decision(idle_since=idle_since, held_up=_KUEUE, delete_due=delete_due)
         return Decision(suspend=True, suspended_by=UNUSED, delete_due=delete_due)
     return Decision(idle_since=idle_since, delete_due=delete_due)
 
 
 _WORDS = {EXPIRED: "it has expired", OUTSIDE_HOURS: "it is outside of its working hours"}
+
+# An admitted RayCluster runs, whoever suspends it: Kueue writes `suspend` of what it manages
+# (https://github.com/kubernetes-sigs/kueue, pkg/controller/jobframework/reconciler.go).
+_KUEUE = "nothing runs on it, but Kueue would start it again at once"
 
 
 def _of_suspended(
@@ -202,6 +211,14 @@ def _spans(hours: Hours, zone: str, now: datetime) -> list[tuple[datetime, datet
 KEEPER = "berth-keeper"
 """Field manager of the keeper: owner of its notes, and of `spec.suspend` that it has set."""
 
+SUSPENSION = "berth-suspension"
+"""Field manager of `berth suspend` and `berth wake`. No stack sets `spec.suspend`, so `pulumi up`
+and `pulumi refresh` leave it alone."""
+
+KUEUE = "kueue"
+"""Beginning of Kueue's field managers (https://github.com/kubernetes-sigs/kueue,
+pkg/util/useragent)."""
+
 
 def known_of(cluster: Mapping[str, Any]) -> Known:
     """Return the state of a berth from its RayCluster."""
@@ -222,6 +239,7 @@ def known_of(cluster: Mapping[str, Any]) -> Known:
         woken=woken or noted(WOKEN_AT),
         idle_since=noted(IDLE_SINCE),
         begun=noted(BEGUN),
+        by_kueue=not suspended and manager.startswith(KUEUE),
     )
 
 

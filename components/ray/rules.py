@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from berth.components.core.bounds import Bounds
 from berth.components.core.problems import Problem
 from berth.components.core.table import beside, broken
 from berth.components.fabric import fabric_problems
@@ -11,11 +12,15 @@ from berth.components.ray.fit import fit_problems, sizes_of, version_problems
 from berth.components.ray.image import image_warning
 from berth.components.ray.place import Placed
 from berth.components.ray.secret_manager import secret_problems
-from berth.components.ray.settings import BerthShape
+from berth.components.ray.settings import BerthShape, RayClusterSettings
 from berth.components.ray.shares import share_problems
 from berth.components.ray.storage import home_problems
 from berth.components.ray.volumes import volume_problems
-from berth.components.sharing import Pool
+from berth.components.sharing import Pool, Pools
+
+SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+"""Annotation of a pod that says whether GKE's autoscaler may end it. Upgrades and drains of nodes
+ignore it (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler)."""
 
 Rule = Callable[[Placed], Iterable[Problem]]
 """Rule of a RayCluster."""
@@ -73,6 +78,13 @@ def _warnings(placed: Placed) -> Iterable[Problem]:
         yield from fabric_problems("alignment", group, pool, within)
         yield from broken(beside(__file__)["warnings"], path, **objects)
     yield from filter(None, [image_warning(cluster, path)])
+
+
+def may_be_evicted(cluster: RayClusterSettings, pools: Pools) -> bool:
+    """Return whether GKE's autoscaler may end a head to remove its node, and nobody allows it."""
+    nodes = pools[cluster.head.pool].settings.nodes
+    annotations = (cluster.head.pod_template.get("metadata") or {}).get("annotations") or {}
+    return isinstance(nodes, Bounds) and nodes.min < nodes.max and SAFE_TO_EVICT not in annotations
 
 
 RULES = (workload_rules.problems,)

@@ -9,13 +9,10 @@ from collections.abc import Callable
 
 from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
 from berth.components.core.words import are, counted
+from berth.components.programs.decision import SUSPENSION
 from berth.components.ray.condition import condition_of
 from berth.components.ray.evidence import Evidence, Key
 from berth.components.ray.reasons import reasons_of
-
-FIELD_MANAGER = "berth-suspension"
-"""Field manager of `spec.suspend`. No stack sets that field, so `pulumi up` and `pulumi refresh`
-leave it alone."""
 
 _PAUSE_SECONDS = 1
 
@@ -44,7 +41,7 @@ def set_suspended(api: ClusterApi, key: Key, *, suspended: bool) -> Object:
     # KubeRay 1.6 leaves a cluster suspended if `suspend` is removed, so the value is an explicit
     # false.
     path = f"{within(namespace, RAY_CLUSTERS)}/{name}"
-    return api.patch(path, {"spec": {"suspend": suspended}}, FIELD_MANAGER)
+    return api.patch(path, {"spec": {"suspend": suspended}}, SUSPENSION)
 
 
 def wait(

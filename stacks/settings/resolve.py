@@ -15,7 +15,7 @@ from berth.components.fabric import pinned_by_default
 from berth.components.ray import JobShape, RayClusterSettings, RayJobSettings, RayServiceSettings, ServiceShape
 from berth.components.ray.fit import capacity_problems, demands_of, second_cluster_warning
 from berth.components.ray.place import Ground, place
-from berth.components.ray.rules import cluster_problems, cluster_warnings
+from berth.components.ray.rules import cluster_problems, cluster_warnings, may_be_evicted
 from berth.components.ray.variables import from_secret_manager
 from berth.components.ray.volumes import mounts_buckets, mounts_shares
 from berth.components.sharing import offered
@@ -94,6 +94,8 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
     )
     pinned = [cluster.name for cluster in resolved.every if pinned_by_default(cluster.nccl, cluster.groups)]
     resolved.warnings += broken(CONTRADICTIONS["pinned"], ("environment",), clusters=pinned)
+    evicted = [cluster.name for cluster in resolved.every if may_be_evicted(cluster, pools)]
+    resolved.warnings += broken(CONTRADICTIONS["evicted"], ("environment", "defaults"), clusters=evicted)
     return resolved
 
 
@@ -111,6 +113,8 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
     resolved.demands += demands_of(placed.cluster)
     resolved.problems += [*cluster_problems(placed), *_on_environment(settings, placed.cluster, contract)]
     resolved.warnings += cluster_warnings(placed)
+    evicted = [name] if may_be_evicted(placed.cluster, ground.pools) else []
+    resolved.warnings += broken(CONTRADICTIONS["evicted"], path, clusters=evicted)
     resolved.problems += capacity_problems(ground.pools, [*contract.demands, *resolved.demands], path)
     return resolved
 

@@ -1,4 +1,4 @@
-"""Checks for what stays half-made on a cluster: deletions that wait, and an operator that dies."""
+"""Checks for what holds others up: deletions that wait, an operator that dies, and Kueue."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -16,6 +16,7 @@ from berth.components.cluster.api import (
 )
 from berth.components.cluster.owned import owners_of
 from berth.components.core.owner import ENVIRONMENT_LABEL
+from berth.components.lifecycle import by_kueue
 
 CLUSTER = Topic("cluster")
 
@@ -32,7 +33,7 @@ def check_stuck(api: ClusterApi, now: datetime | None = None) -> list[Finding]:
     try:
         operators, _ = api.list(PODS, labelSelector=_OPERATOR)
         held = list(_held(api, moment))
-        return [*_killed(operators), *held, *([] if held else _namespaces(api, moment))]
+        return [*_killed(operators), *held, *([] if held else _namespaces(api, moment)), *_overruled(api)]
     except RefusedError:
         return []  # the rights of an update are another finding
 
@@ -60,6 +61,15 @@ def _namespaces(api: ClusterApi, now: datetime) -> Iterable[Finding]:
             reasons = [str(entry.get("message")) for entry in conditions if entry.get("status") == "True"]
             name = item["metadata"]["name"]
             yield CLUSTER.found("ending", namespace=name, reasons="; ".join(reasons) or "no reason is given")
+
+
+def _overruled(api: ClusterApi) -> Iterable[Finding]:
+    """Yield the berths with a lifecycle that Kueue starts and suspends, in one finding."""
+    owners = owners_of(api)
+    berths = ((owners.of(item), item["metadata"]) for item in api.list(RAY_CLUSTERS)[0])
+    names = [owner.name for owner, metadata in berths if owner and owner.lifecycle and by_kueue(metadata)]
+    if names:
+        yield CLUSTER.found("by-kueue", names=", ".join(sorted(names)))
 
 
 def _killed(operators: Iterable[Object]) -> Iterable[Finding]:

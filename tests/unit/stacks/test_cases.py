@@ -33,7 +33,7 @@ def lines_of(stack: str, values: dict[str, Any], engineer: dict[str, Any] | None
     try:
         loaded = environment_of(stack, values)
         if engineer is not None:
-            found = engineer_of("alice", **engineer).on(loaded.contract()).judgment.warnings
+            found = engineer_of("alice", **engineer).on(loaded.contract()).warnings
         else:
             found = resolve_environment(loaded.settings).warnings
     except SettingsError as error:

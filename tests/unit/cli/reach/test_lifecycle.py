@@ -1,11 +1,15 @@
 """Words about a berth's life in status."""
 
 from datetime import UTC, datetime
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from berth.cli.reach.berths import Berth
 from berth.cli.reach.lifecycle import sentences
+from berth.cli.reach.suspension import wake_up
+from berth.components.core.errors import BerthError
 from berth.components.lifecycle import life_of
 from tests.unit.cases import table
 
@@ -13,11 +17,12 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def cluster(annotations: dict[str, str], *, suspended_by: str = "") -> dict[str, Any]:
-    """A RayCluster; suspended by a field manager where one is named."""
+    """A RayCluster with annotations and labels; suspended by a field manager where one is named."""
     owner = {"manager": suspended_by, "time": "2026-11-20T19:02:00Z", "fieldsV1": {"f:spec": {"f:suspend": {}}}}
     metadata = {
         "creationTimestamp": "2026-11-02T09:00:00Z",
-        "annotations": {f"berth/{name}": text for name, text in annotations.items()},
+        "annotations": {f"berth/{name}": text for name, text in annotations.items() if "/" not in name},
+        "labels": {name: text for name, text in annotations.items() if "/" in name},
         "managedFields": [owner] if suspended_by else [],
     }
     return {"metadata": metadata, "spec": {"suspend": True} if suspended_by else {}}
@@ -26,6 +31,12 @@ def cluster(annotations: dict[str, str], *, suspended_by: str = "") -> dict[str,
 @pytest.mark.parametrize(("annotations", "suspended_by", "texts"), table(__file__, "lives.yaml"))
 def test_why_and_until_when(annotations: dict[str, str], suspended_by: str, texts: list[str]) -> None:
     assert sentences("bob", life_of(cluster(annotations, suspended_by=suspended_by), NOW)) == texts
+
+
+def test_what_kueue_holds_back_is_not_woken() -> None:
+    berth = SimpleNamespace(name="bob", cluster=cluster({}, suspended_by="kueue"))
+    with pytest.raises(BerthError, match="bob waits for room in its queue"):
+        wake_up(cast("Berth", berth), 0)
 
 
 @pytest.mark.parametrize(("day", "over"), [("2026-11-20", True), ("2026-11-21", False), ("18d", True), ("20d", False)])

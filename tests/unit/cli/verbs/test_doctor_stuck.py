@@ -18,9 +18,17 @@ ENDING = SPACE | {
 }
 
 
+ASLEEP = SPACE | {"metadata": SPACE["metadata"] | {"annotations": {"berth/idle": "2h"}}}
+
+
 def held(*finalizers: str, when: str = "2026-11-21T11:00:00Z") -> dict[str, Any]:
     names = {"name": "j", "namespace": "berth-x"}
     return {"metadata": {**names, "finalizers": list(finalizers), "deletionTimestamp": when}}
+
+
+def queued() -> dict[str, Any]:
+    writer = {"manager": "kueue", "time": "2026-11-21T11:00:00Z", "fieldsV1": {"f:spec": {"f:suspend": {}}}}
+    return {"metadata": {"name": "x", "namespace": "berth-x", "managedFields": [writer]}, "spec": {"suspend": False}}
 
 
 def operator(reason: str) -> dict[str, Any]:
@@ -36,6 +44,7 @@ def operator(reason: str) -> dict[str, Any]:
         ({RAY_JOBS: [held("ray.io/rayjob-finalizer")]}, "rayjob j in namespace berth-x", "kubectl patch rayjob j "),
         ({RAY_CLUSTERS: [held("example.com/hold")]}, "finalizer example.com/hold holds", "kubectl patch raycluster j "),
         ({NAMESPACES: [ENDING]}, "berth-x is being deleted, and waits: Some resources", "get namespace berth-x"),
+        ({RAY_CLUSTERS: [queued()], NAMESPACES: [ASLEEP]}, "Kueue starts and suspends x: it starts", "workloads.kueue"),
         ({PODS: [operator("OOMKilled")]}, "(kuberay-1) was killed for want of memory", "memory: 2Gi"),
     ],
 )
@@ -52,8 +61,9 @@ def test_what_waits_comes_with_the_command(objects: dict[str, Any], text: str, r
         {RAY_JOBS: [held()]},
         {RAY_JOBS: [held("ray.io/rayjob-finalizer")], NAMESPACES: []},
         {PODS: [operator("Error")]},
+        {RAY_CLUSTERS: [queued()]},
     ],
-    ids=["just begun", "held by nothing", "outside of berths", "an operator that ended otherwise"],
+    ids=["just begun", "held by nothing", "outside of berths", "an operator that ended otherwise", "without lifecycle"],
 )
 def test_what_goes_its_way_is_left_alone(objects: dict[str, Any]) -> None:
     assert check_stuck(RecordedCluster({NAMESPACES: [SPACE]} | objects), NOW) == []

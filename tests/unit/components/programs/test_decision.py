@@ -135,6 +135,7 @@ def cluster(manager: str, *, suspend: bool | None, **annotations: str) -> dict[s
             Known(CREATED, woken=at("2026-11-23 21:00")),
         ),
         (cluster("berth-keeper", suspend=False), AWAKE),
+        (cluster("kueue", suspend=False), Known(CREATED, woken=at("2026-11-23 21:00"), by_kueue=True)),
         (
             cluster("berth-keeper", suspend=False, idle_since="2026-11-24T08:00:00Z"),
             Known(CREATED, idle_since=at("2026-11-24 08:00")),
