@@ -106,7 +106,9 @@ class Grid:
 
 def table(fleet: Fleet) -> Group:
     """Return the fleet for people."""
-    parts: list[Table | Text] = [grid.on_terminal() for grid in grids(fleet, datetime.now(tz=UTC))]
+    parts: list[Table | Text] = []
+    for grid in grids(fleet, datetime.now(tz=UTC)):
+        parts += [Text(), grid.on_terminal()] if parts else [grid.on_terminal()]
     parts += [Text(note, style="yellow") for note in notes_on(fleet)]
     lives = [(ray.name, ray.life) for ray in (*fleet.berths, *fleet.clusters)]
     parts += [Text(sentence, style="cyan") for name, life in lives for sentence in sentences(name, life)]

@@ -44,7 +44,12 @@ class Table(RichTable):
 
     def __init__(self, *columns: str, title: str = "", right: Sequence[str] = ()) -> None:
         super().__init__(
-            title=title or None, collapse_padding=True, title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+            title=title or None,
+            collapse_padding=True,
+            title_justify="left",
+            box=SIMPLE_HEAD,
+            pad_edge=False,
+            show_edge=False,
         )
         for column in columns:
             self.add_column(column, overflow="fold", justify="right" if column in right else "left")

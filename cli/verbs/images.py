@@ -35,7 +35,7 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
 
     Example: `berth images -s prod`
     """
-    from berth.cli.shell.console import Table, out, print_json
+    from berth.cli.shell.console import out, print_json
     from berth.stacks.files import stack_file
 
     settings = stack_file.find(stack).settings
@@ -46,16 +46,13 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
     if as_json:
         print_json({"stack": stack, "images": images, "charts": charts, "commands": commands})
         return 0
-    table = Table("setting", "image or chart", "version")
-    for image in images:
-        table.add_row(image["setting"], image["image"], "")
+    # Names for other commands, too long for a table: each on a line that no terminal breaks.
+    named = [(image["setting"], image["image"]) for image in images]
     for chart in charts:
-        table.add_row(
-            chart["setting"], " of ".join(filter(None, (chart["chart"], chart["repository"]))), chart["version"]
-        )
-    out.print(table if images or charts else f"stack {stack} names no image and no chart")
-    for command in commands:
-        out.print(command, markup=False)
+        place = " of ".join(filter(None, (chart["chart"], chart["repository"])))
+        named.append((chart["setting"], f"{place}, version {chart['version']}"))
+    lines = [f"{setting}\n    {what}" for setting, what in named] or [f"stack {stack} names no image and no chart"]
+    out.print(*lines, *commands, sep="\n", markup=False, soft_wrap=True)
     return 0
 
 

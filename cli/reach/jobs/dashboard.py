@@ -24,7 +24,8 @@ from berth.components.core.errors import BerthError
 from berth.components.core.printable import loads
 
 _HEADER = "X-Ray-Authorization"
-_SECONDS = 60.0
+_SECONDS = 180.0
+"""A head on a busy machine unpacks a folder and starts a job's agent in it."""
 _UPLOAD_SECONDS = 600.0
 _FIRST_SECONDS = 600.0
 _SILENT_SECONDS = 3.0

@@ -128,7 +128,7 @@ def table(offers: list[GpuOffer], currency: str | None, stack: str) -> Group:
         )
     best = next((offer for offer in offers if offer.free_on_one_node), offers[0])
     how = (
-        f"In the settings of a berth: worker: {{pool: {best.pool.name}, gpus: 1}}\n"
+        f"\nIn the settings of a berth: worker: {{pool: {best.pool.name}, gpus: 1}}\n"
         f"A new berth: berth engineer add NAME -s {stack} --pool {best.pool.name} --gpus 1"
     )
     return Group(grid, Text(how))

@@ -143,7 +143,7 @@ def _shown(found: Found, title: str) -> list[Table | Text]:
     grid = Table("check", "verdict", "evidence", title=title)
     for check in found.checks:
         grid.add_row(check.name, verdict_text(check.verdict), check.evidence)
-    heading = [Text("likely causes, the likeliest first", style="bold")] if found.causes else []
+    heading = [Text("\nlikely causes, the likeliest first", style="bold")] if found.causes else []
     causes = [Text(f"{number}. {cause.text}\n   look: {cause.look}") for number, cause in enumerate(found.causes, 1)]
     return [grid, *heading, *causes]
 
