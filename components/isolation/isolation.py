@@ -44,6 +44,8 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
     if settings.quotas:
         objects.append(quota.resource_quota(namespace, contents, inputs))
         objects.append(quota.limit_range(namespace, settings.ephemeral_storage))
+    else:
+        objects += quota.without_limits(namespace)
     if inputs.access.anyone:
         objects += [rbac.role(contents, level), rbac.role_binding(namespace, MANAGED_BY, inputs.access)]
     auth = ((cluster_spec(main) or {}).get("authOptions") or {}).get("mode") or "disabled"

@@ -106,6 +106,18 @@ def limit_range(namespace: str, disk: str) -> Manifest:
     return _object("LimitRange", namespace, {"limits": limits})
 
 
+def without_limits(namespace: str) -> list[Manifest]:
+    """Return a ResourceQuota and a LimitRange without limits, for berths without a quota.
+
+    Pulumi deletes objects after it has created and awaited all others: a deleted quota would refuse
+    the pods and Services that the same update waits for.
+    """
+    return [
+        unawaited(_object("ResourceQuota", namespace, {"hard": {}})),
+        _object("LimitRange", namespace, {"limits": []}),
+    ]
+
+
 def _object(kind: str, namespace: str, spec: Object) -> Manifest:
     metadata = {"name": NAME, "namespace": namespace, "labels": MANAGED_BY}
     return {"apiVersion": "v1", "kind": kind, "metadata": metadata, "spec": spec}
