@@ -13,7 +13,7 @@ UV := uv==0.13.8
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-quick test-unit test-long test-gpu fuzz lint types check dist bench chaos rehearse pictures pages effects site requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-quick test-unit test-long test-gpu fuzz lint types check dist bench chaos rehearse upgrade-test pictures pages effects site requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -81,12 +81,16 @@ bench: $(INSTALLED) ## measure berths beside kubectl, Helm and plain Pulumi (PAR
 chaos: $(INSTALLED) ## disturb berth in a lab of its own, for hours (SEED=1 CASES=20 PART=signals CASE=7 MINUTES=10 JOBS=2 RECORD=docs/reliability.json RESUME=1)
 	@$(BIN)/berth lab tools
 	@$(BIN)/python -m chaos $(if $(SEED),--seed $(SEED)) $(if $(CASES),--cases $(CASES)) $(if $(CASE),--case $(CASE)) \
-		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) $(foreach part,$(PART),--part $(part)) \
+		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(JOBS),--jobs $(JOBS)) $(if $(BERTHS),--berths $(BERTHS)) $(foreach part,$(PART),--part $(part)) \
 		$(if $(RECORD),--record $(RECORD)) $(if $(RESUME),--resume)
 
-rehearse: $(INSTALLED) ## apply random edits in a lab of its own, and say how often their plans were right (N=100 SEED=1)
+rehearse: $(INSTALLED) ## apply random edits in a lab of its own, and say how often their plans were right (N=100 SEED=1 MINUTES=10 RECORD=docs/reliability.json RESUME=1)
 	@$(BIN)/berth lab tools
-	@$(BIN)/python -m chaos.rehearsal $(if $(N),--cases $(N)) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m chaos.rehearsal $(if $(N),--edits $(N)) $(if $(SEED),--seed $(SEED)) $(if $(MINUTES),--minutes $(MINUTES)) \
+		$(if $(RECORD),--record $(RECORD)) $(if $(RESUME),--resume)
+
+upgrade-test: ## upgrade KubeRay and edit the image in one update of many berths (N=20 BERTHS=30, and as make chaos)
+	@$(MAKE) --no-print-directory chaos PART=upgrades CASES=$(N)
 
 tasks: $(INSTALLED) ## time the tasks of a new user, by the commands of the pages (CACHE=~/.cache: with tools that are there)
 	@$(BIN)/python -m bench.tasks $(if $(CACHE),--cache $(CACHE))

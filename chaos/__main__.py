@@ -16,8 +16,6 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from berth.components.core.errors import BerthError
 from berth.components.core.words import counted
 from berth.lab.home import CLONE
@@ -28,15 +26,15 @@ from chaos.kills import Kills
 from chaos.lanes import Lanes, Result
 from chaos.large import LargeUpdates
 from chaos.races import Races
-from chaos.record import Figures, figures_of, joined, recorded, write
+from chaos.record import Figures, continued, err, figures_of, joined, summarize, write
 from chaos.releases import Releases
-from chaos.restarts import BERTHS, Restarts
+from chaos.restarts import Restarts
+from chaos.upgrades import Upgrades
 
-PARTS: tuple[type[Part], ...] = (Interrupts, Answers, Outages, Kills, Releases, LargeUpdates, Races, Restarts)
+PARTS: tuple[type[Part], ...] = (Interrupts, Answers, Outages, Kills, Releases, LargeUpdates, Races, Restarts, Upgrades)
+_OF_MANY = (Restarts, Upgrades)
 INTERRUPTED = 130
 RESULTS = CLONE / "build" / "chaos.json"
-
-err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def show(part: Part, total: int, index: int, result: Result) -> None:
@@ -52,25 +50,6 @@ def show(part: Part, total: int, index: int, result: Result) -> None:
 def chosen(options: argparse.Namespace) -> list[type[Part]]:
     """Return the parts that the command line asks for."""
     return [part for part in PARTS if not options.part or part.name in options.part]
-
-
-def continued(options: argparse.Namespace) -> dict[str, Figures]:
-    """Return the recorded figures that this run goes on with; exit with 2 if it cannot."""
-    if not options.resume:
-        return {}
-    if options.record is None or options.case is not None:
-        err.print("--resume goes on with the cases of a file: give --record FILE, and no --case")
-        raise SystemExit(2)
-    names = {part.name for part in chosen(options)}
-    earlier = {name: figures for name, figures in recorded(options.record).items() if name in names}
-    for name, figures in earlier.items():
-        if figures["seed"] != options.seed:
-            err.print(
-                f"{options.record} has cases of {name} with seed {figures['seed']}, not {options.seed}: give"
-                f" --seed {figures['seed']}, or replace them without --resume"
-            )
-            raise SystemExit(2)
-    return earlier
 
 
 def numbers_of(part: type[Part], options: argparse.Namespace, earlier: Figures | None) -> list[int]:
@@ -103,7 +82,7 @@ def run(lanes: Lanes, options: argparse.Namespace, figures: dict[str, Figures]) 
         figures: figures by part; at the beginning those that are continued.
     """
     for kind in chosen(options):
-        part = Restarts(options.berths) if kind is Restarts else kind()
+        part = kind(options.berths) if options.berths and issubclass(kind, _OF_MANY) else kind()
         earlier = figures.get(part.name)
         numbers = numbers_of(kind, options, earlier)
         if not numbers:
@@ -122,17 +101,6 @@ def run(lanes: Lanes, options: argparse.Namespace, figures: dict[str, Figures]) 
                 figures[part.name] = joined(earlier, later) if earlier else later
 
 
-def summarize(results: dict[str, Figures]) -> int:
-    """Print the figures; return 1 if one is missed."""
-    missed = False
-    for name, result in results.items():
-        good = result["share"] >= result["bar"]
-        missed = missed or not good
-        verdict = "[green]✓[/]" if good else "[bold red]✗[/]"
-        err.print(f"{verdict} {name}: {result['good']} of {result['cases']} good (goal: {result['bar']:.1%})")
-    return 1 if missed or not results else 0
-
-
 def main() -> int:
     """Run the campaign; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
@@ -140,7 +108,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, help="number of cases of each part; by default the full campaign")
     parser.add_argument("--case", type=int, help="run this case alone")
     parser.add_argument("--part", action="append", choices=[part.name for part in PARTS], help="run this part alone")
-    parser.add_argument("--berths", type=int, default=BERTHS, help="berths of the part `restarts`; %(default)s")
+    parser.add_argument("--berths", type=int, help="berths of the parts `restarts` and `upgrades`")
     parser.add_argument("--minutes", type=float, help="begin no case of a part after that time")
     parser.add_argument("--lab", type=Path, help="use this lab, which stays; by default a new one")
     parser.add_argument("--record", type=Path, help="write the figures of the parts that ran into this file, too")
@@ -149,7 +117,9 @@ def main() -> int:
     options = parser.parse_args()
     if options.jobs < 1 or (options.lab and options.jobs > 1):
         parser.error("--jobs is a number from 1 on, and 1 with --lab: cases of one lab would disturb each other")
-    figures = continued(options)
+    if options.resume and options.case is not None:
+        parser.error("--resume goes on with the cases of a file: give no --case")
+    figures = continued([part.name for part in chosen(options)], options)
     code = INTERRUPTED
     try:
         err.print(f"bringing up {counted(options.jobs, 'lab')}, with an environment …")

@@ -29,8 +29,8 @@ class Outcome:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-class Part(ABC):
-    """Part of the campaign.
+class Goal:
+    """Goal of a part of the campaign.
 
     Attributes:
         name: name on the command line.
@@ -45,6 +45,10 @@ class Part(ABC):
     good: ClassVar[str]
     bar: ClassVar[float] = 1.0
     cases: ClassVar[int]
+
+
+class Part(Goal, ABC):
+    """Part of the campaign."""
 
     @abstractmethod
     def prepare(self, fleet: Fleet) -> None:

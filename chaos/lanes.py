@@ -116,7 +116,7 @@ def _lane(connection: Connection, lab: Path | None) -> None:
     with (
         contextlib.suppress(KeyboardInterrupt, EOFError, BrokenPipeError),
         tempfile.TemporaryDirectory(prefix="chaos-") as folder,
-        _lab_of(Path(folder), lab) as ready,
+        lab_of(Path(folder), lab) as ready,
         launched(Path(folder), ready) as fleet,
         contextlib.ExitStack() as afterward,
     ):
@@ -132,7 +132,7 @@ def _lane(connection: Connection, lab: Path | None) -> None:
 
 
 @contextlib.contextmanager
-def _lab_of(folder: Path, existing: Path | None) -> Iterator[Lab]:
+def lab_of(folder: Path, existing: Path | None) -> Iterator[Lab]:
     """Yield the lab that a folder has, or a new one for the lane."""
     if existing is None:
         with brought_up(folder / "lab") as lab:

@@ -1,17 +1,20 @@
 """Figures of a campaign: made from its cases, joined over several runs, kept in a file."""
 
+import argparse
 import contextlib
 import json
 import sysconfig
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+
 from berth.lab.home import CLONE
-from chaos.case import Outcome, Part
+from chaos.case import Goal, Outcome
 
 _COUNTS = ("cases", "disturbed", "good", "succeeded")
 _DATES = " to "
@@ -21,8 +24,10 @@ _FOLDERS = (str(CLONE), sysconfig.get_path("stdlib"), tempfile.gettempdir(), str
 Figures = dict[str, Any]
 """Figures of a part."""
 
+err = Console(stderr=True, highlight=False, soft_wrap=True)
 
-def figures_of(part: Part, seed: int, outcomes: Sequence[tuple[int, Outcome, float]]) -> Figures:
+
+def figures_of(part: Goal, seed: int, outcomes: Sequence[tuple[int, Outcome, float]]) -> Figures:
     """Return the figures of a part."""
     groups: dict[str, dict[str, Any]] = {}
     for _, outcome, seconds in outcomes:
@@ -96,3 +101,32 @@ def write(path: Path, results: dict[str, Figures]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     merged = recorded(path) | results
     path.write_text(json.dumps(merged, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def continued(names: Collection[str], options: argparse.Namespace) -> dict[str, Figures]:
+    """Return the recorded figures that a run goes on with; exit with 2 if it cannot."""
+    if not options.resume:
+        return {}
+    if options.record is None:
+        err.print("--resume goes on with the cases of a file: give --record FILE")
+        raise SystemExit(2)
+    earlier = {name: figures for name, figures in recorded(options.record).items() if name in names}
+    for name, figures in earlier.items():
+        if figures["seed"] != options.seed:
+            err.print(
+                f"{options.record} has cases of {name} with seed {figures['seed']}, not {options.seed}: give"
+                f" --seed {figures['seed']}, or replace them without --resume"
+            )
+            raise SystemExit(2)
+    return earlier
+
+
+def summarize(results: dict[str, Figures]) -> int:
+    """Print the figures; return 1 if one is missed."""
+    missed = False
+    for name, result in results.items():
+        good = result["share"] >= result["bar"]
+        missed = missed or not good
+        verdict = "[green]✓[/]" if good else "[bold red]✗[/]"
+        err.print(f"{verdict} {name}: {result['good']} of {result['cases']} good (goal: {result['bar']:.1%})")
+    return 1 if missed or not results else 0

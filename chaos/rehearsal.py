@@ -1,149 +1,283 @@
 """`make rehearse`: seeded random edits of an environment in a lab, applied, and their plans scored.
 
-A wrong plan of several edits is tried again with each of them alone. Exit code 1 if a plan called
-something harmless that cost pods, if an update failed, or if a plan foresaw too many losses that
-did not happen. Ctrl-C ends with the figures so far.
+An update has edits of several engineers and at most one of the environment: each RayCluster is
+judged on its own. A wrong plan is tried again with half of its edits, until the smallest set is
+found. Exit code 1 if a plan missed a loss, if an update failed, or if too many losses that plans
+foresaw did not happen. Ctrl-C ends with the figures so far.
 """
 
 import argparse
 import contextlib
 import json
+import math
 import random
+import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from rich.console import Console
-
+from berth.cli.pulumi.update.score import Score, Wrong, losses, seen
+from berth.components.cluster.api import ClusterApi
 from berth.components.core import fast_yaml
-from chaos.case import chance_of
-from tests.lab.conftest import Lab, brought_up
-from tests.lab.project import SMALL, Project, environment_settings
+from chaos.case import Goal, Outcome, chance_of
+from chaos.lanes import lab_of
+from chaos.record import Figures, continued, err, figures_of, joined, summarize, write
+from tests.lab.conftest import Lab
+from tests.lab.project import HEAD, SMALL, Project, Settings, environment_settings
 
 STACK = "rehearsal"
-MOST_FALSE_ALARMS = 0.02
-_MOST_EDITS = 3
-_VALUES: dict[str, list[Any]] = fast_yaml.read(Path(__file__).with_suffix(".yaml"))
+ENGINEERS = 12
+_TABLE: dict[str, list[Any]] = fast_yaml.read(Path(__file__).with_suffix(".yaml"))
+_OF_ENGINEERS = "engineers."
+_ENVIRONMENT_EVERY = 0.5
 
-Edits = Mapping[str, Any]
+Values = Mapping[str, Any]
 """Values by the path of their setting."""
 
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class Edits(Goal):
+    """Edits whose plans missed nothing."""
+
+    name = "edits"
+    title = "Random edits of a fleet's settings, applied by `berth up`"
+    good = "no RayCluster loses pods, and nothing is replaced or deleted, that the plan did not name; no update fails"
+    cases = 1000
 
 
-@dataclass(frozen=True)
-class Rehearsed:
-    """Outcome of some edits."""
+class Losses(Goal):
+    """Losses that plans foresaw."""
 
-    edits: Edits
-    right: int = 0
-    missed: Sequence[str] = ()
-    false_alarms: Sequence[str] = ()
-    refused: bool = False
+    name = "foreseen losses"
+    title = "Losses of pods that these plans foresaw"
+    good = "the RayCluster loses pods"
+    bar = 0.98
+    cases = 1
+
+
+class Edit(NamedTuple):
+    """Edit of one setting."""
+
+    path: str
+    before: Any
+    after: Any
+
+    @property
+    def of_environment(self) -> bool:
+        """The setting is not an engineer's."""
+        return not self.path.startswith(_OF_ENGINEERS)
 
     def __str__(self) -> str:
-        verdict = "refused" if self.refused else f"right about {self.right}"
-        wrong = [*(f"not foreseen: {text}" for text in self.missed), *(f"false: {text}" for text in self.false_alarms)]
-        return "; ".join([f"{json.dumps(self.edits)}: {verdict}", *wrong])
+        return f"{self.path}: {json.dumps(self.before)} → {json.dumps(self.after)}"
+
+
+class Tried(NamedTuple):
+    """Edits that were applied."""
+
+    base: Values
+    """Settings before."""
+    edits: Sequence[Edit]
+    score: Score | None
+    """None for edits that berth refused."""
+    seconds: float
+
+    @property
+    def wrong(self) -> list[Wrong]:
+        """Wrong predictions."""
+        return [*self.score.missed, *self.score.false_alarms] if self.score else []
+
+    def __str__(self) -> str:
+        verdict = f"right about {self.score.right}; {self.score}" if self.score else "refused"
+        return f"{'; '.join(map(str, self.edits))}: {verdict} ({self.seconds:.0f} s)"
 
 
 class Rehearsal:
     """An environment in a lab, with the edits that it has had."""
 
-    def __init__(self, folder: Path, lab: Lab) -> None:
-        self._project = Project.make(folder, lab)
-        self._lab = lab
-        self._values = {path: values[0] for path, values in _VALUES.items()}
+    def __init__(self, folder: Path, lab: Lab, engineers: int = ENGINEERS) -> None:
+        self._project, self._lab = Project.make(folder, lab), lab
+        names = [f"eng-{number:02}" for number in range(engineers)]
+        self._choices = {
+            path.replace("ENGINEER", name): values
+            for path, values in _TABLE.items()
+            for name in (names if "ENGINEER" in path else [""])
+        }
+        self._names = names
+        self._values: Values = {path: values[0] for path, values in self._choices.items()}
         self._write(self._values)
         self._project.up(STACK)
+        self._api = ClusterApi(lab.kubeconfig.read_text())
+        self._seen = seen(self._api) or {}
 
-    def case(self, chance: random.Random) -> Iterator[Rehearsed]:
-        """Apply a few edits; yield what came of them, and of one of them alone that is wrong."""
-        paths = chance.sample(sorted(_VALUES), chance.randint(1, _MOST_EDITS))
-        edits = {
-            path: chance.choice([value for value in _VALUES[path] if value != self._values[path]]) for path in paths
-        }
-        before = dict(self._values)
-        found = self._apply(edits)
-        yield found
-        if len(edits) > 1 and (found.missed or found.false_alarms):
-            for path, value in edits.items():
-                self._apply(before)
-                alone = self._apply({path: value})
-                if alone.missed or alone.false_alarms:
-                    yield alone
-                    return
+    def chosen(self, chance: random.Random) -> list[Edit]:
+        """Return an edit of the environment or none, and one each of some engineers."""
+        environment = [path for path in self._choices if not path.startswith(_OF_ENGINEERS)]
+        paths = [chance.choice(environment)] if chance.random() < _ENVIRONMENT_EVERY else []
+        for name in sorted(chance.sample(self._names, chance.randint(len(self._names) // 2, len(self._names)))):
+            whole = f"{_OF_ENGINEERS}{name}"
+            own = [path for path in self._choices if path == whole or path.startswith(f"{whole}.")]
+            paths.append(whole if self._values[whole] is None else chance.choice(own))
+        return [
+            Edit(path, before, chance.choice([value for value in self._choices[path] if value != before]))
+            for path in paths
+            for before in [self._values[path]]
+        ]
 
-    def _apply(self, edits: Edits) -> Rehearsed:
-        values = self._values | dict(edits)
+    def update(self, edits: Sequence[Edit]) -> Iterator[Tried]:
+        """Apply edits, in halves where berth refuses them together."""
+        tried = self.apply(self._values, edits)
+        if tried.score or len(edits) == 1:
+            yield tried
+            return
+        half = len(edits) // 2
+        yield from self.update(edits[:half])
+        yield from self.update(edits[half:])
+
+    def smallest(self, tried: Tried) -> Iterator[Tried]:
+        """Yield the smallest sets of edits whose plans are wrong, too."""
+        edits, names = tried.edits, {wrong.name for wrong in tried.wrong}
+        suspects = [edit for edit in edits if edit.of_environment or names & set(edit.path.split("."))]
+        half = len(edits) // 2
+        splits: list[list[Sequence[Edit]]] = [[suspects]] if len(suspects) < len(edits) else []
+        splits += [[edits[:half], edits[half:]]] if len(edits) > 1 else []
+        for split in splits:
+            wrong = [again for part in split if (again := self._again(tried.base, part)).wrong]
+            for again in wrong:
+                yield from self.smallest(again)
+            if wrong:
+                return
+        yield tried
+
+    def _again(self, base: Values, edits: Sequence[Edit]) -> Tried:
+        self.apply(base, ())
+        return self.apply(base, edits)
+
+    def apply(self, base: Values, edits: Sequence[Edit]) -> Tried:
+        """Apply edits to settings, and judge the plan."""
+        began = time.monotonic()
+        values = {**base, **{edit.path: edit.after for edit in edits}}
         self._write(values)
         done = self._project.run("berth", "up", "-s", STACK, "--yes", "--allow-destroy", "--json", check=False)
+        score = None
         if done.returncode == 2:  # noqa: PLR2004 - bad input
             self._write(self._values)
-            return Rehearsed(edits, refused=True)
-        self._values = values
-        if done.returncode:
-            errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-            return Rehearsed(edits, missed=errors or [f"exit code {done.returncode}"])
-        plan = json.loads(done.stdout)["plan"] or {"right": 0, "missed": [], "falseAlarms": []}
-        return Rehearsed(edits, plan["right"], plan["missed"], plan["falseAlarms"])
+        else:
+            self._values = values
+            score = self._judged(done.returncode, done.stdout, done.stderr)
+        return Tried(base, edits, score, time.monotonic() - began)
 
-    def _write(self, values: Edits) -> None:
+    def _judged(self, code: int, stdout: str, stderr: str) -> Score:
+        """Return the score, with losses after the end of the update before."""
+        before, self._seen = self._seen, seen(self._api) or {}
+        if code:
+            errors = [line for line in stderr.splitlines() if line.startswith("error: ")]
+            return Score(0, [], [Wrong("", error) for error in errors or [f"exit code {code}"]], [])
+        document = json.loads(stdout)
+        plan = document.get("plan") or {"right": 0, "lost": [], "missed": [], "falseAlarms": []}
+        missed, false = ([Wrong(**wrong) for wrong in plan[key]] for key in ("missed", "falseAlarms"))
+        late = [
+            Wrong(key[1], f"{loss} after an update")
+            for key, loss in losses(before, self._seen).items()
+            if loss and key[1] not in plan["lost"]
+        ]
+        return Score(plan["right"], plan["lost"], [*missed, *late], false)
+
+    def _write(self, values: Values) -> None:
         profile = {"kind": "time-slicing"}
         settings = environment_settings(
             self._lab,
-            {"dev": {}},
+            {"cpu": {"machineType": "n2-standard-96"}, "dev": {}, "train": {"machineType": "g2-standard-96"}},
             "gpu",
-            defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}},
+            defaults={"head": HEAD | {"pool": "cpu"}, "worker": SMALL["worker"] | {"pool": "dev"}},
             sharing={"two": dict(profile), "four": dict(profile)},
-            engineers={"ann": {}, "ben": {}},
         )
-        for path, value in values.items():
-            *way, last = path.split(".")
-            target = settings
-            for part in way:
-                target[part] = dict(target.get(part) or {})
-                target = target[part]
-            if value is not None:
-                target[last] = value
+        given = {path: value for path, value in values.items() if value is not None}
+        for path in sorted(given):  # what holds others comes first
+            _set(settings, path, given[path])
+        for name in self._names:
+            if values[f"{_OF_ENGINEERS}{name}"] is None:
+                del settings["engineers"][name]
         self._project.write(STACK, environment=settings)
 
 
-def figures(found: Sequence[Rehearsed]) -> tuple[str, bool]:
-    """Return the figures of some cases, and whether they are good enough."""
-    missed = sum(bool(one.missed) for one in found)
-    false_alarms = sum(len(one.false_alarms) for one in found)
-    judged = sum(one.right + len(one.missed) + len(one.false_alarms) for one in found)
-    share = false_alarms / judged if judged else 0.0
-    refused = sum(one.refused for one in found)
-    text = (
-        f"{len(found)} updates, {refused} refused before they began; {judged} verdicts on RayClusters:"
-        f" {missed} updates with something not foreseen, {false_alarms} false alarms ({share:.1%})"
-    )
-    return text, not missed and share <= MOST_FALSE_ALARMS
+def _set(settings: Settings, path: str, value: Any) -> None:
+    *way, last = path.split(".")
+    for part in way:
+        settings[part] = dict(settings.get(part) or {})
+        settings = settings[part]
+    settings[last] = value
+
+
+def outcomes(tried: Tried, smallest: Sequence[Tried]) -> tuple[list[Outcome], list[Outcome]]:
+    """Return the outcomes of an update's edits, and of the losses that its plan foresaw.
+
+    Args:
+        tried: the update.
+        smallest: the smallest sets of its edits whose plans are wrong, of which the first edits
+            count.
+    """
+    if tried.score is None:
+        return [], []
+    missed = {found.edits[0].path: found.score.missed for found in smallest if found.score}
+    edits = [
+        Outcome(edit.path.split(".")[0], str(edit), [wrong.text for wrong in missed.get(edit.path, ())])
+        for edit in tried.edits
+    ]
+    unforeseen = {wrong.name for wrong in tried.score.missed}
+    losses_seen = [Outcome("RayCluster", name, []) for name in tried.score.lost if name not in unforeseen]
+    alarms = [
+        Outcome("RayCluster", "; ".join(map(str, found.edits)), [wrong.text])
+        for found in smallest
+        for wrong in (found.score.false_alarms if found.score else ())
+    ]
+    return edits, [*losses_seen, *alarms]
+
+
+def run(
+    rehearsal: Rehearsal, options: argparse.Namespace, earlier: Mapping[str, Figures]
+) -> Iterator[dict[str, Figures]]:
+    """Yield the figures after each update, those of earlier runs included."""
+    count = earlier[Edits.name]["cases"] if earlier else 0
+    chance, deadline = chance_of(options.seed, STACK, count), time.monotonic() + 60 * (options.minutes or math.inf)
+    found: dict[type[Goal], list[tuple[int, Outcome, float]]] = {Edits: [], Losses: []}
+    while count + len(found[Edits]) < options.edits and time.monotonic() < deadline:
+        for tried in rehearsal.update(rehearsal.chosen(chance)):
+            err.print(str(tried), markup=False)
+            smallest = list(rehearsal.smallest(tried)) if tried.wrong else []
+            for wrong in smallest:
+                err.print(f"smallest: {wrong}", markup=False, style="red")
+            for goal, results in zip(found, outcomes(tried, smallest), strict=True):
+                begin = (earlier[goal.name]["cases"] if earlier else 0) + len(found[goal])
+                found[goal] += [(number, outcome, 0.0) for number, outcome in enumerate(results, begin)]
+        later = {goal.name: figures_of(goal(), options.seed, results) for goal, results in found.items()}
+        yield {name: joined(earlier[name], part) if earlier else part for name, part in later.items()}
 
 
 def main() -> int:
-    """Rehearse in a lab of its own; return the exit code."""
+    """Rehearse in a lab; return the exit code."""
     parser = argparse.ArgumentParser(prog="make rehearse", description=__doc__)
-    parser.add_argument("--cases", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--edits", type=int, default=Edits.cases, help="number of edits; %(default)s")
+    parser.add_argument("--seed", type=int, default=1, help="seed of all choices; %(default)s")
+    parser.add_argument("--minutes", type=float, help="begin no update after that time")
+    parser.add_argument("--lab", type=Path, help="use this lab, which stays; by default a new one")
+    parser.add_argument("--record", type=Path, help="write the figures into this file")
+    parser.add_argument("--resume", action="store_true", help="go on after the edits that the recorded file has")
     options = parser.parse_args()
-    found: list[Rehearsed] = []
-    with tempfile.TemporaryDirectory() as folder, brought_up(Path(folder) / "lab") as lab:
-        rehearsal = Rehearsal(Path(folder) / "project", lab)
-        with contextlib.suppress(KeyboardInterrupt):
-            for number in range(options.cases):
-                for one in rehearsal.case(chance_of(options.seed, STACK, number)):
-                    found.append(one)
-                    err.print(f"{number}: {one}", markup=False)
-    text, good = figures(found)
-    sys.stdout.write(f"{text}; seed {options.seed}\n")
-    return 0 if good else 1
+    figures = earlier = continued([Edits.name, Losses.name], options)
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        tempfile.TemporaryDirectory() as folder,
+        lab_of(Path(folder), options.lab) as lab,
+    ):
+        for figures in run(Rehearsal(Path(folder) / "project", lab), options, earlier):
+            if options.record:
+                write(options.record, figures)
+    return summarize(figures)
 
 
 if __name__ == "__main__":
+    for interrupt in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(interrupt, signal.default_int_handler)
     sys.exit(main())

@@ -20,19 +20,29 @@ class Seen:
 
 
 @dataclass(frozen=True)
+class Wrong:
+    """Wrong prediction for a RayCluster or a resource."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Score:
     """Accuracy of a plan: right, missed and false predictions."""
 
     right: int
     """RayClusters whose pods stayed or went as the plan says."""
-    missed: Sequence[str]
+    lost: Sequence[str]
+    """Names of the RayClusters that lost pods, foreseen or not."""
+    missed: Sequence[Wrong]
     """Losses and replacements that the plan did not say."""
-    false_alarms: Sequence[str]
+    false_alarms: Sequence[Wrong]
     """Losses that the plan said and that did not happen."""
 
     def __str__(self) -> str:
-        wrong = [f"not foreseen: {text}" for text in self.missed]
-        wrong += [f"foreseen, and did not happen: {text}" for text in self.false_alarms]
+        wrong = [f"not foreseen: {found.text}" for found in self.missed]
+        wrong += [f"foreseen, and did not happen: {found.text}" for found in self.false_alarms]
         return "; ".join(wrong)
 
 
@@ -60,6 +70,20 @@ def _comes_and_goes(cluster: Object, labels: Mapping[str, str]) -> bool:
     return bool(cluster["spec"].get("enableInTreeAutoscaling")) and labels.get("ray.io/node-type") == "worker"
 
 
+def losses(before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> dict[Key, str]:
+    """Return the RayClusters that had pods, with the loss in words; empty words for none.
+
+    RayClusters that were or are suspended are left out: hours, or users, take their pods away.
+    """
+    found = {}
+    for key, was in before.items():
+        now = after.get(key, Seen(frozenset(), suspended=False))
+        if was.pods and not was.suspended and not now.suspended:
+            went = len(was.pods - now.pods)
+            found[key] = f"RayCluster {key[1]} lost {went} of {len(was.pods)} pods" if went else ""
+    return found
+
+
 def score_of(report: Report, done: Mapping[str, str], before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> Score:
     """Return the score of a plan.
 
@@ -69,22 +93,17 @@ def score_of(report: Report, done: Mapping[str, str], before: Mapping[Key, Seen]
         before: RayClusters before the update.
         after: RayClusters after it.
     """
-    reached = {(sitting.namespace, sitting.ray_cluster): sitting for sitting in report.sitting(Level.DISTURBS)}
-    lost = {(sitting.namespace, sitting.ray_cluster) for sitting in report.sitting(Level.DESTROYS)}
-    missed, false_alarms, right = [], [], 0
-    for key, was in before.items():
-        now = after.get(key, Seen(frozenset(), suspended=False))
-        if was.suspended or now.suspended or not was.pods:
-            continue  # its hours, or its user, take the pods away
-        went = len(was.pods - now.pods)
-        if went and key not in reached:
-            missed.append(f"RayCluster {key[1]} lost {went} of {len(was.pods)} pods")
-        elif not went and key in lost:
-            false_alarms.append(f"RayCluster {key[1]} keeps its pods")
-        else:
-            right += 1
+    reached = {(sitting.namespace, sitting.ray_cluster) for sitting in report.sitting(Level.DISTURBS)}
+    to_go = {(sitting.namespace, sitting.ray_cluster) for sitting in report.sitting(Level.DESTROYS)}
+    found = losses(before, after)
+    missed = [Wrong(key[1], loss) for key, loss in found.items() if loss and key not in reached]
+    false_alarms = [
+        Wrong(key[1], f"RayCluster {key[1]} keeps its pods") for key, loss in found.items() if not loss and key in to_go
+    ]
+    right = len(found) - len(missed) - len(false_alarms)
     planned = {change.urn: change.operation for change in report.changes}
     for urn, operation in done.items():
         if operation in ("replace", "delete") and planned.get(urn) != operation:
-            missed.append(f"{urn.rsplit('::', 1)[-1]} was {operation}d")
-    return Score(right, missed, false_alarms)
+            name = urn.rsplit("::", 1)[-1]
+            missed.append(Wrong(name, f"{name} was {operation}d"))
+    return Score(right, [key[1] for key, loss in found.items() if loss], missed, false_alarms)

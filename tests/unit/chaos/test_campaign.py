@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from berth.lab.home import CLONE
-from chaos.__main__ import continued, numbers_of, summarize
+from chaos.__main__ import numbers_of
 from chaos.case import Outcome, crashes
 from chaos.fleet import Ended
 from chaos.kills import Kills
-from chaos.record import figures_of, joined, write
+from chaos.record import continued, figures_of, joined, summarize, write
 
 GOOD = Outcome("up", "up: SIGINT", [], {"code": 130})
 BAD = Outcome("up", "up: SIGTERM", ["locks left"], {"code": 1})
@@ -42,8 +42,8 @@ def test_a_campaign_goes_on_after_the_recorded_cases(tmp_path: Path) -> None:
     path = tmp_path / "chaos.json"
     first = figures_of(Kills(), 7, [(0, GOOD, 1.0), (1, BAD, 4.0)])
     write(path, {"kills": first})
-    options = Namespace(resume=True, record=path, case=None, cases=3, seed=7, part=["kills"])
-    assert continued(options) == {"kills": first}
+    options = Namespace(resume=True, record=path, case=None, cases=3, seed=7)
+    assert continued(["kills"], options) == {"kills": first}
     assert numbers_of(Kills, options, first) == [2]
     whole = joined(first, figures_of(Kills(), 7, [(2, GOOD, 2.0)]))
     one_run = figures_of(Kills(), 7, [(0, GOOD, 1.0), (1, BAD, 4.0), (2, GOOD, 2.0)])
