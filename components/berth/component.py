@@ -62,7 +62,7 @@ class Berth(pulumi.ComponentResource):
         if inputs.part != "isolation":
             self._work(name, inputs, needed or ([namespace] if namespace else []))
         if manifests.dashboard and namespace:
-            self._register(name, manifests.dashboard, after=[namespace])
+            self._register(name, manifests.dashboard, after=needed or [namespace])  # the quota allows it
         self.register_outputs(
             {"namespace": self.namespace}
             | ({"rayCluster": inputs.settings.name} if inputs.workload.main_kind == "RayCluster" else {})

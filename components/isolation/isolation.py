@@ -45,7 +45,7 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
         objects.append(quota.resource_quota(namespace, contents, inputs))
         objects.append(quota.limit_range(namespace, settings.ephemeral_storage))
     else:
-        objects += quota.without_limits(namespace)
+        objects += quota.without_limits(namespace, contents)
     if inputs.access.anyone:
         objects += [rbac.role(contents, level), rbac.role_binding(namespace, MANAGED_BY, inputs.access)]
     auth = ((cluster_spec(main) or {}).get("authOptions") or {}).get("mode") or "disabled"

@@ -1,6 +1,6 @@
 """ResourceQuota and LimitRange of a berth: the resources of its RayCluster and a reserve."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
@@ -45,6 +45,9 @@ _CLAIMS = 10
 
 # What opens a berth to the outside: KubeRay creates them on demand.
 _WAYS_IN = ("ingresses.networking.k8s.io", "gateways.gateway.networking.k8s.io")
+
+# The provider never ends to wait for a quota without any entry.
+_NO_LIMIT = {"pods": "1000000"}
 
 Amounts = dict[str, Decimal]
 _Kind = Literal["requests", "limits"]
@@ -94,9 +97,7 @@ def resource_quota(namespace: str, manifests: Iterable[Manifest], inputs: Isolat
         # A load balancer takes one node port for each of its own ports.
         "services.nodeports": str(sum(len(balancer["ports"]) for balancer in balancers)),
     }
-    # The usage is the cluster's, and would be a third of the quota's state. Until it is counted,
-    # the API server refuses pods, and KubeRay tries again.
-    return unawaited(_object("ResourceQuota", namespace, {"hard": hard}))
+    return _quota(namespace, hard, contents)
 
 
 def limit_range(namespace: str, disk: str) -> Manifest:
@@ -106,16 +107,26 @@ def limit_range(namespace: str, disk: str) -> Manifest:
     return _object("LimitRange", namespace, {"limits": limits})
 
 
-def without_limits(namespace: str) -> list[Manifest]:
+def without_limits(namespace: str, manifests: Iterable[Manifest]) -> list[Manifest]:
     """Return a ResourceQuota and a LimitRange without limits, for berths without a quota.
 
     Pulumi deletes objects after it has created and awaited all others: a deleted quota would refuse
     the pods and Services that the same update waits for.
     """
     return [
-        unawaited(_object("ResourceQuota", namespace, {"hard": {}})),
+        _quota(namespace, _NO_LIMIT, manifests),
         _object("LimitRange", namespace, {"limits": []}),
     ]
+
+
+def _quota(namespace: str, hard: Mapping[str, str], contents: Iterable[Manifest]) -> Manifest:
+    """Return a ResourceQuota that the provider awaits only where the namespace has a Service.
+
+    Until usage is counted, the API server goes by the quota before. It refuses pods, and KubeRay
+    tries again; nobody tries a Service again. The usage is a third of the quota's state.
+    """
+    quota = _object("ResourceQuota", namespace, {"hard": dict(hard)})
+    return quota if any(manifest["kind"] == "Service" for manifest in contents) else unawaited(quota)
 
 
 def _object(kind: str, namespace: str, spec: Object) -> Manifest:

@@ -20,9 +20,10 @@ TOGETHER = [
 """A load balancer and a head that the quota before does not allow, and no quota."""
 
 
-def test_plans_of_random_edits_are_right(lab: Lab, tmp_path: Path) -> None:
+def test_a_plan_of_random_edits_is_right(lab: Lab, tmp_path: Path) -> None:
     rehearsal = Rehearsal(tmp_path / "project", lab, ENGINEERS)
     chosen = rehearsal.chosen(chance_of(SEED, "rehearsal", 0))
-    found = [tried for edits in (TOGETHER, chosen) for tried in rehearsal.update(edits)]
-    assert not [wrong for tried in found for wrong in tried.wrong], "\n".join(map(str, found))
-    assert next(tried.score.right for tried in found if tried.score) == ENGINEERS
+    (tried,) = rehearsal.update([*TOGETHER, *chosen])
+    assert not tried.wrong, str(tried)
+    assert tried.score
+    assert tried.score.right == ENGINEERS
