@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import sys
 from importlib import import_module
 from pkgutil import iter_modules
@@ -14,7 +15,7 @@ from berth.cli import verbs
 from berth.cli.shell.console import err, print_error
 from berth.cli.shell.help import Section
 from berth.cli.shell.signals import INTERRUPTED, leave_to_the_system, raise_on_signals, unwrapped
-from berth.components.core.distribution import installed_version
+from berth.components.core.distribution import NAME, installed_version
 from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
 
 
@@ -60,21 +61,10 @@ class Verbs(TyperGroup):
         """Run the command line; end with the exit code of a verb, or of the error that ended it."""
         try:
             code = super().main(args, standalone_mode=False, **settings)
-        except BerthError as error:
-            code = _failed(error)
-        except typer.TyperException as error:
-            code = _failed(_wrong_call(error)) if error.format_message() else BAD_INPUT
-        except ModuleNotFoundError as error:
-            from berth.cli.shell.missing_extra import missing  # noqa: PLC0415
-
-            if (explained := missing(error.name or "")) is None:
-                raise
-            code = _failed(explained)
-        except OSError as error:  # a full disk, a folder without write permission, a path through a file
-            _discard_stdout()
-            code = _failed(_of_system(error))
         except typer.Abort:
             code = INTERRUPTED
+        except (BerthError, typer.TyperException, ModuleNotFoundError, OSError) as error:
+            code = _failed(error)
         if code == INTERRUPTED:
             err.print("interrupted")
         if standalone_mode:
@@ -82,27 +72,46 @@ class Verbs(TyperGroup):
         return int(code or 0)
 
 
-def _wrong_call(error: typer.TyperException) -> BerthError:
-    """Return what is wrong with a call, in typer's words, and where its help is."""
-    context = getattr(error, "ctx", None)
-    return BadInputError(error.format_message(), f"run: {context.command_path if context else 'berth'} --help")
+def _failed(error: Exception) -> int:
+    """Print what an exception means; return the exit code. An exception that is a bug is raised."""
+    known: BerthError | None = None
+    if isinstance(error, BerthError):
+        known = error
+    elif isinstance(error, typer.TyperException):
+        context, text = getattr(error, "ctx", None), error.format_message()
+        if not text:
+            return BAD_INPUT
+        known = BadInputError(text, f"run: {context.command_path if context else 'berth'} --help")
+    elif isinstance(error, ModuleNotFoundError):
+        known = _missing_extra(error.name or "")
+    elif isinstance(error, OSError):  # a full disk, a folder without write permission, a path through a file
+        _discard_stdout()
+        known = BerthError(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+    if known is None:
+        raise error
+    print_error(known)
+    return known.code
+
+
+def _missing_extra(module: str) -> BadInputError | None:
+    """Return the error for a module of one of the package's extras; None for any other module."""
+    from importlib.metadata import requires  # noqa: PLC0415 - seldom needed
+
+    for line in requires(NAME) or ():
+        found = re.fullmatch(r"""([\w.-]+).*extra == ["'](\w+)["'].*""", line)
+        if found and found[1] == module:
+            extra = found[2]
+            return BadInputError(
+                f"berth is installed without its extra {extra!r}, and this needs {module} of it; nothing was changed",
+                f'run: pip install "{NAME}[{extra}]"',
+            )
+    return None
 
 
 def _discard_stdout() -> None:
     """Send the rest of stdout nowhere; Python would fail to write it at exit."""
     with contextlib.suppress(OSError):  # a stdout without a file has nothing to write at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _failed(error: BerthError) -> int:
-    """Print an error; return the exit code."""
-    print_error(error)
-    return error.code
-
-
-def _of_system(error: OSError) -> BerthError:
-    """Return an error of the operating system as one of berth's."""
-    return BerthError(f"{error.filename}: {error.strerror}" if error.filename else str(error))
 
 
 def _verb(module: str) -> str:
@@ -159,7 +168,6 @@ def main() -> None:
         _discard_stdout()
         code = 0
     except OSError as error:  # what Python still had to write, to a full disk
-        _discard_stdout()
-        code = _failed(_of_system(error))
+        code = _failed(error)
     leave_to_the_system()
     sys.exit(code)

@@ -21,6 +21,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _FILE = re.compile(r"stacks/Pulumi\.[A-Za-z0-9_.-]{1,100}\.yaml", re.ASCII)
 _REGULAR = "100644"
 _MOST_SHOWN = 20
+_AS_EXPLAINED = "write settings as `berth explain` shows them"
 
 _KEYS = {"config", "secretsprovider", "encryptedkey", "encryptionsalt"}
 """Keys that Pulumi has in a stack's file. A file with others could also be a kubeconfig, which
@@ -72,41 +73,29 @@ def _content(commit: str, name: str) -> str | None:
         return None
     mode, _, blob, *_ = entry
     if mode != _REGULAR:
-        raise BadInputError("is not a regular file, so it is not taken", "commit the settings themselves", place=name)
+        raise _not_taken("is not a regular file", name, "commit the settings themselves")
     if int(_git("cat-file", "-s", blob)) > LARGEST:
-        raise BadInputError(
-            f"is larger than {LARGEST >> 20} MiB, so it is not taken",
-            "write settings as `berth explain` shows them",
-            place=name,
-        )
+        raise _not_taken(f"is larger than {LARGEST >> 20} MiB", name)
     text = _git("cat-file", "blob", blob)
     found = _document(text, name)
     if others := [str(key) for key in found if key not in _KEYS]:
-        raise BadInputError(
-            f"has {', '.join(others)}, which no stack's file has, so it is not taken",
-            "write settings as `berth explain` shows them",
-            place=name,
-        )
-    config = found.get("config") or {}
-    before = _of_providers(_here(name))
-    if not isinstance(config, dict) or _of_providers(config) != before:
-        raise BadInputError(
-            f"changes config other than {NAMESPACE}:…, which providers read, so it is not taken",
+        raise _not_taken(f"has {', '.join(others)}, which no stack's file has", name)
+    path = project() / name
+    before = _document(path.read_text(encoding="utf-8"), name) if path.is_file() else {}
+    if _of_providers(found) != (_of_providers(before) or {}):
+        raise _not_taken(
+            f"changes config other than {NAMESPACE}:…, which providers read",
+            name,
             "change it on main, where somebody approves it first",
-            place=name,
         )
     return text
 
 
-def _here(name: str) -> dict[str, Any]:
-    path = project() / name
-    if not path.is_file():
-        return {}
-    config = _document(path.read_text(encoding="utf-8"), name).get("config") or {}
-    return config if isinstance(config, dict) else {}
-
-
-def _of_providers(config: dict[str, Any]) -> dict[str, Any]:
+def _of_providers(found: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the config that is not berth's; None for a config that is not a mapping."""
+    config = found.get("config") or {}
+    if not isinstance(config, dict):
+        return None
     return {str(key): value for key, value in config.items() if not str(key).startswith(f"{NAMESPACE}:")}
 
 
@@ -114,14 +103,14 @@ def _document(text: str, name: str) -> dict[str, Any]:
     try:
         found = document.plain(document.read(text))
     except document.DocumentError:
-        raise BadInputError(
-            "is not YAML, so it is not taken", "write settings as `berth explain` shows them", place=name
-        ) from None
+        raise _not_taken("is not YAML", name) from None
     if not isinstance(found, dict):
-        raise BadInputError(
-            "is not a stack's file, so it is not taken", "write settings as `berth explain` shows them", place=name
-        )
+        raise _not_taken("is not a stack's file", name)
     return found
+
+
+def _not_taken(problem: str, name: str, remedy: str = _AS_EXPLAINED) -> BadInputError:
+    return BadInputError(f"{problem}, so it is not taken", remedy, place=name)
 
 
 def _git(*arguments: str) -> str:

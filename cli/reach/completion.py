@@ -8,6 +8,8 @@ from typing import Any
 
 import typer
 
+from berth.cli.reach.berth_names import keys_in, names_of_stack
+
 Settings = dict[str, Any]
 
 
@@ -31,11 +33,8 @@ def environments(incomplete: str) -> list[str]:
 
 def names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return berths and clusters: of the stack that the call names, or of all."""
-    from berth.cli.reach.berth_names import names_of_stack  # noqa: PLC0415
-
-    return _beginning(
-        (name for stack, settings in _chosen(ctx) for name in names_of_stack(stack, settings)), incomplete
-    )
+    found = (name for stack, settings in _chosen(ctx) for name in names_of_stack(stack, settings))
+    return _beginning(found, incomplete)
 
 
 def engineers(ctx: typer.Context, incomplete: str) -> list[str]:
@@ -54,8 +53,6 @@ def pools(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _keys(ctx: typer.Context, incomplete: str, *parts: str) -> list[str]:
-    from berth.cli.reach.berth_names import keys_in  # noqa: PLC0415
-
     return _beginning((key for _, settings in _chosen(ctx) for key in keys_in(settings, *parts)), incomplete)
 
 

@@ -58,7 +58,7 @@ def require_up(fleet: Fleet, stack: str, up: Environment) -> None:
 def observed(reader: Reader, stack: str, up: Environment) -> Fleet:
     """Return the fleet of a stack on an environment that is up."""
     pools = offered(up.contract.pools, up.contract.sharing).values()
-    fleet = observe(reader, stack, up.contract.name, pools, lambda text: err.print(text, markup=False, style="yellow"))
+    fleet = observe(reader, stack, up.contract.name, pools, lambda text: err.print(text, style="yellow"))
     if up.stack != stack:
         return fleet.of_stack(stack)
     unknown = namespaces_not_in_state(up, reader)
@@ -176,15 +176,15 @@ def _pools(pools: Iterable[Pool]) -> Grid:
     return Grid("pools", heads, rows)
 
 
-def _nodes(pool: Pool) -> str | tuple[str, str]:
-    desired = max(pool.nodes, pool.nodes_at_least)
-    return str(pool.nodes) if pool.nodes_ready == desired else (f"{pool.nodes_ready}/{desired} ready", "warn")
-
-
 def _in_use(pool: Pool) -> str:
     """Return the use of a pool's GPUs: `3/8`, or `3/32 shares` where pods share them."""
     count = f"{pool.gpus_in_use}/{pool.gpus}"
     return count if pool.unit == WHOLE else f"{count} {plural(pool.unit)}"
+
+
+def _nodes(pool: Pool) -> str | tuple[str, str]:
+    desired = max(pool.nodes, pool.nodes_at_least)
+    return str(pool.nodes) if pool.nodes_ready == desired else (f"{pool.nodes_ready}/{desired} ready", "warn")
 
 
 def _rays(fleet: Fleet, title: str, first: str, rays: Iterable[Ray], now: datetime) -> Grid:
@@ -263,4 +263,4 @@ def print_fleet(stack: str) -> None:
         (f"berth status -s {stack}", "the whole fleet"),
         ("make lab-down", "end it; make lab-clean deletes it"),
     ):
-        out.print(f"  [bold]{command:<38}[/] {meaning}")
+        out.print(f"  [bold]{command:<38}[/] {meaning}", markup=True)

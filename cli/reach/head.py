@@ -42,11 +42,10 @@ def ready_head(berth: Berth) -> Object:
         raise BerthError(f"{berth.name} has no head that is ready: {'; '.join(reasons)}")
     if berth.is_simulated(heads[0]) and not runs_here(heads[0]):
         err.print(
-            f"{berth.name} is in the lab: its Ray starts on this machine, with the berth's CPUs; GPUs are simulated",
-            markup=False,
+            f"{berth.name} is in the lab: its Ray starts on this machine, with the berth's CPUs; GPUs are simulated"
         )
     if not condition.ready:
-        err.print(f"note: {berth.name} has its head, but not all workers: {condition}", markup=False)
+        err.print(f"note: {berth.name} has its head, but not all workers: {condition}")
     return heads[0]
 
 
@@ -100,7 +99,7 @@ def keep_forwarding(
         began = time.monotonic()
         with forwarding(program, berth.namespace, head, ports(head)) as process:
             if process is None:
-                err.print("trying again", markup=False)
+                err.print("trying again")
             else:
                 connected(head)
                 _watch(berth, head, process)
@@ -117,7 +116,7 @@ def forwarding(
     arguments = [f"{local}:{remote}" for remote, local in ports.items()]
     where = ["--namespace", namespace, "--address", LOOPBACK, f"pod/{head['metadata']['name']}"]
     with program.started("port-forward", *where, *arguments) as process:
-        read(process.stderr, lambda line: err.print(line.rstrip(), markup=False, style="dim"))
+        read(process.stderr, lambda line: err.print(line.rstrip(), style="dim"))
         missing = set(ports)
         for line in process.stdout or ():
             if forwarded := _FORWARDED.match(line.strip()):
@@ -152,7 +151,7 @@ def _watch(berth: Berth, head: Object, process: subprocess.Popen[str]) -> None:
                 continue
             if head["metadata"]["uid"] in heads:
                 continue
-        err.print(f"lost the head of {berth.name}; waiting for the next one", markup=False)
+        err.print(f"lost the head of {berth.name}; waiting for the next one")
         return
 
 
@@ -175,6 +174,6 @@ def _next_head(berth: Berth) -> Object:
             if not why:
                 return heads[0]
         if why != reported:
-            err.print(f"{berth.name}: {why}", markup=False)
+            err.print(f"{berth.name}: {why}")
             reported = why
         time.sleep(_RETRY_SECONDS)

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from berth.cli.reach.environment import Environment, brought_up
-from berth.cli.shell.agreement import LOST, agreed
-from berth.cli.shell.console import Table, err, out, print_json
+from berth.cli.shell.console import LOST, Table, agreed, err, print_result
 from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, Object, within
 from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import KEEPS_HOME, namespace_of
+from berth.components.core.words import are
 from berth.components.ray.shares import PREFIX
 from berth.components.ray.storage import CLAIM
 
@@ -58,15 +58,12 @@ def show(stack: str, *, as_json: bool) -> int:
     """Print the homes and Filestore volumes on an environment; return the exit code."""
     environment = brought_up(stack)
     homes = homes_on(environment)
-    if as_json:
-        print_json([asdict(home) for home in homes])
-        return 0
     table = Table("home", "claim", "size", "StorageClass", "created", "berth")
     for home in homes:
         where = home.stack if home.in_use else "removed"
         table.add_row(home.name, home.claim, home.size, home.storage_class, home.created, where)
-    out.print(table if homes else f"no berth on {environment.stack} has a home")
-    return 0
+    shown = table if homes else f"no berth on {environment.stack} has a home"
+    return print_result([asdict(home) for home in homes], shown, as_json=as_json)
 
 
 def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
@@ -87,7 +84,7 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
             f"remove the berth first: berth engineer remove {name} -s {home.stack}; then berth up -s {home.stack}",
         )
     if not yes:
-        err.print(f"deletes, of {name}, with all files: {listed(disks)}", markup=False)
+        err.print(f"deletes, of {name}, with all files: {listed(disks)}")
         if not agreed("Delete it?", f"berth home remove {name} --yes"):
             return LOST
     path = f"{NAMESPACES}/{namespace_of(name)}"
@@ -101,11 +98,9 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
                 f"see what it waits for: kubectl get namespace {namespace_of(name)} --output yaml",
             )
         time.sleep(_LOOK_SECONDS)
-    if as_json:
-        print_json({**asdict(home), "claims": [disk.claim for disk in disks], "removed": True})
-    else:
-        err.print(f"{listed(disks)} of {name} {'is' if len(disks) == 1 else 'are'} deleted", markup=False)
-    return 0
+    document = {**asdict(home), "claims": [disk.claim for disk in disks], "removed": True}
+    done = f"{listed(disks)} of {name} {are(len(disks))} deleted"
+    return print_result(document, done, as_json=as_json, to=err)
 
 
 def homes_on(environment: Environment) -> list[HomeDisk]:
@@ -113,12 +108,11 @@ def homes_on(environment: Environment) -> list[HomeDisk]:
     api = ClusterApi(environment.kubeconfig)
     owners = owners_of(api).of_environment(environment.contract.name)
     live = {cluster["metadata"]["namespace"] for cluster in owners.owned(api.list(RAY_CLUSTERS)[0])}
-    claims = [claim for claim in owners.owned(api.list(CLAIMS)[0]) if _is_disk(claim)]
-    found = []
-    for claim in claims:
-        owner = owners.of(claim)
-        if owner:
-            found.append(_home(claim, owner.name, owner.stack, in_use=namespace_of(owner.name) in live))
+    found = [
+        _home(claim, owner.name, owner.stack, in_use=namespace_of(owner.name) in live)
+        for claim in owners.owned(api.list(CLAIMS)[0])
+        if _is_disk(claim) and (owner := owners.of(claim))
+    ]
     return sorted(found, key=lambda home: (home.name, home.claim))
 
 

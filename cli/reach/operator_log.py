@@ -47,15 +47,11 @@ def _lines(api: ClusterApi, simulated: frozenset[str], query: Mapping[str, str])
         raise BerthError(f"no pod has the label {SELECTOR}: GKE may run the operator where you cannot read its log")
     pod = max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
     if pod["spec"].get("nodeName") in simulated:
-        return iter(_lab_lines())
+        # The lab's operator is a real process on this machine.
+        root = os.environ.get("BERTH_LAB", "")
+        log = Path(root) / "logs" / "kuberay-operator.log"
+        if not root or not log.is_file():
+            raise BerthError("the operator's pod is simulated and has no log; the lab's operator writes to .lab/logs")
+        return iter(log.read_text(encoding="utf-8", errors="replace").splitlines())
     path = f"{within(pod['metadata']['namespace'], PODS)}/{pod['metadata']['name']}/log"
     return api.lines(path, **query)
-
-
-def _lab_lines() -> list[str]:
-    """Return the log of the lab's operator, a real process on this machine."""
-    root = os.environ.get("BERTH_LAB")
-    path = Path(root or "") / "logs" / "kuberay-operator.log"
-    if not root or not path.is_file():
-        raise BerthError("the operator's pod is simulated and has no log; the lab's operator writes to .lab/logs")
-    return path.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -61,7 +61,7 @@ def pod_lines(berth: Berth, worker: str | None, query: Mapping[str, str]) -> Ite
             "that of a head begins when its Ray starts, with the first job: berth submit NAME -- COMMAND",
         )
     if reason := why_not_ready(pod):
-        err.print(f"note: {name}: {reason}", markup=False)
+        err.print(f"note: {name}: {reason}")
     container = HEAD_CONTAINER if worker is None else WORKER_CONTAINER
     return berth.api.lines(f"{within(berth.namespace, PODS)}/{name}/log", container=container, **query)
 

@@ -15,7 +15,7 @@ import typer
 
 from berth.cli.reach.berths import which
 from berth.cli.reach.environment import NotUpError, brought_up
-from berth.cli.shell.console import Table, err, out, print_json
+from berth.cli.shell.console import Table, err, print_result
 from berth.components.berth import BerthInputs
 from berth.components.cluster.api import (
     MERGE_PATCH,
@@ -73,13 +73,10 @@ class _Berth:
     def collection(self) -> str:
         return within(namespace_of(self.name), SECRETS)
 
-    def secret(self, place: Place) -> Object | None:
-        """Return the Secret of a place."""
-        return self.api.get(f"{self.collection}/{place.secret}")
-
-    def has(self, place: Place) -> bool:
-        """Return whether there is a value at a place."""
-        return place.key in ((self.secret(place) or {}).get("data") or {})
+    def secret(self, place: Place) -> Object:
+        """Return the Secret of a place; an empty one if it has no value there."""
+        secret = self.api.get(f"{self.collection}/{place.secret}") or {}
+        return secret if place.key in (secret.get("data") or {}) else {}
 
     def place(self, variable: str) -> Place:
         """Return the place of a variable's value, which `berth secret` may write."""
@@ -123,24 +120,21 @@ def write(name: str, variable: str, stack: str | None, *, as_json: bool) -> int:
 def show(name: str, stack: str | None, *, as_json: bool) -> int:
     """Print the secret variables of a berth; return the exit code."""
     berth = _find(name, stack)
-    rows = [{**asdict(place), "present": berth.has(place)} for place in berth.places.values()]
+    rows = [{**asdict(place), "present": bool(berth.secret(place))} for place in berth.places.values()]
     missing = [str(row["variable"]) for row in rows if not row["present"]]
-    if as_json:
-        print_json(rows)
-        return MISSING if missing else 0
     table = Table("variable", "Secret", "key", "value")
     for row in rows:
         shown = "present" if row["present"] else "missing"
         shown += f", from {row['secret_manager']}" if row["secret_manager"] else ""
         table.add_row(str(row["variable"]), str(row["secret"]), str(row["key"]), shown)
-    out.print(table if rows else f"{name} has no secret variables")
-    for variable in missing:
+    print_result(rows, table if rows else f"{name} has no secret variables", as_json=as_json)
+    for variable in () if as_json else missing:
         place, namespace = berth.places[variable], namespace_of(name)
         if place.secret_manager:
-            err.print(f"{variable}: {unread(berth.api, namespace, place.secret, place.secret_manager)}", markup=False)
-            err.print(f"to let GKE read it: {grant(place.secret_manager, berth.project, namespace)}", markup=False)
+            err.print(f"{variable}: {unread(berth.api, namespace, place.secret, place.secret_manager)}")
+            err.print(f"to let GKE read it: {grant(place.secret_manager, berth.project, namespace)}")
         else:
-            err.print(f"to set it: berth secret set {name} {variable}", markup=False)
+            err.print(f"to set it: berth secret set {name} {variable}")
     return MISSING if missing else 0
 
 
@@ -150,7 +144,7 @@ def remove(name: str, variable: str, stack: str | None, *, as_json: bool) -> int
     place = berth.place(variable)
     path = f"{berth.collection}/{place.secret}"
     secret = berth.secret(place)
-    if secret is None or place.key not in (secret.get("data") or {}):
+    if not secret:
         return _report(berth, place, f"{variable} of {name} has no value", present=False, as_json=as_json)
     ours = MANAGED_BY.items() <= (secret["metadata"].get("labels") or {}).items()
     with suppress(NotFoundError, ConflictError):
@@ -233,7 +227,11 @@ def _read(place: Place) -> str:
         value = value if place.login else value.removesuffix("\n").removesuffix("\r")
     if not value.strip():
         raise BadInputError(f"the value of {place.variable} is empty; nothing was changed")
-    if place.login and not _is_docker_configuration(value):
+    document = None
+    if place.login:
+        with suppress(ValueError):
+            document = json.loads(value)
+    if place.login and not (isinstance(document, dict) and isinstance(document.get("auths"), dict)):
         raise BadInputError(
             f"the value of {place.variable} is not a Docker configuration with `auths`; nothing was changed",
             "read one from stdin: < ~/.docker/config.json",
@@ -241,16 +239,5 @@ def _read(place: Place) -> str:
     return str(value)
 
 
-def _is_docker_configuration(text: str) -> bool:
-    with suppress(ValueError):
-        document = json.loads(text)
-        return isinstance(document, dict) and isinstance(document.get("auths"), dict)
-    return False
-
-
 def _report(berth: _Berth, place: Place, text: str, *, present: bool, as_json: bool) -> int:
-    if as_json:
-        print_json({"name": berth.name, **asdict(place), "present": present})
-    else:
-        err.print(text, markup=False)
-    return 0
+    return print_result({"name": berth.name, **asdict(place), "present": present}, text, as_json=as_json, to=err)

@@ -8,8 +8,7 @@ from berth.cli.reach.berths import Berth, find
 from berth.cli.reach.current_work import Running, running_on
 from berth.cli.reach.kubectl import kubectl
 from berth.cli.reach.lifecycle import EXTEND, moment, sentences
-from berth.cli.shell.agreement import LOST, agreed
-from berth.cli.shell.console import err, out, print_json
+from berth.cli.shell.console import LOST, agreed, err, print_error, print_json, print_result
 from berth.components.core.errors import FAILED, BadInputError, BerthError
 from berth.components.lifecycle import life_of
 from berth.components.programs.decision import KUEUE
@@ -34,9 +33,14 @@ def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_
     with kubectl(berth.environment.kubeconfig) as program:
         running = running_on(berth, program)
     if running.note:
-        err.print(f"note: {berth.name}: {running.note}", markup=False)
-    if running.may_be_lost and not yes and not _agreed(berth, running):
-        return LOST
+        err.print(f"note: {berth.name}: {running.note}")
+    if running.may_be_lost and not yes:
+        if running.unknown:
+            err.print(f"cannot tell whether anything runs on {berth.name}: {running.unknown}")
+        for work in running.work:
+            err.print(f"runs on {berth.name}, and would be lost: {work}")
+        if not agreed(f"Suspend {berth.name} anyway?", f"berth suspend {berth.name} --yes"):
+            return LOST
     suspension.set_suspended(berth.api, berth.key, suspended=True)
     return _wait(berth, suspended=True, seconds=seconds, as_json=as_json, lost=running)
 
@@ -55,7 +59,7 @@ def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) ->
     if life.expired(datetime.now(tz=UTC)):
         since = moment(life.expires, life.zone)
         note = f"{berth.name} expired on {since}, and is suspended again in a day; to keep it, {EXTEND}"
-        err.print(f"note: {note}", markup=False)
+        err.print(f"note: {note}")
     return _wait(berth, suspended=False, seconds=seconds, as_json=as_json)
 
 
@@ -77,21 +81,10 @@ def _start(berth: Berth) -> None:
     suspension.set_suspended(berth.api, berth.key, suspended=False)
 
 
-def _agreed(berth: Berth, running: Running) -> bool:
-    """Return whether someone at the terminal agrees to lose what runs."""
-    if running.unknown:
-        err.print(f"cannot tell whether anything runs on {berth.name}: {running.unknown}", markup=False)
-    for work in running.work:
-        err.print(f"runs on {berth.name}, and would be lost: {work}", markup=False)
-    return agreed(f"Suspend {berth.name} anyway?", f"berth suspend {berth.name} --yes")
-
-
 def _wait(berth: Berth, *, suspended: bool, seconds: float, as_json: bool, lost: Running | None = None) -> int:
     doing, done = _WORDS[suspended]
     if reasons := _reasons(berth, suspended=suspended, seconds=seconds):
-        why = "; ".join(reasons)
-        err.print(f"[bold red]error:[/] {berth.name} is not {done} after {seconds:.0f} s: ", end="")
-        err.print(why, markup=False)
+        print_error(BerthError(f"{berth.name} is not {done} after {seconds:.0f} s: {'; '.join(reasons)}"))
         if as_json:
             print_json({**_facts(berth), "state": doing, "changed": True, "reasons": reasons})
         return FAILED
@@ -101,24 +94,18 @@ def _wait(berth: Berth, *, suspended: bool, seconds: float, as_json: bool, lost:
 
 def _reasons(berth: Berth, *, suspended: bool, seconds: float) -> list[str]:
     """Wait for the state that was asked for; return why it is not there in time, if so."""
-    return suspension.wait(
-        berth.api,
-        berth.key,
-        suspended=suspended,
-        seconds=seconds,
-        report=lambda text: err.print(f"{_WORDS[suspended][0]} {berth.name}: {text}", markup=False),
-    )
+
+    def report(text: str) -> None:
+        err.print(f"{_WORDS[suspended][0]} {berth.name}: {text}")
+
+    return suspension.wait(berth.api, berth.key, suspended=suspended, seconds=seconds, report=report)
 
 
 def _report(
     berth: Berth, text: str, *, suspended: bool, changed: bool, as_json: bool, lost: Running | None = None
 ) -> int:
-    if as_json:
-        state = {"state": "suspended" if suspended else "awake", "changed": changed}
-        print_json({**_facts(berth), **state, "lost": lost.work if lost else []})
-    else:
-        out.print(f"{berth.name} {text}", markup=False)
-    return 0
+    state = {"state": "suspended" if suspended else "awake", "changed": changed, "lost": lost.work if lost else []}
+    return print_result({**_facts(berth), **state}, f"{berth.name} {text}", as_json=as_json)
 
 
 def _facts(berth: Berth) -> dict[str, Any]:

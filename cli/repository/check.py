@@ -1,10 +1,10 @@
 """`berth check`: settings without the engine; `berth schema`: their JSON Schema."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-from berth.cli.shell.console import Table
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem
@@ -20,7 +20,6 @@ from berth.stacks.load.stack import (
     located,
     rest_of,
 )
-from berth.stacks.policies import registry
 from berth.stacks.policies.policy import Waiver
 
 OWN_STACKS_FROM = 100
@@ -95,99 +94,67 @@ class Checked:
         }
 
 
-class Checker:
-    """Checks of stacks, which load each stack once.
+Loads = Callable[[str], Environment | EngineerStack]
+"""Load of a stack by its name."""
+
+
+def check(stack: str, text: str | None = None, load: Loads = load_stack) -> Checked:
+    """Check one stack's settings: those of a text, or by default those in its file.
 
     An engineer's stack is checked against the environment's file where there is one here.
     """
-
-    def __init__(self) -> None:
-        """Begin without any stack."""
-        self._loads: dict[str, Environment | EngineerStack | BadInputError] = {}
-
-    def check(self, stack: str, text: str | None = None) -> Checked:
-        """Check one stack's settings: those of a text, or by default those in its file."""
-        try:
-            loaded = self._load(stack) if text is None else load_text(stack, text)
-            judged = self._berth(loaded) if isinstance(loaded, EngineerStack) else loaded
-            return Checked(stack, loaded.kind, loaded=judged)
-        except SettingsError as error:
-            return Checked(stack, error.kind, self._with_rest(error).lines)
-        except BadInputError as error:
-            return Checked(stack, None, [str(error)])
-
-    def _with_rest(self, error: SettingsError) -> SettingsError:
-        """Return all problems of a stack, with those of its valid settings on its environment."""
-        rest = rest_of(error)
-        if rest is None:
-            return error
-        try:
-            self._berth(rest)
-        except SettingsError as found:
-            reported = {problem.path for problem in error.problems}
-            more = [
-                problem
-                for problem in found.problems
-                if problem.path not in reported and not problem.rests_on_any(reported)
-            ]
-            return SettingsError(error.stack, [*error.problems, *more], error.file)
-        return error
-
-    def _load(self, stack: str) -> Environment | EngineerStack:
-        if stack not in self._loads:
-            try:
-                self._loads[stack] = load_stack(stack)
-            except BadInputError as error:
-                self._loads[stack] = error
-        loaded = self._loads[stack]
-        if isinstance(loaded, BadInputError):
-            raise loaded
-        return loaded
-
-    def _berth(self, loaded: EngineerStack) -> EngineerBerth | EngineerStack:
-        """Return the berth on its environment; without a readable environment the stack itself.
-
-        Raises:
-            SettingsError: the berth does not fit there, or there is no such environment.
-        """
-        environment = loaded.settings.environment
-        own_part = loaded.settings.part == "cluster" and not stack_file.stack_path(environment).exists()
-        if "/" in environment or own_part:
-            return loaded  # of another project: only `pulumi preview` can ask its state, or the cluster
-        found: Environment | EngineerStack | None = None
-        try:
-            found = self._load(environment)
-        except BadInputError as error:
-            if isinstance(error, SettingsError) and error.kind == "environment":
-                return loaded  # the environment's own check reports its problems
-        if isinstance(found, Environment):
-            return loaded.on(found.contract())
-        known = [stack for stack, settings in stack_file.all_settings().items() if "environment" in settings]
-        problem = Problem(
-            ("engineer", "environment"), f"there is no environment {environment!r}{did_you_mean(environment, known)}"
-        )
-        raise SettingsError(loaded.stack, [problem], loaded.file)
-
-
-def check(stack: str, text: str | None = None) -> Checked:
-    """Check one stack's settings: those in its file, or in a text in its place."""
-    return Checker().check(stack, text)
+    try:
+        loaded = load(stack) if text is None else load_text(stack, text)
+        judged = _berth(loaded, load) if isinstance(loaded, EngineerStack) else loaded
+        return Checked(stack, loaded.kind, loaded=judged)
+    except SettingsError as error:
+        return Checked(stack, error.kind, _with_rest(error, load).lines)
+    except BadInputError as error:
+        return Checked(stack, None, [str(error)])
 
 
 def check_all(stacks: Iterable[str]) -> list[Checked]:
-    """Check several stacks."""
-    checker = Checker()
-    return [checker.check(stack) for stack in stacks]
+    """Check several stacks, each loaded once."""
+    load = cache(load_stack)
+    return [check(stack, load=load) for stack in stacks]
 
 
-def policies() -> list[dict[str, Any]]:
-    """Return every policy that settings are held to, for programs."""
-    return [policy.as_json() for policy in registry.policies().values()]
+def _with_rest(error: SettingsError, load: Loads) -> SettingsError:
+    """Return all problems of a stack, with those of its valid settings on its environment."""
+    rest = rest_of(error)
+    if rest is None:
+        return error
+    try:
+        _berth(rest, load)
+    except SettingsError as found:
+        reported = {problem.path for problem in error.problems}
+        more = [
+            problem for problem in found.problems if problem.path not in reported and not problem.rests_on_any(reported)
+        ]
+        return SettingsError(error.stack, [*error.problems, *more], error.file)
+    return error
 
 
-def policies_table() -> Table:
-    """Return every policy that settings are held to, for people."""
-    table = Table("policy", "asks", "without it")
-    for policy in registry.policies().values():
-        table.add_row(policy.name, policy.asks, policy.why)
-    return table
+def _berth(loaded: EngineerStack, load: Loads) -> EngineerBerth | EngineerStack:
+    """Return the berth on its environment; without a readable environment the stack itself.
+
+    Raises:
+        SettingsError: the berth does not fit there, or there is no such environment.
+    """
+    environment = loaded.settings.environment
+    own_part = loaded.settings.part == "cluster" and not stack_file.stack_path(environment).exists()
+    if "/" in environment or own_part:
+        return loaded  # of another project: only `pulumi preview` can ask its state, or the cluster
+    found: Environment | EngineerStack | None = None
+    try:
+        found = load(environment)
+    except BadInputError as error:
+        if isinstance(error, SettingsError) and error.kind == "environment":
+            return loaded  # the environment's own check reports its problems
+    if isinstance(found, Environment):
+        return loaded.on(found.contract())
+    known = [stack for stack, settings in stack_file.all_settings().items() if "environment" in settings]
+    problem = Problem(
+        ("engineer", "environment"), f"there is no environment {environment!r}{did_you_mean(environment, known)}"
+    )
+    raise SettingsError(loaded.stack, [problem], loaded.file)

@@ -4,11 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from rich.markup import escape
-
 from berth.cli.repository.check import check
 from berth.cli.repository.stack_edit import Change
-from berth.cli.shell.console import err, out, print_json, print_warnings
+from berth.cli.shell.console import err, out, print_json, print_problems, print_warnings
 from berth.components.core.errors import BAD_INPUT, BadInputError
 from berth.stacks.files import stack_file
 
@@ -62,9 +60,7 @@ def write(stack: str, name: str, change: Change, done: str, *, dry_run: bool, as
     if checked.lines:
         if as_json:
             print_json({"stack": stack, "changed": False, "problems": checked.lines})
-        err.print(f"[bold red]✗[/] {escape(stack)} would have these problems; nothing was written")
-        for line in checked.lines:
-            err.print(f"  {line}", markup=False)
+        print_problems(f"{stack} would have these problems; nothing was written", checked.lines)
         return BAD_INPUT
     print_warnings(checked.warnings)
     if not dry_run:
@@ -72,9 +68,9 @@ def write(stack: str, name: str, change: Change, done: str, *, dry_run: bool, as
     if as_json:
         print_json({"stack": stack, "name": name, "changed": not dry_run, "diff": change.diff})
     elif dry_run:
-        out.print(change.diff, markup=False, end="")
-        err.print(f"nothing was written\n{done}", markup=False)
+        out.print(change.diff, end="")
+        err.print(f"nothing was written\n{done}")
     else:
         state = "changed" if change.before else "written"
-        out.print(f"{stack_file.shown(change.path)} is {state}\n{done}", markup=False)
+        out.print(f"{stack_file.shown(change.path)} is {state}\n{done}")
     return 0

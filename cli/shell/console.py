@@ -1,4 +1,7 @@
-"""The two streams: results go to stdout, everything else to stderr."""
+"""The two streams: results go to stdout, everything else to stderr.
+
+Text is printed as it is; only calls with `markup=True` read rich's markup.
+"""
 
 import json
 import os
@@ -6,9 +9,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import typer
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.markup import escape
+from rich.console import Console, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -27,13 +30,16 @@ class _Console(Console):
 
 
 def _console(*, stderr: bool) -> Console:
-    console = _Console(stderr=stderr, highlight=False)
+    console = _Console(stderr=stderr, highlight=False, markup=False)
     # A terminal would break long lines inside words; a file has lines of any length.
     console.soft_wrap = not console.is_terminal
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _COLUMNS_OF_NO_TERMINAL
     return console
 
+
+LOST = 3
+"""Exit code if something would be lost and nobody agreed to it; nothing was changed."""
 
 out = _console(stderr=False)
 err = _console(stderr=True)
@@ -67,22 +73,40 @@ class ProblemsError(BadInputError):
         self.stack, self.lines = stack, list(lines)
 
 
+def agreed(question: str, command: str) -> bool:
+    """Return whether somebody agrees; without a terminal, print the command that does not ask."""
+    if sys.stdin.isatty():
+        return typer.confirm(question, err=True)
+    err.print(f"nothing was done; to do it: {command}")
+    return False
+
+
 def print_json(value: Any) -> None:
     """Print a value for programs: JSON, whatever the terminal."""
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
+def print_result(document: Any, text: RenderableType, *, as_json: bool, to: Console = out) -> int:
+    """Print a result, for programs as JSON; return the exit code of success."""
+    if as_json:
+        print_json(document)
+    else:
+        to.print(text)
+    return 0
+
+
 def print_problems(stack: str, lines: Sequence[str]) -> None:
     """Print the problems in a stack's settings to stderr."""
-    err.print(f"[bold red]✗[/] {escape(stack if stack.isprintable() and stack else repr(stack))}")
+    name = stack if stack.isprintable() and stack else repr(stack)
+    err.print(Text.assemble(("✗", "bold red"), f" {name}"))
     for line in lines:
-        err.print(f"  {line}", markup=False)
+        err.print(f"  {line}")
 
 
 def print_warnings(warnings: Sequence[str]) -> None:
     """Print warnings to stderr."""
     for warning in warnings:
-        err.print(f"warning: {warning}", markup=False, style="yellow")
+        err.print(f"warning: {warning}", style="yellow")
 
 
 def print_error(error: BerthError) -> None:
@@ -90,4 +114,4 @@ def print_error(error: BerthError) -> None:
     if isinstance(error, ProblemsError):
         print_problems(error.stack, error.lines)
     else:
-        err.print(f"[bold red]error:[/] {escape(str(error))}")
+        err.print(Text.assemble(("error:", "bold red"), f" {error}"))

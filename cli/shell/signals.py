@@ -13,30 +13,20 @@ TERMINATED = 143
 HUNG_UP = 129
 
 
-class Terminated(SystemExit):
-    """End after SIGTERM: what was begun is cleaned up, as after Ctrl-C."""
+class Ended(SystemExit):
+    """End after SIGTERM, or SIGHUP: a terminal closes, or an SSH client ends its proxy.
 
-    def __init__(self) -> None:
-        super().__init__(TERMINATED)
-
-
-class HungUp(SystemExit):
-    """End after SIGHUP, from a terminal that closes or an SSH client that ends its proxy."""
-
-    def __init__(self) -> None:
-        super().__init__(HUNG_UP)
+    What was begun is cleaned up, as after Ctrl-C.
+    """
 
 
-_ENDS: dict[int, type[BaseException]] = {
-    signal.SIGINT: KeyboardInterrupt,
-    signal.SIGTERM: Terminated,
-    signal.SIGHUP: HungUp,
-}
+_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_ENDS = (KeyboardInterrupt, Ended)
 
 
 def raise_on_signals() -> None:
     """Let Ctrl-C, SIGTERM and SIGHUP raise."""
-    for number in _ENDS:
+    for number in _NUMBERS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # `nohup` and `&` ignore Ctrl-C for good
             signal.signal(number, _end)
 
@@ -47,11 +37,11 @@ def put_off() -> Iterator[None]:
 
     A clean-up that already follows a signal is ended by the next one.
     """
-    if isinstance(sys.exc_info()[1], tuple(_ENDS.values())):
+    if isinstance(sys.exc_info()[1], _ENDS):
         yield
         return
     in_main = threading.current_thread() is threading.main_thread()
-    numbers = [number for number in _ENDS if in_main and signal.getsignal(number) is _end]
+    numbers = [number for number in _NUMBERS if in_main and signal.getsignal(number) is _end]
     came: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -81,18 +71,17 @@ def unwrapped() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        cause = error.__cause__
-        if cause and isinstance(cause, tuple(_ENDS.values())):
-            raise cause from None
+        if isinstance(error.__cause__, _ENDS):
+            raise error.__cause__ from None
         raise
 
 
 def leave_to_the_system() -> None:
     """Let a signal end the process at once, without a traceback: there is nothing left to do."""
-    for number in _ENDS:
+    for number in _NUMBERS:
         if signal.getsignal(number) is _end:
             signal.signal(number, signal.SIG_DFL)
 
 
 def _end(number: int, _frame: FrameType | None) -> None:
-    raise _ENDS[number]
+    raise KeyboardInterrupt if number == signal.SIGINT else Ended(128 + number)

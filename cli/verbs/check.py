@@ -6,7 +6,7 @@ import typer
 
 from berth.cli.reach import completion
 from berth.cli.reach.arguments import Json
-from berth.cli.shell.console import err, out, print_json, print_problems
+from berth.cli.shell.console import Table, err, out, print_json, print_problems, print_result
 from berth.cli.shell.help import Section
 from berth.components.core.errors import BAD_INPUT, BadInputError
 
@@ -32,10 +32,13 @@ def run(
     """
     from berth.cli.repository import check
     from berth.stacks.files.stack_file import named, stack_names
+    from berth.stacks.policies import registry
 
     if policies:
-        print_json(check.policies()) if as_json else out.print(check.policies_table())
-        return 0
+        table = Table("policy", "asks", "without it")
+        for policy in registry.policies().values():
+            table.add_row(policy.name, policy.asks, policy.why)
+        return print_result([policy.as_json() for policy in registry.policies().values()], table, as_json=as_json)
     results = check.check_all([named(stack) for stack in stacks] if stacks else stack_names())
     if as_json:
         print_json([result.as_json() for result in results])
@@ -44,13 +47,13 @@ def run(
         if result.lines:
             print_problems(result.stack, result.lines)
         else:
-            out.print(f"[green]✓[/] {result.stack} ({result.summary})")
+            out.print(f"[green]✓[/] {result.stack} ({result.summary})", markup=True)
         for waiver in result.waivers:
-            err.print(f"  note: {waiver}", markup=False)
+            err.print(f"  note: {waiver}")
         for note in result.notes:
-            err.print(f"  note: {note}", markup=False)
+            err.print(f"  note: {note}")
         for line in result.warnings:
-            err.print(f"  warning: {line}", markup=False, style="yellow")
+            err.print(f"  warning: {line}", style="yellow")
     if not results:
         raise BadInputError("there is no stack: stacks/ has no Pulumi.<stack>.yaml")
     return BAD_INPUT if any(result.lines for result in results) else 0

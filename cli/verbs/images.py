@@ -52,7 +52,7 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
         place = " of ".join(filter(None, (chart["chart"], chart["repository"])))
         named.append((chart["setting"], f"{place}, version {chart['version']}"))
     lines = [f"{setting}\n    {what}" for setting, what in named] or [f"stack {stack} names no image and no chart"]
-    out.print(*lines, *commands, sep="\n", markup=False, soft_wrap=True)
+    out.print(*lines, *commands, sep="\n", soft_wrap=True)
     return 0
 
 

@@ -72,7 +72,7 @@ def _print_lab(states: Sequence[State], cloud: Mapping[str, int]) -> None:
     out.print(f"{sum(state.memory for state in states) // MIB} MiB resident in all")
     projects = ", ".join(f"{count} in project {project}" for project, count in cloud.items())
     total = counted(sum(cloud.values()), "resource")
-    out.print(f"simulated cloud: {total}{f' ({projects})' if projects else ''}", markup=False)
+    out.print(f"simulated cloud: {total}{f' ({projects})' if projects else ''}")
 
 
 def _print_fleet(home: Home) -> None:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from berth.cli.reach.arguments import Json, Stack
-from berth.cli.shell.agreement import LOST
-from berth.cli.shell.console import err, out, print_json, print_warnings
+from berth.cli.shell.console import LOST, err, out, print_json, print_warnings
 from berth.cli.shell.help import Section
 from berth.components.core.errors import BAD_INPUT, BadInputError
 
@@ -79,12 +78,12 @@ def run(
 def refusal(report: Report, *, allow_destroy: bool, expect_no_changes: bool) -> int:
     """Print why a plan is refused; return the exit code for CI."""
     if report.against_policies:
-        err.print("this plan is against a policy", markup=False)
+        err.print("this plan is against a policy")
         return BAD_INPUT
     if expect_no_changes and report.verdict != "nothing":
-        err.print("the plan has changes, and --expect-no-changes allows none", markup=False)
+        err.print("the plan has changes, and --expect-no-changes allows none")
         return CHANGES
     if report.verdict == "destroys" and not allow_destroy:
-        err.print("this plan destroys; to accept that: --allow-destroy", markup=False)
+        err.print("this plan destroys; to accept that: --allow-destroy")
         return LOST
     return 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from berth.cli.pulumi.preview.lines import SIGNS, VERBS
-from berth.cli.shell.agreement import LOST
+from berth.cli.shell.console import LOST
 from berth.components.plan.effect import Level
 from docs.pictures.svg import LINE, SMALL, WIDTH, Area, Picture, Style
 

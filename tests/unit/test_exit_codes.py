@@ -5,7 +5,7 @@ import re
 import pytest
 
 from berth.cli.reach.ssh import client
-from berth.cli.shell import agreement, signals
+from berth.cli.shell import console, signals
 from berth.cli.verbs import lab, preview
 from berth.components.core.errors import BAD_INPUT, FAILED
 from berth.lab.home import CLONE
@@ -16,7 +16,7 @@ OF_THE_CODE = {
     FAILED,
     BAD_INPUT,
     preview.CHANGES,
-    agreement.LOST,
+    console.LOST,
     lab.NOT_RUNNING,
     lab.INTERRUPTED,
     signals.INTERRUPTED,

@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 import typer
 
-from berth.cli.shell.agreement import LOST
-from berth.cli.shell.console import err, print_json
+from berth.cli.shell.console import LOST, err, print_json
 from berth.components.core.errors import BAD_INPUT, FAILED
 
 Verb = Literal["up", "destroy"]

@@ -57,7 +57,8 @@ def print_success(result: Result, score: Score | None = None) -> int:
         print_json(result.document(result.word, components=components, outputs=outputs, plan=plain(score)))
         return 0
     counts = ", ".join(f"{count} {WORDS[operation]}" for operation, count in result.changes.items())
-    out.print(f"[green]✓[/] {result.stack} {_DONE[result.verb]}: {counts or 'nothing to do'}, {result.seconds:.0f} s")
+    done = f" {result.stack} {_DONE[result.verb]}: {counts or 'nothing to do'}, {result.seconds:.0f} s"
+    out.print(Text.assemble(("✓", "green"), done))
     if score and str(score):
         err.print(f"the plan was wrong: {score}", markup=False)
     elif score and score.right:
@@ -66,7 +67,7 @@ def print_success(result: Result, score: Score | None = None) -> int:
         if value:
             out.print(f"  {name}: {value}", markup=False)
     for command, meaning in _next_commands(result.stack, result.verb, outputs):
-        out.print(f"  [bold]{command:<30}[/] {meaning}")
+        out.print(f"  [bold]{command:<30}[/] {meaning}", markup=True)
     return 0
 
 

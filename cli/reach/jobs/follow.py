@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from berth.cli.reach.jobs.client import RayJob, RayJobs
 from berth.cli.reach.jobs.dashboard import Connection, DashboardError
-from berth.cli.shell.console import err, print_json
+from berth.cli.shell.console import err, print_error, print_json
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BerthError
 
@@ -17,56 +17,44 @@ _STOP_SECONDS = 20.0
 
 def follow(connection: Connection, job: str, write: Callable[[str], object]) -> RayJob:
     """Write a job's log, from its beginning, until the job ends; return the ended job."""
-    log = _Log(write)
-    failed = 0
+    written = failed = 0
+
+    def write_new(text: str, end: int) -> None:
+        """Write what is new in a piece of the log that ends at a length: it may come again."""
+        nonlocal written
+        if end > written:
+            write(text[written - end :])
+            written = end
+
     while True:
         jobs = RayJobs(connection.berth.name, connection.dashboard)
         try:
-            found = _until_the_end(jobs, job, log)
+            found = _until_the_end(jobs, job, write_new)
             if found.has_ended:
                 return found
             failed = 0
         except DashboardError as error:
             failed += 1
             if failed == 1:
-                err.print(f"{error}; trying again", markup=False)
+                err.print(f"{error}; trying again")
             if failed > _ATTEMPTS:
                 raise
             _renew(connection, job)
         time.sleep(_PAUSE_SECONDS)
 
 
-class _Log:
-    """Log of which a part is written already."""
-
-    def __init__(self, write: Callable[[str], object]) -> None:
-        self._write, self._written, self._seen = write, 0, 0
-
-    def again(self) -> None:
-        """Take note that the log comes from its beginning again."""
-        self._seen = 0
-
-    def add(self, text: str) -> None:
-        """Write what is new in the next piece of the log."""
-        self._seen += len(text)
-        new = self._seen - self._written
-        if new > 0:
-            self._write(text[-new:])
-            self._written = self._seen
-
-
-def _until_the_end(jobs: RayJobs, job: str, log: _Log) -> RayJob:
+def _until_the_end(jobs: RayJobs, job: str, write_new: Callable[[str, int], None]) -> RayJob:
     """Write the rest of a log, and print why the job has not begun; return the job."""
-    log.again()
-    found, reported = jobs.get(job), ""
+    found, reported, seen = jobs.get(job), "", 0
     for text in jobs.tail(job):
+        seen += len(text)
         if text:
-            log.add(text)
+            write_new(text, seen)
         elif found.status == "PENDING":
             found = jobs.get(job)
         if found.status == "PENDING" and found.reason != reported:
             reported = found.reason
-            err.print(f"{job} is pending: {reported}", markup=False)
+            err.print(f"{job} is pending: {reported}")
     return jobs.get(job)
 
 
@@ -79,7 +67,7 @@ def _renew(connection: Connection, job: str) -> None:
             connection.renew()
             return
     except (ClusterError, DashboardError) as error:
-        err.print(str(error), markup=False, style="dim")
+        err.print(str(error), style="dim")
         return
     raise BerthError(
         f"the head of {berth.name} is gone, and job {job} with it",
@@ -98,25 +86,15 @@ def stop(jobs: RayJobs, job: str) -> RayJob:
 
 def finish(connection: Connection, job: str, *, as_json: bool) -> int:
     """Follow a job until it ends, and say how it did; return its exit code."""
-    ended = follow(connection, job, _writer(as_json=as_json))
+    stream = sys.stderr if as_json else sys.stdout
+    ended = follow(connection, job, lambda text: (stream.write(text), stream.flush()))
     took = f" after {(ended.ended - ended.started).total_seconds():.0f} s" if ended.ended and ended.started else ""
     if ended.status == "FAILED":
         # Without an exit code the command never ran, and only Ray's message says why.
         reason = ended.reason if ended.exit_code is not None else ended.message.strip()
-        err.print(f"[bold red]error:[/] job {ended.id} failed{took}: ", end="")
-        err.print(reason, markup=False)
+        print_error(BerthError(f"job {ended.id} failed{took}: {reason}"))
     else:
-        err.print(f"job {ended.id} {ended.status.lower()}{took}", markup=False)
+        err.print(f"job {ended.id} {ended.status.lower()}{took}")
     if as_json:
         print_json({"berth": connection.berth.name, **ended.as_json()})
     return ended.code
-
-
-def _writer(*, as_json: bool) -> Callable[[str], object]:
-    stream = sys.stderr if as_json else sys.stdout
-
-    def write(text: str) -> None:
-        stream.write(text)
-        stream.flush()
-
-    return write

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from berth.cli.reach.ssh.client import Place, folder, options, program, public_key
-from berth.cli.shell.console import err, out, print_json
+from berth.cli.shell.console import err, out, print_result
 from berth.components.core import whole_file
 from berth.components.core.errors import BerthError
 
@@ -36,7 +36,7 @@ def add(place: Place) -> Path:
     if _INCLUDE not in (line.strip() for line in text.splitlines()):
         # Before the first host: inside of a host's block it would count for that host alone.
         _write(users, f"{_INCLUDE}\n\n{text}" if text else f"{_INCLUDE}\n")
-        err.print(f"added to {users}: {_INCLUDE}", markup=False)
+        err.print(f"added to {users}: {_INCLUDE}")
     return file
 
 
@@ -53,19 +53,18 @@ def remove(place: Place) -> bool:
 def ssh_config(place: Place, *, only_print: bool, remove_it: bool, as_json: bool) -> int:
     """Write, print or remove the block of a host; return the exit code."""
     if only_print:
-        out.print(block(place), markup=False, end="")
+        out.print(block(place), end="")
         return 0
     if remove_it:
         there = remove(place)
-        err.print(f"removed host {place.host}" if there else f"there was no host {place.host}", markup=False)
+        err.print(f"removed host {place.host}" if there else f"there was no host {place.host}")
         return 0
     file = add(place)
-    if as_json:
-        print_json({"host": place.host, "file": str(file), "options": options(place)})
-        return 0
-    lines = [f"ssh {place.host}", f"rsync -a src/ {place.host}:src/", f"code --remote ssh-remote+{place.host}"]
-    out.print("\n".join([f"host {place.host} is in {file}. Now these work:", "", *(f"  {line}" for line in lines)]))
-    return 0
+    host = place.host
+    document = {"host": host, "file": str(file), "options": options(place)}
+    lines = [f"ssh {host}", f"rsync -a src/ {host}:src/", f"code --remote ssh-remote+{host}"]
+    text = "\n  ".join([f"host {host} is in {file}. Now these work:\n", *lines])
+    return print_result(document, text, as_json=as_json)
 
 
 def code(place: Place, editor: str, where: str) -> int:

@@ -17,50 +17,35 @@ _POINTER = "/metadata/annotations/" + OPEN_UNTIL.replace("/", "~1")
 
 @contextlib.contextmanager
 def marked_as_used(berth: Berth) -> Iterator[None]:
-    """Renew the mark of an open login until the login ends, then remove it."""
-    over = threading.Event()
-    mark = _Mark(berth)
-    thread = threading.Thread(target=mark.renew, args=(over,), daemon=True)
+    """Renew the mark of an open login until the login ends, then remove it.
+
+    Another login may have renewed the mark since, and keeps it.
+    """
+    api, path = ClusterApi(berth.environment.kubeconfig), f"{within(berth.namespace, RAY_CLUSTERS)}/{berth.key[1]}"
+    over, written = threading.Event(), list[str]()
+
+    def renew() -> None:
+        reported = False
+        while True:
+            until = stamp(datetime.now(UTC) + LASTS)
+            try:
+                api.patch(path, {"metadata": {"annotations": {OPEN_UNTIL: until}}}, _MANAGER)
+                written[:] = [until]
+            except ClusterError as error:
+                if not reported:
+                    err.print(f"note: the keeper of {berth.name} does not see this login: {error}")
+                reported = True
+            if over.wait(RENEWED_EVERY.total_seconds()):
+                return
+
+    thread = threading.Thread(target=renew, daemon=True)
     thread.start()
     try:
         yield
     finally:
         over.set()
         thread.join()
-        mark.remove()
-
-
-class _Mark:
-    """Mark of one login."""
-
-    def __init__(self, berth: Berth) -> None:
-        self._api = ClusterApi(berth.environment.kubeconfig)
-        self._name = berth.name
-        self._path = f"{within(berth.namespace, RAY_CLUSTERS)}/{berth.key[1]}"
-        self._written = ""
-
-    def renew(self, over: threading.Event) -> None:
-        """Write the mark again and again; report once why that fails."""
-        reported = False
-        while True:
-            until = stamp(datetime.now(UTC) + LASTS)
-            try:
-                self._api.patch(self._path, {"metadata": {"annotations": {OPEN_UNTIL: until}}}, _MANAGER)
-                self._written = until
-            except ClusterError as error:
-                if not reported:
-                    err.print(f"note: the keeper of {self._name} does not see this login: {error}", markup=False)
-                reported = True
-            if over.wait(RENEWED_EVERY.total_seconds()):
-                return
-
-    def remove(self) -> None:
-        """Remove the mark, unless another login has renewed it since."""
-        if not self._written:
-            return
-        change = [
-            {"op": "test", "path": _POINTER, "value": self._written},
-            {"op": "remove", "path": _POINTER},
-        ]
-        with contextlib.suppress(ClusterError):
-            self._api.request("PATCH", self._path, change, {"fieldManager": _MANAGER}, JSON_PATCH)
+        for until in written:
+            test, remove = {"op": "test", "path": _POINTER, "value": until}, {"op": "remove", "path": _POINTER}
+            with contextlib.suppress(ClusterError):
+                api.request("PATCH", path, [test, remove], {"fieldManager": _MANAGER}, JSON_PATCH)

@@ -30,7 +30,7 @@ def up(stack: str, options: Options, engine: Engine | None = None, reviewed: Pat
     if report.verdict != "nothing":
         print_tree(report, err)
     if report.against_policies:
-        err.print("this plan is against a policy; nothing was done", markup=False)
+        err.print("this plan is against a policy; nothing was done")
         return BAD_INPUT
     if saved:
         hold(plan, saved)

@@ -19,7 +19,7 @@ from berth.cli.reach.head import (
     token_secret,
 )
 from berth.cli.reach.kubectl import Kubectl, private_folder, write_private
-from berth.cli.shell.console import err, out, print_json
+from berth.cli.shell.console import err, out, print_json, print_result
 from berth.components.cluster.api import Object
 from berth.components.ray.condition import condition_of
 
@@ -40,15 +40,6 @@ class Addresses:
         url = f"http://{LOOPBACK}:{self.dashboard}"
         return f"{token}ray job submit --address {url} --working-dir . -- python your_script.py"
 
-    def as_json(self) -> dict[str, str | None]:
-        """Return the addresses for programs."""
-        return {
-            "dashboard": f"http://{LOOPBACK}:{self.dashboard}",
-            "client": f"ray://{LOOPBACK}:{self.client}",
-            "tokenFile": str(self.token) if self.token else None,
-            "submit": self.submit,
-        }
-
 
 def connect(name: str | None, stack: str | None, dashboard: int | None, client: int | None, *, as_json: bool) -> int:
     """Forward ports until Ctrl-C; return the exit code."""
@@ -56,21 +47,15 @@ def connect(name: str | None, stack: str | None, dashboard: int | None, client: 
     head = ready_head(berth)
     ports = {DASHBOARD: local_port(dashboard, DASHBOARD), CLIENT: local_port(client, CLIENT)}
     with private_folder() as folder:
-        addresses = Addresses(ports[DASHBOARD], ports[CLIENT], _token_file(berth, folder))
+        token = read_token(berth)
+        if token is not None:
+            write_private(folder / "token", token)
+        addresses = Addresses(ports[DASHBOARD], ports[CLIENT], None if token is None else folder / "token")
         program = Kubectl(berth.environment.kubeconfig, folder)
         with contextlib.suppress(KeyboardInterrupt):
             _forward(berth, head, program, addresses, as_json=as_json)
-    err.print(f"disconnected from {berth.name}", markup=False)
+    err.print(f"disconnected from {berth.name}")
     return 0
-
-
-def _token_file(berth: Berth, folder: Path) -> Path | None:
-    token = read_token(berth)
-    if token is None:
-        return None
-    path = folder / "token"
-    write_private(path, token)
-    return path
 
 
 def _forward(berth: Berth, head: Object, program: Kubectl, addresses: Addresses, *, as_json: bool) -> None:
@@ -81,7 +66,7 @@ def _forward(berth: Berth, head: Object, program: Kubectl, addresses: Addresses,
     def connected(head: Object) -> None:
         nonlocal connected_before
         if connected_before:
-            err.print(f"connected again, to {head['metadata']['name']}", markup=False)
+            err.print(f"connected again, to {head['metadata']['name']}")
         else:
             _print_addresses(berth, addresses, as_json=as_json)
         connected_before = True
@@ -90,17 +75,17 @@ def _forward(berth: Berth, head: Object, program: Kubectl, addresses: Addresses,
 
 
 def _print_addresses(berth: Berth, addresses: Addresses, *, as_json: bool) -> None:
+    token = str(addresses.token) if addresses.token else None
+    urls = {"dashboard": f"http://{LOOPBACK}:{addresses.dashboard}", "client": f"ray://{LOOPBACK}:{addresses.client}"}
     if as_json:
-        print_json({"name": berth.name, "namespace": berth.namespace, **addresses.as_json()})
+        berths = {"name": berth.name, "namespace": berth.namespace}
+        print_json({**berths, **urls, "tokenFile": token, "submit": addresses.submit})
         return
-    lines = [
-        f"dashboard  http://{LOOPBACK}:{addresses.dashboard}",
-        f"client     ray://{LOOPBACK}:{addresses.client}",
-    ]
-    if addresses.token:
-        lines.append(f"token      in {addresses.token}, until this ends; the dashboard asks for it")
-    out.print("\n".join([*lines, "", "In another terminal:", "", f"  {addresses.submit}", ""]), markup=False)
-    err.print(f"connected to {berth.name}; Ctrl-C ends it", markup=False)
+    lines = [f"{name:<11}{url}" for name, url in urls.items()]
+    if token:
+        lines.append(f"token      in {token}, until this ends; the dashboard asks for it")
+    out.print("\n".join([*lines, "", "In another terminal:", "", f"  {addresses.submit}", ""]))
+    err.print(f"connected to {berth.name}; Ctrl-C ends it")
 
 
 def _kubeconfig_command(environment: Environment) -> str:
@@ -128,10 +113,8 @@ def print_commands(
     ports = f"{addresses.dashboard}:{DASHBOARD} {addresses.client}:{CLIENT}"
     lines.append(f"kubectl port-forward --namespace {berth.namespace} service/{berth.key[1]}-head-svc {ports} &")
     lines.append(addresses.submit)
-    if as_json:
-        print_json({"name": berth.name, "namespace": berth.namespace, "commands": lines})
-    else:
-        out.print("\n".join(lines), markup=False)
+    document = {"name": berth.name, "namespace": berth.namespace, "commands": lines}
+    print_result(document, "\n".join(lines), as_json=as_json)
     if condition_of(berth.cluster).state == "suspended":
-        err.print(f"note: {berth.name} is suspended; first: berth wake {berth.name}", markup=False)
+        err.print(f"note: {berth.name} is suspended; first: berth wake {berth.name}")
     return 0

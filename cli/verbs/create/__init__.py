@@ -67,7 +67,7 @@ def run(  # noqa: PLR0913 - each is an option
 
     worker = {"pool": pool, "gpus": gpus, "cpu": cpu, "memory": memory}
     entry = entry_of(workers, image, worker, {"cpu": head_cpu, "memory": head_memory})
-    wanted = creation.Berth(name, environment or creation.only_environment(), entry)
+    environment = environment or creation.only_environment()
     if write_only or dry_run:
-        return creation.write_only(wanted, dry_run=dry_run, as_json=as_json)
-    return creation.create(wanted, Options(yes=yes, as_json=as_json))
+        return creation.write_only(name, environment, entry, dry_run=dry_run, as_json=as_json)
+    return creation.create(name, environment, entry, Options(yes=yes, as_json=as_json))

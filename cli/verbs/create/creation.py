@@ -2,7 +2,6 @@
 
 import contextlib
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 from berth.cli.pulumi import stack as pulumi_stack
@@ -23,17 +22,8 @@ _ENGINEER = ("config", f"{stack_file.NAMESPACE}:engineer")
 _KEY = ("secretsprovider:", "encryptedkey:")
 """Lines of a file with the key of its secrets, which an engineer's stack takes over."""
 
-
-@dataclass(frozen=True)
-class Berth:
-    """Berth that is asked for."""
-
-    name: str
-    """Name of the berth, and of its stack."""
-    environment: str
-    """Stack of its environment."""
-    entry: dict[str, Any]
-    """Settings that the command's options give."""
+Entry = dict[str, Any]
+"""Settings that the command's options give."""
 
 
 def only_environment() -> str:
@@ -49,86 +39,83 @@ def only_environment() -> str:
     return meant
 
 
-def create(berth: Berth, options: Options) -> int:
+def create(name: str, environment: str, entry: Entry, options: Options) -> int:
     """Write the file unless it is there, and bring the berth up; return the exit code."""
-    if not _is_written(berth):
+    if not _is_written(name, environment, entry):
         # A program reads one document: the update's.
         with contextlib.redirect_stdout(sys.stderr) if options.as_json else contextlib.nullcontext():
-            if code := _write(berth, f"it stays, and the same command goes on: berth create {berth.name}"):
+            if code := _write(name, environment, entry, f"it stays, and the same command goes on: berth create {name}"):
                 return code
-    if isinstance(loaded := check(berth.name).loaded, EngineerBerth):
-        err.print(f"{berth.name} on {berth.environment}: {in_words(loaded.berth.settings)}", markup=False)
-    if berth.name not in pulumi_stack.stacks():
-        pulumi_stack.init(berth.name)
-    return up(berth.name, options)
+    if isinstance(loaded := check(name).loaded, EngineerBerth):
+        err.print(f"{name} on {environment}: {in_words(loaded.berth.settings)}")
+    if name not in pulumi_stack.stacks():
+        pulumi_stack.init(name)
+    return up(name, options)
 
 
-def write_only(berth: Berth, *, dry_run: bool, as_json: bool) -> int:
+def write_only(name: str, environment: str, entry: Entry, *, dry_run: bool, as_json: bool) -> int:
     """Write the file of a berth for a pull request; return the exit code.
 
     Raises:
         BadInputError: the file has other settings, or the environment has a berth of that name.
     """
-    shown = stack_file.shown(stack_file.stack_path(berth.name))
-    if _is_written(berth):
-        out.print(f"{shown} is there already; nothing was changed", markup=False)
+    shown = stack_file.shown(stack_file.stack_path(name))
+    if _is_written(name, environment, entry):
+        out.print(f"{shown} is there already; nothing was changed")
         return 0
     done = (
         f"next: open a pull request with {shown}; after the merge, CI creates the berth, and you need"
-        f" no right in the cluster but the berth's own. Without CI, run: berth create {berth.name}"
+        f" no right in the cluster but the berth's own. Without CI, run: berth create {name}"
     )
-    return _write(berth, done, dry_run=dry_run, as_json=as_json)
+    return _write(name, environment, entry, done, dry_run=dry_run, as_json=as_json)
 
 
-def _is_written(berth: Berth) -> bool:
+def _is_written(name: str, environment: str, entry: Entry) -> bool:
     """Return whether a berth has a file, with the settings that are asked for and maybe others.
 
     Raises:
         BadInputError: the file has other settings.
     """
-    path = stack_file.stack_path(berth.name)
+    path = stack_file.stack_path(name)
     if not path.exists():
         return False
-    present, wanted = stack_file.find(berth.name).settings.get("engineer"), berth.entry
-    wanted = wanted | {"environment": berth.environment}
+    present, wanted = stack_file.find(name).settings.get("engineer"), entry | {"environment": environment}
     if not isinstance(present, dict) or any(present.get(key) != value for key, value in wanted.items()):
         raise BadInputError(
             f"{stack_file.shown(path)} exists with other settings; nothing was changed",
-            f"edit it, then run: berth up -s {berth.name}",
+            f"edit it, then run: berth up -s {name}",
         )
     return True
 
 
-def _write(berth: Berth, done: str, *, dry_run: bool = False, as_json: bool = False) -> int:
+def _write(
+    name: str, environment: str, entry: Entry, done: str, *, dry_run: bool = False, as_json: bool = False
+) -> int:
     of_secrets = ""
-    if "/" not in berth.environment:
-        file, written = environment_file(berth.environment)
+    if "/" not in environment:
+        file, written = environment_file(environment)
         of_secrets = "".join(line for line in written.splitlines(keepends=True) if line.startswith(_KEY))
-        if berth.name in engineers_in(file.settings["environment"]):
-            raise BadInputError(
-                f"{berth.name} has a berth in the file of {berth.environment} itself; a berth has one stack"
-            )
+        if name in engineers_in(file.settings["environment"]):
+            raise BadInputError(f"{name} has a berth in the file of {environment} itself; a berth has one stack")
     text = (
         "# yaml-language-server: $schema=schema.json\n"
-        f"# An engineer's own stack: a berth on the environment `{berth.environment}`.\n"
+        f"# An engineer's own stack: a berth on the environment `{environment}`.\n"
         "config:\n"
         f"  {stack_file.NAMESPACE}:engineer:\n"
-        f"    environment: {berth.environment}\n"
+        f"    environment: {environment}\n"
     )
-    for key, value in berth.entry.items():
+    for key, value in entry.items():
         text = with_entry(text, _ENGINEER, key, value)
-    change = Change(stack_file.stack_path(berth.name), "", text + of_secrets)
-    return write(berth.name, berth.name, change, done, dry_run=dry_run, as_json=as_json)
+    change = Change(stack_file.stack_path(name), "", text + of_secrets)
+    return write(name, name, change, done, dry_run=dry_run, as_json=as_json)
 
 
 def in_words(settings: RayClusterSettings) -> str:
     """Return the size of a berth: `2 workers with 1 GPU, 8 cores and 32Gi each (pool dev); …`."""
-    head = f"a head with {settings.head.cpu} cores and {settings.head.memory}"
-    return "; ".join([*map(_group_in_words, settings.groups), head])
-
-
-def _group_in_words(group: Any) -> str:
-    count = group.workers if isinstance(group.workers, int) else group.workers.at_start
-    bounds = "" if isinstance(group.workers, int) else f" ({group.workers.min} to {group.workers.max})"
-    size = f"{counted(group.gpus, 'GPU')}, {group.cpu} cores and {group.memory}"
-    return f"{counted(count, 'worker')}{bounds} with {size} of pool {group.pool}"
+    parts = []
+    for group in settings.groups:
+        workers = group.workers
+        bounds = "" if isinstance(workers, int) else f" ({workers.min} to {workers.max})"
+        size = f"{counted(group.gpus, 'GPU')}, {group.cpu} cores and {group.memory}"
+        parts.append(f"{counted(group.at_start, 'worker')}{bounds} with {size} of pool {group.pool}")
+    return "; ".join([*parts, f"a head with {settings.head.cpu} cores and {settings.head.memory}"])

@@ -34,11 +34,6 @@ class Loss:
     berth: Berth
     running: Running
 
-    @property
-    def empty(self) -> bool:
-        """Whether it has no pods, so that nobody notices the loss."""
-        return not self.running.pods
-
     def __str__(self) -> str:
         state = condition_of(self.berth.cluster).state
         pods = counted(self.running.pods, "pod")
@@ -67,7 +62,7 @@ def destroy(stack: str, options: Options) -> int:
     planned = planned_destruction(stack)
     report, outputs = planned.report, planned.outputs
     if report.verdict == "nothing":
-        err.print(f"stack {stack} has nothing to destroy", markup=False)
+        err.print(f"stack {stack} has nothing to destroy")
         return print_success(Result(stack, "destroy", Tracker(report, time.monotonic), 0, options, {}, "nothing"))
     berths: list[Loss] = []
     not_asked = ""
@@ -77,7 +72,7 @@ def destroy(stack: str, options: Options) -> int:
         not_asked = str(error)
     _print_losses(stack, report, berths, not_asked)
     lost = [loss.as_json() for loss in berths]
-    loses = bool(not_asked) or not all(loss.empty for loss in berths)
+    loses = bool(not_asked) or any(loss.running.pods for loss in berths)
     code = refusal(f"berth destroy -s {stack}", options, loses=loses)
     if code is not None:
         return refused(stack, "destroy", code, options, lost)
@@ -86,19 +81,18 @@ def destroy(stack: str, options: Options) -> int:
 
 def _print_losses(stack: str, report: Report, berths: Sequence[Loss], not_asked: str) -> None:
     parts = ", ".join(part.title for part in report.parts)
-    err.print(f"destroys {counted(len(report.changes), 'resource')} of stack {stack}: {parts}", markup=False)
+    err.print(f"destroys {counted(len(report.changes), 'resource')} of stack {stack}: {parts}")
     if berths:
-        err.print("[bold]Berths that are lost, with what runs on them:[/]")
+        err.print("Berths that are lost, with what runs on them:", style="bold")
     for loss in berths:
-        err.print(f"  {loss}", markup=False, style="" if loss.empty else "red")
+        err.print(f"  {loss}", style="red" if loss.running.pods else "")
     if not_asked:
-        err.print(f"cannot tell whose berths are lost: {not_asked}", markup=False, style="yellow")
+        err.print(f"cannot tell whose berths are lost: {not_asked}", style="yellow")
     # Berths of other stacks are lost with the cluster, while their states are not.
     if left := sorted({loss.berth.stack for loss in berths} - {stack}):
         err.print(
             f"berths of other stacks stay in Pulumi's state: {', '.join(left)};"
             f" first, for each: berth destroy -s {left[0]}",
-            markup=False,
             style="yellow",
         )
 
@@ -120,17 +114,13 @@ def losses_of(stack: str, outputs: Mapping[str, Any], *, of_environment: bool) -
     def loss(cluster: Object) -> Loss:
         name = next(iter(names_of([cluster])), cluster["metadata"]["name"])
         berth = Berth(name, environment, api, cluster)
-        return Loss(berth, _running(berth))
+        try:
+            with kubectl(environment.kubeconfig) as program:
+                return Loss(berth, running_on(berth, program))
+        except BerthError as error:
+            return Loss(berth, Running(pods=len(berth.pods()), unknown=str(error)))
 
     # Each head answers in the time that a Python takes to start there.
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="loss") as threads:
         losses = threads.map(loss, owners.owned(api.list(RAY_CLUSTERS)[0]))
         return sorted(losses, key=lambda loss: loss.berth.name)
-
-
-def _running(berth: Berth) -> Running:
-    try:
-        with kubectl(berth.environment.kubeconfig) as program:
-            return running_on(berth, program)
-    except BerthError as error:
-        return Running(pods=len(berth.pods()), unknown=str(error))

@@ -24,7 +24,7 @@ from berth.cli.reach.fleet import fleet_of
 from berth.cli.reach.head import read_token
 from berth.cli.reach.kubectl import kubectl, write_private
 from berth.cli.reach.operator_log import operator_lines
-from berth.cli.shell.console import err, out, print_json
+from berth.cli.shell.console import err, print_result
 from berth.cli.shell.programs import output_of
 from berth.cli.verbs.diagnose.secrets import cleaned, scrubbed, secrets_of_environment, secrets_of_kubeconfig
 from berth.components.cluster import inventory
@@ -91,23 +91,20 @@ def gathered(title: str, gather: Callable[[], Any], *, language: str = "yaml") -
 
 def versions(api: ClusterApi | None) -> dict[str, Any]:
     """Return the versions of packages, programs and the API server."""
-    found: dict[str, Any] = {"python": sys.version.split()[0], "system": platform.platform()}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    ask: dict[str, Callable[[], str]] = {
-        "pulumi (program)": lambda: output_of("pulumi", "version"),
-        "kubectl (program)": lambda: json.loads(output_of("kubectl", "version", "--client", "--output=json"))[
-            "clientVersion"
-        ]["gitVersion"],
-    }
+
+    def of_kubectl() -> Any:
+        return json.loads(output_of("kubectl", "version", "--client", "--output=json"))["clientVersion"]["gitVersion"]
+
+    questions: dict[str, Callable[[], Any]] = {name: partial(version, name) for name in _PACKAGES}
+    questions |= {"pulumi (program)": partial(output_of, "pulumi", "version"), "kubectl (program)": of_kubectl}
     if api is not None:
-        ask["Kubernetes (server)"] = lambda: (api.get("/version") or {}).get("gitVersion", "?")
-    for name, question in ask.items():
+        questions["Kubernetes (server)"] = lambda: (api.get("/version") or {}).get("gitVersion", "?")
+    found: dict[str, Any] = {"python": sys.version.split()[0], "system": platform.platform()}
+    for name, question in questions.items():
         try:
             found[name] = question()
+        except PackageNotFoundError:
+            found[name] = "not installed"
         except _FAILURES as error:
             found[name] = str(error)
     return found
@@ -122,9 +119,8 @@ def settings_of(stack: str) -> Any:
     )
 
 
-def plan_of(stack: str) -> Any:
-    """Return the plan of `pulumi up`."""
-    return document(planned(stack).report)
+def _plan(stack: str) -> Part:
+    return gathered(f"Plan of stack {stack}", lambda: document(planned(stack).report))
 
 
 def of_berth(berth: Berth, *, plan: bool) -> list[Part]:
@@ -146,23 +142,19 @@ def of_berth(berth: Berth, *, plan: bool) -> list[Part]:
         gathered("What runs on it", lambda: _running(berth)),
     ]
     if plan:
-        found.append(gathered(f"Plan of stack {berth.stack}", lambda: plan_of(berth.stack)))
+        found.append(_plan(berth.stack))
     found += [
         gathered("RayCluster", lambda: _object(berth.cluster)),
         gathered("Pods", list_pods),
-        gathered("Events", lambda: [_event(event) for event in _events(api, namespace)]),
+        gathered("Events", lambda: _events(api, namespace)),
         gathered("Nodes of its pods", lambda: _nodes(api, pods)),
         gathered("Resource claims", lambda: _claims(api, namespace)),
-        *(gathered(_title(path), partial(_list, api, within(namespace, path))) for path in _IN_NAMESPACE),
+        *(gathered(path.rpartition("/")[2], partial(_list, api, within(namespace, path))) for path in _IN_NAMESPACE),
         gathered("The operator's log, lines about it", lambda: _operator(berth), language="text"),
     ]
     return found + [
         gathered(f"Log of {pod['metadata']['name']}", partial(_log, berth, pod), language="text") for pod in pods
     ]
-
-
-def _title(path: str) -> str:
-    return path.rsplit("/", 1)[-1]
 
 
 def _object(item: Object) -> Object:
@@ -174,15 +166,18 @@ def _list(api: ClusterApi, path: str) -> list[Object]:
     return [_object(item) for item in found]
 
 
-def _events(api: ClusterApi, namespace: str) -> list[Object]:
-    found, _ = api.list(within(namespace, EVENTS))
-    return sorted(found, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+def _events(api: ClusterApi, namespace: str) -> list[str]:
+    """Return the events of a namespace, a line each, those without a time first."""
+    found = [
+        (event.get("lastTimestamp") or event.get("eventTime"), event)
+        for event in api.list(within(namespace, EVENTS))[0]
+    ]
+    return [_event(when or "?", event) for when, event in sorted(found, key=lambda entry: str(entry[0] or ""))]
 
 
-def _event(event: Object) -> str:
+def _event(when: str, event: Object) -> str:
     about = event.get("involvedObject") or {}
     times = event.get("count") or 1
-    when = event.get("lastTimestamp") or event.get("eventTime") or "?"
     what = f"{event.get('type')} {about.get('kind')}/{about.get('name')} {event.get('reason')}: {event.get('message')}"
     return f"{when} {what}{f' ({times} times)' if times > 1 else ''}"
 
@@ -255,14 +250,12 @@ def diagnose(name: str | None, stack: str | None, output: Path | None, *, plan: 
     path.unlink(missing_ok=True)
     write_private(path, text)
     missing = [part for part in parts if part.missing]
-    if as_json:
-        titles = {"parts": [part.title for part in parts], "missing": [part.title for part in missing]}
-        print_json({"name": named.name, "file": str(path), **titles})
-    else:
-        size = len(text.encode()) // 1024 + 1
-        out.print(f"{path} has {len(parts)} parts, {size} KiB; look through it before you send it on")
+    titles = {"parts": [part.title for part in parts], "missing": [part.title for part in missing]}
+    size = len(text.encode()) // 1024 + 1
+    shown = f"{path} has {len(parts)} parts, {size} KiB; look through it before you send it on"
+    print_result({"name": named.name, "file": str(path), **titles}, shown, as_json=as_json)
     for part in missing:
-        err.print(f"could not be gathered: {part.title}: {part.text}", markup=False, style="yellow")
+        err.print(f"could not be gathered: {part.title}: {part.text}", style="yellow")
     return code
 
 
@@ -277,7 +270,7 @@ def gather(named: Named, *, plan: bool) -> tuple[list[Part], list[str], int]:
             raise
         parts.append(Part("The berth", str(error), missing=True))
         if plan:
-            part = gathered(f"Plan of stack {named.stack}", lambda: plan_of(named.stack))
+            part = _plan(named.stack)
             parts.append(replace(part, text="not made, for the same reason") if part.text == str(error) else part)
         return [*parts, gathered("Versions", lambda: versions(None))], known, error.code
     known += secrets_of_kubeconfig(yaml.safe_load(berth.environment.kubeconfig))

@@ -26,14 +26,10 @@ _SHAPES = [re.compile(shape) for shape in _TABLES["shapes"]]
 _ASSIGNED, _VARIABLE, _OPTION = (re.compile(_TABLES[key]) for key in ("assigned", "variable", "option"))
 _NO_VALUES = frozenset(_TABLES["no_values"])
 _DOCUMENTS, _ENVIRONMENTS = frozenset(_TABLES["documents"]), frozenset(_TABLES["environments"])
-_SHOWN = frozenset(_TABLES["shown_variables"].split())
+SHOWN = frozenset(_TABLES["shown_variables"].split())
+"""Environment variables whose values a diagnosis shows."""
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 _SHORTEST_KNOWN = 6
-
-
-def is_shown(name: str) -> bool:
-    """Return whether a diagnosis shows the value of an environment variable."""
-    return name in _SHOWN
 
 
 def is_secret_name(name: str) -> bool:
@@ -71,7 +67,7 @@ def _variable(name: str, value: Any, lost: set[str]) -> Any:
     """Return the value of an environment variable, if it may be shown."""
     if value is None or isinstance(value, Mapping | list):
         return _cleaned(value, lost)
-    if is_shown(name) or not str(value):
+    if name in SHOWN or not str(value):
         return value
     lost.add(str(value))
     return REMOVED
@@ -81,7 +77,7 @@ def _at(path: str, value: Any, lost: set[str]) -> Any:
     """Return the old or new value of a property that a plan changes: `spec.….env[0].value`."""
     steps = [step.strip("[]\"'") for step in _STEP.findall(path)]
     after = next((steps[index + 1 :] for index, step in enumerate(steps) if step in _ENVIRONMENTS), None)
-    if after and not (after[-1] == "name" or is_shown(after[-1]) or "valueFrom" in after):
+    if after and not (after[-1] == "name" or after[-1] in SHOWN or "valueFrom" in after):
         return _variable(after[-1], value, lost)
     return _entry(steps[-1], value, lost) if steps else _cleaned(value, lost)
 
@@ -118,7 +114,7 @@ def scrubbed(text: str, known: Iterable[str] = ()) -> str:
 
 
 def _set(found: re.Match[str]) -> str:
-    return found[0] if is_shown(found["name"]) or found["value"] == REMOVED else f"{found['name']}={REMOVED}"
+    return found[0] if found["name"] in SHOWN or found["value"] == REMOVED else f"{found['name']}={REMOVED}"
 
 
 def _assigned(found: re.Match[str]) -> str:

@@ -4,7 +4,7 @@ Each check leaves an UnreachableError, for a cluster that does not answer, to it
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from berth.cli.reach.secret_values import Place, grant, places_of_berth, unread
 from berth.cli.verbs.doctor.findings import Finding, Topic
@@ -23,28 +23,20 @@ _CLAIMS = "/api/v1/persistentvolumeclaims"
 _FOR_MANY = {"ReadWriteMany", "ReadOnlyMany"}
 
 
-@dataclass(frozen=True)
-class Feature:
+class Feature(NamedTuple):
     """Feature of GKE that settings need."""
 
     name: str
     """Name for people."""
-    above: str
-    """Path of the API server below which its part is there."""
-    part: str
-    """Name of its part."""
+    path: str
+    """Path that the API server has with the feature."""
     absent: str
     """Key of the finding without it."""
 
-    @property
-    def path(self) -> str:
-        """Path that the API server has with the feature."""
-        return f"{self.above}{self.part}"
 
-
-BUCKETS = Feature("Cloud Storage FUSE driver", _DRIVERS, BUCKET_DRIVER, "no-buckets")
-SHARES = Feature("Filestore driver", _DRIVERS, SHARE_DRIVER, "no-shares")
-SECRET_MANAGER = Feature("synchronization with Secret Manager", "/apis/", SYNC_GROUP, "no-secret-sync")
+BUCKETS = Feature("Cloud Storage FUSE driver", f"{_DRIVERS}{BUCKET_DRIVER}", "no-buckets")
+SHARES = Feature("Filestore driver", f"{_DRIVERS}{SHARE_DRIVER}", "no-shares")
+SECRET_MANAGER = Feature("synchronization with Secret Manager", f"/apis/{SYNC_GROUP}", "no-secret-sync")
 
 
 def check_features(api: ClusterApi, features: Iterable[Feature]) -> Iterable[Finding]:
@@ -55,7 +47,8 @@ def check_features(api: ClusterApi, features: Iterable[Feature]) -> Iterable[Fin
         except RefusedError as error:
             yield CLUSTER.found("feature-unknown", name=feature.name, reason=error)
             continue
-        yield CLUSTER.found("feature" if there else feature.absent, name=feature.name, part=feature.part)
+        part = feature.path.removeprefix(_DRIVERS).removeprefix("/apis/")
+        yield CLUSTER.found("feature" if there else feature.absent, name=feature.name, part=part)
 
 
 def check_berths(berths: Iterable[BerthInputs], api: ClusterApi) -> list[Finding]:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,11 +56,6 @@ def running(google: Google, cluster: str) -> list[Running]:
     return found
 
 
-def in_pool(machines: list[Running], pool: str) -> Counter[str]:
-    """The environment's own machines of a pool, by zone."""
-    return Counter(machine.zone for machine in machines if machine.pool == pool)
-
-
 def _read(instance: dict[str, Any], cluster: str) -> Running:
     labels = instance.get("labels") or {}
     return Running(
@@ -89,7 +83,7 @@ def check_reservations(google: Google, settings: EnvironmentSettings, machines: 
         if pool.capacity.kind != "reservation" or pool.capacity.reservation is None:
             continue
         for zone in settings.zones_of(pool):
-            own = in_pool(list(machines or []), name)[zone]
+            own = sum((machine.pool, machine.zone) == (name, zone) for machine in machines or ())
             try:
                 yield _reservation(google, name, pool, zone, own)
             except GoogleError as error:
@@ -150,7 +144,6 @@ def _counts(counts: dict[str, Any]) -> tuple[int, int]:
     return int(counts.get("count") or 0), int(counts.get("inUseCount") or 0)
 
 
-_AT_ONCE = 4
 _UNLIMITED = -1
 _AS_GOOD_AS_UNLIMITED = 2**62
 
@@ -257,10 +250,7 @@ def _limits(google: Google, region: str, quotas: set[Quota]) -> Limits:
         listed = (everywhere if quota.everywhere else here).get(quota.metric)
         if listed is not None and not quota.family:
             found[quota] = listed
-    rest = sorted(quotas - found.keys())
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        found |= dict(zip(rest, pool.map(lambda quota: _from_cloud_quotas(google, region, quota), rest), strict=True))
-    return found
+    return found | {quota: _from_cloud_quotas(google, region, quota) for quota in sorted(quotas - found.keys())}
 
 
 def _listed(answer: dict[str, Any]) -> dict[str, Limit]:

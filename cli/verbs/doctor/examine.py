@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.console import Group
@@ -62,32 +62,35 @@ def examine(stack: str) -> Examination:
         SETTINGS.found("valid", file=shown(stack_path(stack))),
         *(SETTINGS.unchecked(line) for line in checked.warnings),
     ]
+    loaded = checked.loaded
+    of_environment = isinstance(loaded, Environment)
+    existing = loaded.settings.cluster.existing if isinstance(loaded, Environment) else None
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        if not isinstance(checked.loaded, Environment):
-            there = pool.submit(cluster.check_environment, stack)
-            return Examination(stack, "engineer", [*findings, *_machine(pool, stack), *there.result()])
-        existing = checked.loaded.settings.cluster.existing
-        unknown = pool.submit(cluster.check_state, stack)
-        if existing:
-            there = pool.submit(cluster.check_existing, checked.loaded, existing)
-            found = [*_machine(pool, stack), *there.result(), *unknown.result()]
-            return Examination(stack, "environment", [*findings, *found])
-        examination = _environment(pool, checked.loaded, findings)
-        return replace(examination, findings=[*examination.findings, *unknown.result()])
+        # Whether a given kubeconfig needs Google's credential plugin shows when it is used.
+        programs = pool.submit(tools.check, auth_plugin=of_environment and not existing)
+        state = pool.submit(backend.check, stack)
+        if not isinstance(loaded, Environment):
+            on_cluster = [pool.submit(cluster.check_environment, stack)]
+        elif existing:
+            on_cluster = [
+                pool.submit(cluster.check_existing, loaded, existing),
+                pool.submit(cluster.check_state, stack),
+            ]
+        else:
+            own = pool.submit(cluster.check_own, stack, loaded.berths)
+            on_cluster = [own, pool.submit(cluster.check_state, stack)]
+        simulated, of_google = "", list[Finding]()
+        if isinstance(loaded, Environment) and not existing:
+            simulated, of_google = _on_google(pool, loaded, state)
+        findings += [*programs.result(), *state.result().findings, *of_google]
+        findings += [finding for part in on_cluster for finding in part.result()]
+    kind = "environment" if of_environment else "engineer"
+    return Examination(stack, kind, list(dict.fromkeys(findings)), simulated)
 
 
-def _machine(pool: ThreadPoolExecutor, stack: str) -> list[Finding]:
-    """Return the findings about programs and state."""
-    # Whether the kubeconfig needs Google's credential plugin shows when it is used.
-    programs = pool.submit(tools.check, auth_plugin=False)
-    state = pool.submit(backend.check, stack)
-    return [*programs.result(), *state.result().findings]
-
-
-def _environment(pool: ThreadPoolExecutor, loaded: Environment, findings: list[Finding]) -> Examination:
+def _on_google(pool: ThreadPoolExecutor, loaded: Environment, state: Future[Backend]) -> tuple[str, list[Finding]]:
+    """Return the name of the simulation, "" for none, and the findings about Google Cloud."""
     stack, settings = loaded.stack, loaded.settings
-    berths = pool.submit(cluster.check_own, stack, loaded.berths)
-    programs, state = pool.submit(tools.check, auth_plugin=True), pool.submit(backend.check, stack)
     google, about = _connected(settings)
     checks = _checks(stack, settings, state.result())
     if google is None or about[-1].state == "missing":
@@ -96,8 +99,7 @@ def _environment(pool: ThreadPoolExecutor, loaded: Environment, findings: list[F
         machines = pool.submit(capacity.running, google, settings.cluster.name or stack)
         begun = [pool.submit(_outcome, topic, check, google, machines) for topic, check in checks]
         rest = [finding for future in begun for finding in future.result()]
-    everything = [*findings, *programs.result(), *state.result().findings, *about, *rest, *berths.result()]
-    return Examination(stack, "environment", list(dict.fromkeys(everything)), google.simulated if google else "")
+    return google.simulated if google else "", [*about, *rest]
 
 
 def _connected(settings: EnvironmentSettings) -> tuple[Google | None, list[Finding]]:

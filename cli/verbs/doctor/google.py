@@ -134,7 +134,10 @@ def _credentials(project: str) -> Any:
             warnings.simplefilter("ignore")
             credentials: Any = google.auth.default(scopes=[_SCOPE])[0]
     except (exceptions.GoogleAuthError, OSError, ValueError) as error:
-        raise GoogleError("credentials", _no_credentials(error), LOGIN) from None
+        problem = "there are no Google credentials (Application Default Credentials) on this machine"
+        if named := os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"):
+            problem = f"GOOGLE_APPLICATION_CREDENTIALS names {named}, which cannot be used: {_first(error)}"
+        raise GoogleError("credentials", problem, LOGIN) from None
     if isinstance(credentials, UserCredentials) and credentials.quota_project_id is None:
         return credentials.with_quota_project(project)
     return credentials
@@ -192,13 +195,6 @@ def _is_loopback(url: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _no_credentials(error: Exception) -> str:
-    named = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
-    if named:
-        return f"GOOGLE_APPLICATION_CREDENTIALS names {named}, which cannot be used: {_first(error)}"
-    return "there are no Google credentials (Application Default Credentials) on this machine"
 
 
 def _first(error: Exception) -> str:

@@ -48,10 +48,17 @@ def check_nodes(nodes: Iterable[Object], settings: EnvironmentSettings) -> list[
     there = list(nodes)
     pools = offered(settings.pools, settings.sharing)
     operator = any(pool.settings.by_operator for pool in pools.values())
-    findings = []
+    findings: list[Finding] = []
     for name, pool in pools.items():
         of_pool = [node for node in there if _labels(node).get(POOL_LABEL) == name]
-        findings += [*_unlabeled(pool, of_pool, operator=operator), *_untolerated(pool, of_pool)]
+        findings += _unlabeled(pool, of_pool, operator=operator)
+        # Nothing of berth tolerates a taint that the settings do not name.
+        tolerated = tolerations(pool.settings)
+        findings += [
+            CLUSTER.found("tainted", pool=name, **taint)
+            for taint in _taints(of_pool)
+            if untolerated([taint], tolerated)
+        ]
         if ways := sorted(
             {_labels(node)[label] for node in of_pool for label in SHARED_BY_GKE if label in _labels(node)}
         ):
@@ -85,14 +92,6 @@ def _unlabeled(pool: Pool, nodes: Sequence[Object], *, operator: bool) -> Iterab
     if lacking:
         facts = {"pool": pool.name, "count": len(without), "of": len(nodes), "node": without[0]}
         yield CLUSTER.found("unlabeled", remedy=label_command(pool.name, lacking), **facts)
-
-
-def _untolerated(pool: Pool, nodes: Sequence[Object]) -> Iterable[Finding]:
-    """Yield taints that the settings do not name, so that nothing of berth tolerates them."""
-    tolerated = tolerations(pool.settings)
-    for taint in _taints(nodes):
-        if untolerated([taint], tolerated):
-            yield CLUSTER.found("tainted", pool=pool.name, **taint)
 
 
 def _taints(nodes: Iterable[Object]) -> list[Mapping[str, str]]:

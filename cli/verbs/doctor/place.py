@@ -1,7 +1,6 @@
 """Checks of an environment's place in Google Cloud: machines, networks, versions of GKE."""
 
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from berth.cli.verbs.doctor.findings import Finding, Topic
@@ -12,7 +11,6 @@ from berth.stacks.settings.environment import EnvironmentSettings
 
 MACHINES, NETWORKS, GKE = Topic("machines"), Topic("networks"), Topic("GKE")
 
-_AT_ONCE = 6
 _SHOWN = 4
 
 
@@ -24,10 +22,7 @@ def check_zones(google: Google, settings: EnvironmentSettings) -> list[Finding]:
     profiles = dict.fromkeys(
         zone for pool in settings.pools.values() if pool.rdma == "networks" for zone in settings.zones_of(pool)
     )
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        machines = pool.map(lambda pair: _machine(google, *pair), pairs)
-        networks = pool.map(lambda zone: _profile(google, zone), profiles)
-        return [*machines, *networks]
+    return [*(_machine(google, *pair) for pair in pairs), *(_profile(google, zone) for zone in profiles)]
 
 
 def _machine(google: Google, machine: str, zone: str) -> Finding:

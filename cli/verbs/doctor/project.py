@@ -1,19 +1,78 @@
 """Checks of the project: it exists, its APIs are enabled, and the caller has the permissions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
-from berth.cli.verbs.doctor import permissions
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError
+from berth.components.core import fast_yaml
 from berth.components.core.types import OWN_ACCOUNT
 from berth.components.core.words import are
+from berth.components.gke import NODE_ROLES
 from berth.stacks.settings.environment import EnvironmentSettings
+
+_TABLES = fast_yaml.read(Path(__file__).with_name("permissions.yaml"))
+
+ROLES: dict[str, str] = _TABLES["roles"]
+"""Smallest of Google's roles with a permission, by its prefix; the first match counts."""
 
 PROJECT, APIS, PERMISSIONS = Topic("project"), Topic("APIs"), Topic("permissions")
 
 _LIMITS_API = "cloudquotas.googleapis.com"
 """API that only these checks use."""
 _SHOWN = 6
+
+
+def _permissions(resources: Mapping[str, str]) -> list[str]:
+    return [f"{resource}.{verb}" for resource, verbs in resources.items() for verb in verbs.split()]
+
+
+OF_TYPE = {kind: _permissions(resources) for kind, resources in _TABLES["of_type"].items()}
+"""Permissions that create, change and delete each type of resource that the program registers."""
+
+ON_THE_CLUSTER = _permissions(_TABLES["on_the_cluster"])
+"""Permissions for operators, berths and clusters."""
+
+CONNECT = "container.clusters.connect"
+"""Permission to reach a control plane by its DNS name."""
+
+ACT_AS = "iam.serviceAccounts.actAs"
+_OWN_ACCOUNT = ("gcp:serviceaccount/", "gcp:projects/")
+
+
+def needed_for(*, networks: bool, node_account: bool, own_account: bool = False, by_name: bool = False) -> list[str]:
+    """Return the permissions that an update needs in the project.
+
+    Args:
+        networks: the program creates the networks.
+        node_account: nodes run as a service account of the settings, which is checked itself.
+        own_account: the program creates the nodes' service account.
+        by_name: kubeconfigs have the control plane's DNS name.
+    """
+    prefixes = ("gcp:container/", *(["gcp:compute/"] if networks else []), *(_OWN_ACCOUNT if own_account else ()))
+    types = [kind for kind in OF_TYPE if kind.startswith(prefixes)]
+    permissions = {permission for kind in types for permission in OF_TYPE[kind]} | set(ON_THE_CLUSTER)
+    permissions |= {CONNECT} if by_name else set()
+    return sorted(permissions - ({ACT_AS} if node_account else set()))
+
+
+def role_of(permission: str) -> str:
+    """Return the smallest of Google's own roles with a permission."""
+    return next(role for beginning, role in ROLES.items() if permission.startswith(beginning))
+
+
+def roles_of(permissions: Iterable[str]) -> list[str]:
+    """Return roles that together have some permissions."""
+    return sorted({role_of(permission) for permission in permissions})
+
+
+def condition_of(role: str) -> str:
+    """Return the option that limits a role: who may set the project's policy could do anything."""
+    if role != role_of("resourcemanager.projects.setIamPolicy"):
+        return ""
+    granted = ", ".join(f"'{name}'" for name in NODE_ROLES)
+    attribute = "api.getAttribute('iam.googleapis.com/modifiedGrantsByRole', [])"
+    return f' --condition="^:^title=berth-nodes:expression={attribute}.hasOnly([{granted}])"'
 
 
 def check_project(google: Google) -> Finding:
@@ -72,7 +131,7 @@ def check_permissions(google: Google, settings: EnvironmentSettings) -> Iterable
     """Check the caller's permissions in the project, and on the nodes' service account."""
     given = settings.cluster.node_service_account
     own, account = given == OWN_ACCOUNT, None if given == OWN_ACCOUNT else given
-    needed = permissions.needed(
+    needed = needed_for(
         networks=settings.network.existing is None,
         node_account=account is not None,
         own_account=own,
@@ -96,8 +155,8 @@ def _lacking(google: Google, lacking: list[str], of: int) -> Finding:
     more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
     grants = [
         f"gcloud projects add-iam-policy-binding {google.project} --member={_member(google)} --role={role}"
-        + permissions.condition_of(role)
-        for role in permissions.roles_of(lacking)
+        + condition_of(role)
+        for role in roles_of(lacking)
     ]
     shown = f"{', '.join(lacking[:_SHOWN])}{more}"
     return PERMISSIONS.found("lacking", count=len(lacking), of=of, shown=shown, grants="\n".join(grants))
@@ -108,10 +167,10 @@ def _node_account(google: Google, account: str) -> Finding:
     if google.exists("iam", path) is None:
         name, _, domain = account.partition("@")
         return PERMISSIONS.found("no-account", account=account, name=name, project=domain.split(".", 1)[0])
-    act = permissions.ACT_AS
+    act = ACT_AS
     if not google.lacking("iam", path, [act]):
         return PERMISSIONS.found("account", account=account)
-    role = permissions.role_of(act)
+    role = role_of(act)
     return PERMISSIONS.found("no-act-as", account=account, permission=act, member=_member(google), role=role)
 
 

@@ -7,10 +7,10 @@ from typing import Any
 from berth.cli.reach.berths import Berth, find
 from berth.cli.reach.environment import own_stacks
 from berth.cli.reach.homes import HomeDisk, disks_of, forget, listed
-from berth.cli.repository.check import Checked, Checker
+from berth.cli.repository.check import Checked, check_all
 from berth.cli.repository.entries import engineers_in, environment_file, write
 from berth.cli.repository.stack_edit import Change, with_entry, without_entry
-from berth.cli.shell.console import Table, out, print_json
+from berth.cli.shell.console import Table, print_result
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
@@ -31,11 +31,9 @@ def add(stack: str, name: str, entry: dict[str, Any], *, dry_run: bool, as_json:
     present = engineers_in(file.settings["environment"])
     if name in present:
         if present[name] == entry or not entry:
-            if as_json:
-                print_json({"stack": stack, "name": name, "changed": False, "diff": ""})
-            else:
-                out.print(f"{name} has a berth on {stack} already; nothing was changed", markup=False)
-            return 0
+            document = {"stack": stack, "name": name, "changed": False, "diff": ""}
+            done = f"{name} has a berth on {stack} already; nothing was changed"
+            return print_result(document, done, as_json=as_json)
         raise BadInputError(
             f"{name} has a berth with other settings already; edit it there, or remove it first",
             place=f"{file.shown_path}:{file.line(('environment', 'engineers', name))}",
@@ -81,20 +79,16 @@ def show(stack: str, *, as_json: bool) -> int:
     if not isinstance(loaded, Environment):
         raise BadInputError(f"stack {stack} is not an environment")
     rows = [row for berth in loaded.resolved.berths for row in _rows(berth, stack, loaded)]
-    checker = Checker()
-    for name, other in own_stacks(stack, without="isolation").items():
-        rows += _own_rows(name, checker.check(other))
-    if as_json:
-        print_json(rows)
-        return 0
+    own = own_stacks(stack, without="isolation")
+    for name, checked in zip(own, check_all(own.values()), strict=True):
+        rows += _own_rows(name, checked)
     # Berths with one group each need no column for it.
     left_out = set() if any(row["group"] for row in rows) else {"group"}
     table = Table("berth", "stack", *({"group"} - left_out), "workers", "GPUs a worker", "pool")
     for row in rows:
         cells = _cells(**{key: value for key, value in row.items() if key not in left_out})
         table.add_row(*("–" if value is None else str(value) for value in cells))
-    out.print(table if rows else f"nobody has a berth on {stack}")
-    return 0
+    return print_result(rows, table if rows else f"nobody has a berth on {stack}", as_json=as_json)
 
 
 def _rows(berth: RayClusterSettings, stack: str, judged: Judged) -> list[dict[str, Any]]:

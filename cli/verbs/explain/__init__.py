@@ -51,5 +51,5 @@ def run(
         print_json(setting.document(recursive=recursive))
         return 0
     lines = outline(setting) if recursive else sheet(setting, min(out.width, 100))
-    out.print("\n".join(lines), highlight=False)
+    out.print("\n".join(lines), markup=True)
     return 0

@@ -10,7 +10,7 @@ from berth.cli.reach.jobs.client import RayJob, RayJobs
 from berth.cli.reach.jobs.dashboard import connected
 from berth.cli.reach.jobs.follow import finish, stop
 from berth.cli.reach.lifecycle import age
-from berth.cli.shell.console import Table, err, out, print_json
+from berth.cli.shell.console import Table, err, print_result
 from berth.components.core.errors import FAILED, BadInputError
 
 _LONGEST_ENTRYPOINT = 60
@@ -32,9 +32,7 @@ def jobs(name: str | None, stack: str | None, job: str | None, action: str | Non
         if action == "stop":
             found = stop(ray, job)
             if not found.has_ended:
-                err.print(
-                    f"Ray is to stop {job}, and ends a job that waits for resources when it gets them", markup=False
-                )
+                err.print(f"Ray is to stop {job}, and ends a job that waits for resources when it gets them")
         elif action == "follow":
             return finish(connection, job, as_json=as_json)
         elif action == "log":
@@ -46,13 +44,9 @@ def jobs(name: str | None, stack: str | None, job: str | None, action: str | Non
 
 def _all(ray: RayJobs, *, as_json: bool) -> int:
     found = ray.all()
-    if as_json:
-        print_json([job.as_json() for job in found])
-    elif found:
-        out.print(table(found, datetime.now(tz=UTC)))
-    else:
-        out.print(f"{ray.berth} has no jobs; berth submit {ray.berth} -- COMMAND runs one", markup=False)
-    return 0
+    none = f"{ray.berth} has no jobs; berth submit {ray.berth} -- COMMAND runs one"
+    shown = table(found, datetime.now(tz=UTC)) if found else none
+    return print_result([job.as_json() for job in found], shown, as_json=as_json)
 
 
 def table(found: list[RayJob], now: datetime) -> Table:
@@ -71,9 +65,6 @@ def table(found: list[RayJob], now: datetime) -> Table:
 
 
 def _one(job: RayJob, berth: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"berth": berth, **job.as_json()})
-        return
     now = datetime.now(tz=UTC)
     facts = {
         "job": job.id,
@@ -84,11 +75,10 @@ def _one(job: RayJob, berth: str, *, as_json: bool) -> None:
         "took": _took(job, now),
         "exit code": "" if job.exit_code is None else str(job.exit_code),
     }
-    for label, text in facts.items():
-        if text:
-            out.print(f"{label:<11}{text}", markup=False)
-    if job.submitted and not job.has_ended:
-        err.print(f"its log: berth jobs {berth} {job.id} --follow", markup=False)
+    shown = "\n".join(f"{label:<11}{text}" for label, text in facts.items() if text)
+    print_result({"berth": berth, **job.as_json()}, shown, as_json=as_json)
+    if job.submitted and not job.has_ended and not as_json:
+        err.print(f"its log: berth jobs {berth} {job.id} --follow")
 
 
 def _took(job: RayJob, now: datetime) -> str:

@@ -36,12 +36,11 @@ def run(
         print_json({"folder": str(folder), "files": written})
     else:
         for file in written:
-            out.print(f"  {folder / file}", markup=False)
-        out.print(f"\nnext: cd {folder} && make check && make lab", markup=False)
+            out.print(f"  {folder / file}")
+        out.print(f"\nnext: cd {folder} && make check && make lab")
     if wheels.is_clone():
         err.print(
             "note: berth runs from a clone, so that requirements.txt names a version that `make lab` there looks up on"
-            " a package index; run `make dist` in the clone, install the wheel, and the repository carries it",
-            markup=False,
+            " a package index; run `make dist` in the clone, install the wheel, and the repository carries it"
         )
     return 0

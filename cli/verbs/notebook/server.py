@@ -11,7 +11,7 @@ from berth.cli.reach.head import keep_forwarding, local_port, ready_head
 from berth.cli.reach.kubectl import Kubectl, kubectl
 from berth.cli.reach.pods import HEAD_CONTAINER
 from berth.cli.reach.ssh.login import marked_as_used
-from berth.cli.shell.console import err, out, print_json
+from berth.cli.shell.console import err, out, print_json, print_result
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError
 from berth.components.core.printable import loads
@@ -97,8 +97,7 @@ def notebook(name: str | None, stack: str | None, port: int | None, python: str,
             keep_forwarding(berth, pod, program, forward.ports, forward.connected)
     err.print(
         f"disconnected from {berth.name}; its notebooks run on: berth notebook {berth.name} opens them again,"
-        f" berth notebook {berth.name} --stop ends them",
-        markup=False,
+        f" berth notebook {berth.name} --stop ends them"
     )
     return 0
 
@@ -115,7 +114,7 @@ class _Forward:
         """Return this machine's port by the head's, where a new head starts a new server."""
         berth = self._head.berth
         if pod["metadata"]["uid"] != self._head.pod["metadata"]["uid"]:
-            err.print(f"{berth.name} has a new head: the kernels of the last one are gone", markup=False)
+            err.print(f"{berth.name} has a new head: the kernels of the last one are gone")
             self._head.pod = pod
             self._server = self._head.start()
         elif self._reported and not self._head.ask(FIND):
@@ -127,7 +126,7 @@ class _Forward:
         """Print the address of a new server."""
         berth, server = self._head.berth, self._server
         if server == self._reported:
-            err.print("connected again", markup=False)
+            err.print("connected again")
             return
         self._reported = server
         url = f"http://127.0.0.1:{self._local}{server.page}?token={server.token}"
@@ -135,8 +134,8 @@ class _Forward:
             where = {"name": berth.name, "namespace": berth.namespace, "folder": server.folder}
             print_json({**where, "url": url, "token": server.token})
             return
-        out.print(f"notebook   {url}\nfolder     {server.folder}", markup=False, soft_wrap=True)
-        err.print(f"connected to {berth.name}; Ctrl-C ends the connection, and the notebooks run on", markup=False)
+        out.print(f"notebook   {url}\nfolder     {server.folder}", soft_wrap=True)
+        err.print(f"connected to {berth.name}; Ctrl-C ends the connection, and the notebooks run on")
 
 
 def stop(name: str | None, stack: str | None, python: str, *, as_json: bool) -> int:
@@ -144,8 +143,6 @@ def stop(name: str | None, stack: str | None, python: str, *, as_json: bool) -> 
     berth = find(name, stack)
     with kubectl(berth.environment.kubeconfig) as program:
         stopped = bool(Head(berth, ready_head(berth), program, python).ask(STOP).get("stopped"))
-    if as_json:
-        print_json({"name": berth.name, "namespace": berth.namespace, "stopped": stopped})
-    else:
-        err.print(f"stopped the notebook of {berth.name}" if stopped else f"{berth.name} has no notebook", markup=False)
-    return 0
+    text = f"stopped the notebook of {berth.name}" if stopped else f"{berth.name} has no notebook"
+    document = {"name": berth.name, "namespace": berth.namespace, "stopped": stopped}
+    return print_result(document, text, as_json=as_json, to=err)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from berth.cli.reach.arguments import Json, Stack
-from berth.cli.shell.console import out, print_json
+from berth.cli.shell.console import print_result
 from berth.cli.shell.help import Section
 from berth.components.core.errors import FAILED, BadInputError
 
@@ -49,5 +49,5 @@ def run(
 
         page.write(fleet, html)
         return 0 if fleet.ready else FAILED
-    print_json(fleet.as_json()) if as_json else out.print(table(fleet))
+    print_result(fleet.as_json(), table(fleet), as_json=as_json)
     return 0 if fleet.ready else FAILED

@@ -69,7 +69,7 @@ def watch(stack: str, interval: float, *, as_json: bool) -> int:
                 if live:
                     live.update(_picture(fleet, queue, interval, str(error)), refresh=True)
                 else:
-                    err.print(f"could not be asked: {error}", markup=False, style="yellow")
+                    err.print(f"could not be asked: {error}", style="yellow")
     return 0
 
 

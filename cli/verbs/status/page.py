@@ -1,13 +1,14 @@
 """`berth status --html`: the fleet as one page to share."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
-from berth.cli.reach.fabric_reports import FabricReport, newest
+from berth.cli.reach.fabric_reports import newest
 from berth.cli.reach.fleet import Grid, grids, notes_on, reason_of
 from berth.cli.reach.lifecycle import sentences
 from berth.cli.shell.console import err
@@ -38,10 +39,10 @@ def write(fleet: Fleet, to: Path) -> None:
             f"--html: {to} cannot be written: {error.strerror}; nothing was written. Name a file in a folder that"
             " exists and that you may write to"
         ) from None
-    err.print(f"written: {to}", markup=False)
+    err.print(f"written: {to}")
 
 
-def page(fleet: Fleet, now: datetime, proofs: Sequence[FabricReport] = ()) -> str:
+def page(fleet: Fleet, now: datetime, proofs: Sequence[Mapping[str, Any]] = ()) -> str:
     """Return the page of a fleet at a moment, with links to the reports of fabric proofs."""
     notes = list(notes_on(fleet))
     waiting = [workload for workload in fleet.workloads if not workload.ready]
@@ -101,12 +102,12 @@ def _card(node: Node, colors: dict[str, str], unit: str) -> str:
     )
 
 
-def _proofs(proofs: Sequence[FabricReport]) -> list[str]:
+def _proofs(proofs: Sequence[Mapping[str, Any]]) -> list[str]:
     if not proofs:
         return []
-    items = "".join(
-        f'<li><a href="{escape(quote(proof.link))}">{escape(proof.cluster)}, run {escape(proof.run)}</a>:'
-        f" {', '.join(f'{count} {escape(verdict)}' for verdict, count in proof.counts.items())}</li>"
-        for proof in proofs
-    )
+    items = ""
+    for proof in proofs:
+        cluster, run, link = escape(str(proof["cluster"])), escape(str(proof["run"])), escape(quote(proof["link"]))
+        counts = ", ".join(f"{count} {escape(verdict)}" for verdict, count in proof["counts"].items())
+        items += f'<li><a href="{link}">{cluster}, run {run}</a>: {counts}</li>'
     return ["<h2>Fabric proofs</h2>", f"<ul>{items}</ul>"]

@@ -75,15 +75,15 @@ def run(  # noqa: PLR0913 - each is an option
 
     Example: `berth submit alice --env HF_TOKEN -- python train.py --epochs 3`
     """
-    from berth.cli.verbs.submit.request import Options, request_of
+    from berth.cli.verbs.submit.request import request_of
     from berth.cli.verbs.submit.submission import submit
 
-    options = Options(
-        command=tuple(command),
+    request = request_of(
+        command,
         name=job,
         working_dir=None if no_working_dir else working_dir,
-        env=tuple(env or ()),
-        pip=tuple(pip or ()),
+        env=env or (),
+        pip=pip or (),
         requirements=requirements,
         runtime_env=runtime_env,
         cpus=cpus,
@@ -91,5 +91,4 @@ def run(  # noqa: PLR0913 - each is an option
         memory=memory,
     )
     seconds = seconds_of(timeout)
-    wake_in = seconds if wake else None
-    return submit(name, stack, request_of(options), wake_in, follow=not no_follow, as_json=as_json)
+    return submit(name, stack, request, seconds if wake else None, follow=not no_follow, as_json=as_json)

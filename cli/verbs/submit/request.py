@@ -4,7 +4,7 @@ import os
 import re
 import secrets
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
@@ -19,32 +19,6 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LONGEST_WORD = 20
 _OF_FILES = ("-r", "-c", "-e", "--requirement", "--constraint", "--editable", ".", "/")
 """Starts of a requirement that is a file of this machine."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """Options of a job, as they are written."""
-
-    command: tuple[str, ...]
-    """The command, word by word."""
-    name: str | None = None
-    """Id of the job; None for one after the command."""
-    working_dir: Path | None = None
-    """Folder that the job runs in, which is uploaded; None for none."""
-    env: tuple[str, ...] = ()
-    """Variables: `KEY=VALUE`, or `KEY` for the value here."""
-    pip: tuple[str, ...] = ()
-    """Packages to install."""
-    requirements: Path | None = None
-    """File with packages to install."""
-    runtime_env: Path | None = None
-    """File with a runtime environment of Ray."""
-    cpus: float | None = None
-    """CPUs that Ray reserves for the command."""
-    gpus: float | None = None
-    """GPUs that Ray reserves for the command."""
-    memory: str | None = None
-    """Memory that Ray reserves for the command."""
 
 
 @dataclass(frozen=True)
@@ -63,64 +37,67 @@ class JobRequest:
         return {**self.body, "runtime_env": {**self.body["runtime_env"], "working_dir": uri}}
 
 
-def request_of(options: Options, environment: Mapping[str, str] = os.environ) -> JobRequest:
-    """Return the request of a job, by options and the variables of this process.
+def request_of(  # noqa: PLR0913 - each is an option of the verb
+    command: Sequence[str],
+    *,
+    name: str | None = None,
+    working_dir: Path | None = None,
+    env: Iterable[str] = (),
+    pip: Iterable[str] = (),
+    requirements: Path | None = None,
+    runtime_env: Path | None = None,
+    cpus: float | None = None,
+    gpus: float | None = None,
+    memory: str | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> JobRequest:
+    """Return the request of a job, by the verb's options and the variables of this process.
 
     Raises:
         BadInputError: options are wrong; all problems at once.
     """
     problems: list[str] = []
     # One word is a line for the shell, as in `ray job submit -- "a && b"`.
-    command = options.command
     entrypoint = command[0] if len(command) == 1 else shlex.join(command)
     if not entrypoint.strip():
         problems.append("name a command after --: berth submit NAME -- python train.py")
-    if options.name is not None and not _ID.fullmatch(options.name):
-        problems.append(f"--name: {options.name!r} is not 1 to 63 letters, digits, '-', '_' and '.'")
-    runtime_env = _runtime_env(options, environment, problems)
-    reserved = {
-        "entrypoint_num_cpus": options.cpus,
-        "entrypoint_num_gpus": options.gpus,
-        "entrypoint_memory": _memory(options.memory, problems),
-    }
-    folder = options.working_dir
-    if isinstance(given := runtime_env.get("working_dir"), str) and "://" not in given:
+    if name is not None and not _ID.fullmatch(name):
+        problems.append(f"--name: {name!r} is not 1 to 63 letters, digits, '-', '_' and '.'")
+    packages = [*pip, *_requirements(requirements, problems)]
+    found = _runtime_env(runtime_env, dict(_variables(env, environment, problems)), packages, problems)
+    size = _memory(memory, problems)
+    reserved = {"entrypoint_num_cpus": cpus, "entrypoint_num_gpus": gpus, "entrypoint_memory": size}
+    if isinstance(given := found.get("working_dir"), str) and "://" not in given:
         problems.append(f"--runtime-env: working_dir {given!r} is a folder of this machine; name it with --working-dir")
     elif given is not None:
-        folder = None
+        working_dir = None
     if problems:
         raise BadInputError("\n".join(problems))
-    name = options.name or f"{_word(command)}-{secrets.token_hex(3)}"
-    body = {"entrypoint": entrypoint, "submission_id": name, "runtime_env": runtime_env}
-    return JobRequest(name, body | {key: value for key, value in reserved.items() if value}, folder)
+    name = name or f"{_word(command)}-{secrets.token_hex(3)}"
+    body = {"entrypoint": entrypoint, "submission_id": name, "runtime_env": found}
+    return JobRequest(name, body | {key: value for key, value in reserved.items() if value}, working_dir)
 
 
-def _runtime_env(options: Options, environment: Mapping[str, str], problems: list[str]) -> dict[str, Any]:
-    """Return the runtime environment: the file, and the other options over it."""
-    found: dict[str, Any] = {}
-    if options.runtime_env is not None:
-        text = _text(options.runtime_env, "--runtime-env", problems)
-        try:
-            document = yaml.safe_load(text)
-        except (yaml.YAMLError, RecursionError) as error:
-            problems.append(
-                f"--runtime-env: {options.runtime_env} is neither YAML nor JSON: {str(error).splitlines()[0]}"
-            )
-            document = None
-        if isinstance(document, dict):
-            found = {str(key): value for key, value in document.items()}
-        elif text and document is not None:
-            problems.append(f"--runtime-env: {options.runtime_env} is not a mapping, such as `env_vars: {{A: b}}`")
+def _runtime_env(
+    file: Path | None, variables: dict[str, str], packages: list[str], problems: list[str]
+) -> dict[str, Any]:
+    """Return the runtime environment: the file, and variables and packages over it."""
+    document = None
+    try:
+        document = yaml.safe_load(_text(file, "--runtime-env", problems))
+    except (yaml.YAMLError, RecursionError) as error:
+        problems.append(f"--runtime-env: {file} is neither YAML nor JSON: {str(error).splitlines()[0]}")
+    if not isinstance(document, dict | None):
+        problems.append(f"--runtime-env: {file} is not a mapping, such as `env_vars: {{A: b}}`")
+    found = {str(key): value for key, value in document.items()} if isinstance(document, dict) else {}
     problems += [
         f"--runtime-env: py_modules has {module!r} of this machine; put it in the working directory"
         for module in found.get("py_modules") or []
         if "://" not in str(module)
     ]
-    variables = dict(_variables(options.env, environment, problems))
     if variables:
         present = found.get("env_vars")
         found["env_vars"] = {**(present if isinstance(present, dict) else {}), **variables}
-    packages = [*options.pip, *_requirements(options.requirements, problems)]
     if packages:
         if found.keys() & {"pip", "conda", "uv"}:
             problems.append("--pip and --requirements go into `pip` of the runtime environment, which its file has too")
@@ -128,7 +105,7 @@ def _runtime_env(options: Options, environment: Mapping[str, str], problems: lis
     return found
 
 
-def _variables(env: tuple[str, ...], environment: Mapping[str, str], problems: list[str]) -> Iterator[tuple[str, str]]:
+def _variables(env: Iterable[str], environment: Mapping[str, str], problems: list[str]) -> Iterator[tuple[str, str]]:
     for entry in env:
         key, given, value = entry.partition("=")
         if not _VARIABLE.fullmatch(key):
@@ -172,9 +149,9 @@ def _memory(text: str | None, problems: list[str]) -> int:
         return 0
 
 
-def _word(command: tuple[str, ...]) -> str:
+def _word(command: Sequence[str]) -> str:
     """Return the word that names a job: `train` for `python train.py`."""
-    words = command if len(command) > 1 else tuple(command[0].split())
+    words = command if len(command) > 1 else command[0].split()
     named = next((word for word in words if word.endswith((".py", ".sh"))), words[0])
     word = re.sub(r"[^A-Za-z0-9]+", "-", PurePath(named).stem).strip("-")
     return word[:_LONGEST_WORD].strip("-").lower() or "job"

@@ -8,14 +8,14 @@ import time
 import typer
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from berth.cli.reach.berths import Berth, find
-from berth.cli.reach.jobs.client import RayJob, RayJobs, UnknownJobError
+from berth.cli.reach.berths import find
+from berth.cli.reach.jobs.client import RayJobs, UnknownJobError
 from berth.cli.reach.jobs.dashboard import DashboardRefusedError, connected
 from berth.cli.reach.jobs.follow import finish, stop
 from berth.cli.reach.jobs.package import pack
 from berth.cli.reach.suspension import wake_up
-from berth.cli.shell.console import err, out, print_json
-from berth.cli.shell.signals import INTERRUPTED, Terminated
+from berth.cli.shell.console import err, print_result
+from berth.cli.shell.signals import INTERRUPTED, TERMINATED
 from berth.cli.verbs.submit.request import JobRequest
 from berth.components.core.errors import BerthError
 
@@ -48,15 +48,19 @@ def submit(
         body = _with_folder(jobs, request)
         try:
             _submit(jobs, body)
-            err.print(f"job {request.id} is submitted to {berth.name}", markup=False)
-            if not follow:
-                return _submitted(berth, jobs.get(request.id), as_json=as_json)
-            return finish(connection, request.id, as_json=as_json)
+            err.print(f"job {request.id} is submitted to {berth.name}")
+            if follow:
+                return finish(connection, request.id, as_json=as_json)
+            if not as_json:
+                err.print(_how(berth.name, request.id))
+            job = jobs.get(request.id)
+            return print_result({"berth": berth.name, **job.as_json()}, job.id, as_json=as_json)
         except KeyboardInterrupt:
             _ask_to_stop(RayJobs(berth.name, connection.dashboard), request.id)
             return INTERRUPTED
-        except Terminated:
-            _goes_on(berth.name, request.id)
+        except SystemExit as end:
+            if end.code == TERMINATED:
+                _goes_on(berth.name, request.id)
             raise
 
 
@@ -71,7 +75,7 @@ def _with_folder(jobs: RayJobs, request: JobRequest) -> dict[str, object]:
         with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
             seen = progress.wrap_file(file, total=package.size, description=f"uploading {where}")
             new = jobs.upload(package, seen)
-        err.print(f"{'uploaded' if new else 'Ray has the files of'} {where}", markup=False)
+        err.print(f"{'uploaded' if new else 'Ray has the files of'} {where}")
     return request.in_package(package.uri)
 
 
@@ -89,22 +93,12 @@ def _submit(jobs: RayJobs, body: dict[str, object]) -> None:
     jobs.submit(body)
 
 
-def _submitted(berth: Berth, job: RayJob, *, as_json: bool) -> int:
-    if as_json:
-        print_json({"berth": berth.name, **job.as_json()})
-    else:
-        out.print(job.id, markup=False)
-        _how(berth.name, job.id)
-    return 0
-
-
-def _how(name: str, job: str) -> None:
-    err.print(f"its log: berth jobs {name} {job} --follow; to end it: berth jobs {name} {job} --stop", markup=False)
+def _how(name: str, job: str) -> str:
+    return f"its log: berth jobs {name} {job} --follow; to end it: berth jobs {name} {job} --stop"
 
 
 def _goes_on(name: str, job: str) -> None:
-    err.print(f"job {job} goes on without this command", markup=False)
-    _how(name, job)
+    err.print(f"job {job} goes on without this command\n{_how(name, job)}")
 
 
 def _ask_to_stop(jobs: RayJobs, job: str) -> None:
@@ -118,9 +112,9 @@ def _ask_to_stop(jobs: RayJobs, job: str) -> None:
     try:
         stopped = stop(jobs, job)
     except UnknownJobError:
-        err.print(f"job {job} was not submitted yet", markup=False)
+        err.print(f"job {job} was not submitted yet")
     except DashboardRefusedError as error:
-        err.print(f"job {job} goes on: {error}", markup=False)
+        err.print(f"job {job} goes on: {error}")
     else:
         ended = "is stopped" if stopped.has_ended else f"was asked to stop, and is {stopped.status.lower()}"
-        err.print(f"job {job} {ended}", markup=False)
+        err.print(f"job {job} {ended}")

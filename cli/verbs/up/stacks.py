@@ -9,6 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from rich.text import Text
+
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.preview.lines import counts_line
 from berth.cli.pulumi.preview.plan import Loaded, Planned, events_of, policies_of
@@ -99,7 +101,7 @@ def up_all(stack: str, options: Options) -> int:
     if wrong := [item for item in checked if item.lines]:
         for item in wrong:
             print_problems(item.stack, item.lines)
-        err.print("nothing was done", markup=False)
+        err.print("nothing was done")
         return BAD_INPUT
     # A program reads one document.
     with contextlib.redirect_stdout(sys.stderr) if options.as_json else contextlib.nullcontext():
@@ -129,12 +131,13 @@ def _update(stack: str, own: Sequence[OwnStack], options: Options) -> int:
     if not options.as_json:
         counts = {word: sum(item.result == word for item in own) for word in _RESULTS}
         line = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-        sign = "[green]✓[/]" if result == "succeeded" else "[bold red]✗[/]"
-        out.print(f"{sign} {counted(len(own), 'own stack')} on {stack}: {line or 'none'}, {seconds:.0f} s")
+        sign = ("✓", "green") if result == "succeeded" else ("✗", "bold red")
+        done = f" {counted(len(own), 'own stack')} on {stack}: {line or 'none'}, {seconds:.0f} s"
+        out.print(Text.assemble(sign, done))
     for item in failed:
-        err.print(f"failed: {item.stack}: {item.errors[0]}", markup=False)
+        err.print(f"failed: {item.stack}: {item.errors[0]}")
     if interrupts.count:
-        err.print(f"go on with: berth up -s {stack} --all", markup=False)
+        err.print(f"go on with: berth up -s {stack} --all")
         return interrupts.code
     return FAILED if failed else 0
 
@@ -150,7 +153,7 @@ def _at_once(what: str, tasks: Sequence[Callable[[Interrupts], str]], interrupts
         for done, line in enumerate(threads.map(begin, tasks), 1):
             progress.update(bar, completed=done)
             if line:
-                progress.console.print(f"  {line}  ({done} of {len(tasks)})", markup=False)
+                progress.console.print(f"  {line}  ({done} of {len(tasks)})")
 
 
 def _refusal(stack: str, changing: Sequence[OwnStack], options: Options) -> int | None:
@@ -161,13 +164,13 @@ def _refusal(stack: str, changing: Sequence[OwnStack], options: Options) -> int 
         if report in against or report.level == Level.DESTROYS:
             print_tree(report, err)
         else:
-            err.print(f"{report.known.stack}: {counts_line(report)}", markup=False)
+            err.print(f"{report.known.stack}: {counts_line(report)}")
         print_warnings(report.warnings)
     new = sum(item.report is None for item in changing)
     unchanged = len(changing) - len(reports) - new
-    err.print(f"own stacks: {new} new, {len(reports)} to change, {unchanged} unchanged", markup=False)
+    err.print(f"own stacks: {new} new, {len(reports)} to change, {unchanged} unchanged")
     if against:
-        err.print("these plans are against a policy; no own stack was changed", markup=False)
+        err.print("these plans are against a policy; no own stack was changed")
         return BAD_INPUT
     if not reports and not new:
         return None

@@ -34,12 +34,14 @@ def run(
 
     Example: `berth upgrade --dry-run`
     """
+    from berth.cli.repository.check import check_all
     from berth.cli.verbs.upgrade.move import prepare
+    from berth.stacks.files.stack_file import stack_names
 
     upgrade = prepare()
     if upgrade.needed and not dry_run:
         upgrade.apply()
-    checked = upgrade.check()
+    checked = check_all(stack_names())
     problems = [result for result in checked if result.lines]
     if as_json:
         print_json(upgrade.as_json(checked))
@@ -48,22 +50,22 @@ def run(
     for result in problems:
         print_problems(result.stack, result.lines)
     for line in _remarks(upgrade, problems=bool(problems), dry_run=dry_run):
-        err.print(line, markup=False)
+        err.print(line)
     return FAILED if problems else 0
 
 
 def _print(upgrade: Upgrade) -> None:
     name = upgrade.folder.name
     if not upgrade.needed:
-        out.print(f"{name} is up to date with berth {upgrade.version}", markup=False)
+        out.print(f"{name} is up to date with berth {upgrade.version}")
         return
-    out.print(f"{name}: berth {upgrade.record.version} → {upgrade.version}\n", markup=False)
+    out.print(f"{name}: berth {upgrade.record.version} → {upgrade.version}\n")
     for entry in upgrade.changelog():
-        out.print(f"{entry}\n", markup=False)
+        out.print(f"{entry}\n")
     for change in upgrade.changes:
-        out.print(f"  {change.action:7} {change.path}", markup=False)
+        out.print(f"  {change.action:7} {change.path}")
         if change.action == "merge":
-            out.print(f"{change.diff()}\n", markup=False)
+            out.print(f"{change.diff()}\n")
 
 
 def _remarks(upgrade: Upgrade, *, problems: bool, dry_run: bool) -> Iterator[str]:

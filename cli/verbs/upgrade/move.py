@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from berth.cli.repository import template, wheels
 from berth.cli.repository.changelog import CHANGELOG, Entry, between, entries, numbers
-from berth.cli.repository.check import Checked, check_all
+from berth.cli.repository.check import Checked
 from berth.cli.repository.record import Record, fingerprint, read
 from berth.components.core.distribution import WHEEL, installed_version
 from berth.components.core.errors import BadInputError
@@ -37,10 +37,8 @@ class Change:
 
     def diff(self) -> str:
         """Return the way from the user's text to the new one."""
-        lines = difflib.unified_diff(
-            self.old.splitlines(), self.new.splitlines(), self.path, f"{self.path}.new", lineterm=""
-        )
-        return "\n".join(lines)
+        texts = self.old.splitlines(), self.new.splitlines()
+        return "\n".join(difflib.unified_diff(*texts, self.path, f"{self.path}.new", lineterm=""))
 
     def apply(self, folder: Path) -> None:
         """Write the file, or remove it."""
@@ -87,10 +85,6 @@ class Upgrade:
             change.apply(self.folder)
         written = {path: fingerprint(text) for path, text in self.texts.items()}
         Record(self.version, self.record.values, written).write(self.folder)
-
-    def check(self) -> list[Checked]:
-        """Check the settings of every stack with the installed version."""
-        return check_all(stack_file.stack_names())
 
     def as_json(self, checked: list[Checked]) -> dict[str, Any]:
         """Return the move for programs."""

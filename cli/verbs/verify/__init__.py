@@ -9,7 +9,7 @@ import typer
 
 from berth.cli.reach import completion
 from berth.cli.reach.arguments import Json, Stack
-from berth.cli.shell.console import out, print_json
+from berth.cli.shell.console import print_result
 from berth.cli.shell.help import Section, verb_group
 from berth.components.core.errors import FAILED
 
@@ -121,5 +121,5 @@ def fabric(  # noqa: PLR0913 - each is an option
 
 
 def _show(proof: Proof, *, as_json: bool) -> int:
-    print_json(proof.as_json()) if as_json else out.print(proof.table())
+    print_result(proof.document, proof.shown, as_json=as_json)
     return FAILED if proof.counts["fail"] else 0

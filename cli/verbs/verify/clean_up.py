@@ -2,8 +2,7 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import Any, get_args
 
 from rich.console import Group
@@ -18,30 +17,20 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 _STYLES: dict[Verdict, str] = {"pass": "green", "fail": "bold red", "simulated": "cyan", "skipped": "dim"}
 
 
-@dataclass(frozen=True)
 class Proof:
-    """Result of a run."""
+    """Result of a run.
 
-    content: dict[str, Any]
-    """The proof for programs; no key has more than one word."""
-    shown: list[Table | Text]
-    """The proof for people."""
-    checks: list[Check]
-    """All its checks."""
+    Attributes:
+        counts: number of checks by verdict.
+        document: the proof for programs, with the counts; no key has more than one word.
+        shown: the proof for people, with the counts in the last line.
+    """
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """Number of checks by verdict."""
-        counted = Counter(check.verdict for check in self.checks)
-        return {verdict: counted[verdict] for verdict in VERDICTS}
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the proof for programs, with the counts."""
-        return {**self.content, "counts": self.counts}
-
-    def table(self) -> Group:
-        """Return the proof for people, with the counts in the last line."""
-        return Group(*self.shown, Text(", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())))
+    def __init__(self, content: dict[str, Any], shown: list[Table | Text], checks: Iterable[Check]) -> None:
+        counted = Counter(check.verdict for check in checks)
+        self.counts = {verdict: counted[verdict] for verdict in VERDICTS}
+        self.document = {**content, "counts": self.counts}
+        self.shown = Group(*shown, Text(", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())))
 
 
 @contextlib.contextmanager
@@ -58,7 +47,7 @@ def cleaned_up(run: Run, namespace: str, kinds: str, *removals: str, keep: bool)
     finally:
         if keep:
             look = f"kubectl get {kinds},pods -n {namespace} {selector}"
-            err.print(f"kept, with label {RUN_LABEL}={run.run}\nlook: {look}\nremove: {remove}", markup=False)
+            err.print(f"kept, with label {RUN_LABEL}={run.run}\nlook: {look}\nremove: {remove}")
         else:
             with put_off():
                 _clean_up(run, f"remove: {remove}")
@@ -71,10 +60,10 @@ def _clean_up(run: Run, remove: str) -> None:
     except ClusterError as error:
         left = f"the objects of run {run.run} could not be deleted: {error}\n{remove}"
     except (KeyboardInterrupt, SystemExit):
-        err.print(f"objects of run {run.run} may be left\n{remove}", markup=False)
+        err.print(f"objects of run {run.run} may be left\n{remove}")
         raise
     if left:
-        err.print(left, markup=False)
+        err.print(left)
 
 
 def verdict_text(verdict: Verdict) -> Text:

@@ -46,7 +46,8 @@ def verify_fabric(
     """
     seconds, max_bytes = seconds_of(timeout), _bytes(max_size)
     environment = brought_up(stack)
-    resolved = _resolved(stack, environment)
+    loaded = load_stack(stack)
+    resolved = (loaded.on(environment.contract) if isinstance(loaded, EngineerStack) else loaded).resolved
     settings = _choose(stack, cluster, environment, resolved)
     group = _group_of(settings, group_name)
     pool = resolved.pools[group.pool]
@@ -66,7 +67,7 @@ def verify_fabric(
         seconds=seconds,
         max_bytes=max_bytes,
         collective=collective,
-        report=lambda name, text: err.print(f"{name}: {text}", markup=False),
+        report=lambda name, text: err.print(f"{name}: {text}"),
     )
     removal = f"kubectl delete rayjobs -n {run.namespace}"
     with cleaned_up(run, run.namespace, "rayjobs", removal, keep=keep):
@@ -152,9 +153,9 @@ def _save(proof: Proof, report: str, folder: Path) -> None:
     """Write evidence and report, and name the files."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in (("evidence.json", json.dumps(proof.as_json(), indent=2) + "\n"), ("report.html", report)):
+        for name, text in (("evidence.json", json.dumps(proof.document, indent=2) + "\n"), ("report.html", report)):
             (folder / name).write_text(text, encoding="utf-8")
-            err.print(f"written: {folder / name}", markup=False)
+            err.print(f"written: {folder / name}")
     except OSError as error:
         raise BadInputError(f"--output: {error}") from None
 
@@ -169,11 +170,6 @@ def _bytes(max_size: str | None) -> int:
     if size < _SMALLEST:
         raise BadInputError(f"--max-size: the smallest tensor has 1Ki, so {max_size} is too little")
     return size
-
-
-def _resolved(stack: str, environment: Environment) -> Resolved:
-    loaded = load_stack(stack)
-    return (loaded.on(environment.contract) if isinstance(loaded, EngineerStack) else loaded).resolved
 
 
 def _choose(stack: str, name: str | None, environment: Environment, resolved: Resolved) -> RayClusterSettings:

@@ -33,7 +33,7 @@ def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool, i
         timeout=timeout,
         seconds=seconds,
         keep=keep,
-        report=lambda name, text: err.print(f"{name}: {text}", markup=False),
+        report=lambda name, text: err.print(f"{name}: {text}"),
     )
     removals = (f"kubectl delete jobs -n {NAMESPACE}", "kubectl delete namespace")
     with cleaned_up(run, NAMESPACE, "jobs", *removals, keep=keep):
@@ -50,8 +50,10 @@ def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool, i
 
 def _choose(stack: str, environment: Environment, names: Sequence[str]) -> list[Pool]:
     pools = offered(environment.contract.pools, environment.contract.sharing)
-    if not names and environment.stack != stack:
-        names = _pools_of_engineer(stack, environment)
+    own = environment.stack != stack and not names
+    if own and isinstance(loaded := load_stack(stack), EngineerStack):
+        settings = loaded.on(environment.contract).berth.settings
+        names = [group.pool for group in settings.groups if group.gpus] or settings.pools
     for name in names:
         if name not in pools:
             raise BadInputError(f"environment {environment.stack} has no pool {name!r}{did_you_mean(name, pools)}")
@@ -77,13 +79,3 @@ def _by_operator(pools: Sequence[Pool], named: Sequence[str]) -> list[Pool]:
             " --isolation to verify the GPUs of other pools"
         )
     return found
-
-
-def _pools_of_engineer(stack: str, environment: Environment) -> list[str]:
-    """Return the pools of the workers with GPUs of an engineer's stack, else of all."""
-    loaded = load_stack(stack)
-    if not isinstance(loaded, EngineerStack):
-        raise BadInputError(f"stack {stack} is not an engineer's")
-    settings = loaded.on(environment.contract).berth.settings
-    with_gpus = [group.pool for group in settings.groups if group.gpus]
-    return list(dict.fromkeys(with_gpus)) or settings.pools

@@ -313,4 +313,3 @@ def test_what_is_lost_is_said_with_what_runs() -> None:
     asleep = lost("bob", "env", Running(pods=0, note=note), suspended=True)
     assert str(busy).endswith(", 3 pods, of stack alice; job raysubmit_1 (running): python train.py")
     assert str(asleep) == f"bob: suspended, 0 pods, of stack env; {note}"
-    assert (busy.empty, asleep.empty) == (False, True)

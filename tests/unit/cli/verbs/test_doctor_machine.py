@@ -10,7 +10,8 @@ import yaml
 from typer.testing import CliRunner
 
 from berth.cli.main import app
-from berth.cli.verbs.doctor import backend, permissions, tools
+from berth.cli.verbs.doctor import backend, tools
+from berth.cli.verbs.doctor import project as checks
 from berth.cli.verbs.doctor.google import BASES
 from berth.stacks.files import stack_file
 from berth.stacks.program.environment import environment
@@ -198,10 +199,10 @@ def test_every_type_that_the_program_registers_has_its_permissions() -> None:
     values["cluster"] = values["cluster"] | {"nodeServiceAccount": "own"}
     recorded = run(lambda: environment(environment_of("prod", values)), "prod")
     types = {registration.type for registration in recorded.registrations}
-    assert {type_ for type_ in types if type_.startswith("gcp:")} == set(permissions.OF_TYPE)
-    needed = permissions.needed(networks=True, node_account=False, own_account=True)
-    assert set(permissions.roles_of(needed)) <= set(permissions.ROLES.values())
+    assert {type_ for type_ in types if type_.startswith("gcp:")} == set(checks.OF_TYPE)
+    needed = checks.needed_for(networks=True, node_account=False, own_account=True)
+    assert set(checks.roles_of(needed)) <= set(checks.ROLES.values())
     objects = {type_ for type_ in types if type_.startswith("kubernetes:") and not type_.endswith(":Release")}
     asked = {permission_for(item) for item in objects if item.split(":")[-1] not in NEWER}
     assert {"container.cronJobs.create", "container.persistentVolumeClaims.create"} <= asked
-    assert asked <= set(permissions.ON_THE_CLUSTER)
+    assert asked <= set(checks.ON_THE_CLUSTER)

@@ -4,7 +4,7 @@ that Google's APIs have.
 
 from typing import Any
 
-from berth.cli.verbs.doctor import permissions, project
+from berth.cli.verbs.doctor import project
 from tests.unit.cli.verbs.recorded_google import PROJECT, Recorded, environment, only_missing, states
 
 ZONE, REGION = "us-central1-b", "us-central1"
@@ -55,7 +55,7 @@ def holding(*held: str) -> dict[str, Any]:
 
 
 def test_lacking_permissions_come_with_the_least_roles() -> None:
-    expected = permissions.needed(networks=True, node_account=False)
+    expected = project.needed_for(networks=True, node_account=False)
     held = [item for item in expected if not item.startswith(("compute.firewalls", "container.clusters"))]
     missing = only_missing(project.check_permissions(Recorded(holding(*held)), environment()))
     assert "you lack 9 of" in missing.text
@@ -75,7 +75,7 @@ def test_a_service_account_grants_to_itself() -> None:
 
 def test_existing_networks_need_no_permission_to_make_any() -> None:
     settings = environment(network={"existing": {"network": "n", "subnetwork": "s"}})
-    expected = permissions.needed(networks=False, node_account=False)
+    expected = project.needed_for(networks=False, node_account=False)
     assert not any(item.startswith("compute.networks") for item in expected)
     assert states(project.check_permissions(Recorded(holding(*expected)), settings)) == ["fine"]
 
@@ -83,7 +83,7 @@ def test_existing_networks_need_no_permission_to_make_any() -> None:
 def test_the_nodes_service_account_is_asked_about_itself() -> None:
     account = "nodes@your-project.iam.gserviceaccount.com"
     settings = environment(cluster={"nodeServiceAccount": account})
-    expected = permissions.needed(networks=True, node_account=True)
+    expected = project.needed_for(networks=True, node_account=True)
     assert "iam.serviceAccounts.actAs" not in expected
     path = f"iam projects/-/serviceAccounts/{account}"
     absent = only_missing(project.check_permissions(Recorded(holding(*expected)), settings))
@@ -97,7 +97,7 @@ def test_the_nodes_service_account_is_asked_about_itself() -> None:
 
 def test_an_account_that_berth_creates_needs_the_right_to_grant_two_roles() -> None:
     settings = environment(cluster={"nodeServiceAccount": "own"})
-    expected = permissions.needed(networks=True, node_account=False, own_account=True)
+    expected = project.needed_for(networks=True, node_account=False, own_account=True)
     assert {"iam.serviceAccounts.create", "resourcemanager.projects.setIamPolicy"} <= set(expected)
     held = [item for item in expected if not item.startswith(("iam.", "resourcemanager."))]
     missing = only_missing(project.check_permissions(Recorded(holding(*held)), settings))

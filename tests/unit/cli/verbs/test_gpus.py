@@ -9,7 +9,7 @@ from rich.console import Console
 
 from berth.cli.reach.environment import Environment
 from berth.cli.verbs.gpus import free_gpus
-from berth.cli.verbs.gpus.free_gpus import GpuOffer, offers_of, table
+from berth.cli.verbs.gpus.free_gpus import Offer, offers_of, table
 from berth.components.core.errors import BadInputError
 from berth.components.ray.fleet import Fleet
 from berth.components.ray.nodes import Holder, Node
@@ -40,8 +40,8 @@ NODES = [
 
 
 @pytest.fixture
-def offers() -> list[GpuOffer]:
-    return offers_of(offered(CONTRACT.pools, CONTRACT.sharing).values(), NODES)
+def offers() -> list[Offer]:
+    return offers_of(offered(CONTRACT.pools, CONTRACT.sharing).values(), NODES, CONTRACT.currency)
 
 
 @pytest.fixture
@@ -50,13 +50,13 @@ def up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(free_gpus, "fleet_on", lambda *_: Fleet("env", "env", [], [], [], nodes=NODES))
 
 
-def shown(offers: list[GpuOffer]) -> list[str]:
+def shown(offers: list[Offer]) -> list[str]:
     text = io.StringIO()
     Console(width=400, file=text).print(table(offers, "EUR", "env"))
     return [" ".join(line.split()) for line in text.getvalue().splitlines()]
 
 
-def test_people_see_what_is_free_and_how_to_request_it(offers: list[GpuOffer]) -> None:
+def test_people_see_what_is_free_and_how_to_request_it(offers: list[Offer]) -> None:
     lines = shown(offers)
     assert "pool GPU a worker has free now on one node later capacity EUR an hour" in lines
     share = "1 share, 6 GiB, time-slicing × 4, memory not isolated"

@@ -21,11 +21,11 @@ from typer.testing import CliRunner, Result
 from berth.cli.main import app
 from berth.cli.reach.jobs import follow, package
 from berth.cli.reach.jobs.client import RayJob, RayJobs, UnknownJobError
-from berth.cli.reach.jobs.dashboard import Dashboard, DashboardRefusedError
+from berth.cli.reach.jobs.dashboard import Dashboard, DashboardError, DashboardRefusedError
 from berth.cli.reach.jobs.package import files_of, pack
 from berth.cli.verbs.jobs import show
 from berth.cli.verbs.submit import submission
-from berth.cli.verbs.submit.request import Options, request_of
+from berth.cli.verbs.submit.request import request_of
 from berth.components.core.errors import BadInputError, BerthError
 
 CASES: dict[str, Any] = json.loads((Path(__file__).parent / "ray_jobs.json").read_text(encoding="utf-8"))["cases"]
@@ -226,13 +226,27 @@ def test_exit_codes_of_recorded_jobs(case: str, code: int) -> None:
     assert (found.has_ended, found.code) == (True, code)
 
 
-def test_a_log_that_comes_again_is_not_written_twice() -> None:
+def test_a_log_that_comes_again_is_not_written_twice(berth: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.StringIO()
-    log = follow._Log(written.write)  # noqa: SLF001
-    log.add("one\ntw")
-    log.again()
-    for part in ("one\n", "two\nth", "ree\n"):
-        log.add(part)
+    pieces: Iterator[list[object]] = iter([["one\ntw", DashboardError("lost")], ["one\n", "two\nth", "ree\n"]])
+
+    class Jobs:
+        def __init__(self, *_: object) -> None:
+            self.ended = False
+
+        def get(self, _job: str) -> RayJob:
+            return of_case("succeeded" if self.ended else "running")
+
+        def tail(self, _job: str) -> Iterator[str]:
+            for piece in next(pieces):
+                if isinstance(piece, DashboardError):
+                    raise piece
+                yield str(piece)
+            self.ended = True
+
+    monkeypatch.setattr(follow, "RayJobs", Jobs)
+    monkeypatch.setattr(follow, "_PAUSE_SECONDS", 0)
+    follow.follow(Way(berth), "long", written.write)  # type: ignore[arg-type]
     assert written.getvalue() == "one\ntwo\nthree\n"
 
 
@@ -306,16 +320,16 @@ def test_a_folder_that_is_too_large_is_refused_before_anything_is_sent(
 def test_options_become_a_request(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("einops==0.8 # of the model\n\n# tools\nrich\n")
     (tmp_path / "env.yaml").write_text("env_vars: {A: file, B: file}\nconfig: {setup_timeout_seconds: 900}\n")
-    options = Options(
-        command=("python", "train.py", "a b"),
+    request = request_of(
+        ("python", "train.py", "a b"),
         env=("A=option", "TOKEN"),
         pip=("torch",),
         requirements=tmp_path / "requirements.txt",
         runtime_env=tmp_path / "env.yaml",
         gpus=1,
         memory="2Gi",
+        environment={"TOKEN": "canary"},
     )
-    request = request_of(options, {"TOKEN": "canary"})
     assert request.id.startswith("train-")
     assert request.in_package("gcs://p.zip") == {
         "entrypoint": "python train.py 'a b'",
@@ -330,22 +344,22 @@ def test_options_become_a_request(tmp_path: Path) -> None:
         "entrypoint_memory": 2**31,
     }
     assert "canary" not in repr(request)
-    assert request_of(Options(("a && b",)), {}).body["entrypoint"] == "a && b"
+    assert request_of(("a && b",), environment={}).body["entrypoint"] == "a && b"
 
 
 def test_all_wrong_options_are_said_at_once(tmp_path: Path) -> None:
     (tmp_path / "r.txt").write_text("rich\n-r other.txt\n-e .\n")
     (tmp_path / "env.yaml").write_text("{pip: [a], working_dir: ., py_modules: [./x]}")
-    options = Options(
-        command=("true",),
-        name="a/b",
-        env=("1=x", "MISSING"),
-        requirements=tmp_path / "r.txt",
-        runtime_env=tmp_path / "env.yaml",
-        memory="much",
-    )
     with pytest.raises(BadInputError) as caught:
-        request_of(options, {})
+        request_of(
+            ("true",),
+            name="a/b",
+            env=("1=x", "MISSING"),
+            requirements=tmp_path / "r.txt",
+            runtime_env=tmp_path / "env.yaml",
+            memory="much",
+            environment={},
+        )
     for problem in (
         "--name: 'a/b' is not",
         "--env: '1' is not a variable's name",

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from berth.cli.main import app
 from berth.cli.reach import fleet
-from berth.cli.reach.fabric_reports import FabricReport, newest
+from berth.cli.reach.fabric_reports import newest
 from berth.cli.verbs.status.page import page, write
 from berth.components.core.errors import BadInputError
 from berth.components.lifecycle import Life
@@ -189,6 +189,11 @@ def test_the_newest_fabric_proof_of_a_cluster_is_linked(tmp_path: Path, monkeypa
     broken.mkdir()
     (broken / "evidence.json").write_text("[]")
     (found,) = newest("lab", tmp_path / "pages")
-    assert found == FabricReport("train", "new", {"pass": 2, "fail": 0}, "../build/fabric-proof/train-new/report.html")
+    assert found == {
+        "cluster": "train",
+        "run": "new",
+        "counts": {"pass": 2, "fail": 0},
+        "link": "../build/fabric-proof/train-new/report.html",
+    }
     text = page(a_fleet(), NOW, [found])
     assert '<a href="../build/fabric-proof/train-new/report.html">train, run new</a>: 2 pass, 0 fail' in text
