@@ -40,13 +40,10 @@ class Change:
         lines = difflib.unified_diff(before, after, name, name)
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
-    def _ends(self) -> str:
-        """Return the line breaks of the file, as an editor wrote them."""
-        return "\r\n" if self.path.exists() and b"\r\n" in self.path.read_bytes() else "\n"
-
     def write(self) -> None:
         """Replace the file in one step, with the mode and the line breaks that it has."""
-        whole_file.write(self.path, self.after, newline=self._ends())
+        ends = "\r\n" if self.path.exists() and b"\r\n" in self.path.read_bytes() else "\n"
+        whole_file.write(self.path, self.after, newline=ends)
 
 
 def with_entry(text: str, keys: Keys, name: str, entry: Any) -> str:

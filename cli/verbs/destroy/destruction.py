@@ -46,15 +46,10 @@ class Loss:
 
     def as_json(self) -> dict[str, Any]:
         """Return the loss for programs."""
-        return {
-            "name": self.berth.name,
-            "namespace": self.berth.namespace,
-            "stack": self.berth.stack,
-            "state": condition_of(self.berth.cluster).state,
-            "pods": self.running.pods,
-            "jobs": self.running.work,
-            "unknown": self.running.unknown,
-        }
+        berth, running = self.berth, self.running
+        facts = {"name": berth.name, "namespace": berth.namespace, "stack": berth.stack}
+        facts["state"] = condition_of(berth.cluster).state
+        return {**facts, "pods": running.pods, "jobs": running.work, "unknown": running.unknown}
 
 
 def destroy(stack: str, options: Options) -> int:

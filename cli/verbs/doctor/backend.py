@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import shutil
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from berth.cli.pulumi import stack as pulumi_stack
@@ -34,35 +33,24 @@ _BUCKET_PERMISSIONS = (
 _ROUNDS, _KEY_BYTES = 1_000_000, 32
 
 
-@dataclass(frozen=True)
-class Backend:
-    """State backend of Pulumi."""
+def check(stack: str) -> tuple[str, list[Finding]]:
+    """Check log-in, stack and secrets with Pulumi itself.
 
-    url: str
-    """Address of the backend, such as `gs://berth-state`; "" if Pulumi is not logged in."""
-    findings: list[Finding]
-
-    @property
-    def bucket(self) -> str:
-        """Cloud Storage bucket; "" for another kind of backend."""
-        parts = urlsplit(self.url)
-        return parts.netloc if parts.scheme == "gs" else ""
-
-
-def check(stack: str) -> Backend:
-    """Check log-in, stack and secrets with Pulumi itself."""
+    The first value is the Cloud Storage bucket of the state, "" for another kind of backend.
+    """
     if shutil.which("pulumi") is None:
-        return Backend("", [TOPIC.found("no-pulumi")])
+        return "", [TOPIC.found("no-pulumi")]
     try:
         url = str(json.loads(output_of("pulumi", "whoami", "--json", "--non-interactive", seconds=_SECONDS))["url"])
     except BerthError as error:
         if pulumi_stack.is_logged_out(error.problem):
-            return Backend("", [TOPIC.missing(pulumi_stack.LOGGED_OUT, pulumi_stack.LOG_IN)])
-        return Backend("", [TOPIC.found("unusable", reason=_first(error.problem))])
+            return "", [TOPIC.missing(pulumi_stack.LOGGED_OUT, pulumi_stack.LOG_IN)]
+        return "", [TOPIC.found("unusable", reason=_first(error.problem))]
     except (ValueError, KeyError, TypeError):
-        return Backend("", [TOPIC.found("no-backend")])
+        return "", [TOPIC.found("no-backend")]
     found = [TOPIC.found("logged-in", url=url), _stack(stack), secrets(stack, url)]
-    return Backend(url, [finding for finding in found if finding])
+    parts = urlsplit(url)
+    return parts.netloc if parts.scheme == "gs" else "", [finding for finding in found if finding]
 
 
 def _stack(stack: str) -> Finding:

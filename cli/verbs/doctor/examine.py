@@ -11,7 +11,6 @@ from rich.text import Text
 from berth.cli.repository.check import check as check_settings
 from berth.cli.shell.console import ProblemsError
 from berth.cli.verbs.doctor import backend, capacity, cluster, place, project, tools
-from berth.cli.verbs.doctor.backend import Backend
 from berth.cli.verbs.doctor.capacity import Running
 from berth.cli.verbs.doctor.findings import Finding, State, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError
@@ -44,13 +43,8 @@ class Examination:
 
     def as_json(self) -> dict[str, Any]:
         """Return the result for programs."""
-        return {
-            "stack": self.stack,
-            "kind": self.kind,
-            "simulated": self.simulated,
-            "fine": not self.missing,
-            "findings": list(map(asdict, self.findings)),
-        }
+        facts = {"stack": self.stack, "kind": self.kind, "simulated": self.simulated, "fine": not self.missing}
+        return {**facts, "findings": list(map(asdict, self.findings))}
 
 
 def examine(stack: str) -> Examination:
@@ -81,18 +75,18 @@ def examine(stack: str) -> Examination:
             on_cluster = [own, pool.submit(cluster.check_state, stack)]
         simulated, of_google = "", list[Finding]()
         if isinstance(loaded, Environment) and not existing:
-            simulated, of_google = _on_google(pool, loaded, state)
-        findings += [*programs.result(), *state.result().findings, *of_google]
+            simulated, of_google = _on_google(pool, loaded, state.result()[0])
+        findings += [*programs.result(), *state.result()[1], *of_google]
         findings += [finding for part in on_cluster for finding in part.result()]
     kind = "environment" if of_environment else "engineer"
     return Examination(stack, kind, list(dict.fromkeys(findings)), simulated)
 
 
-def _on_google(pool: ThreadPoolExecutor, loaded: Environment, state: Future[Backend]) -> tuple[str, list[Finding]]:
+def _on_google(pool: ThreadPoolExecutor, loaded: Environment, bucket: str) -> tuple[str, list[Finding]]:
     """Return the name of the simulation, "" for none, and the findings about Google Cloud."""
     stack, settings = loaded.stack, loaded.settings
     google, about = _connected(settings)
-    checks = _checks(stack, settings, state.result())
+    checks = _checks(stack, settings, bucket)
     if google is None or about[-1].state == "missing":
         rest = [topic.unchecked(f"not checked: see {about[-1].topic}") for topic, _ in checks]
     else:
@@ -128,10 +122,10 @@ def _no_access(error: GoogleError) -> Finding:
 Check = Callable[[Google, Future[list[Running]]], Iterable[Finding]]
 
 
-def _checks(stack: str, settings: EnvironmentSettings, state: Backend) -> list[tuple[Topic, Check]]:
+def _checks(stack: str, settings: EnvironmentSettings, bucket: str) -> list[tuple[Topic, Check]]:
     """Return the questions to Google, by topic."""
     provider = marks(stack).get("secretsprovider", "")
-    needed = project.apis(settings, bucket=bool(state.bucket), key=provider.startswith(backend.KMS))
+    needed = project.apis(settings, bucket=bool(bucket), key=provider.startswith(backend.KMS))
     reserved = any(pool.capacity.kind == "reservation" for pool in settings.pools.values())
     checks: list[tuple[Topic, Check, object]] = [
         (project.APIS, lambda google, _: project.check_apis(google, needed), True),
@@ -140,12 +134,12 @@ def _checks(stack: str, settings: EnvironmentSettings, state: Backend) -> list[t
         (place.NETWORKS, lambda google, _: place.check_networks(google, settings), settings.network.existing),
         (
             capacity.RESERVATIONS,
-            lambda google, running: capacity.check_reservations(google, settings, _known(running)),
+            lambda google, all_: capacity.check_reservations(google, settings, _known(all_)),
             reserved,
         ),
-        (capacity.QUOTA, lambda google, running: capacity.check_quotas(google, settings, _known(running)), True),
+        (capacity.QUOTA, lambda google, all_: capacity.check_quotas(google, settings, _known(all_)), True),
         (place.GKE, lambda google, _: place.check_gke(google, settings, settings.cluster.name or stack), True),
-        (backend.TOPIC, lambda google, _: [backend.check_bucket(google, state.bucket)], state.bucket),
+        (backend.TOPIC, lambda google, _: [backend.check_bucket(google, bucket)], bucket),
         (backend.TOPIC, lambda google, _: [backend.check_key(google, provider)], provider),
     ]
     return [(topic, check) for topic, check, applies in checks if applies]

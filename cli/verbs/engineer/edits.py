@@ -86,8 +86,10 @@ def show(stack: str, *, as_json: bool) -> int:
     left_out = set() if any(row["group"] for row in rows) else {"group"}
     table = Table("berth", "stack", *({"group"} - left_out), "workers", "GPUs a worker", "pool")
     for row in rows:
-        cells = _cells(**{key: value for key, value in row.items() if key not in left_out})
-        table.add_row(*("–" if value is None else str(value) for value in cells))
+        cells = {key: value for key, value in row.items() if key not in {*left_out, "unit"}}
+        if row["gpus"] is not None and row["unit"] not in {None, WHOLE}:
+            cells["gpus"] = counted(row["gpus"], row["unit"])  # `1 share` instead of a number
+        table.add_row(*("–" if value is None else str(value) for value in cells.values()))
     return print_result(rows, table if rows else f"nobody has a berth on {stack}", as_json=as_json)
 
 
@@ -113,12 +115,6 @@ def _own_rows(name: str, checked: Checked) -> list[dict[str, Any]]:
         unknown = dict.fromkeys(("group", "workers", "gpus", "unit", "pool"))
         return [{"name": name, "stack": checked.stack, **unknown}]
     return _rows(checked.loaded.berth.settings, checked.stack, checked.loaded)
-
-
-def _cells(*, gpus: int | None, unit: str | None, pool: str | None, **row: Any) -> list[Any]:
-    """Return a row for people: `1 share` instead of a number where GPUs are shared."""
-    count = counted(gpus, unit) if gpus is not None and unit not in {None, WHOLE} else gpus
-    return [*row.values(), count, pool]
 
 
 def _check_result(change: Change, engineers: Mapping[str, Any]) -> None:

@@ -103,12 +103,8 @@ def _queue_table(queue: Iterable[Waiting]) -> Table:
     grid = Table("of", "pods", "for", "why", title="waiting")
     for waiting in queue:
         pods = counted(waiting.pods, waiting.kind)
-        grid.add_row(waiting.name, pods, age(waiting.since, _now()), Text(waiting.reason, style="yellow"))
+        grid.add_row(waiting.name, pods, age(waiting.since, datetime.now(UTC)), Text(waiting.reason, style="yellow"))
     return grid
-
-
-def _now() -> datetime:
-    return datetime.now(tz=UTC)
 
 
 def _picture(fleet: Fleet, queue: list[Waiting], interval: float, problem: str = "") -> RenderableType:
@@ -117,16 +113,14 @@ def _picture(fleet: Fleet, queue: list[Waiting], interval: float, problem: str =
         parts.append(_queue_table(queue))
     if problem:
         parts.append(Text(f"could not be asked: {problem}", style="bold red"))
-    return Group(*parts, Text(f"{_now():%H:%M:%S} UTC, every {interval:g} s; Ctrl-C ends it", style="dim"))
+    return Group(*parts, Text(f"{datetime.now(UTC):%H:%M:%S} UTC, every {interval:g} s; Ctrl-C ends it", style="dim"))
 
 
 def _print(fleet: Fleet, queue: list[Waiting], *, as_json: bool) -> None:
     if as_json:
-        document = {"time": f"{_now():%Y-%m-%dT%H:%M:%SZ}", **fleet.as_json()}
+        document = {"time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", **fleet.as_json()}
         sys.stdout.write(json.dumps({**document, "waiting": [asdict(waiting) for waiting in queue]}) + "\n")
         sys.stdout.flush()
         return
-    out.print(Text(f"{_now():%H:%M:%S} UTC", style="dim"))
-    out.print(table(fleet))
-    if queue:
-        out.print(_queue_table(queue))
+    out.print(f"{datetime.now(UTC):%H:%M:%S} UTC", style="dim")
+    out.print(table(fleet), *([_queue_table(queue)] if queue else []), sep="\n")

@@ -6,7 +6,7 @@ the new text stands beside it, in FILE.new.
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -91,7 +91,7 @@ class Upgrade:
         return {
             "from": self.record.version,
             "to": self.version,
-            "changelog": [{"version": entry.version, "text": entry.text} for entry in self.changelog()],
+            "changelog": list(map(asdict, self.changelog())),
             "files": [{"path": change.path, "action": change.action} for change in self.changes],
             "stacks": [result.as_json() for result in checked],
         }

@@ -72,7 +72,6 @@ def verify_fabric(
     removal = f"kubectl delete rayjobs -n {run.namespace}"
     with cleaned_up(run, run.namespace, "rayjobs", removal, keep=keep):
         found = run.prove()
-    transport = found.findings.transport if found.findings else None
     content = {
         "stack": stack,
         "environment": environment.stack,
@@ -83,12 +82,11 @@ def verify_fabric(
         "checks": [asdict(check) for check in found.checks],
         "causes": [asdict(cause) for cause in found.causes],
         "threshold": asdict(run.threshold),
-        "transport": asdict(transport) if transport else None,
+        "transport": asdict(found.findings.transport) if found.findings and found.findings.transport else None,
         "evidence": found.raw,
     }
     proof = Proof(content, _shown(found, f"{settings.name} ({run.namespace})"), found.checks)
-    title = f"Fabric proof of {settings.name} ({environment.stack})"
-    report = page(title, run.run, found, run.threshold)
+    report = page(f"Fabric proof of {settings.name} ({environment.stack})", run.run, found, run.threshold)
     _save(proof, report, output or FOLDER / f"{settings.name}-{run.run}")
     return proof
 

@@ -97,15 +97,15 @@ def test_the_version_of_pulumi(programs: Path, says: str, state: str, text: str)
 def test_a_stack_that_is_not_initialized(programs: Path, project: Path) -> None:
     assert project
     pulumi(programs, stacks="[]")
-    found = backend.check("dev")
-    assert found.bucket == "state"
-    assert found.findings[1].remedy == "pulumi stack init dev"
+    bucket, findings = backend.check("dev")
+    assert bucket == "state"
+    assert findings[1].remedy == "pulumi stack init dev"
 
 
 def test_pulumi_that_is_not_logged_in(programs: Path, project: Path) -> None:
     assert project
     program(programs, "pulumi", "echo 'error: PULUMI_ACCESS_TOKEN must be set for login' >&2; exit 255")
-    missing = only_missing(backend.check("dev").findings)
+    missing = only_missing(backend.check("dev")[1])
     assert (missing.text, missing.remedy) == (
         "Pulumi is not logged in to a state backend",
         "pulumi login gs://YOUR-STATE-BUCKET",
@@ -115,7 +115,7 @@ def test_pulumi_that_is_not_logged_in(programs: Path, project: Path) -> None:
 def test_a_state_that_cannot_be_reached_is_told_in_pulumis_words(programs: Path, project: Path) -> None:
     assert project
     program(programs, "pulumi", "echo 'error: could not list bucket: no such host' >&2; exit 255")
-    assert "cannot be used: could not list bucket: no such host" in only_missing(backend.check("dev").findings).text
+    assert "cannot be used: could not list bucket: no such host" in only_missing(backend.check("dev")[1]).text
 
 
 def test_the_passphrase(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
