@@ -40,23 +40,17 @@ def add(place: Place) -> Path:
     return file
 
 
-def remove(place: Place) -> bool:
-    """Remove a host from the user's configuration; return whether it was there."""
-    file = folder() / "config"
-    blocks = _blocks(file)
-    if blocks.pop(place.host, None) is None:
-        return False
-    _write_blocks(file, blocks)
-    return True
-
-
 def ssh_config(place: Place, *, only_print: bool, remove_it: bool, as_json: bool) -> int:
     """Write, print or remove the block of a host; return the exit code."""
     if only_print:
         out.print(block(place), end="")
         return 0
     if remove_it:
-        there = remove(place)
+        file = folder() / "config"
+        blocks = _blocks(file)
+        there = blocks.pop(place.host, None) is not None
+        if there:
+            _write_blocks(file, blocks)
         err.print(f"removed host {place.host}" if there else f"there was no host {place.host}")
         return 0
     file = add(place)

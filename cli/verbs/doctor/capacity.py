@@ -100,13 +100,13 @@ def _reservation(google: Google, name: str, pool: PoolSettings, zone: str, own: 
         return RESERVATIONS.found("none", **facts)
     if wrong := _of_other_kind(found, pool):
         return RESERVATIONS.found("unfit", wrong=wrong, **facts)
-    counts, place = _counts(found.get("specificReservation") or {}), f"reservation {capacity.reservation} in {zone}"
+    counts, place = found.get("specificReservation") or {}, f"reservation {capacity.reservation} in {zone}"
     if capacity.block:
         answer = google.exists("compute", f"{path}/reservationBlocks/{capacity.block}")
         if answer is None:
             return RESERVATIONS.found("no-block", place=place, block=capacity.block, **facts)
-        counts, place = _counts(answer.get("resource") or answer), f"block {capacity.block} of {place}"
-    count, in_use = counts
+        counts, place = answer.get("resource") or answer, f"block {capacity.block} of {place}"
+    count, in_use = (int(counts.get(key) or 0) for key in ("count", "inUseCount"))  # numbers come as text
     free = count - max(in_use - own, 0)
     facts |= {"place": place, "count": count, "machine": pool.machine_type, "most": pool.nodes_at_most}
     if pool.nodes_at_most > free:
@@ -137,11 +137,6 @@ def _of_other_kind(found: dict[str, Any], pool: PoolSettings) -> str:
             "is open to any machine of the project, so no pool can name it; leave the pool's `capacity` out to use it"
         )
     return ""
-
-
-def _counts(counts: dict[str, Any]) -> tuple[int, int]:
-    """Machines that there are, and those in use; numbers come as text."""
-    return int(counts.get("count") or 0), int(counts.get("inUseCount") or 0)
 
 
 _UNLIMITED = -1
@@ -190,27 +185,15 @@ def check_quotas(google: Google, settings: EnvironmentSettings, machines: Machin
         if isinstance(limit, GoogleError):
             yield QUOTA.found("unknown", quota=_named(quota, region), reason=limit.problem, remedy=limit.remedy)
             continue
-        elsewhere = max(limit.used - own[quota], 0) if limit.used is not None else others[quota]
-        if limit.used is None and machines is None:
-            elsewhere = 0
-        yield _verdict(google.project, quota, region, amounts[quota], elsewhere, limit.limit, pools[quota])
-
-
-def _verdict(
-    project: str, quota: Quota, region: str, amount: int, elsewhere: int, limit: int | None, pools: Iterable[str]
-) -> Finding:
-    used = f", others use {elsewhere}" if elsewhere else ""
-    names = list(pools)
-    who = f"pool {names[0]} takes" if len(names) == 1 else f"pools {', '.join(names)} take"
-    asked = f"{_named(quota, region)}: {who} up to {amount}{used}"
-    if limit is None:
-        return QUOTA.found("unlimited", asked=asked)
-    if amount + elsewhere <= limit:
-        return QUOTA.found("enough", asked=asked, limit=limit)
-    pairs = ",".join(f"{key}={value}" for key, value in quota.dimensions(region).items())
-    dimensions = f" --dimensions={pairs}" if pairs else ""
-    ask = {"project": project, "id": quota.id, "dimensions": dimensions, "value": amount + elsewhere}
-    return QUOTA.found("too-small", asked=asked, limit=limit, **ask)
+        elsewhere = others[quota] if limit.used is None else max(limit.used - own[quota], 0)
+        needed, names = amounts[quota] + elsewhere, pools[quota]
+        who = f"pool {names[0]} takes" if len(names) == 1 else f"pools {', '.join(names)} take"
+        used = f", others use {elsewhere}" if elsewhere else ""
+        asked = f"{_named(quota, region)}: {who} up to {amounts[quota]}{used}"
+        pairs = ",".join(f"{key}={value}" for key, value in quota.dimensions(region).items())
+        ask = {"project": google.project, "id": quota.id, "dimensions": f" --dimensions={pairs}" if pairs else ""}
+        key = "unlimited" if limit.limit is None else "enough" if needed <= limit.limit else "too-small"
+        yield QUOTA.found(key, asked=asked, limit=limit.limit, value=needed, **ask)
 
 
 def _named(quota: Quota, region: str) -> str:

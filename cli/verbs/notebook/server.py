@@ -37,26 +37,57 @@ class Server:
 
 
 class Head:
-    """Head of a berth, in which commands start, find and stop Jupyter."""
+    """Head of a berth, in which commands run Jupyter, at a port of this machine."""
 
-    def __init__(self, berth: Berth, pod: Object, program: Kubectl, python: str) -> None:
-        self.berth, self.pod = berth, pod
-        self._program, self._python = program, python
+    _server: Server
+    _reported: Server | None = None
 
-    def start(self) -> Server:
-        """Return the running server, or a new one."""
+    def __init__(
+        self, berth: Berth, pod: Object, program: Kubectl, python: str, local: int = 0, *, as_json: bool = False
+    ) -> None:
+        self._berth, self._pod, self._program, self._python = berth, pod, program, python
+        self._local, self._as_json = local, as_json
+
+    def ports(self, pod: Object) -> Mapping[int, int]:
+        """Return this machine's port by the head's, where a new head starts a new server."""
+        name = self._berth.name
+        if pod["metadata"]["uid"] != self._pod["metadata"]["uid"]:
+            err.print(f"{name} has a new head: the kernels of the last one are gone")
+            self._pod = pod
+            self.start()
+        elif self._reported and not self.ask(FIND):
+            raise BerthError(f"the notebook of {name} was stopped", f"start it again: berth notebook {name}")
+        return {self._server.port: self._local}
+
+    def connected(self, _pod: Object) -> None:
+        """Print the address of a new server."""
+        berth, server = self._berth, self._server
+        if server == self._reported:
+            err.print("connected again")
+            return
+        self._reported = server
+        url = f"http://127.0.0.1:{self._local}{server.page}?token={server.token}"
+        if self._as_json:
+            where = {"name": berth.name, "namespace": berth.namespace, "folder": server.folder}
+            print_json({**where, "url": url, "token": server.token})
+            return
+        out.print(f"notebook   {url}\nfolder     {server.folder}", soft_wrap=True)
+        err.print(f"connected to {berth.name}; Ctrl-C ends the connection, and the notebooks run on")
+
+    def start(self) -> None:
+        """Find the running server, or start one."""
         found = self.ask(START)
         try:
-            return Server(int(found["port"]), str(found["token"]), str(found["page"]), str(found["folder"]))
+            self._server = Server(int(found["port"]), str(found["token"]), str(found["page"]), str(found["folder"]))
         except (KeyError, TypeError, ValueError):
             raise self._nonsense(", ".join(map(str, found))) from None
 
     def ask(self, verb: str) -> Mapping[str, Any]:
         """Return what the program in the head answers to START, FIND or STOP."""
         text = Path(program_of_the_head.__file__).read_text(encoding="utf-8")
-        pod, name = str(self.pod["metadata"]["name"]), self.berth.name
+        pod, name = str(self._pod["metadata"]["name"]), self._berth.name
         answer = self._program.execute(
-            self.berth.namespace,
+            self._berth.namespace,
             pod,
             HEAD_CONTAINER,
             [self._python, "-c", text, verb, HOME],
@@ -82,7 +113,7 @@ class Head:
         return found
 
     def _nonsense(self, answer: str) -> BerthError:
-        problem = f"{self._python} in the head of {self.berth.name} is not Python: it answers {answer[:80]!r}"
+        problem = f"{self._python} in the head of {self._berth.name} is not Python: it answers {answer[:80]!r}"
         return BerthError(problem, "name a Python of the head: --python PATH")
 
 
@@ -92,50 +123,15 @@ def notebook(name: str | None, stack: str | None, port: int | None, python: str,
     pod = ready_head(berth)
     local = local_port(port, PORT)
     with marked_as_used(berth), kubectl(berth.environment.kubeconfig) as program:
-        forward = _Forward(Head(berth, pod, program, python), local, as_json=as_json)
+        head = Head(berth, pod, program, python, local, as_json=as_json)
+        head.start()
         with contextlib.suppress(KeyboardInterrupt):
-            keep_forwarding(berth, pod, program, forward.ports, forward.connected)
+            keep_forwarding(berth, pod, program, head.ports, head.connected)
     err.print(
         f"disconnected from {berth.name}; its notebooks run on: berth notebook {berth.name} opens them again,"
         f" berth notebook {berth.name} --stop ends them"
     )
     return 0
-
-
-class _Forward:
-    """Server behind a port of this machine, at the head that runs now."""
-
-    def __init__(self, head: Head, local: int, *, as_json: bool) -> None:
-        self._head, self._local, self._as_json = head, local, as_json
-        self._server = head.start()
-        self._reported: Server | None = None
-
-    def ports(self, pod: Object) -> Mapping[int, int]:
-        """Return this machine's port by the head's, where a new head starts a new server."""
-        berth = self._head.berth
-        if pod["metadata"]["uid"] != self._head.pod["metadata"]["uid"]:
-            err.print(f"{berth.name} has a new head: the kernels of the last one are gone")
-            self._head.pod = pod
-            self._server = self._head.start()
-        elif self._reported and not self._head.ask(FIND):
-            problem = f"the notebook of {berth.name} was stopped"
-            raise BerthError(problem, f"start it again: berth notebook {berth.name}")
-        return {self._server.port: self._local}
-
-    def connected(self, _pod: Object) -> None:
-        """Print the address of a new server."""
-        berth, server = self._head.berth, self._server
-        if server == self._reported:
-            err.print("connected again")
-            return
-        self._reported = server
-        url = f"http://127.0.0.1:{self._local}{server.page}?token={server.token}"
-        if self._as_json:
-            where = {"name": berth.name, "namespace": berth.namespace, "folder": server.folder}
-            print_json({**where, "url": url, "token": server.token})
-            return
-        out.print(f"notebook   {url}\nfolder     {server.folder}", soft_wrap=True)
-        err.print(f"connected to {berth.name}; Ctrl-C ends the connection, and the notebooks run on")
 
 
 def stop(name: str | None, stack: str | None, python: str, *, as_json: bool) -> int:
