@@ -5,8 +5,6 @@ kwokctl knows the certificates and flags with which these components form a clus
 have, and kills etcd without a warning.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import hashlib
@@ -16,23 +14,19 @@ import random
 import shutil
 import socket
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from berth.components.core import whole_file
 from berth.lab.errors import USAGE, LabError, quoted
+from berth.lab.home import Home
 from berth.lab.probes import Probe
-from berth.lab.processes import MARK, Process
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from berth.lab.home import Home
-    from berth.lab.processes import Supervisor
+from berth.lab.processes import MARK, Process, Supervisor
 
 CLUSTER = "berth"
 REQUEST = Path(__file__).with_name("kwokctl.yaml")

@@ -1,26 +1,19 @@
 """Environment variables under which a shell, the engine and the lab's own processes use one lab."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex
 import ssl
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from berth.components.core import whole_file
 from berth.components.hardware.versions import CHART_MIRROR
 from berth.lab import controlplane
+from berth.lab.controlplane import ControlPlane
 from berth.lab.google_api import addresses
-from berth.lab.home import CLONE, ENVIRONMENT_VARIABLE
+from berth.lab.home import CLONE, ENVIRONMENT_VARIABLE, Home
 from berth.stacks.files.passphrase import PUBLIC
-
-if TYPE_CHECKING:
-    from berth.lab.controlplane import ControlPlane
-    from berth.lab.home import Home
-
 
 AUTHORITIES = "SSL_CERT_FILE"
 """Variable by which OpenSSL and Go know whose certificates to trust."""

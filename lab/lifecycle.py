@@ -1,31 +1,24 @@
 """Life of a lab: up, down, clean. Each can be repeated, and interrupted, at any point."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from berth.lab import controlplane, environment, programs
+from berth.lab.controlplane import ControlPlane
 from berth.lab.errors import USAGE, LabError
-from berth.lab.home import CLONE, SIGN
+from berth.lab.home import CLONE, SIGN, Home
 from berth.lab.locking import exclusive
 from berth.lab.plugins.gcp import conditions
 from berth.lab.processes import Process, Supervisor
+from berth.lab.progress import Progress
 from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.tools import TOOLS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from berth.lab.controlplane import ControlPlane
-    from berth.lab.home import Home
-    from berth.lab.progress import Progress
 
 LOCK = ".lock"
 

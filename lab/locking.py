@@ -1,15 +1,10 @@
 """Lock across processes that ends with the process that holds it."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 
 @contextlib.contextmanager

@@ -13,21 +13,18 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 
 from berth.components.core import whole_file
 from berth.lab.errors import LabError, quoted
+from berth.lab.home import Home
 from berth.lab.probes import Probe, listener
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from berth.lab.home import Home
 
 MARK = "BERTH_LAB_PROCESS"
 """Environment variable of every process of a lab: `<lab's folder>:<process name>`."""

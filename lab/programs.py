@@ -1,30 +1,22 @@
 """Programs, plugins, charts and credentials, laid out for a lab's processes and a user's shell."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import yaml
 
 from berth.components.core import whole_file
-from berth.lab.controlplane import GOOGLE_PORT
+from berth.lab.controlplane import GOOGLE_PORT, ControlPlane
 from berth.lab.errors import LabError
 from berth.lab.google_api.addresses import write_credential
-from berth.lab.home import CLONE, ENVIRONMENT_VARIABLE
+from berth.lab.home import CLONE, ENVIRONMENT_VARIABLE, Home
 from berth.lab.toolchain.tools import PULUMI, PULUMI_KUBERNETES, PULUMI_PYTHON
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from berth.lab.controlplane import ControlPlane
-    from berth.lab.home import Home
 
 KUBERAY = "kuberay-operator"
 KUBERNETES_PLUGIN = "pulumi-resource-kubernetes"

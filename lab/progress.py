@@ -1,16 +1,11 @@
 """Progress lines of long work: one line a step, with a running clock on a terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rich.console import Console
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 def duration(seconds: float) -> str:

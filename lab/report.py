@@ -1,20 +1,15 @@
 """State of a lab's processes and of its simulated cloud, for people and programs."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import psutil
 
 from berth.lab import controlplane, lifecycle
+from berth.lab.home import Home
 from berth.lab.plugins.gcp.store import Store
 from berth.lab.processes import Supervisor
-
-if TYPE_CHECKING:
-    from berth.lab.home import Home
 
 
 @dataclass(frozen=True)

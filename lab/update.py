@@ -1,27 +1,20 @@
 """`pulumi up` of the lab's own stacks; the lock of a killed update is removed first."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psutil
 
 from berth.components.plan.paths import value_at
 from berth.lab import environment
 from berth.lab.errors import USAGE, LabError, quoted
-from berth.lab.lifecycle import stacks
+from berth.lab.home import Home
+from berth.lab.lifecycle import Running, stacks
+from berth.lab.progress import Progress
 from berth.stacks.files import stack_file
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from berth.lab.home import Home
-    from berth.lab.lifecycle import Running
-    from berth.lab.progress import Progress
 
 STACK = "lab"
 

@@ -1,14 +1,10 @@
 """Address of the stand-in, and the credential that only it knows."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from berth.lab.home import Home
+from berth.lab.home import Home
 
 TOKEN = "lab"  # noqa: S105 - known to everyone, and good for nothing but this server
 """The access token that the server gives out and takes."""

@@ -7,27 +7,23 @@ list the older ones, the Cloud Quotas API all of them: for the newer GPUs it has
 limit for each family.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from berth.components.hardware.machines import GPUS, MACHINES
+from berth.lab.home import Home
 from berth.lab.plugins.gcp import conditions, supply
 from berth.lab.plugins.gcp.cluster import gke_version
+from berth.lab.plugins.gcp.conditions import Project
 from berth.lab.plugins.gcp.errors import GoogleApiError
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.locations import REGIONS, ZONES
 from berth.lab.plugins.gcp.nodes import expected
 from berth.lab.plugins.gcp.pools import Pool
 from berth.lab.plugins.gcp.store import Store
-
-if TYPE_CHECKING:
-    from berth.lab.home import Home
-    from berth.lab.plugins.gcp.conditions import Project
 
 Answer = dict[str, Any]
 """JSON of an answer."""

@@ -4,8 +4,6 @@ KWOK takes the ways from objects beside each head's pod. A way leads to the lab'
 starts the head's Ray when somebody first comes, and ends it with the pod.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json
@@ -15,10 +13,10 @@ import shutil
 import socket
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
 
 import psutil
 import yaml
@@ -29,16 +27,12 @@ from berth.components.core import whole_file
 from berth.components.programs.notebook import PORT_VARIABLE as NOTEBOOK_PORT
 from berth.lab.devices.api import DEFINITIONS, Api, path_of
 from berth.lab.errors import LabError
+from berth.lab.home import Home
 from berth.lab.probes import Probe
 from berth.lab.processes import MARK, Process, Supervisor
 from berth.lab.progress import Progress
 from berth.lab.ray import installed, program, shape
 from berth.lab.toolchain.failures import GIB
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from berth.lab.home import Home
 
 _GROUP = "kwok.x-k8s.io"
 _KINDS = {"PortForward": "portforwards", "Exec": "execs", "Logs": "logs"}

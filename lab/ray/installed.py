@@ -3,22 +3,17 @@
 A package that somebody installs in a head goes into the head's own environment, and with it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import subprocess
 import sys
 import venv
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from berth.components.hardware.versions import RAY
+from berth.lab.progress import Progress
 from berth.lab.toolchain.cache import Cache, default_folder
 from berth.lab.toolchain.failures import GIB, explain, require_space
-
-if TYPE_CHECKING:
-    from berth.lab.progress import Progress
 
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 

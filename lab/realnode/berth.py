@@ -1,18 +1,13 @@
 """Berth on the real node: its settings, and its way up from whatever state the lab is in."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from berth.lab import lifecycle, update
+from berth.lab.home import Home
+from berth.lab.progress import Progress
 from berth.lab.realnode import lifecycle as realnode
 from berth.lab.realnode import requirements
 from berth.stacks.files import stack_file
-
-if TYPE_CHECKING:
-    from berth.lab.home import Home
-    from berth.lab.progress import Progress
 
 STACK = "real"
 _SETTINGS = Path(__file__).with_name(f"Pulumi.{STACK}.yaml")

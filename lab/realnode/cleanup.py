@@ -1,22 +1,17 @@
 """Removal of everything that a real node left, found by the lab's own tag."""
 
-from __future__ import annotations
-
 import contextlib
 import subprocess
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import psutil
 
 from berth.lab.errors import LabError
+from berth.lab.home import Home
 from berth.lab.realnode.layout import tag
 from berth.lab.realnode.processes import NODE_MARK
 from berth.lab.realnode.requirements import CGROUPS
-
-if TYPE_CHECKING:
-    from berth.lab.home import Home
 
 _PATIENCE_SECONDS = 15.0
 _INTERVAL_SECONDS = 0.05

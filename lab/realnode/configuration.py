@@ -1,20 +1,16 @@
 """Configuration of the node's programs: the files of the folder `etc`, filled in for a layout."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from berth.lab.realnode.images import PAUSE_IMAGE
-
-if TYPE_CHECKING:
-    from berth.lab.realnode.layout import Layout
-    from berth.lab.realnode.machine import Machine
+from berth.lab.realnode.layout import Layout
+from berth.lab.realnode.machine import Machine
 
 ETC = Path(__file__).with_name("etc")
 

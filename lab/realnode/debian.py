@@ -4,18 +4,13 @@ apt's settings of this machine (mirrors, proxies, keys) are used; its lists, cac
 packages stay unchanged.
 """
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from berth.lab.errors import USAGE, LabError, quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 RELEASE = "bookworm"
 """Debian 12, the release whose Python is the 3.11 of rayproject's py311 images."""

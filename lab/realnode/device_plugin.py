@@ -4,23 +4,19 @@ The kubelet hands them out by CDI. The few messages of the kubelet's device plug
 here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent import futures
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grpc
 import yaml
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from berth.lab.realnode.configuration import GPU_KIND
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 RESOURCE = "nvidia.com/gpu"
 SOCKET = "berth-lab-gpu.sock"

@@ -4,8 +4,6 @@ An image is one layer: a root file system as a tar archive, in the layout that `
 and containerd reads.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json
@@ -14,22 +12,18 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from berth.components.core.image import full_name
 from berth.components.hardware.versions import RAY_IMAGE
 from berth.lab.errors import LabError, quoted
 from berth.lab.home import CLONE
+from berth.lab.progress import Progress
 from berth.lab.realnode import debian
 from berth.lab.toolchain.cache import Cache, default_folder
 from berth.lab.toolchain.failures import GIB, require_space
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from berth.lab.progress import Progress
 
 PAUSE_IMAGE = "berth.invalid/lab/pause:1"
 RAY_PACKAGES = CLONE / "lab" / "images" / "ray" / "debian.txt"

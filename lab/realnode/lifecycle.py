@@ -1,35 +1,29 @@
 """Life of a real node: it joins a running lab and leaves it again, from any state."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
 import os
 import time
+from collections.abc import Callable
 from ipaddress import IPv4Network
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
 
+from berth.lab.controlplane import ControlPlane
 from berth.lab.errors import LabError
+from berth.lab.home import Home
 from berth.lab.locking import exclusive
 from berth.lab.processes import Process, Supervisor
 from berth.lab.programs import kubectl
 from berth.lab.progress import Progress
 from berth.lab.realnode import cleanup, configuration, debian, images, layout, machine, processes, requirements
 from berth.lab.realnode.layout import Layout
+from berth.lab.realnode.machine import Machine
+from berth.lab.realnode.processes import Programs
 from berth.lab.toolchain.cache import Cache, default_folder
 from berth.lab.toolchain.ensure import programs_of
 from berth.lab.toolchain.tools import REAL_NODE_TOOLS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from berth.lab.controlplane import ControlPlane
-    from berth.lab.home import Home
-    from berth.lab.realnode.machine import Machine
-    from berth.lab.realnode.processes import Programs
 
 PACKAGES = (
     *("containernetworking-plugins", "nftables", "runc"),

@@ -1,23 +1,18 @@
 """Choice of the real node: simulated GKE creates its object, and the kubelet adopts it."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from berth.components.core.types import parse_quantity
 from berth.lab.devices.gpus import gke_devices
 from berth.lab.errors import USAGE, LabError
+from berth.lab.home import Home
 from berth.lab.plugins.gcp import nodes, real_node
 from berth.lab.plugins.gcp.errors import ProviderError
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.pools import Pool
 from berth.lab.plugins.gcp.store import Record, Store
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from berth.lab.home import Home
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,13 @@ addresses are as Google Cloud gives them: a subnet for each NIC, and an address 
 its own, behind a gateway.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+from typing import Any
 
 from berth.components.hardware.names import PCIE_ROOT
 from berth.lab.devices.dra_devices import slots
-from berth.lab.realnode.layout import GATEWAY, NICS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from ipaddress import IPv4Address
-
-    from berth.lab.realnode.layout import Layout
+from berth.lab.realnode.layout import GATEWAY, NICS, Layout
 
 MTU = 8896
 """Bytes, of the interfaces of VPC networks with a RoCE profile

@@ -1,24 +1,19 @@
 """Processes of a real node, as the table `processes.yaml` has them."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from berth.lab import environment
 from berth.lab.processes import MARK, Process
 from berth.lab.realnode import configuration
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from berth.lab.realnode.layout import Layout
-    from berth.lab.realnode.machine import Machine
+from berth.lab.realnode.layout import Layout
+from berth.lab.realnode.machine import Machine
 
 NAMESPACES, CONTAINERD, KUBELET = "real-namespaces", "real-containerd", "real-kubelet"
 

@@ -1,7 +1,5 @@
 """Requirements of a machine for a real node, and an unused address range."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -10,13 +8,10 @@ import subprocess
 import tempfile
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from berth.lab.errors import USAGE, LabError
+from berth.lab.home import Home
 from berth.lab.realnode import debian
-
-if TYPE_CHECKING:
-    from berth.lab.home import Home
 
 CGROUPS = Path("/sys/fs/cgroup")
 _TRIAL_SECONDS = 30

@@ -5,23 +5,17 @@ that an interrupted build leaves nothing that looks like an entry. Every use com
 the entry's files with its manifest.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from berth.lab.locking import exclusive
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from berth.lab.progress import Progress
+from berth.lab.progress import Progress
 
 MANIFEST = "manifest.json"
 

@@ -3,27 +3,20 @@
 Missing tools are made one after the other: released ones where their sites answer, else built.
 """
 
-from __future__ import annotations
-
 import os
 import tempfile
 import time
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from berth.components.core.words import counted
 from berth.lab.errors import USAGE, LabError
-from berth.lab.progress import duration
+from berth.lab.progress import Progress, duration
 from berth.lab.toolchain import go, releases
 from berth.lab.toolchain.cache import Cache, default_folder, defect
 from berth.lab.toolchain.releases import UnavailableError
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from berth.lab.progress import Progress
-    from berth.lab.toolchain.tools import Tool
+from berth.lab.toolchain.tools import Tool
 
 CHOICE = "BERTH_LAB_TOOLS"
 """Environment variable: `release` or `source`. By default releases where their sites answer."""

@@ -1,15 +1,10 @@
 """Causes of failed builds and downloads, found in the output of the program that failed."""
 
-from __future__ import annotations
-
 import re
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from berth.lab.errors import USAGE, LabError, quoted
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GIB = 1 << 30
 

@@ -1,7 +1,5 @@
 """Builds by Go: an installed compiler if new enough, else a pinned one from the package index."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib
@@ -12,20 +10,15 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from berth.components.core.words import counted
 from berth.lab.errors import USAGE, LabError
+from berth.lab.toolchain.cache import Cache
 from berth.lab.toolchain.failures import GIB, explain, require_space
-from berth.lab.toolchain.tools import MODULES, numbers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from berth.lab.toolchain.cache import Cache
-    from berth.lab.toolchain.tools import Tool
+from berth.lab.toolchain.tools import MODULES, Tool, numbers
 
 REQUIREMENTS = MODULES / "go" / "requirements.txt"
 

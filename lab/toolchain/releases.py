@@ -4,8 +4,6 @@ A file whose checksum differs from the published one ends the run, and nothing o
 other failure is a reason to build the tool from source.
 """
 
-from __future__ import annotations
-
 import hashlib
 import http.client
 import json
@@ -17,17 +15,14 @@ import tarfile
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from http.client import HTTPMessage
+from pathlib import Path
+from typing import IO
 
 from berth.lab.errors import LabError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from http.client import HTTPMessage
-    from pathlib import Path
-    from typing import IO
 
 MIRROR = "BERTH_LAB_RELEASES"
 """Environment variable: address of a mirror; the mirror has the files under `HOST/PATH`."""

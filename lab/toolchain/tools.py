@@ -1,18 +1,13 @@
 """Table of the lab's tools, read from `tools.toml`; their versions are in `lab/tools/*/go.mod`."""
 
-from __future__ import annotations
-
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from berth.lab.home import CLONE
 from berth.lab.toolchain.releases import ReleasedFile, filled
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MODULES = CLONE / "lab" / "tools"
 

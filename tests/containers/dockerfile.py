@@ -8,19 +8,14 @@ image.
 Reference: https://docs.docker.com/reference/dockerfile/
 """
 
-from __future__ import annotations
-
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from berth.lab.errors import LabError
 from berth.lab.realnode import debian
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 USERS = {"root": (0, 0), "0": (0, 0), "1000": (1000, 100)}
 """User and group ids by the argument of USER; 1000 is user `ray` of Ray's images, whose group is

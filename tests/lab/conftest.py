@@ -1,15 +1,15 @@
 """Lab of the tests, beside the clone's: other folder, other ports, other state."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +17,6 @@ from berth.lab import environment
 from berth.lab.home import CLONE, Home
 from berth.lab.plugins.gcp import conditions
 from tests.lab.database import Database
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 COMMAND_SECONDS = 600.0
 BUILD_SECONDS = 3600.0

@@ -10,14 +10,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from berth.components.core.owner import namespace_of
-
-if TYPE_CHECKING:
-    from tests.lab.conftest import Lab
+from tests.lab.conftest import Lab
 
 CLONE = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 120

@@ -1,7 +1,5 @@
 """Life of a lab with real processes, in a folder of its own beside the session's lab."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -9,8 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import pytest
@@ -20,9 +19,6 @@ from berth.lab.home import CLONE, Home
 from berth.lab.processes import MARK, Supervisor
 from tests.lab.conftest import Lab, brought_up
 from tests.lab.project import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.lab
 

@@ -5,18 +5,13 @@ The service range and the number behind `-gke.` in the outputs are the lab's cho
 
 # ruff: noqa: D102 (the contract of each method is that of ResourceType)
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from berth.lab.plugins.gcp import contents
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 from berth.lab.plugins.gcp.pools import cluster_zones
 from berth.lab.plugins.gcp.resource import Cloud, ResourceType, number_of
-from berth.lab.plugins.gcp.store import Record
-
-if TYPE_CHECKING:
-    from berth.lab.plugins.gcp.store import Store
+from berth.lab.plugins.gcp.store import Record, Store
 
 
 def find_cluster(store: Store, reference: str, project: str, location: str) -> Record:

@@ -3,21 +3,17 @@
 The objects of an add-on are in a file of the folder `addons`.
 """
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from berth.components.cluster.api import NAMESPACES, ClusterApi, ConflictError, NotFoundError
 from berth.components.core.fast_yaml import LOADER
 from berth.lab.plugins.gcp.errors import ProviderError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
 
 Manifest = dict[str, Any]
 

@@ -5,19 +5,15 @@ out keeps its value where it is optional and computed; else it goes back to its 
 difference does is a fact about the field (`berth.components.gke.provider_fields`).
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pulumi.runtime.rpc import UNKNOWN
 
 from berth.components.gke.provider_fields import Field, ResourceFields
 from berth.lab.plugins.gcp.resource import Kind, last_part
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _UNKNOWN_FIELD = Field()
 

@@ -1,10 +1,10 @@
 """Nodes in the lab's API server: made, changed and removed as the pools' records say."""
 
-from __future__ import annotations
-
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -32,12 +32,7 @@ from berth.lab.plugins.gcp.nodes import (
     taint_key,
     taints,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.gcp.store import Record
 
 
 class Fleet:

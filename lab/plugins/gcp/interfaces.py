@@ -1,16 +1,11 @@
 """Further network cards of a pool's machines, as its networks describe them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from berth.lab.plugins.gcp.pools import Pool
 from berth.lab.plugins.gcp.resource import last_part, number_of
-
-if TYPE_CHECKING:
-    from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.store import Record, Store
 
 # Name of an RDMA network's profile.
 _PROFILE = re.compile(r"[a-z]+-[a-z]+[0-9]+-[a-z]-vpc-(roce|falcon|roce-metal)")

@@ -5,18 +5,14 @@ Labels and taints are those that GKE's pages name ("GPUs in GKE", "About node la
 out. The names of nodes are the lab's choice, in the form of GKE's.
 """
 
-from __future__ import annotations
-
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from berth.components.hardware.allocatable import allocatable, capacity
 from berth.components.hardware.names import ACCELERATOR_LABEL, GPU_RESOURCE, METADATA_SERVER_LABEL, POOL_LABEL
 from berth.lab.plugins.gcp.locations import region_of
 from berth.lab.plugins.gcp.pools import Pool
-
-if TYPE_CHECKING:
-    from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.gcp.store import Record
 
 # On each node: what the pool gave it, so that a change of the pool takes away just that.
 LABELS_ANNOTATION = "node.gke.io/last-applied-node-labels"

@@ -1,20 +1,15 @@
 """Resource types without parts: networks and what belongs to them, service accounts, grants."""
 
-from __future__ import annotations
-
 import ipaddress
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from berth.components.gke.provider_fields import Field, ResourceFields
 from berth.lab.plugins.gcp.resource import Kind, ResourceType, number_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.gcp.store import Record
 
 _TIMEOUTS = {"create": 300, "update": 1200, "delete": 1200}
 

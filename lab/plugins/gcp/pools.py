@@ -3,18 +3,14 @@
 Inputs are as the engine sends them: camel case, and plain data.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from berth.components.hardware.allocatable import DEFAULT_MAX_PODS
 from berth.components.hardware.facts import Machine
 from berth.components.hardware.machines import MACHINES
 from berth.lab.plugins.gcp.locations import ZONES, default_zones
-
-if TYPE_CHECKING:
-    from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.gcp.store import Record
 
 DEFAULT_DISK_GIB = 100
 """GKE's default."""

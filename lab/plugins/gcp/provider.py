@@ -2,11 +2,10 @@
 
 # ruff: noqa: N802 (the names of the calls are the protocol's)
 
-from __future__ import annotations
-
 import contextlib
+from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from google.protobuf import empty_pb2
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
@@ -16,18 +15,12 @@ from berth.lab.plugins.gcp.cluster import Cluster
 from berth.lab.plugins.gcp.differences import differences, with_kept
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 from berth.lab.plugins.gcp.field_rules import field_problems
+from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.node_pool import NodePool
 from berth.lab.plugins.gcp.plain import plain_types
-from berth.lab.plugins.gcp.resource import Cloud, location_problems
+from berth.lab.plugins.gcp.resource import Cloud, ResourceType, location_problems
 from berth.lab.plugins.gcp.server import Engine, Properties, UnfinishedError, always, answered, read, written
-from berth.lab.plugins.gcp.store import Record
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from berth.lab.plugins.gcp.fleet import Fleet
-    from berth.lab.plugins.gcp.resource import ResourceType
-    from berth.lab.plugins.gcp.store import Store
+from berth.lab.plugins.gcp.store import Record, Store
 
 VERSION = "10.2.0"
 """Release of the real plugin that this stands in for."""

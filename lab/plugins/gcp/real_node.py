@@ -1,11 +1,7 @@
 """The one node that a machine may stand behind: then its object is left to a real kubelet."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
+from typing import Any
 
 LABEL = ("lab-node", "real")
 """Label of the pool whose first node is real while the lab has a real node; else it is simulated

@@ -12,19 +12,17 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pulumi.runtime.rpc import UNKNOWN
 
 from berth.components.gke.provider_fields import ResourceFields, resources
 from berth.lab.plugins.gcp import conditions
+from berth.lab.plugins.gcp.conditions import Conditions
+from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.locations import REGIONS, ZONES
-
-if TYPE_CHECKING:
-    from berth.lab.plugins.gcp.conditions import Conditions
-    from berth.lab.plugins.gcp.fleet import Fleet
-    from berth.lab.plugins.gcp.server import Engine
-    from berth.lab.plugins.gcp.store import Record, Store
+from berth.lab.plugins.gcp.server import Engine
+from berth.lab.plugins.gcp.store import Record, Store
 
 
 class Kind(IntEnum):

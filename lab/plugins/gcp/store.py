@@ -4,20 +4,16 @@ The files are meant to be read, and to be edited by whoever wants to see drift: 
 its file says.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from berth.components.core import whole_file
 from berth.lab.plugins.gcp.errors import ProviderError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @dataclass

@@ -11,24 +11,18 @@ kaiwaehner/hivemq-mqtt-tensorflow-kafka-realtime-iot-machine-learning-training- 
 hashicorp/terraform-provider-google#10121 (stock).
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from berth.components.hardware import quota_names
+from berth.lab.plugins.gcp.conditions import Conditions, Reservation
 from berth.lab.plugins.gcp.errors import GoogleApiError
 from berth.lab.plugins.gcp.locations import region_of
 from berth.lab.plugins.gcp.nodes import node_name, sizes_of
 from berth.lab.plugins.gcp.pools import Pool
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from berth.lab.plugins.gcp.conditions import Conditions, Reservation
-    from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.gcp.store import Record
 
 _RESERVATION = re.compile(
     r"projects/(?P<project>[^/]+)/reservations/(?P<name>[^/]+)(/reservationBlocks/(?P<block>[^/]+))?"

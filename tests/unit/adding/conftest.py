@@ -1,15 +1,10 @@
 """A fresh copy of the source tree for each test."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.unit.adding.copy import Copy
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

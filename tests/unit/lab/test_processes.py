@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -7,8 +5,9 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psutil
 import pytest
@@ -17,10 +16,6 @@ from berth.lab.errors import LabError
 from berth.lab.home import Home
 from berth.lab.probes import Probe
 from berth.lab.processes import MARK, Process, Supervisor, start_order
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 SLEEP = "import time; time.sleep(600)"
 SLEEPER = (sys.executable, "-c", SLEEP)

@@ -1,7 +1,5 @@
 """Stand-ins for what the tools come from: a `go` of our own, and a release site on loopback."""
 
-from __future__ import annotations
-
 import hashlib
 import http.server
 import io
@@ -11,18 +9,15 @@ import sys
 import tarfile
 import tempfile
 import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 import pytest
 
+from berth.lab.progress import Progress
 from berth.lab.toolchain import ensure, releases
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from berth.lab.progress import Progress
 
 # Answers as Go does where the toolchain asks, and "builds" a program for each package.
 GO = """#!{python}

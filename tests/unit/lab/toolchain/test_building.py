@@ -1,12 +1,11 @@
 """Builds with a `go` of our own: real processes that fail as the real one does."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -15,13 +14,7 @@ from berth.lab.progress import Progress
 from berth.lab.toolchain import failures
 from berth.lab.toolchain import go as compiler
 from berth.lab.toolchain.cache import Cache
-from berth.lab.toolchain.tools import BY_NAME, KUBERAY, PULUMI, numbers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from berth.lab.toolchain.tools import Tool
+from berth.lab.toolchain.tools import BY_NAME, KUBERAY, PULUMI, Tool, numbers
 
 EVERY_TOOL = tuple(BY_NAME.values())
 ETCD, KUBERNETES = BY_NAME["etcd"], BY_NAME["kubernetes"]

@@ -1,20 +1,15 @@
-from __future__ import annotations
-
 import io
 import subprocess
 import sys
 import textwrap
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
 
 import pytest
 
+from berth.lab.progress import Progress
 from berth.lab.toolchain.cache import MANIFEST, Cache, defect
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from berth.lab.progress import Progress
 
 KEY = "0123456789abcdef0123"
 

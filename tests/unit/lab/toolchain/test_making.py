@@ -1,24 +1,18 @@
 """Builds of several tools, one after the other, and their lines."""
 
-from __future__ import annotations
-
 import contextlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from berth.lab.errors import LabError
+from berth.lab.progress import Progress
 from berth.lab.toolchain import go as compiler
 from berth.lab.toolchain.ensure import CHOICE, programs_of
 from berth.lab.toolchain.tools import BY_NAME, HELM
 
 ETCD, KUBERNETES = BY_NAME["etcd"], BY_NAME["kubernetes"]
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from berth.lab.progress import Progress
 
 
 def test_tools_are_named_as_they_are_made_and_summed_up_at_the_end(

@@ -1,7 +1,5 @@
 """Released programs from a site on loopback, and builds of what cannot be had there."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -11,25 +9,20 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from berth.components.core.errors import FAILED
 from berth.lab.errors import USAGE, LabError
+from berth.lab.progress import Progress
 from berth.lab.toolchain import releases
 from berth.lab.toolchain.ensure import CHOICE, programs_of
-from berth.lab.toolchain.tools import BY_NAME, HELM, KUBECTL, KUBERAY, PULUMI, PULUMI_PYTHON, TOOLS
+from berth.lab.toolchain.tools import BY_NAME, HELM, KUBECTL, KUBERAY, PULUMI, PULUMI_PYTHON, TOOLS, Tool
 from tests.unit.lab.toolchain.conftest import Site, archive
 
 ETCD, KUBERNETES, KWOK = (BY_NAME[name] for name in ("etcd", "kubernetes", "kwok"))
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from berth.lab.progress import Progress
-    from berth.lab.toolchain.tools import Tool
 
 
 def _publish(site: Site, *tools: Tool) -> None:

@@ -2,11 +2,10 @@
 having an API server.
 """
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -19,12 +18,7 @@ from berth.lab.plugins.gcp.nodes import expected, manifest
 from berth.lab.plugins.gcp.provider import SimulatedGoogleCloud
 from berth.lab.plugins.gcp.resource import Kind
 from berth.lab.plugins.gcp.server import Engine, read, written
-from berth.lab.plugins.gcp.store import Store
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from berth.lab.plugins.gcp.store import Record
+from berth.lab.plugins.gcp.store import Record, Store
 
 PROJECT, REGION, ZONE = "berth-lab", "us-central1", "us-central1-b"
 

@@ -1,9 +1,8 @@
 """The simulated Google Cloud does with every field what Google's provider does with it."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,9 +14,6 @@ from tests.unit.components.gke.registered import registrations
 from tests.unit.components.gke.test_provider_fields import PART
 
 from .conftest import POOL, Simulated, pool_inputs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def values(fact: Field) -> tuple[Any, Any]:

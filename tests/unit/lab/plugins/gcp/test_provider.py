@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import json
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from pulumi.runtime.proto import provider_pb2
@@ -25,9 +23,6 @@ from .conftest import (
     pool_inputs,
     urn_of,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_range_grows_in_place_and_shrinks_by_replacement(simulated: Simulated) -> None:
