@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
 from berth.components.plan.effect import Level
+from berth.components.ray.condition import condition_of
 from berth.stacks.preview.report import Report
 
 Key = tuple[str, str]
@@ -16,7 +17,8 @@ class Seen:
     """RayCluster at one moment: the UIDs of the pods that nobody but an update takes away."""
 
     pods: frozenset[str]
-    suspended: bool
+    moving: bool
+    """Suspended, or with an edit that KubeRay has yet to look at."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,10 @@ def seen(api: ClusterApi | None) -> dict[Key, Seen] | None:
         # Ray's autoscaler takes workers away at any time.
         if key in clusters and "deletionTimestamp" not in metadata and not _comes_and_goes(clusters[key], labels):
             pods[key].add(metadata["uid"])
-    return {key: Seen(frozenset(pods[key]), bool(item["spec"].get("suspend"))) for key, item in clusters.items()}
+    return {
+        key: Seen(frozenset(pods[key]), bool(item["spec"].get("suspend")) or not condition_of(item).seen)
+        for key, item in clusters.items()
+    }
 
 
 def _comes_and_goes(cluster: Object, labels: Mapping[str, str]) -> bool:
@@ -73,12 +78,13 @@ def _comes_and_goes(cluster: Object, labels: Mapping[str, str]) -> bool:
 def losses(before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> dict[Key, str]:
     """Return the RayClusters that had pods, with the loss in words; empty words for none.
 
-    RayClusters that were or are suspended are left out: hours, or users, take their pods away.
+    RayClusters that moved, or move, are left out: hours or users take pods of suspended ones away,
+    and an update that does not wait for KubeRay ends before its pods go.
     """
     found = {}
     for key, was in before.items():
-        now = after.get(key, Seen(frozenset(), suspended=False))
-        if was.pods and not was.suspended and not now.suspended:
+        now = after.get(key, Seen(frozenset(), moving=False))
+        if was.pods and not was.moving and not now.moving:
             went = len(was.pods - now.pods)
             found[key] = f"RayCluster {key[1]} lost {went} of {len(was.pods)} pods" if went else ""
     return found

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ def plan(level: str, names: Sequence[str]) -> Report:
 def clusters(pods: Mapping[str, str | None]) -> dict[tuple[str, str], Seen]:
     """RayClusters by name: their pods, a letter each; None for a suspended one."""
     return {
-        (f"berth-{name}", name): Seen(frozenset(letters or ""), suspended=letters is None)
+        (f"berth-{name}", name): Seen(frozenset(letters or ""), moving=letters is None)
         for name, letters in pods.items()
     }
 
@@ -43,6 +44,21 @@ def test_a_plan_is_compared_with_what_was_seen(
 ) -> None:
     score = score_of(plan(level, foreseen), done, clusters(before), clusters(after))
     assert (score.right, str(score)) == (right, says)
+
+
+@pytest.mark.parametrize(
+    ("spec", "observed", "moving"), [({}, 2, False), ({"suspend": True}, 2, True), ({}, 1, True), ({}, None, True)]
+)
+def test_a_raycluster_that_kuberay_has_yet_to_look_at_is_not_judged(
+    monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any], observed: int | None, *, moving: bool
+) -> None:
+    """An update with `wait: {until: submitted}` ends before KubeRay has seen its edit."""
+    metadata = {"namespace": "berth-ann", "name": "ann", "generation": 2}
+    item = {"metadata": metadata, "spec": spec, "status": {"observedGeneration": observed} if observed else {}}
+    pod = {"metadata": {"namespace": "berth-ann", "uid": "a", "labels": {"ray.io/cluster": "ann"}}}
+    monkeypatch.setattr(ClusterApi, "list", lambda *_: ([item], ""))
+    monkeypatch.setattr(ClusterApi, "metadata", lambda *_, **_query: [pod])
+    assert seen(object.__new__(ClusterApi)) == {("berth-ann", "ann"): Seen(frozenset("a"), moving)}
 
 
 def test_a_cluster_that_does_not_answer_gives_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
