@@ -47,7 +47,7 @@ def figures_of(part: Goal, seed: int, outcomes: Sequence[tuple[int, Outcome, flo
         "date": f"{datetime.now(tz=UTC):%Y-%m-%d}",
         "cases": len(outcomes),
         "good": good,
-        "share": good / len(outcomes) if outcomes else 0.0,
+        "share": _share(good, len(outcomes)),
         "seconds": round(sum(seconds for _, _, seconds in outcomes)),
         "groups": dict(sorted(groups.items())),
         "failed": [
@@ -56,6 +56,10 @@ def figures_of(part: Goal, seed: int, outcomes: Sequence[tuple[int, Outcome, flo
             if outcome.problems
         ],
     }
+
+
+def _share(good: int, cases: int) -> float:
+    return good / cases if cases else 1.0
 
 
 def _without_folders(problem: str) -> str:
@@ -81,7 +85,7 @@ def joined(earlier: Figures, later: Figures) -> Figures:
         "date": _DATES.join(dict.fromkeys([min(dates), max(dates)])),
         "cases": cases,
         "good": good,
-        "share": good / cases,
+        "share": _share(good, cases),
         "seconds": earlier["seconds"] + later["seconds"],
         "groups": dict(sorted(groups.items())),
         "failed": [*earlier["failed"], *later["failed"]],

@@ -25,7 +25,7 @@ class Upgrades(Part):
     """
 
     name = "upgrades"
-    title = "An upgrade of KubeRay and an edit of the image in one `berth up` of many berths"
+    title = f"KubeRay upgraded, the image of {BERTHS} berths edited, in one `berth up`"
     good = "all pods have the new image"
     cases = 20
 

@@ -48,6 +48,8 @@ def test_a_campaign_goes_on_after_the_recorded_cases(tmp_path: Path) -> None:
     whole = joined(first, figures_of(Kills(), 7, [(2, GOOD, 2.0)]))
     one_run = figures_of(Kills(), 7, [(0, GOOD, 1.0), (1, BAD, 4.0), (2, GOOD, 2.0)])
     assert whole == one_run
+    nothing = figures_of(Kills(), 7, [])
+    assert joined(nothing, nothing)["share"] == 1.0
 
 
 @pytest.mark.parametrize(
