@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Iterable, Iterator
 
 from berth.cli.verbs.doctor.tools import PULUMI_AT_LEAST
+from berth.cli.verbs.upgrade.supported import PARTS, combinations, default_of, in_words
 from berth.components.gke import versions as gke
 from berth.components.hardware import versions
 from berth.components.hardware.machines import MACHINES
@@ -33,7 +34,7 @@ def page() -> str:
     parts = [
         _HEAD,
         *_table(("program", "supported", "tests run with"), _programs()),
-        *_table(("installed on a cluster", "version", "setting"), _installed()),
+        *_table(("installed on a cluster", "version", "setting", "goes with"), _installed()),
         _FEATURES,
         *_table(("feature", "GKE since"), _features()),
     ]
@@ -58,15 +59,13 @@ def _python() -> str:
     return str(used)
 
 
-def _installed() -> Iterator[tuple[str, str, str]]:
-    bad = ", ".join(versions.GPU_OPERATOR_BAD)
-    oldest = ".".join(map(str, versions.RAY_TOKEN_AUTH_SINCE))
-    yield "KubeRay", versions.KUBERAY, "`operators.kuberay.version`"
-    yield "NVIDIA's GPU Operator", f"{versions.GPU_OPERATOR}; {bad} are refused", "`operators.gpu.version`"
-    yield "DraNet", versions.DRANET, "`operators.dranet.version`"
-    yield "NVIDIA's DRA driver for GPUs", versions.GPU_DRA, "`operators.gpuDra.version`"
-    yield "Google's NCCL plugin gIB", versions.GIB_IMAGE.rpartition(":")[2], "`operators.gib.image`"
-    yield "Ray, in berths", f"{versions.RAY}; tokens need {oldest} or newer", "`image`, `rayVersion`"
+def _installed() -> Iterator[tuple[str, str, str, str]]:
+    for key, part in PARTS.items():
+        if "installs" in part and "setting" in part:
+            version = default_of(key)
+            refused = f"; {', '.join(versions.GPU_OPERATOR_BAD)} are refused" if key == "gpu" else ""
+            goes_with = filter(None, map(in_words, combinations(key, version)))
+            yield part["title"], version + refused, f"`{part['setting'].strip('`')}`", ", ".join(goes_with) or "unknown"
 
 
 def _features() -> Iterator[tuple[str, str]]:

@@ -68,6 +68,18 @@ def pending(api: ClusterApi, releases: Collection[str]) -> list[str]:
     return [f"{name} ({revision.status})" for name, revision in sorted(newest.items()) if revision.is_pending]
 
 
+def deployed(api: ClusterApi, releases: Collection[str]) -> dict[str, str]:
+    """Return the chart's version of the newest deployed revision of each release that there is."""
+    selector = f"owner=helm,status=deployed,name in ({','.join(releases)})"
+    found: dict[str, str] = {}
+    for secret in sorted(
+        api.list(SECRETS, labelSelector=selector)[0], key=lambda one: _revision(one["metadata"]).number
+    ):
+        chart = _unpacked(secret["data"]["release"])["chart"]["metadata"]
+        found[secret["metadata"]["labels"]["name"]] = str(chart["version"])
+    return found
+
+
 def _revision(metadata: Object) -> Revision:
     labels = metadata["labels"]
     managers = [str(entry.get("manager")) for entry in metadata.get("managedFields") or ()]

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from berth.components.core.owner import namespace_of
+from berth.components.hardware import versions
 from tests import workflows
 from tests.lab.conftest import Lab
 from tests.lab.gh import HEAD, event
@@ -351,6 +352,28 @@ def test_drift_opens_one_issue_keeps_it_up_to_date_and_closes_it(up: Runner, tmp
     assert done.code == DRIFTED, done.text
     assert [(item["state"], item["body"]) for item in up.github["issues"]] == [("open", done.summary)]
     assert played.step(up, "drift: Look for drift").code == 0
+    assert [item["state"] for item in up.github["issues"]] == ["closed"]
+
+
+def test_old_versions_open_one_issue_and_close_it(up: Runner, tmp_path: Path) -> None:
+    node = up.project.get("nodes")[0]
+    of_node = ("kubectl", "patch", "node", node["metadata"]["name"], "--subresource=status", "-p")
+    version = {"kubeletVersion": node["status"]["nodeInfo"]["kubeletVersion"]}
+    up.set(issues=[])
+    up.project.run(*of_node, json.dumps({"status": {"nodeInfo": {"kubeletVersion": "v1.33.1-gke.1000"}}}))
+    for _ in range(2):
+        done = up.step("versions: Look for old versions")
+        assert done.code == 0, done.text
+    up.project.run(*of_node, json.dumps({"status": {"nodeInfo": version}}))
+    (issue,) = up.github["issues"]
+    assert (issue["title"], issue["state"]) == ("Old versions in environment ci", "open")
+    assert "   - 1.33.1-gke.1000: support ended on 2026-08-03" in issue["body"]
+    assert "GKE recreates every node" in issue["body"]
+    plan = json.loads((up.project.folder / "plan.json").read_text())
+    asked = {one["part"]: one["version"] for one in plan["versions"] if one["asked"] == "cluster"}
+    assert (asked["kuberay"], asked["kuberay-crds"], asked["ray"]) == (versions.KUBERAY, "1.6", versions.RAY)
+    assert plan["definitions"]["rayclusters.ray.io"] == 1
+    assert Played(tmp_path).step(up, "versions: Look for old versions").code == 0
     assert [item["state"] for item in up.github["issues"]] == ["closed"]
 
 

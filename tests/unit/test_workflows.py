@@ -76,6 +76,7 @@ def test_each_job_may_do_no_more_than_it_does() -> None:
             "up": {"contents": "read", "id-token": "write", "pull-requests": "read", "actions": "read"},
             "engineers": {"contents": "read", "id-token": "write", "pull-requests": "read", "actions": "read"},
             "drift": {"contents": "read", "id-token": "write", "issues": "write"},
+            "versions": {"contents": "read", "id-token": "write", "issues": "write"},
         },
         "preview": {
             "label": {"pull-requests": "write"},

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from berth.cli.reach.arguments import Json
+from berth.cli.reach import completion
+from berth.cli.reach.arguments import Json, by_path
 from berth.cli.shell.console import err, out, print_json, print_problems
 from berth.cli.shell.help import Section
-from berth.components.core.errors import FAILED
+from berth.components.core.errors import FAILED, BadInputError
 
 if TYPE_CHECKING:
     from berth.cli.verbs.upgrade.move import Upgrade
@@ -19,6 +20,10 @@ SECTION = Section.SETTINGS
 
 
 def run(
+    action: Annotated[Literal["plan"] | None, typer.Argument(metavar="plan", help="Show what is old.")] = None,
+    stack: Annotated[
+        str | None, typer.Option("--stack", "-s", help="The environment's stack.", autocompletion=completion.stacks)
+    ] = None,
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and write nothing.")] = False,
     as_json: Json = False,
@@ -29,11 +34,21 @@ def run(
     stays; where its template changed, the new text goes to FILE.new. Settings of stacks are never
     replaced: they are checked with the new version.
 
+    `berth upgrade plan` writes nothing: it shows what is old in an environment, which versions go
+    together, and the upgrades in their order, with what each restarts.
+
     Exit code 0 if the repository is at the installed version, 1 if settings of a stack need an edit
-    then, 2 if nothing could be changed.
+    then, 2 if nothing could be changed. With `plan` 0 if nothing is old, 1 if something is or the
+    cluster cannot be asked, 2 for a wrong stack.
 
     Example: `berth upgrade --dry-run`
+
+    Example: `berth upgrade plan -s prod`
     """
+    if action:
+        return _plan(stack, dry_run=dry_run, as_json=as_json)
+    if stack:
+        raise BadInputError("--stack is for the plan of an environment", f"run: berth upgrade plan -s {stack}")
     from berth.cli.repository.check import check_all
     from berth.cli.verbs.upgrade.move import prepare
     from berth.stacks.files.stack_file import stack_names
@@ -52,6 +67,15 @@ def run(
     for line in _remarks(upgrade, problems=bool(problems), dry_run=dry_run):
         err.print(line)
     return FAILED if problems else 0
+
+
+def _plan(stack: str | None, *, dry_run: bool, as_json: bool) -> int:
+    from berth.cli.reach.selected_stack import stack_of_the_project
+    from berth.cli.verbs.upgrade.plan import show
+
+    if dry_run:
+        raise BadInputError("`berth upgrade plan` never writes anything; leave --dry-run out")
+    return show(by_path(stack) if stack else stack_of_the_project(), as_json=as_json)
 
 
 def _print(upgrade: Upgrade) -> None:
