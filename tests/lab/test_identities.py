@@ -67,6 +67,10 @@ def test_the_preview_identity_plans_what_an_admin_plans(known: Project, previewe
     known.write(STACK, environment=environment(known.lab))
     assert plans[0] == plans[1]
     assert plans[0]["counts"]["create"] > 0
+    versions = json.loads(known.run(*previewer, "berth", "upgrade", "plan", "-s", STACK, "--json", check=False).stdout)
+    asked = {one["part"] for one in versions["versions"] if one["asked"] == "cluster"}
+    assert {"control-plane", "nodes", "kuberay-crds", "ray"} <= asked
+    assert ["secrets" in text for text in versions["refused"]] == [True]
 
 
 def test_the_api_server_judges_what_the_preview_identity_proposes(known: Project, previewer: list[str]) -> None:
@@ -93,7 +97,7 @@ get secrets -A
 get secret bob -n berth-bob
 get secrets -n kuberay-operator
 get --raw /api/v1/namespaces/berth-bob/secrets?watch=true
-get nodes
+get leases -A
 auth can-i --as=system:admin get secrets
 """.strip().splitlines()
 """Requests of the preview identity that its ClusterRole refuses, as arguments of kubectl."""
