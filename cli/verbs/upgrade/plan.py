@@ -8,8 +8,10 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from rich.console import Group
+
 from berth.cli.reach.environment import NotUpError, brought_up
-from berth.cli.shell.console import Table, out, print_json
+from berth.cli.shell.console import Table, print_result
 from berth.cli.verbs.upgrade.supported import PARTS, Version, default_of, judged, numbers
 from berth.cli.verbs.upgrade.there import There, ask, by_settings, version_of
 from berth.components.cluster.api import ClusterApi, UnreachableError
@@ -47,18 +49,13 @@ def show(stack: str, *, as_json: bool) -> int:
         raise error.of_stack(stack) from None
     versions = judged([one for found in there.found.values() for one in found], datetime.now(UTC).date())
     steps = [_step(part, versions, loaded, there) for part in dict.fromkeys(one.part for one in versions if one.old)]
-    if as_json:
-        known = {"definitions": there.definitions, "refused": there.refused}
-        shown = [{**asdict(one), "installs": default_of(one.part)} for one in versions]
-        print_json({"stack": stack, "versions": shown, "steps": steps, **known})
-        return FAILED if steps else 0
+    shown = [{**asdict(one), "installs": default_of(one.part)} for one in versions]
+    document = {"stack": stack, "versions": shown, "steps": steps, "definitions": there.definitions}
     table = Table("part", "version", "of", "known by", "berth installs", "support ends", "goes with")
     for one in versions:
         cells = (one.version or "unknown", ", ".join(one.who), one.asked, default_of(one.part), one.ends)
         table.add_row(PARTS[one.part]["title"], *cells, ", ".join(one.goes_with) or "unknown")
-    out.print(table)
-    for line in _lines(steps, there):
-        out.print(line, markup=False)
+    print_result({**document, "refused": there.refused}, Group(table, *_lines(steps, there)), as_json=as_json)
     return FAILED if steps else 0
 
 
