@@ -12,7 +12,9 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
@@ -90,16 +92,9 @@ class Interrupts:
 
 def _in_foreground() -> bool:
     """Return whether the terminal sends Ctrl-C to this process group, with Pulumi in it."""
-    try:
-        terminal = os.open("/dev/tty", os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
-    finally:
-        os.close(terminal)
+    with suppress(OSError), Path("/dev/tty").open("rb", buffering=0) as terminal:
+        return os.tcgetpgrp(terminal.fileno()) == os.getpgrp()
+    return False
 
 
 def ask(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from berth.cli.pulumi.program import Outcome, ask
@@ -35,8 +35,9 @@ def outputs(stack: str) -> dict[str, Any]:
 
 
 def applied(stack: str) -> dict[str, Any]:
-    """Return the settings of a stack's last update, by key; none if it failed, or deleted all."""
-    updates = json.loads(_asked(stack, "stack", "history", "--json", "--page-size", "10", "--stack", stack))
+    """Return the settings of a stack's last update, by key; none if it failed, or is not known."""
+    asked = ask("stack", "history", "--json", "--page-size", "10", "--stack", stack)
+    updates = [] if asked.returncode else json.loads(asked.stdout)
     last = next((update for update in updates if update["kind"] in ("update", "destroy")), None)
     if last is None or (last["kind"], last["result"]) != ("update", "succeeded"):
         return {}
@@ -79,14 +80,12 @@ def is_logged_out(stderr: str) -> bool:
     return "PULUMI_ACCESS_TOKEN" in stderr or "not logged in" in stderr.lower() or "pulumi login" in stderr
 
 
-def errors_of(events: Iterable[Event]) -> list[str]:
+def errors_of(events: Sequence[Event]) -> list[str]:
     """Return the errors that the engine reported, each once, without those that only sum up."""
-    events = list(events)
-    diagnostics = [event["diagnosticEvent"] for event in events if "diagnosticEvent" in event]
     errors = [
-        found["message"].strip().removeprefix("Preview failed: ")
-        for found in diagnostics
-        if found["severity"] == "error"
+        event["diagnosticEvent"]["message"].strip().removeprefix("Preview failed: ")
+        for event in events
+        if event.get("diagnosticEvent", {}).get("severity") == "error"
     ]
     errors += [event["policyEvent"]["message"].strip() for event in events if "policyEvent" in event]
     return [error for error in dict.fromkeys(errors) if error and error not in SUMS_UP]

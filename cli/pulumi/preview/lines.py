@@ -17,6 +17,12 @@ from berth.stacks.preview.words import word_of
 SIGNS = {"create": "+", "update": "~", "replace": "±", "delete": "−"}
 VERBS = {"create": "create", "update": "change", "replace": "replace", "delete": "delete"}
 
+_VERDICTS = {
+    "nothing": "Nothing to do.",
+    "harmless": "Risk: none. Running work goes on.",
+    "disturbs": "Risk: disturbs. Something is unavailable or restarts, and comes back automatically.",
+    "destroys": "Risk: destroys. Running work, capacity or data is lost.",
+}
 _LONGEST_VALUE = 60
 
 
@@ -62,15 +68,7 @@ def counts_line(report: Report) -> str:
 
 def verdict_line(report: Report) -> str:
     """Return the verdict on a plan: its risk for what runs, whatever it costs."""
-    match report.verdict:
-        case "nothing":
-            return "Nothing to do."
-        case "harmless":
-            return "Risk: none. Running work goes on."
-        case "disturbs":
-            return "Risk: disturbs. Something is unavailable or restarts, and comes back automatically."
-        case _:
-            return "Risk: destroys. Running work, capacity or data is lost."
+    return _VERDICTS[report.verdict]
 
 
 def gpus_line(gpus: Sequence[GpusAway]) -> str:

@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections.abc import Sequence
 
 from berth.cli.pulumi.preview import lines
 from berth.components.core.printable import one_line
@@ -21,24 +22,33 @@ def marker(stack: str) -> str:
 
 def markdown(report: Report) -> str:
     """Return the report, losses first; one that is too long is cut, and says so."""
-    head = [marker(report.known.stack), f"## {_sign(report)} berth preview: {_code(report.known.stack)}", ""]
+    sign = "🛑" if report.against_policies else _SIGNS[report.verdict]
+    head = [marker(report.known.stack), f"## {sign} berth preview: {_code(report.known.stack)}", ""]
     head += [f"**{lines.verdict_line(report)}** {lines.counts_line(report)}.", ""]
-    body = [*_policies(report), *_destroyed(report), *_cost(report), *_notes(report), *_drift(report)]
+    body = [*_section("### Policies", _policies(report)), *_destroyed(report)]
+    body += _section("### Cost a day", [f"- {_escaped(cost)}" for cost in lines.cost_lines(report)])
+    body += _section("", [f"- {_escaped(note)}" for note in lines.notes(report)])
+    body += _section("### Changed outside Pulumi", _drift(report))
     for part in report.parts:
         body += _part(part)
-    body += _warnings(report)
+    body += _details("Warnings", [f"- {_escaped(' '.join(line.split()))}" for line in report.warnings])
     return _cut("\n".join([*head, *body]).rstrip() + "\n")
 
 
-def _sign(report: Report) -> str:
-    return "🛑" if report.against_policies else _SIGNS[report.verdict]
+def _section(title: str, found: Sequence[str]) -> list[str]:
+    """Return lines below their title; nothing without lines."""
+    return [*([title, ""] if title else []), *found, ""] if found else []
+
+
+def _details(title: str, found: Sequence[str]) -> list[str]:
+    """Return lines that unfold below their title; nothing without lines."""
+    return [f"<details><summary>{title}</summary>", "", *found, "", "</details>", ""] if found else []
 
 
 def _policies(report: Report) -> list[str]:
     """Return violations of policies, and waived policies with their reasons."""
     broken = [f"- 🛑 {_escaped(line)}" for line in lines.policy_lines(report)]
-    waived = [f"- {_escaped(line)}" for line in lines.waiver_lines(report)]
-    return ["### Policies", "", *broken, *waived, ""] if broken or waived else []
+    return broken + [f"- {_escaped(line)}" for line in lines.waiver_lines(report)]
 
 
 def _destroyed(report: Report) -> list[str]:
@@ -62,30 +72,18 @@ def _cell(change: Change) -> str:
     return text.replace("|", "\\|")
 
 
-def _cost(report: Report) -> list[str]:
-    costs = lines.cost_lines(report)
-    return ["### Cost a day", "", *(f"- {_escaped(cost)}" for cost in costs), ""] if costs else []
-
-
-def _notes(report: Report) -> list[str]:
-    notes = [f"- {_escaped(note)}" for note in lines.notes(report)]
-    return [*notes, ""] if notes else []
-
-
 def _drift(report: Report) -> list[str]:
-    if not report.drift:
-        return []
-    found = ["### Changed outside Pulumi", ""]
+    found = []
     for drift in report.drift:
         found.append(f"- {_escaped(lines.drift_line(drift))}")
         found += [f"  - {_code(lines.property_text(changed))}" for changed in drift.properties]
-    return [*found, ""]
+    return found
 
 
 def _part(part: Part) -> list[str]:
     signs = " ".join(dict.fromkeys(lines.SIGNS[change.operation] for change in part.changes))
     worst = f" — {part.level.word}" if part.level > Level.HARMLESS else ""
-    found = [f"<details><summary>{signs} {_html(part.title)}{worst}</summary>", ""]
+    found = []
     for change in part.changes:
         detail = f" ({_escaped(change.detail)})" if change.detail else ""
         sign, verb = lines.SIGNS[change.operation], lines.VERBS[change.operation]
@@ -99,14 +97,7 @@ def _part(part: Part) -> list[str]:
             f"{' **forces the replacement**' if changed.forces_replacement else ''}"
             for changed in change.properties
         ]
-    return [*found, "", "</details>", ""]
-
-
-def _warnings(report: Report) -> list[str]:
-    if not report.warnings:
-        return []
-    lines_of_all = [f"- {_escaped(' '.join(line.split()))}" for line in report.warnings]
-    return ["<details><summary>Warnings</summary>", "", *lines_of_all, "", "</details>", ""]
+    return _details(f"{signs} {html.escape(one_line(part.title), quote=False)}{worst}", found)
 
 
 def _cut(text: str) -> str:
@@ -132,7 +123,3 @@ def _code(text: str) -> str:
 def _escaped(text: str) -> str:
     """Escape what means something to markdown; settings can hold any text."""
     return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", one_line(text))
-
-
-def _html(text: str) -> str:
-    return html.escape(one_line(text), quote=False)

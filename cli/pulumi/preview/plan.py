@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from berth.cli.repository.check import check
 from berth.cli.shell.console import ProblemsError, err
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BerthError
-from berth.components.plan.plan import Event, Property, differences, plan_of
+from berth.components.plan.plan import Event, differences, plan_of
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, EngineerStack, Environment
 from berth.stacks.policies.policy import PolicyContext
@@ -63,36 +63,30 @@ def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) 
     loaded = checked.loaded
     # An engineer's plan touches no other RayCluster, so the cluster is not asked.
     question = Question(stack, releases=refresh) if isinstance(loaded, Environment) else None
-    unread: list[str] = []
-    with ThreadPoolExecutor(1) as asking, Interrupts() as interrupts, err.status(f"previewing {stack}"):
-        applied = asking.submit(pulumi_stack.applied, stack)
-        options = ["--refresh"] if refresh else []
+    options, unread = ["--refresh"] if refresh else [], list[str]()
+    with Interrupts() as interrupts, err.status(f"previewing {stack}"):
         if refresh and question:
             question.join(SECONDS)
-            unread = [] if question.reads_releases else [_UNREAD]
-            options += ["--exclude", _RELEASES] if unread else []
-        events = events_of(stack, engine or begun(stack, *options), interrupts)
+            if not question.reads_releases:
+                options, unread = [*options, "--exclude", _RELEASES], [_UNREAD]
+        engine = engine or begun(stack, *options)
+        before, settings = pulumi_stack.applied(stack), settings_of(stack)
+        events = events_of(stack, engine, interrupts)
         if question:
             question.join(SECONDS)
     interrupts.stop()
-    edits = _edits(stack, applied)
+    edits = [edit for key in before for edit in differences(before[key], settings.get(key) or {})]
     known = Known(stack, loaded.kind, refreshed=refresh, policies=policies_of(loaded), edits=edits)
     if question and isinstance(loaded, Environment):
         known = _of_environment(known, loaded, question)
     report = report_of(plan_of(events), known)
     report = replace(report, warnings=[*report.warnings, *unread])
-    outputs, cluster = (question.outputs, question.api) if question else ({}, None)
-    return Planned(report, events, loaded, outputs, cluster)
+    return Planned(report, events, loaded, question.outputs if question else {}, question.api if question else None)
 
 
-def _edits(stack: str, applied: Future[dict[str, Any]]) -> list[Property]:
-    """Return how a stack's settings differ from those of its last update, if Pulumi knows them."""
-    try:
-        before = applied.result()
-    except BerthError:
-        return []
-    settings = json.loads(json.dumps(stack_file.find(stack).settings, default=str))
-    return [edit for key in before for edit in differences(before[key], settings.get(key) or {})]
+def settings_of(stack: str) -> dict[str, Any]:
+    """Return the settings in a stack's file as Pulumi records them: as JSON."""
+    return dict(json.loads(json.dumps(stack_file.find(stack).settings, default=str)))
 
 
 def planned_destruction(stack: str) -> Planned:
@@ -126,29 +120,18 @@ def policies_of(loaded: Loaded) -> PolicyContext | None:
 
 def _of_environment(known: Known, environment: Environment, question: Question) -> Known:
     """Return what is known, completed by the cluster and the settings as they are and were."""
-    contract = _contract(question.outputs)
     rates = {name: pool.hourly_rate for name, pool in environment.settings.pools.items()}
-    if contract:
+    new, changed = environment.contract(), list[str]()
+    with suppress(KeyError, ValidationError):  # there is none, or one of another version of berth
+        old = EnvironmentContract.model_validate(question.outputs["environment"])
         # A pool that is taken out of the settings costs what they said at the last update.
-        rates = {name: pool.hourly_rate for name, pool in contract.pools.items()} | rates
+        rates = {name: pool.hourly_rate for name, pool in old.pools.items()} | rates
+        changed = [name for name in EnvironmentContract.model_fields if getattr(old, name) != getattr(new, name)]
     return replace(
         known,
         live=question.live,
         not_asked=question.not_asked,
         rates={name: rate for name, rate in rates.items() if rate is not None},
         currency=environment.settings.currency,
-        changed_outputs=_changed(contract, environment.contract()) if contract else (),
+        changed_outputs=changed,
     )
-
-
-def _contract(outputs: Mapping[str, Any]) -> EnvironmentContract | None:
-    """Return what the last update told engineers' stacks, if this version of berth can read it."""
-    try:
-        return EnvironmentContract.model_validate(outputs["environment"])
-    except (KeyError, ValidationError):
-        return None
-
-
-def _changed(old: EnvironmentContract, new: EnvironmentContract) -> list[str]:
-    """Return the fields that engineers' stacks will read another value of."""
-    return [name for name in EnvironmentContract.model_fields if getattr(old, name) != getattr(new, name)]

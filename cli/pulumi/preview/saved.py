@@ -14,7 +14,7 @@ from typing import Any
 
 from berth.cli.pulumi.preview.document import FORMAT, document, plain
 from berth.cli.pulumi.preview.lines import VERBS, property_text
-from berth.cli.pulumi.preview.plan import Planned
+from berth.cli.pulumi.preview.plan import Planned, settings_of
 from berth.components.core import whole_file
 from berth.components.core.distribution import installed_version
 from berth.components.core.errors import BadInputError
@@ -57,7 +57,7 @@ def save(planned: Planned, path: Path) -> None:
     """Write a plan's file: the document of `berth preview --json`, with three more fields."""
     more = {
         "berth": installed_version(),
-        "settings": _settings(planned.report.known.stack),
+        "settings": digest_of(settings_of(planned.report.known.stack)),
         "inputs": _inputs(planned),
     }
     try:
@@ -124,7 +124,7 @@ def hold(planned: Planned, plan: SavedPlan) -> None:
 def _beyond(planned: Planned, plan: SavedPlan) -> Iterator[str]:
     """Yield what an update does beyond a plan, a line each."""
     report, inputs = planned.report, _inputs(planned)
-    if plan.settings != _settings(report.known.stack):
+    if plan.settings != digest_of(settings_of(report.known.stack)):
         yield f"{stack_file.find(report.known.stack).shown_path} is not as it was"
     for change in report.changes:
         yield from _more(change, plan.changes.get(change.urn), inputs.get(change.urn))
@@ -150,11 +150,6 @@ def _more(change: Change, saved: SavedChange | None, inputs: str | None) -> Iter
         yield f"{what} with other fields than in the plan"
     level = saved.level if saved else Level.HARMLESS
     yield from (f"{what}: {effect.text}" for effect in change.effects if effect.level > level)
-
-
-def _settings(stack: str) -> str:
-    """Return a digest of a stack's settings, whatever their form in the file."""
-    return digest_of(json.loads(json.dumps(stack_file.find(stack).settings, default=str)))
 
 
 def _inputs(planned: Planned) -> dict[str, str]:

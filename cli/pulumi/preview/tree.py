@@ -6,7 +6,7 @@ from rich.tree import Tree
 
 from berth.cli.pulumi.preview import lines
 from berth.components.core.words import counted
-from berth.components.plan.effect import Effect, Level
+from berth.components.plan.effect import Level
 from berth.stacks.preview.report import Change, Report
 
 _COLORS = {"create": "green", "update": "yellow", "replace": "magenta", "delete": "red"}
@@ -55,7 +55,10 @@ def _add(branch: Tree, change: Change, *, fields: bool) -> None:
         label.append(f"  {change.detail}", style="dim")
     leaf = branch.add(label)
     for effect in change.effects:
-        _add_effect(leaf, effect)
+        sign, style = _LEVELS[effect.level]
+        reached = leaf.add(Text(f"{sign} {effect.text}", style=style))
+        if effect.sitting:
+            reached.add(Text(f"affects: {', '.join(map(str, effect.sitting))}"))
     if change.operation == "replace" and not change.forcing:
         leaf.add(Text("since something that it depends on is replaced", style="dim"))
     for changed in change.properties if fields else change.forcing:
@@ -63,13 +66,6 @@ def _add(branch: Tree, change: Change, *, fields: bool) -> None:
         if changed.forces_replacement:
             text.append("  forces the replacement", style="magenta")
         leaf.add(text)
-
-
-def _add_effect(leaf: Tree, effect: Effect) -> None:
-    sign, style = _LEVELS[effect.level]
-    branch = leaf.add(Text(f"{sign} {effect.text}", style=style))
-    if effect.sitting:
-        branch.add(Text(f"affects: {', '.join(map(str, effect.sitting))}"))
 
 
 def _summary(report: Report, *, fields: bool) -> list[Text]:

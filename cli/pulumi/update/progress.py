@@ -1,7 +1,6 @@
 """Progress of an update: a bar for each component on a terminal, elsewhere a line."""
 
 from collections import Counter
-from typing import Self
 
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
@@ -19,26 +18,21 @@ def progress_bar() -> Bars:
 
 
 class Progress:
-    """Display of a tracker's components while a `with` block runs."""
+    """Display of a tracker's components.
+
+    Attributes:
+        bars: the display, for a `with` block; its last picture stays.
+    """
 
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker
         columns = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), MofNCompleteColumn())
-        self._bars = Bars(*columns, TimeElapsedColumn(), console=err, disable=not err.is_terminal)
+        self.bars = Bars(*columns, TimeElapsedColumn(), console=err, disable=not err.is_terminal)
         self._tasks = {
-            title: self._bars.add_task(title, start=False, total=component.planned)
+            title: self.bars.add_task(title, start=False, total=component.planned)
             for title, component in tracker.components.items()
         }
         self._printed: dict[str, str] = {}
-
-    def __enter__(self) -> Self:
-        """Start the display."""
-        self._bars.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        """End the display; its last picture stays."""
-        self._bars.stop()
 
     def see(self, event: Event) -> None:
         """Take an event in, and show what it changes."""
@@ -53,9 +47,9 @@ class Progress:
 
     def _show(self, component: Component) -> None:
         if (task := self._tasks.get(component.title)) is not None and err.is_terminal:
-            self._bars.start_task(task)
+            self.bars.start_task(task)
             title = f"[bold red]✗ {component.title}[/]" if component.failed else component.title
-            self._bars.update(task, completed=len(component.done), description=title)
+            self.bars.update(task, completed=len(component.done), description=title)
         elif component.complete and self._printed.get(component.title) != "complete":
             self._printed[component.title] = "complete"
             err.print(_line(component))

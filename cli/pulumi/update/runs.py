@@ -9,7 +9,6 @@ state at every step.
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from berth.cli.pulumi.program import Engine, Interrupts, Outcome
@@ -37,20 +36,13 @@ _PARALLEL = "64"
 core."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """Run of `pulumi up` or `pulumi destroy`."""
+Run = tuple[Sequence[str], Mapping[str, str]]
+"""Options and variables of a run of the engine, beside those of every run."""
 
-    options: Sequence[str] = ()
-    """Options of this run, beside those of every run."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables of this run, beside those of this process."""
-
-
-WHOLE = Run()
-_BERTHS_ALONE = Run(("--target", _BERTHS, "--parallel", _PARALLEL), {"PULUMI_SKIP_CHECKPOINTS": "true"})
+WHOLE: Run = (), {}
+_BERTHS_ALONE: Run = ("--target", _BERTHS, "--parallel", _PARALLEL), {"PULUMI_SKIP_CHECKPOINTS": "true"}
 # The program waits in the next run, which has the berths as the settings want them.
-_THE_REST = Run(("--exclude", _BERTHS), {NO_WAIT: "true"})
+_THE_REST: Run = ("--exclude", _BERTHS), {NO_WAIT: "true"}
 
 
 def runs_of(report: Report, verb: Verb) -> Sequence[Run]:
@@ -78,21 +70,16 @@ def update(
 ) -> int:
     """Run an update that was agreed to, and sum it up; return the exit code.
 
-    Args:
-        stack: the stack.
-        verb: the command.
-        report: the plan.
-        options: options of the command.
-        more: further fields of the document for programs.
-        cluster: cluster in which to look whether the plan was right.
+    The cluster shows whether the plan was right; `more` goes into the document for programs.
     """
     tracker, outcome = Tracker(report, time.monotonic), Outcome()
+    progress = Progress(tracker)
     before = seen(cluster)
     began = time.monotonic()
-    with Interrupts() as interrupts, Progress(tracker) as progress:
-        for run in runs_of(report, verb):
-            arguments = [verb, "--yes", "--skip-preview", "--stack", stack, *run.options]
-            outcome = Engine(arguments, run.environment).outcome(progress.see, interrupts)
+    with Interrupts() as interrupts, progress.bars:
+        for more_options, variables in runs_of(report, verb):
+            arguments = [verb, "--yes", "--skip-preview", "--stack", stack, *more_options]
+            outcome = Engine(arguments, variables).outcome(progress.see, interrupts)
             if outcome.code or interrupts.count:
                 break
     warnings = [remedy_of(warning, stack) or warning for warning in tracker.warnings]

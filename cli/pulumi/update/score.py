@@ -91,14 +91,7 @@ def losses(before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> dict[Key, s
 
 
 def score_of(report: Report, done: Mapping[str, str], before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> Score:
-    """Return the score of a plan.
-
-    Args:
-        report: the plan.
-        done: operations that the engine did, by URN.
-        before: RayClusters before the update.
-        after: RayClusters after it.
-    """
+    """Return the score of a plan, by the engine's operations by URN, and by the RayClusters."""
     reached = {(sitting.namespace, sitting.ray_cluster) for sitting in report.sitting(Level.DISTURBS)}
     to_go = {(sitting.namespace, sitting.ray_cluster) for sitting in report.sitting(Level.DESTROYS)}
     found = losses(before, after)

@@ -35,14 +35,9 @@ class Result:
     word: str = "succeeded"
     """Result in a word, where nothing failed."""
 
-    @property
-    def changes(self) -> dict[str, int]:
-        """Numbers of resources by operation, without zeros."""
-        return {key: count for key, count in self.tracker.counts.items() if count}
-
     def document(self, result: str, **content: Any) -> dict[str, Any]:
         """Return the result for programs."""
-        facts = {"result": result, "seconds": round(self.seconds, 1), "changes": self.changes, **self.more}
+        facts = {"result": result, "seconds": round(self.seconds, 1), "changes": self.tracker.counts, **self.more}
         return {"stack": self.stack, "verb": self.verb, **facts, **content}
 
 
@@ -56,7 +51,7 @@ def print_success(result: Result, score: Score | None = None) -> int:
         ]
         print_json(result.document(result.word, components=components, outputs=outputs, plan=plain(score)))
         return 0
-    counts = ", ".join(f"{count} {WORDS[operation]}" for operation, count in result.changes.items())
+    counts = ", ".join(f"{count} {WORDS[operation]}" for operation, count in result.tracker.counts.items())
     done = f" {result.stack} {_DONE[result.verb]}: {counts or 'nothing to do'}, {result.seconds:.0f} s"
     out.print(Text.assemble(("✓", "green"), done))
     if score and str(score):

@@ -1,7 +1,7 @@
 """State of an update by component, from the engine's events. Pure."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,7 @@ from berth.cli.pulumi.stack import SUMS_UP
 from berth.components.plan.paths import SECRET, revealed
 from berth.components.plan.plan import Event, is_of_thing
 from berth.stacks.preview.report import Report
+from berth.stacks.program import DIGEST_OUTPUT
 
 STACK = "pulumi:pulumi:Stack"
 
@@ -50,7 +51,7 @@ class Component:
 
 
 class Tracker:
-    """Components of an update, kept up to date by events.
+    """Components of an update, kept up to date by events, such as those of a preview.
 
     Attributes:
         components: components by title.
@@ -62,7 +63,7 @@ class Tracker:
         outputs: the stack's outputs that are not secret.
     """
 
-    def __init__(self, report: Report, clock: Callable[[], float]) -> None:
+    def __init__(self, report: Report, clock: Callable[[], float], events: Iterable[Event] = ()) -> None:
         self._clock = clock
         self._titles = {change.urn: part.title for part in report.parts for change in part.changes}
         self.components = {part.title: Component(part.title, len(part.changes)) for part in report.parts}
@@ -72,6 +73,8 @@ class Tracker:
         self.unchanged = report.counts["same"]
         self.waiting: dict[str, str] = {}
         self.outputs: dict[str, Any] = {}
+        for event in events:
+            self.see(event)
 
     def see(self, event: Event) -> Component | None:
         """Take an event in; return the planned component that it is about, if there is one."""
@@ -92,8 +95,9 @@ class Tracker:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Numbers of resources by operation, counted as the plan counts them."""
-        return dict(sorted(Counter(self.changed.values()).items())) | {"same": self.unchanged}
+        """Numbers of resources by operation, without zeros, counted as the plan counts them."""
+        unchanged = {"same": self.unchanged} if self.unchanged else {}
+        return dict(sorted(Counter(self.changed.values()).items())) | unchanged
 
     def _of(self, urn: str) -> Component | None:
         return self.components.get(self._titles.get(urn, ""))
@@ -101,7 +105,7 @@ class Tracker:
     def _end(self, step: Event) -> Component | None:
         if step["type"] == STACK and step.get("new"):
             outputs = revealed(step["new"].get("outputs") or {})
-            self.outputs = {name: value for name, value in outputs.items() if value != SECRET}
+            self.outputs = {name: value for name, value in outputs.items() if value != SECRET and name != DIGEST_OUTPUT}
         component, done = self._of(step["urn"]), _DONE.get(step["op"])
         if done and is_of_thing(step):
             self.changed[step["urn"]] = done

@@ -10,7 +10,8 @@ from berth.cli.pulumi.program import Engine
 from berth.cli.pulumi.update.question import Options, refusal, refused
 from berth.cli.pulumi.update.runs import update
 from berth.cli.pulumi.update.summary import Result, print_success
-from berth.cli.reach.update.unchanged import is_up, seen
+from berth.cli.pulumi.update.tracker import Tracker
+from berth.cli.reach.update.unchanged import is_up
 from berth.cli.shell.console import err, print_warnings
 from berth.components.core.errors import BAD_INPUT
 from berth.components.plan.effect import Level
@@ -35,7 +36,8 @@ def up(stack: str, options: Options, engine: Engine | None = None, reviewed: Pat
     if saved:
         hold(plan, saved)
     if is_up(stack, plan):
-        return print_success(Result(stack, "up", seen(plan), time.monotonic() - began, options, {}))
+        tracker = Tracker(report, time.monotonic, plan.events)
+        return print_success(Result(stack, "up", tracker, time.monotonic() - began, options, {}))
     loses = report.level == Level.DESTROYS
     code = None if report.verdict == "nothing" else refusal(f"berth up -s {stack}", options, loses=loses)
     if code is not None:

@@ -1,10 +1,9 @@
 """Stack that is as an update would leave it: the plan and the cluster show that none is needed."""
 
-import time
 from typing import Any
 
 from berth.cli.pulumi.preview.plan import Planned
-from berth.cli.pulumi.update.tracker import STACK, Tracker
+from berth.cli.pulumi.update.tracker import STACK
 from berth.cli.reach.environment import brought_up
 from berth.components.core.errors import BerthError
 from berth.components.plan.plan import Event
@@ -12,9 +11,6 @@ from berth.components.ray.readiness import Awaited, Wait
 from berth.stacks.load.stack import EngineerBerth, Environment
 from berth.stacks.program import DIGEST_OUTPUT, digest_of
 from berth.stacks.program.awaited import awaited_of
-
-_LEFT_ALONE = {"same", "read"}
-"""Steps of the engine that change nothing."""
 
 
 def is_up(stack: str, plan: Planned) -> bool:
@@ -25,15 +21,6 @@ def is_up(stack: str, plan: Planned) -> bool:
         return False  # the update has the words for it
 
 
-def seen(plan: Planned) -> Tracker:
-    """Return what the preview has seen of an unchanged stack."""
-    tracker = Tracker(plan.report, time.monotonic)
-    for event in plan.events:
-        tracker.see(event)
-    tracker.outputs.pop(DIGEST_OUTPUT, None)
-    return tracker
-
-
 def _state_stays(plan: Planned) -> bool:
     """Return whether an update would write the state as it is.
 
@@ -41,7 +28,7 @@ def _state_stays(plan: Planned) -> bool:
     """
     begun = [event["resourcePreEvent"]["metadata"] for event in plan.events if "resourcePreEvent" in event]
     ended = [event["resOutputsEvent"]["metadata"] for event in plan.events if "resOutputsEvent" in event]
-    if any(step["op"] not in _LEFT_ALONE for step in (*begun, *ended)):
+    if any(step["op"] not in ("same", "read") for step in (*begun, *ended)):
         return False
     return all(_before(step, plan) == step.get("new") for step in {step["urn"]: step for step in ended}.values())
 
