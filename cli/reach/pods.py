@@ -1,20 +1,27 @@
 """Pods of a berth, and commands in their containers."""
 
+import contextlib
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 
 from berth.cli.reach.berths import Berth
 from berth.cli.reach.head import ready_head
 from berth.cli.reach.kubectl import kubectl
-from berth.cli.reach.ssh.login import marked_as_used
 from berth.cli.shell.console import err
-from berth.components.cluster.api import PODS, Object, within
+from berth.components.cluster.api import JSON_PATCH, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
 from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.words import counted
+from berth.components.programs.decision import stamp
+from berth.components.programs.logins import LASTS, OPEN_UNTIL, RENEWED_EVERY
 
 HEAD_CONTAINER = "ray-head"
 WORKER_CONTAINER = "ray-worker"
+
+_MANAGER = "berth-login"
+_POINTER = "/metadata/annotations/" + OPEN_UNTIL.replace("/", "~1")
 
 
 def choose(berth: Berth, worker: str | None) -> Object:
@@ -79,3 +86,39 @@ def pod_of(berth: Berth, worker: str | None) -> str:
         problem = f"worker {worker} of {berth.name} is not ready: {reason}"
         raise BerthError(problem, f"berth status -s {berth.stack} --watch shows when it is")
     return name
+
+
+@contextlib.contextmanager
+def marked_as_used(berth: Berth) -> Iterator[None]:
+    """Renew the mark of an open login until the login ends, then remove it.
+
+    Another login may have renewed the mark since, and keeps it.
+    """
+    api, path = ClusterApi(berth.environment.kubeconfig), f"{within(berth.namespace, RAY_CLUSTERS)}/{berth.key[1]}"
+    over, written = threading.Event(), list[str]()
+
+    def renew() -> None:
+        reported = False
+        while True:
+            until = stamp(datetime.now(UTC) + LASTS)
+            try:
+                api.patch(path, {"metadata": {"annotations": {OPEN_UNTIL: until}}}, _MANAGER)
+                written[:] = [until]
+            except ClusterError as error:
+                if not reported:
+                    err.print(f"note: the keeper of {berth.name} does not see this login: {error}")
+                reported = True
+            if over.wait(RENEWED_EVERY.total_seconds()):
+                return
+
+    thread = threading.Thread(target=renew, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        for until in written:
+            test, remove = {"op": "test", "path": _POINTER, "value": until}, {"op": "remove", "path": _POINTER}
+            with contextlib.suppress(ClusterError):
+                api.request("PATCH", path, [test, remove], {"fieldManager": _MANAGER}, JSON_PATCH)

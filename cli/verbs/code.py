@@ -27,6 +27,6 @@ def run(
 
     Example: `berth code alice`
     """
-    from berth.cli.reach.ssh import client, config
+    from berth.cli.reach import ssh
 
-    return config.code(client.place_of(name, stack, worker, user), editor, folder)
+    return ssh.code(ssh.place_of(name, stack, worker, user), editor, folder)

@@ -34,7 +34,7 @@ def run(
 
     Example: `berth ssh alice -- nvidia-smi`
     """
-    from berth.cli.reach.ssh import client
+    from berth.cli.reach import ssh
 
-    place = client.place_of(name, stack, worker, user)
-    return client.proxy(place) if as_proxy else client.ssh(place, command or ())
+    place = ssh.place_of(name, stack, worker, user)
+    return ssh.proxy(place) if as_proxy else ssh.ssh(place, command or ())

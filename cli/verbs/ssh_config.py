@@ -31,7 +31,7 @@ def run(
     """
     if only_print and remove:
         raise BadInputError("--print and --remove exclude each other; choose one")
-    from berth.cli.reach.ssh import client, config
+    from berth.cli.reach import ssh
 
-    place = client.place_of(name, stack, worker, user)
-    return config.ssh_config(place, only_print=only_print, remove_it=remove, as_json=as_json)
+    place = ssh.place_of(name, stack, worker, user)
+    return ssh.ssh_config(place, only_print=only_print, remove_it=remove, as_json=as_json)

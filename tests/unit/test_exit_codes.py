@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from berth.cli.reach.ssh import client
+from berth.cli.reach import ssh
 from berth.cli.shell import console, signals
 from berth.cli.verbs import lab, preview
 from berth.components.core.errors import BAD_INPUT, FAILED
@@ -22,7 +22,7 @@ OF_THE_CODE = {
     signals.INTERRUPTED,
     signals.HUNG_UP,
     signals.TERMINATED,
-    client.DISCONNECTED,
+    ssh.DISCONNECTED,
 }
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from berth.cli.repository.check import check as check_settings
 from berth.cli.shell.console import ProblemsError
-from berth.cli.verbs.doctor import backend, capacity, cluster, place, project, tools
+from berth.cli.verbs.doctor import capacity, cluster, machine, place, project
 from berth.cli.verbs.doctor.capacity import Running
 from berth.cli.verbs.doctor.findings import Finding, State, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError
@@ -61,8 +61,8 @@ def examine(stack: str) -> Examination:
     existing = loaded.settings.cluster.existing if isinstance(loaded, Environment) else None
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         # Whether a given kubeconfig needs Google's credential plugin shows when it is used.
-        programs = pool.submit(tools.check, auth_plugin=of_environment and not existing)
-        state = pool.submit(backend.check, stack)
+        programs = pool.submit(machine.check_programs, auth_plugin=of_environment and not existing)
+        state = pool.submit(machine.check_state, stack)
         if not isinstance(loaded, Environment):
             on_cluster = [pool.submit(cluster.check_environment, stack)]
         elif existing:
@@ -125,7 +125,7 @@ Check = Callable[[Google, Future[list[Running]]], Iterable[Finding]]
 def _checks(stack: str, settings: EnvironmentSettings, bucket: str) -> list[tuple[Topic, Check]]:
     """Return the questions to Google, by topic."""
     provider = marks(stack).get("secretsprovider", "")
-    needed = project.apis(settings, bucket=bool(bucket), key=provider.startswith(backend.KMS))
+    needed = project.apis(settings, bucket=bool(bucket), key=provider.startswith(machine.KMS))
     reserved = any(pool.capacity.kind == "reservation" for pool in settings.pools.values())
     checks: list[tuple[Topic, Check, object]] = [
         (project.APIS, lambda google, _: project.check_apis(google, needed), True),
@@ -139,8 +139,8 @@ def _checks(stack: str, settings: EnvironmentSettings, bucket: str) -> list[tupl
         ),
         (capacity.QUOTA, lambda google, all_: capacity.check_quotas(google, settings, _known(all_)), True),
         (place.GKE, lambda google, _: place.check_gke(google, settings, settings.cluster.name or stack), True),
-        (backend.TOPIC, lambda google, _: [backend.check_bucket(google, bucket)], bucket),
-        (backend.TOPIC, lambda google, _: [backend.check_key(google, provider)], provider),
+        (machine.STATE, lambda google, _: [machine.check_bucket(google, bucket)], bucket),
+        (machine.STATE, lambda google, _: [machine.check_key(google, provider)], provider),
     ]
     return [(topic, check) for topic, check, applies in checks if applies]
 

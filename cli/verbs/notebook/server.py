@@ -9,8 +9,7 @@ from typing import Any
 from berth.cli.reach.berths import Berth, find
 from berth.cli.reach.head import keep_forwarding, local_port, ready_head
 from berth.cli.reach.kubectl import Kubectl, kubectl
-from berth.cli.reach.pods import HEAD_CONTAINER
-from berth.cli.reach.ssh.login import marked_as_used
+from berth.cli.reach.pods import HEAD_CONTAINER, marked_as_used
 from berth.cli.shell.console import err, out, print_json, print_result
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from berth.cli.verbs.doctor import backend, capacity, place
+from berth.cli.verbs.doctor import capacity, machine, place
 from berth.cli.verbs.doctor.capacity import Running
 from berth.cli.verbs.doctor.findings import Finding
 from tests.unit.cases import table
@@ -28,7 +28,7 @@ def findings(check: str, case: dict[str, Any]) -> list[Finding]:
             return place.check_gke(google, settings, "prod")
         case "networks":
             return list(place.check_networks(google, settings))
-    return [backend.check_bucket(google, "state")]
+    return [machine.check_bucket(google, "state")]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from berth.cli.main import app
-from berth.cli.verbs.doctor import backend, tools
+from berth.cli.verbs.doctor import machine
 from berth.cli.verbs.doctor import project as checks
 from berth.cli.verbs.doctor.google import BASES
 from berth.stacks.files import stack_file
@@ -65,7 +65,7 @@ esac"""
 
 def test_programs_that_are_not_there(programs: Path) -> None:
     assert not list(programs.iterdir())
-    found = tools.check(auth_plugin=True)
+    found = machine.check_programs(auth_plugin=True)
     assert [item.text.split(" is not on PATH")[0] for item in found] == [
         "pulumi",
         "gke-gcloud-auth-plugin",
@@ -87,7 +87,7 @@ def test_programs_that_are_not_there(programs: Path) -> None:
 )
 def test_the_version_of_pulumi(programs: Path, says: str, state: str, text: str) -> None:
     program(programs, "pulumi", says)
-    found = tools.check(auth_plugin=False)[0]
+    found = machine.check_programs(auth_plugin=False)[0]
     assert (found.state, found.text) == (state, text)
 
 
@@ -97,7 +97,7 @@ def test_the_version_of_pulumi(programs: Path, says: str, state: str, text: str)
 def test_a_stack_that_is_not_initialized(programs: Path, project: Path) -> None:
     assert project
     pulumi(programs, stacks="[]")
-    bucket, findings = backend.check("dev")
+    bucket, findings = machine.check_state("dev")
     assert bucket == "state"
     assert findings[1].remedy == "pulumi stack init dev"
 
@@ -105,7 +105,7 @@ def test_a_stack_that_is_not_initialized(programs: Path, project: Path) -> None:
 def test_pulumi_that_is_not_logged_in(programs: Path, project: Path) -> None:
     assert project
     program(programs, "pulumi", "echo 'error: PULUMI_ACCESS_TOKEN must be set for login' >&2; exit 255")
-    missing = only_missing(backend.check("dev")[1])
+    missing = only_missing(machine.check_state("dev")[1])
     assert (missing.text, missing.remedy) == (
         "Pulumi is not logged in to a state backend",
         "pulumi login gs://YOUR-STATE-BUCKET",
@@ -115,17 +115,17 @@ def test_pulumi_that_is_not_logged_in(programs: Path, project: Path) -> None:
 def test_a_state_that_cannot_be_reached_is_told_in_pulumis_words(programs: Path, project: Path) -> None:
     assert project
     program(programs, "pulumi", "echo 'error: could not list bucket: no such host' >&2; exit 255")
-    assert "cannot be used: could not list bucket: no such host" in only_missing(backend.check("dev")[1]).text
+    assert "cannot be used: could not list bucket: no such host" in only_missing(machine.check_state("dev")[1]).text
 
 
 def test_the_passphrase(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "which is not set" in only_missing(filter(None, [backend.secrets("dev", "gs://state")])).text
+    assert "which is not set" in only_missing(filter(None, [machine.secrets("dev", "gs://state")])).text
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "other")
-    assert states(filter(None, [backend.secrets("dev", "gs://state")])) == ["fine"]  # a new stack takes any
+    assert states(filter(None, [machine.secrets("dev", "gs://state")])) == ["fine"]  # a new stack takes any
     write(project, {"pools": {}}, encryptionsalt=SALT)
     assert (
         "is not the one that stack dev was created with"
-        in only_missing(filter(None, [backend.secrets("dev", "gs://state")])).text
+        in only_missing(filter(None, [machine.secrets("dev", "gs://state")])).text
     )
     monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE")
     (project / "secret").write_text("lab\n")
@@ -133,13 +133,13 @@ def test_the_passphrase(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # It fits, and everybody knows it.
     assert (
         "by a passphrase that everybody knows"
-        in only_missing(filter(None, [backend.secrets("dev", "gs://state")])).text
+        in only_missing(filter(None, [machine.secrets("dev", "gs://state")])).text
     )
 
 
 def test_a_key_needs_no_passphrase(project: Path) -> None:
     write(project, {"pools": {}}, secretsprovider="gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k")
-    assert backend.secrets("dev", "gs://state") is None
+    assert machine.secrets("dev", "gs://state") is None
 
 
 # The verb

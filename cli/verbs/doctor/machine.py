@@ -1,9 +1,10 @@
-"""Checks of Pulumi's state: the backend, the stack in it, and the encryption of its secrets."""
+"""Checks of this machine: its programs, and Pulumi's state with the encryption of its secrets."""
 
 import base64
 import hashlib
 import json
 import os
+import re
 import shutil
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ from berth.cli.verbs.doctor.google import Google, GoogleError
 from berth.components.core.errors import BerthError
 from berth.stacks.files import passphrase, stack_file
 
-TOPIC = Topic("state")
+TOOLS, STATE = Topic("tools"), Topic("state")
 
 _SECONDS = 60
 
@@ -32,32 +33,59 @@ _BUCKET_PERMISSIONS = (
 # sdk/go/common/resource/config/crypt.go).
 _ROUNDS, _KEY_BYTES = 1_000_000, 32
 
+PULUMI_AT_LEAST = (3, 250)
+"""Oldest engine that berth is tested with: the lab builds it (lab/tools/pulumi)."""
 
-def check(stack: str) -> tuple[str, list[Finding]]:
+
+def check_programs(*, auth_plugin: bool) -> list[Finding]:
+    """Check every program that an update needs, the login's plugin included, and useful ones."""
+    names = [*(["gke-gcloud-auth-plugin"] if auth_plugin else []), "gcloud", "kubectl"]
+    others = (
+        TOOLS.found("installed", name=name) if shutil.which(name) else TOOLS.found(f"no-{name}") for name in names
+    )
+    return [_pulumi(), *others]
+
+
+def _pulumi() -> Finding:
+    if shutil.which("pulumi") is None:
+        return TOOLS.found("no-pulumi")
+    try:
+        text = output_of("pulumi", "version")
+    except BerthError:
+        text = ""
+    version = re.match(r"v?(\d+)\.(\d+)(\.\S*)?", text)
+    if version is None:
+        return TOOLS.found("no-version", said=text[:60] or "no output")
+    if (int(version[1]), int(version[2])) < PULUMI_AT_LEAST:
+        return TOOLS.found("old-pulumi", version=text, oldest=".".join(map(str, PULUMI_AT_LEAST)))
+    return TOOLS.found("pulumi", version=text)
+
+
+def check_state(stack: str) -> tuple[str, list[Finding]]:
     """Check log-in, stack and secrets with Pulumi itself.
 
     The first value is the Cloud Storage bucket of the state, "" for another kind of backend.
     """
     if shutil.which("pulumi") is None:
-        return "", [TOPIC.found("no-pulumi")]
+        return "", [STATE.found("no-pulumi")]
     try:
         url = str(json.loads(output_of("pulumi", "whoami", "--json", "--non-interactive", seconds=_SECONDS))["url"])
     except BerthError as error:
         if pulumi_stack.is_logged_out(error.problem):
-            return "", [TOPIC.missing(pulumi_stack.LOGGED_OUT, pulumi_stack.LOG_IN)]
-        return "", [TOPIC.found("unusable", reason=_first(error.problem))]
+            return "", [STATE.missing(pulumi_stack.LOGGED_OUT, pulumi_stack.LOG_IN)]
+        return "", [STATE.found("unusable", reason=_first(error.problem))]
     except (ValueError, KeyError, TypeError):
-        return "", [TOPIC.found("no-backend")]
-    found = [TOPIC.found("logged-in", url=url), _stack(stack), secrets(stack, url)]
+        return "", [STATE.found("no-backend")]
+    found = [STATE.found("logged-in", url=url), _stack(stack), secrets(stack, url)]
     parts = urlsplit(url)
     return parts.netloc if parts.scheme == "gs" else "", [finding for finding in found if finding]
 
 
 def _stack(stack: str) -> Finding:
     try:
-        return TOPIC.found("stack" if stack in pulumi_stack.stacks() else "no-stack", stack=stack)
+        return STATE.found("stack" if stack in pulumi_stack.stacks() else "no-stack", stack=stack)
     except BerthError as error:
-        return TOPIC.found("no-list", reason=_first(error.problem))
+        return STATE.found("no-list", reason=_first(error.problem))
 
 
 def secrets(stack: str, url: str) -> Finding | None:
@@ -67,17 +95,17 @@ def secrets(stack: str, url: str) -> Finding | None:
         return None
     salt = marks.get("encryptionsalt", "")
     if not salt and url.startswith("https://"):
-        return TOPIC.found("cloud")
+        return STATE.found("cloud")
     given = passphrase.given(os.environ)
     if given is None:
-        return TOPIC.found("no-passphrase", stack=stack)
+        return STATE.found("no-passphrase", stack=stack)
     if salt and not fits(given, salt):
-        return TOPIC.found("other-passphrase", stack=stack)
+        return STATE.found("other-passphrase", stack=stack)
     try:
         passphrase.refuse_public(stack, stack_file.stack_path(stack).read_text(encoding="utf-8"), os.environ)
     except passphrase.PublicPassphraseError as error:
-        return TOPIC.found("public-passphrase", problem=error.problem, stack=stack)
-    return TOPIC.found("passphrase")
+        return STATE.found("public-passphrase", problem=error.problem, stack=stack)
+    return STATE.found("passphrase")
 
 
 def fits(given: str, mark: str) -> bool:
@@ -107,30 +135,30 @@ def check_bucket(google: Google, bucket: str) -> Finding:
     except GoogleError as error:
         if error.kind != "forbidden":
             raise
-        return TOPIC.found("unreadable-bucket", bucket=bucket, reason=error.problem)
+        return STATE.found("unreadable-bucket", bucket=bucket, reason=error.problem)
     if found is None:
-        return TOPIC.found("no-bucket", bucket=bucket, project=google.project)
+        return STATE.found("no-bucket", bucket=bucket, project=google.project)
     held = google.get("storage", f"b/{bucket}/iam/testPermissions", permissions=list(_BUCKET_PERMISSIONS))
     if lacking := [permission for permission in _BUCKET_PERMISSIONS if permission not in held.get("permissions", [])]:
-        return TOPIC.found("unwritable-bucket", bucket=bucket, lacking=", ".join(lacking))
+        return STATE.found("unwritable-bucket", bucket=bucket, lacking=", ".join(lacking))
     kept = (found.get("versioning") or {}).get("enabled")
-    return TOPIC.found("bucket" if kept else "no-versions", bucket=bucket)
+    return STATE.found("bucket" if kept else "no-versions", bucket=bucket)
 
 
 def check_key(google: Google, provider: str) -> Finding:
     """Check the key that encrypts a stack's secrets, if it is one of Cloud KMS."""
     if not provider.startswith(KMS):
-        return TOPIC.found("other-provider", provider=provider)
+        return STATE.found("other-provider", provider=provider)
     key = provider.removeprefix(KMS)
     try:
         lacking = google.lacking("cloudkms", key, _KMS_PERMISSIONS)
     except GoogleError as error:
         if error.kind != "absent":
             raise
-        return TOPIC.found("no-key", key=key)
+        return STATE.found("no-key", key=key)
     if lacking:
-        return TOPIC.found("unusable-key", key=key, lacking=", ".join(lacking))
-    return TOPIC.found("key", name=key.rsplit("/", 1)[-1])
+        return STATE.found("unusable-key", key=key, lacking=", ".join(lacking))
+    return STATE.found("key", name=key.rsplit("/", 1)[-1])
 
 
 def _first(text: str) -> str:
