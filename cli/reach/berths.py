@@ -30,16 +30,6 @@ from berth.stacks.files import stack_file
 
 
 @dataclass(frozen=True)
-class Named:
-    """Name of a berth, with a stack that leads to its environment."""
-
-    name: str
-    """The engineer's id or the cluster's name."""
-    stack: str
-    """The environment's stack, or the engineer's own."""
-
-
-@dataclass(frozen=True)
 class Berth:
     """A berth, or a named cluster, that is up."""
 
@@ -97,23 +87,23 @@ def find(name: str | None, stack: str | None) -> Berth:
     Raises:
         NotUpError: the berth or its environment is in the settings and not up.
     """
-    named = which(name, stack)
-    environment = brought_up(named.stack)
+    name, stack = which(name, stack)
+    environment = brought_up(stack)
     api = ClusterApi(environment.kubeconfig)
-    if cluster := _ray_cluster(api, environment.contract.name, named.name):
-        return Berth(named.name, environment, api, cluster)
+    if cluster := _ray_cluster(api, environment.contract.name, name):
+        return Berth(name, environment, api, cluster)
     for owner, settings in stack_file.all_settings().items():
-        own = own_name(owner, settings) == named.name
+        own = own_name(owner, settings) == name
         if (own and settings["engineer"].get("environment") == environment.stack) or (
-            owner == environment.stack and named.name in names_in(settings)
+            owner == environment.stack and name in names_in(settings)
         ):
-            raise NotUpError.of_berth(named.name, owner, environment.stack)
+            raise NotUpError.of_berth(name, owner, environment.stack)
     known: list[str] = []
     with contextlib.suppress(ClusterError):
         there = owners_of(api).of_environment(environment.contract.name)
         known = sorted(owner.name for owner in there.by_namespace.values())
     raise BadInputError(
-        f"environment {environment.stack} has no berth or cluster {named.name!r}{did_you_mean(named.name, known)};"
+        f"environment {environment.stack} has no berth or cluster {name!r}{did_you_mean(name, known)};"
         f" berth status -s {environment.stack} lists them"
     )
 
@@ -142,8 +132,8 @@ def names_of(objects: Iterable[Object]) -> list[str]:
     return sorted({str(label[key]) for label in labels for key in OWNER_LABELS.values() if key in label})
 
 
-def which(name: str | None, stack: str | None) -> Named:
-    """Return the berth that arguments name, by the stacks' files.
+def which(name: str | None, stack: str | None) -> tuple[str, str]:
+    """Return the berth that arguments name, by the stacks' files, and a stack that leads to it.
 
     Of several stacks that have the name, the selected one is meant, else the only one that is up.
     """
@@ -154,16 +144,16 @@ def which(name: str | None, stack: str | None) -> Named:
             known = names_in(settings)
             choose = f": {', '.join(known)}" if known else ""
             raise BadInputError(f"stack {stack} is an environment; name a berth on it{choose}")
-        return Named(name or str(own), stack)
+        return name or str(own), stack
     if name is None:
         raise BadInputError("name a berth: NAME, or --stack STACK of an engineer's own stack")
     stacks = stack_file.all_settings()
     owners = [owner for owner, settings in stacks.items() if own_name(owner, settings) == name]
     owners += [owner for owner, settings in stacks.items() if name in names_in(settings)]
     if len(owners) == 1:
-        return Named(name, owners[0])
+        return name, owners[0]
     if owners and (meant := one_of(owners)):
-        return Named(name, meant)
+        return name, meant
     if owners:
         options = " or ".join(f"--stack {owner}" for owner in owners)
         raise BadInputError(f"more than one stack has a berth {name!r}; choose one: {options}")

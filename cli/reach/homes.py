@@ -40,18 +40,14 @@ class HomeDisk:
     claim: str = CLAIM
     """Name of the claim: `home`, or `share-team` for the volume `team`."""
 
-    @property
-    def called(self) -> str:
-        """Name for people."""
-        return "home" if self.claim == CLAIM else f"Filestore volume {self.claim.removeprefix(PREFIX)}"
-
     def __str__(self) -> str:
-        return f"{self.size}, created {self.created}"
+        name = "home" if self.claim == CLAIM else f"Filestore volume {self.claim.removeprefix(PREFIX)}"
+        return f"the {name} ({self.size}, created {self.created})"
 
 
 def listed(disks: Sequence[HomeDisk]) -> str:
     """Return the disks of a berth as words: `the home (5Gi, created …) and the Filestore …`."""
-    return " and ".join(f"the {disk.called} ({disk})" for disk in disks)
+    return " and ".join(map(str, disks))
 
 
 def show(stack: str, *, as_json: bool) -> int:

@@ -202,10 +202,10 @@ def _find(name: str, stack: str | None) -> _Berth:
 
     The settings come first: a value is set before the update that has pods read it.
     """
-    named = which(name, stack)
-    environment = brought_up(named.stack)
+    name, stack = which(name, stack)
+    environment = brought_up(stack)
     api = ClusterApi(environment.kubeconfig)
-    loaded = load_stack(named.stack)
+    loaded = load_stack(stack)
     berths = loaded.berths if isinstance(loaded, Environment) else [loaded.on(environment.contract).berth]
     found = [berth for berth in berths if berth.settings.name == name]
     by_manifest = (
@@ -214,7 +214,7 @@ def _find(name: str, stack: str | None) -> _Berth:
         else [places_of(manifest) for manifest in api.list(within(namespace_of(name), RAY_CLUSTERS))[0]]
     )
     places = {variable: place for some in by_manifest for variable, place in some.items()}
-    return _Berth(name, named.stack, api, places, found[0].project if found else None)
+    return _Berth(name, stack, api, places, found[0].project if found else None)
 
 
 def _read(place: Place) -> str:

@@ -96,8 +96,7 @@ def options(place: Place) -> dict[str, str]:
 
 def place_of(name: str | None, stack: str | None, worker: str | None, user: str) -> Place:
     """Return the pod that arguments name, by the stacks' files."""
-    named = which(name, stack)
-    return Place(named.name, named.stack, worker, user)
+    return Place(*which(name, stack), worker, user)
 
 
 def _berth_of(place: Place) -> Berth:

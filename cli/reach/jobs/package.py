@@ -39,11 +39,6 @@ class Package:
     """Number of bytes."""
     files: int
 
-    @property
-    def uri(self) -> str:
-        """Value of `working_dir` in a runtime environment."""
-        return f"gcs://{self.name}"
-
     def __str__(self) -> str:
         return f"{counted(self.files, 'file')}, {mebibytes(self.size)}"
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import shlex
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 from berth.cli.reach.berths import Berth, find
@@ -24,21 +24,14 @@ from berth.components.cluster.api import Object
 from berth.components.ray.condition import condition_of
 
 
-@dataclass(frozen=True)
-class Addresses:
-    """Addresses of a berth on this machine."""
+def submit_command(dashboard: int, token: Path | None) -> str:
+    """Return a command that submits a job, with Ray's token from a file.
 
-    dashboard: int
-    client: int
-    token: Path | None
-    """File with Ray's token; None for a berth without one."""
-
-    @property
-    def submit(self) -> str:
-        """A command that submits a job (https://docs.ray.io/en/latest/ray-security/token-auth.html)."""
-        token = f"RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH={shlex.quote(str(self.token))} " if self.token else ""
-        url = f"http://{LOOPBACK}:{self.dashboard}"
-        return f"{token}ray job submit --address {url} --working-dir . -- python your_script.py"
+    See https://docs.ray.io/en/latest/ray-security/token-auth.html.
+    """
+    with_token = f"RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH={shlex.quote(str(token))} " if token else ""
+    address = f"http://{LOOPBACK}:{dashboard}"
+    return f"{with_token}ray job submit --address {address} --working-dir . -- python your_script.py"
 
 
 def connect(name: str | None, stack: str | None, dashboard: int | None, client: int | None, *, as_json: bool) -> int:
@@ -47,45 +40,40 @@ def connect(name: str | None, stack: str | None, dashboard: int | None, client: 
     head = ready_head(berth)
     ports = {DASHBOARD: local_port(dashboard, DASHBOARD), CLIENT: local_port(client, CLIENT)}
     with private_folder() as folder:
-        token = read_token(berth)
-        if token is not None:
-            write_private(folder / "token", token)
-        addresses = Addresses(ports[DASHBOARD], ports[CLIENT], None if token is None else folder / "token")
+        file = None
+        if (token := read_token(berth)) is not None:
+            write_private(file := folder / "token", token)
         program = Kubectl(berth.environment.kubeconfig, folder)
         with contextlib.suppress(KeyboardInterrupt):
-            _forward(berth, head, program, addresses, as_json=as_json)
+            _forward(berth, head, program, ports, file, as_json=as_json)
     err.print(f"disconnected from {berth.name}")
     return 0
 
 
-def _forward(berth: Berth, head: Object, program: Kubectl, addresses: Addresses, *, as_json: bool) -> None:
+def _forward(
+    berth: Berth, head: Object, program: Kubectl, ports: Mapping[int, int], token: Path | None, *, as_json: bool
+) -> None:
     """Forward the dashboard and the client, and print the addresses once."""
-    ports = {DASHBOARD: addresses.dashboard, CLIENT: addresses.client}
+    urls = {"dashboard": f"http://{LOOPBACK}:{ports[DASHBOARD]}", "client": f"ray://{LOOPBACK}:{ports[CLIENT]}"}
+    submit = submit_command(ports[DASHBOARD], token)
     connected_before = False
 
     def connected(head: Object) -> None:
         nonlocal connected_before
         if connected_before:
             err.print(f"connected again, to {head['metadata']['name']}")
+        elif as_json:
+            of_berth = {"name": berth.name, "namespace": berth.namespace}
+            print_json({**of_berth, **urls, "tokenFile": str(token) if token else None, "submit": submit})
         else:
-            _print_addresses(berth, addresses, as_json=as_json)
+            lines = [f"{name:<11}{url}" for name, url in urls.items()]
+            if token:
+                lines.append(f"token      in {token}, until this ends; the dashboard asks for it")
+            out.print("\n".join([*lines, "", "In another terminal:", "", f"  {submit}", ""]))
+            err.print(f"connected to {berth.name}; Ctrl-C ends it")
         connected_before = True
 
     keep_forwarding(berth, head, program, lambda _head: ports, connected)
-
-
-def _print_addresses(berth: Berth, addresses: Addresses, *, as_json: bool) -> None:
-    token = str(addresses.token) if addresses.token else None
-    urls = {"dashboard": f"http://{LOOPBACK}:{addresses.dashboard}", "client": f"ray://{LOOPBACK}:{addresses.client}"}
-    if as_json:
-        berths = {"name": berth.name, "namespace": berth.namespace}
-        print_json({**berths, **urls, "tokenFile": token, "submit": addresses.submit})
-        return
-    lines = [f"{name:<11}{url}" for name, url in urls.items()]
-    if token:
-        lines.append(f"token      in {token}, until this ends; the dashboard asks for it")
-    out.print("\n".join([*lines, "", "In another terminal:", "", f"  {addresses.submit}", ""]))
-    err.print(f"connected to {berth.name}; Ctrl-C ends it")
 
 
 def _kubeconfig_command(environment: Environment) -> str:
@@ -103,16 +91,16 @@ def print_commands(
     """Print the commands that do the same without berth; return the exit code."""
     berth = find(name, stack)
     secret = token_secret(berth.cluster)
-    addresses = Addresses(dashboard or DASHBOARD, client or CLIENT, Path("token") if secret else None)
+    dashboard = dashboard or DASHBOARD
     lines = ["umask 077", f"{_kubeconfig_command(berth.environment)} > kubeconfig", "export KUBECONFIG=kubeconfig"]
     if secret:
         template = shlex.quote("{{.data." + TOKEN_KEY + " | base64decode}}")
         lines.append(
             f"kubectl get secret {secret} --namespace {berth.namespace} --output go-template={template} > token"
         )
-    ports = f"{addresses.dashboard}:{DASHBOARD} {addresses.client}:{CLIENT}"
+    ports = f"{dashboard}:{DASHBOARD} {client or CLIENT}:{CLIENT}"
     lines.append(f"kubectl port-forward --namespace {berth.namespace} service/{berth.key[1]}-head-svc {ports} &")
-    lines.append(addresses.submit)
+    lines.append(submit_command(dashboard, Path("token") if secret else None))
     document = {"name": berth.name, "namespace": berth.namespace, "commands": lines}
     print_result(document, "\n".join(lines), as_json=as_json)
     if condition_of(berth.cluster).state == "suspended":

@@ -17,7 +17,7 @@ import yaml
 
 from berth.cli.pulumi.preview.document import document
 from berth.cli.pulumi.preview.plan import planned
-from berth.cli.reach.berths import Berth, Named, find, which
+from berth.cli.reach.berths import Berth, find, which
 from berth.cli.reach.current_work import running_on
 from berth.cli.reach.environment import NotUpError
 from berth.cli.reach.fleet import fleet_of
@@ -238,12 +238,12 @@ def _log(berth: Berth, pod: Object) -> str:
 
 def diagnose(name: str | None, stack: str | None, output: Path | None, *, plan: bool, as_json: bool) -> int:
     """Write the diagnosis of a berth; return the exit code."""
-    named = which(name, stack)
+    name, stack = which(name, stack)
     now = datetime.now(tz=UTC)
-    path = output or Path(f"berth-{named.name}-{now:%Y%m%d-%H%M%S}.md")
-    parts, known, code = gather(named, plan=plan)
+    path = output or Path(f"berth-{name}-{now:%Y%m%d-%H%M%S}.md")
+    parts, known, code = gather(name, stack, plan=plan)
     lost = {value for part in parts for value in part.lost}
-    text = scrubbed(rendered(named, parts, now), {*known, *lost})
+    text = scrubbed(rendered(name, stack, parts, now), {*known, *lost})
     if str(path) == "-":
         sys.stdout.write(text)
         return code
@@ -253,31 +253,31 @@ def diagnose(name: str | None, stack: str | None, output: Path | None, *, plan: 
     titles = {"parts": [part.title for part in parts], "missing": [part.title for part in missing]}
     size = len(text.encode()) // 1024 + 1
     shown = f"{path} has {len(parts)} parts, {size} KiB; look through it before you send it on"
-    print_result({"name": named.name, "file": str(path), **titles}, shown, as_json=as_json)
+    print_result({"name": name, "file": str(path), **titles}, shown, as_json=as_json)
     for part in missing:
         err.print(f"could not be gathered: {part.title}: {part.text}", style="yellow")
     return code
 
 
-def gather(named: Named, *, plan: bool) -> tuple[list[Part], list[str], int]:
+def gather(name: str, stack: str, *, plan: bool) -> tuple[list[Part], list[str], int]:
     """Return the parts, known secrets, and the exit code: 0 if the berth could be asked."""
     known = secrets_of_environment(os.environ)
-    parts = [_settings(named.stack)]
+    parts = [_settings(stack)]
     try:
-        berth = find(named.name, named.stack)
+        berth = find(name, stack)
     except BerthError as error:
         if isinstance(error, BadInputError) and not isinstance(error, NotUpError):
             raise
         parts.append(Part("The berth", str(error), missing=True))
         if plan:
-            part = _plan(named.stack)
+            part = _plan(stack)
             parts.append(replace(part, text="not made, for the same reason") if part.text == str(error) else part)
         return [*parts, gathered("Versions", lambda: versions(None))], known, error.code
     known += secrets_of_kubeconfig(yaml.safe_load(berth.environment.kubeconfig))
     with suppress(BerthError):
         known += filter(None, [read_token(berth)])
-    others = {berth.stack, berth.environment.stack} - {named.stack}
-    parts += [_settings(stack) for stack in sorted(others) if stack_file.stack_path(stack).exists()]
+    others = {berth.stack, berth.environment.stack} - {stack}
+    parts += [_settings(other) for other in sorted(others) if stack_file.stack_path(other).exists()]
     return [*parts, *of_berth(berth, plan=plan), gathered("Versions", lambda: versions(berth.api))], known, 0
 
 
@@ -285,9 +285,9 @@ def _settings(stack: str) -> Part:
     return gathered(f"Settings of stack {stack}", lambda: settings_of(stack))
 
 
-def rendered(named: Named, parts: list[Part], now: datetime) -> str:
+def rendered(name: str, stack: str, parts: list[Part], now: datetime) -> str:
     """Return the parts as one text."""
-    lines = [f"# Berth {named.name}", "", f"{now:%Y-%m-%d %H:%M:%S} UTC, by way of stack {named.stack}. {_SUMMARY}", ""]
+    lines = [f"# Berth {name}", "", f"{now:%Y-%m-%d %H:%M:%S} UTC, by way of stack {stack}. {_SUMMARY}", ""]
     if missing := [part for part in parts if part.missing]:
         lines += ["Could not be gathered:", "", *(f"- {part.title}: {part.text}" for part in missing), ""]
     for part in parts:

@@ -2,7 +2,6 @@
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,22 +23,12 @@ PORT = 8888
 _MARGIN_SECONDS = 30
 
 
-@dataclass(frozen=True)
-class Server:
-    """Jupyter server in a head."""
-
-    port: int
-    """Port of the head's loopback."""
-    token: str
-    page: str
-    folder: str
-
-
 class Head:
     """Head of a berth, in which commands run Jupyter, at a port of this machine."""
 
-    _server: Server
-    _reported: Server | None = None
+    _server: Mapping[str, Any]
+    """Port of the head's loopback, token, page and folder of the running Jupyter."""
+    _reported: Mapping[str, Any] | None = None
 
     def __init__(
         self, berth: Berth, pod: Object, program: Kubectl, python: str, local: int = 0, *, as_json: bool = False
@@ -56,7 +45,7 @@ class Head:
             self.start()
         elif self._reported and not self.ask(FIND):
             raise BerthError(f"the notebook of {name} was stopped", f"start it again: berth notebook {name}")
-        return {self._server.port: self._local}
+        return {self._server["port"]: self._local}
 
     def connected(self, _pod: Object) -> None:
         """Print the address of a new server."""
@@ -65,19 +54,19 @@ class Head:
             err.print("connected again")
             return
         self._reported = server
-        url = f"http://127.0.0.1:{self._local}{server.page}?token={server.token}"
+        url = f"http://127.0.0.1:{self._local}{server['page']}?token={server['token']}"
         if self._as_json:
-            where = {"name": berth.name, "namespace": berth.namespace, "folder": server.folder}
-            print_json({**where, "url": url, "token": server.token})
+            where = {"name": berth.name, "namespace": berth.namespace, "folder": server["folder"]}
+            print_json({**where, "url": url, "token": server["token"]})
             return
-        out.print(f"notebook   {url}\nfolder     {server.folder}", soft_wrap=True)
+        out.print(f"notebook   {url}\nfolder     {server['folder']}", soft_wrap=True)
         err.print(f"connected to {berth.name}; Ctrl-C ends the connection, and the notebooks run on")
 
     def start(self) -> None:
         """Find the running server, or start one."""
         found = self.ask(START)
         try:
-            self._server = Server(int(found["port"]), str(found["token"]), str(found["page"]), str(found["folder"]))
+            self._server = {key: found[key] for key in ("token", "page", "folder")} | {"port": int(found["port"])}
         except (KeyError, TypeError, ValueError):
             raise self._nonsense(", ".join(map(str, found))) from None
 

@@ -76,7 +76,7 @@ def _with_folder(jobs: RayJobs, request: JobRequest) -> dict[str, object]:
             seen = progress.wrap_file(file, total=package.size, description=f"uploading {where}")
             new = jobs.upload(package, seen)
         err.print(f"{'uploaded' if new else 'Ray has the files of'} {where}")
-    return request.in_package(package.uri)
+    return request.in_package(f"gcs://{package.name}")
 
 
 def _submit(jobs: RayJobs, body: dict[str, object]) -> None:

@@ -14,12 +14,12 @@ import pytest
 import yaml
 
 from berth.cli.reach import head as head_of
-from berth.cli.reach.berths import Berth, Named, which
+from berth.cli.reach.berths import Berth, which
 from berth.cli.reach.environment import Environment
 from berth.cli.reach.head import token_secret
 from berth.cli.reach.kubectl import Kubectl, private_folder, write_private
 from berth.cli.verbs.connect import connect
-from berth.cli.verbs.connect.connect import Addresses
+from berth.cli.verbs.connect.connect import submit_command
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BadInputError, BerthError
 
@@ -60,16 +60,16 @@ def write(project: Path, stack: str, **config: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "stack", "expected"),
     [
-        ("carol", None, Named("carol", "lab")),
-        ("train", None, Named("train", "lab")),
-        ("alice", None, Named("alice", "alice")),
-        ("erin", None, Named("erin", "erins-stack")),
-        (None, "erins-stack", Named("erin", "erins-stack")),
-        ("bob", "prod", Named("bob", "prod")),
-        ("elsewhere", "lab", Named("elsewhere", "lab")),
+        ("carol", None, ("carol", "lab")),
+        ("train", None, ("train", "lab")),
+        ("alice", None, ("alice", "alice")),
+        ("erin", None, ("erin", "erins-stack")),
+        (None, "erins-stack", ("erin", "erins-stack")),
+        ("bob", "prod", ("bob", "prod")),
+        ("elsewhere", "lab", ("elsewhere", "lab")),
     ],
 )
-def test_which_berth_is_meant(name: str | None, stack: str | None, expected: Named) -> None:
+def test_which_berth_is_meant(name: str | None, stack: str | None, expected: tuple[str, str]) -> None:
     assert which(name, stack) == expected
 
 
@@ -90,12 +90,11 @@ def test_it_cannot_be_told_which_berth_is_meant(name: str | None, stack: str | N
 
 
 def test_the_line_that_submits_a_job() -> None:
-    with_token = Addresses(8265, 10001, Path("/run/x y/token"))
-    assert with_token.submit == (
+    assert submit_command(8265, Path("/run/x y/token")) == (
         "RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH='/run/x y/token' ray job submit --address http://127.0.0.1:8265"
         " --working-dir . -- python your_script.py"
     )
-    assert Addresses(1234, 1, None).submit.startswith("ray job submit --address http://127.0.0.1:1234 ")
+    assert submit_command(1234, None).startswith("ray job submit --address http://127.0.0.1:1234 ")
 
 
 @pytest.mark.parametrize(
@@ -166,14 +165,13 @@ def test_ports_are_forwarded_to_the_next_head(
     cluster = {"metadata": {"name": "alice", "namespace": "berth-alice", "labels": {}}, "spec": {}}
     api = cast("ClusterApi", Heads("head-2"))
     berth = Berth("alice", cast("Environment", None), api, cluster)
-    addresses = Addresses(18265, 10002, tmp_path / "token")
     # kubectl loses head-1 by itself; head-2 is gone by the next look, and then the berth is
     # suspended.
     with (
         private_folder() as folder,
         pytest.raises(BerthError, match="alice is suspended; bring it back with: berth wake alice"),
     ):
-        connect._forward(berth, head("head-1"), Kubectl("{}", folder), addresses, as_json=False)  # noqa: SLF001
+        connect._forward(berth, head("head-1"), Kubectl("{}", folder), {8265: 18265, 10001: 10002}, None, as_json=False)  # noqa: SLF001
     asked = (tmp_path / "asked").read_text().splitlines()
     ports = "18265:8265 10002:10001"
     assert asked == [

@@ -12,7 +12,6 @@ import yaml
 from typer.testing import CliRunner
 
 from berth.cli.main import app
-from berth.cli.reach.berths import Named
 from berth.cli.verbs.diagnose.diagnosis import Part, gathered, rendered
 from berth.cli.verbs.diagnose.secrets import (
     REMOVED,
@@ -94,7 +93,7 @@ def test_values_of_variables_are_in_no_part(name: str) -> None:
     part = TABLE["parts"][name]
     found = gathered("part", lambda: part)
     log = Part("The operator's log", f"the pod's variable is {CANARY}, and not\n{CANARY}", lost=found.lost)
-    text = rendered(Named("alice", "env"), [found, log] if found.lost else [found], datetime(2026, 1, 2, tzinfo=UTC))
+    text = rendered("alice", "env", [found, log] if found.lost else [found], datetime(2026, 1, 2, tzinfo=UTC))
     assert CANARY in str(part)
     assert CANARY not in scrubbed(text, found.lost)
     assert "WARN" in text or "NCCL_DEBUG" not in str(part)
@@ -134,7 +133,7 @@ def test_a_part_that_cannot_be_had_says_why_and_the_rest_is_there() -> None:
         raise BerthError("the state is locked")
 
     parts = [Part("Pods", "name: x", "yaml"), gathered("Plan", refuses)]
-    report = rendered(Named("alice", "env"), parts, datetime(2026, 1, 2, tzinfo=UTC))
+    report = rendered("alice", "env", parts, datetime(2026, 1, 2, tzinfo=UTC))
     assert "Could not be gathered:\n\n- Plan: the state is locked\n" in report
     assert "## Pods\n\n````yaml\nname: x\n````\n" in report
 
