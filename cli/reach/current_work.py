@@ -31,11 +31,6 @@ class Running:
         """Jobs, sessions and logins, a line each."""
         return [*map(str, self.jobs), *([self.login] if self.login else [])]
 
-    @property
-    def may_be_lost(self) -> bool:
-        """Whether something runs, or may run."""
-        return bool(self.work or self.unknown)
-
 
 def running_on(berth: Berth, program: Kubectl) -> Running:
     """Return the work that runs on a berth."""

@@ -34,7 +34,7 @@ def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_
         running = running_on(berth, program)
     if running.note:
         err.print(f"note: {berth.name}: {running.note}")
-    if running.may_be_lost and not yes:
+    if (running.work or running.unknown) and not yes:
         if running.unknown:
             err.print(f"cannot tell whether anything runs on {berth.name}: {running.unknown}")
         for work in running.work:

@@ -13,6 +13,7 @@ import typer
 from berth.cli.reach.arguments import Json
 from berth.cli.shell.console import Table, out, print_json
 from berth.cli.shell.help import Section, verb_group
+from berth.cli.shell.signals import INTERRUPTED
 from berth.components.core.errors import BerthError
 from berth.components.core.words import counted
 
@@ -33,7 +34,6 @@ HomeOption = Annotated[
     typer.Option("--home", envvar="BERTH_LAB", help="Folder of the lab.", show_default=".lab in the clone"),
 ]
 
-INTERRUPTED = 130
 NOT_RUNNING = 3
 MIB = 1 << 20
 
@@ -271,7 +271,5 @@ def real_down(home: HomeOption = None) -> None:
 
     with _interruptible("some of it may still run: `berth lab real down` again"):
         stopped = realnode.down(_home(home))
-        typer.echo(
-            f"ended {counted(len(stopped), 'process')} of the real node" if stopped else "there is no real node",
-            err=True,
-        )
+        ended = f"ended {counted(len(stopped), 'process')} of the real node"
+        typer.echo(ended if stopped else "there is no real node", err=True)

@@ -18,7 +18,6 @@ OF_THE_CODE = {
     preview.CHANGES,
     console.LOST,
     lab.NOT_RUNNING,
-    lab.INTERRUPTED,
     signals.INTERRUPTED,
     signals.HUNG_UP,
     signals.TERMINATED,

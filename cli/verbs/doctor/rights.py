@@ -57,19 +57,15 @@ def check_road(stack: str, settings: EngineerSettings, api: ClusterApi) -> list[
     denied = ", ".join(name for name in may_do if not may_do[name])
     key = "rights-and-limits" if denied else "rights"
     findings = [
-        _road(stack, settings, namespace, admin=admin),
+        ROAD.found("own-and-more" if admin else "own", namespace=namespace, role=OWNER)
+        if settings.part == "cluster"
+        else ROAD.found("admin" if admin else "ci", file=shown(stack_path(stack))),
         ROAD.found(key, namespace=namespace, allowed=allowed, denied=denied),
         *_bound(api, namespace),
     ]
     if settings.part == "cluster" and (lacking := [name for name in _TABLES["owner"] if not may_do[name]]):
         findings.append(ROAD.found("lacking", namespace=namespace, lacking=", ".join(lacking), stack=stack))
     return findings
-
-
-def _road(stack: str, settings: EngineerSettings, namespace: str, *, admin: bool) -> Finding:
-    if settings.part == "cluster":
-        return ROAD.found("own-and-more" if admin else "own", namespace=namespace, role=OWNER)
-    return ROAD.found("admin" if admin else "ci", file=shown(stack_path(stack)))
 
 
 def _bound(api: ClusterApi, namespace: str) -> Iterable[Finding]:

@@ -33,14 +33,14 @@ BY_CHARTS = {
     "create serviceaccounts",
     "create services",
 }
-BERTH = {"create namespaces", "create rayclusters"}
+BERTH = {"create limitranges", "create namespaces", "create rayclusters", "create resourcequotas"}
 CLUSTER_WIDE = {
     "create configmaps",
     "create priorityclasses",
     "create validatingadmissionpolicies",
     "create validatingadmissionpolicybindings",
 }
-APART = {"create limitranges", "create networkpolicies", "create resourcequotas"}
+APART = {"create networkpolicies"}
 
 BARE = {
     "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": {"min": 0, "max": 2}}},
