@@ -109,7 +109,7 @@ def check_own(stack: str, berths: Iterable[BerthInputs]) -> list[Finding]:
         return [ENVIRONMENT.found("berths-unknown", reason=error)]
 
 
-def check_state(stack: str) -> list[Finding]:
+def check_unknown(stack: str) -> list[Finding]:
     """Check that the state of an environment that is up knows all of its berths."""
     try:
         up = brought_up(stack)

@@ -66,27 +66,27 @@ def examine(stack: str) -> Examination:
         if not isinstance(loaded, Environment):
             on_cluster = [pool.submit(cluster.check_environment, stack)]
         elif existing:
-            on_cluster = [
-                pool.submit(cluster.check_existing, loaded, existing),
-                pool.submit(cluster.check_state, stack),
-            ]
+            on_cluster = [pool.submit(cluster.check_existing, loaded, existing)]
         else:
-            own = pool.submit(cluster.check_own, stack, loaded.berths)
-            on_cluster = [own, pool.submit(cluster.check_state, stack)]
+            on_cluster = [pool.submit(cluster.check_own, stack, loaded.berths)]
         simulated, of_google = "", list[Finding]()
-        if isinstance(loaded, Environment) and not existing:
-            simulated, of_google = _on_google(pool, loaded, state.result()[0])
+        if isinstance(loaded, Environment):
+            on_cluster.append(pool.submit(cluster.check_unknown, stack))
+            if not existing:
+                simulated, of_google = _on_google(pool, loaded, state)
         findings += [*programs.result(), *state.result()[1], *of_google]
         findings += [finding for part in on_cluster for finding in part.result()]
     kind = "environment" if of_environment else "engineer"
     return Examination(stack, kind, list(dict.fromkeys(findings)), simulated)
 
 
-def _on_google(pool: ThreadPoolExecutor, loaded: Environment, bucket: str) -> tuple[str, list[Finding]]:
+def _on_google(
+    pool: ThreadPoolExecutor, loaded: Environment, state: Future[tuple[str, list[Finding]]]
+) -> tuple[str, list[Finding]]:
     """Return the name of the simulation, "" for none, and the findings about Google Cloud."""
     stack, settings = loaded.stack, loaded.settings
     google, about = _connected(settings)
-    checks = _checks(stack, settings, bucket)
+    checks = _checks(stack, settings, state.result()[0])
     if google is None or about[-1].state == "missing":
         rest = [topic.unchecked(f"not checked: see {about[-1].topic}") for topic, _ in checks]
     else:
