@@ -10,13 +10,13 @@ from rich.text import Text
 
 from berth.cli.reach.environment import Environment, NotUpError, brought_up, namespaces_not_in_state, not_in_state_note
 from berth.cli.reach.lifecycle import REMARKS, age, moment, sentences
-from berth.cli.shell.console import Table, err, out
+from berth.cli.shell.console import Table, err
 from berth.components.cluster.api import ClusterApi, ClusterError, Reader, UnreachableError
 from berth.components.cluster.devices import NETWORK_PODS
 from berth.components.cluster.mirror import Snapshot
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import OwnerKind
-from berth.components.core.words import counted, plural
+from berth.components.core.words import plural
 from berth.components.ray.fleet import WHOLE, Fleet, Job, Missing, Pool, Ray, Service, observe
 from berth.components.sharing import offered
 
@@ -249,18 +249,3 @@ def _services(fleet: Fleet, now: datetime) -> Grid:
         for service in fleet.services
     ]
     return Grid("services", heads, rows)
-
-
-def print_fleet(stack: str) -> None:
-    """Print the size of an environment's fleet after `berth lab up`, and what to do next."""
-    fleet = fleet_of(stack)
-    rays = [*fleet.berths, *fleet.clusters]
-    ready = sum(ray.ready for ray in rays)
-    out.print(f"environment {stack}: {ready} of {counted(len(rays), 'RayCluster')} ready")
-    for command, meaning in (
-        ("berth create alice --gpus 1", "a berth of your own"),
-        ("berth submit alice -- python hello.py", "your program on it"),
-        (f"berth status -s {stack}", "the whole fleet"),
-        ("make lab-down", "end it; make lab-clean deletes it"),
-    ):
-        out.print(f"  [bold]{command:<38}[/] {meaning}", markup=True)

@@ -38,6 +38,15 @@ NOT_RUNNING = 3
 MIB = 1 << 20
 
 
+_NEXT = {
+    "berth create alice --gpus 1": "a berth of your own",
+    "berth submit alice -- python hello.py": "your program on it",
+    "berth status -s lab": "the whole fleet",
+    "make lab-down": "end it; make lab-clean deletes it",
+}
+"""Commands after `berth lab up`."""
+
+
 def _home(path: Path | None) -> Home:
     from berth.lab.home import Home
 
@@ -76,16 +85,20 @@ def _print_lab(states: Sequence[State], cloud: Mapping[str, int]) -> None:
 
 
 def _print_fleet(home: Home) -> None:
-    """Print the fleet as a user sees it who has evaluated `berth lab env`."""
-    from berth.cli.reach.fleet import print_fleet
+    """Print the size of the fleet, and what to do next, as after `berth lab env`."""
+    from berth.cli.reach.fleet import fleet_of
     from berth.lab import environment
     from berth.lab.update import STACK
 
     os.environ.update(environment.variables(home))
     try:
-        print_fleet(STACK)
+        fleet = fleet_of(STACK)
     except BerthError as error:
         raise BerthError(f"the lab is up, but its fleet cannot be shown: {error}", "run `make lab` again") from None
+    rays = [*fleet.berths, *fleet.clusters]
+    out.print(f"environment {STACK}: {sum(ray.ready for ray in rays)} of {counted(len(rays), 'RayCluster')} ready")
+    for command, meaning in _NEXT.items():
+        out.print(f"  [bold]{command:<38}[/] {meaning}", markup=True)
 
 
 @app.command()

@@ -7,7 +7,7 @@ from typing import Any
 from berth.cli.reach.berths import Berth, find
 from berth.cli.reach.environment import own_stacks
 from berth.cli.reach.homes import HomeDisk, disks_of, forget, listed
-from berth.cli.repository.check import Checked, check_all
+from berth.cli.repository.check import check_all
 from berth.cli.repository.entries import engineers_in, environment_file, write
 from berth.cli.repository.stack_edit import Change, with_entry, without_entry
 from berth.cli.shell.console import Table, print_result
@@ -81,7 +81,11 @@ def show(stack: str, *, as_json: bool) -> int:
     rows = [row for berth in loaded.resolved.berths for row in _rows(berth, stack, loaded)]
     own = own_stacks(stack, without="isolation")
     for name, checked in zip(own, check_all(own.values()), strict=True):
-        rows += _own_rows(name, checked)
+        if isinstance(checked.loaded, EngineerBerth):
+            rows += _rows(checked.loaded.berth.settings, checked.stack, checked.loaded)
+        else:  # `berth check` refuses it, so that its shape is not known
+            unknown = dict.fromkeys(("group", "workers", "gpus", "unit", "pool"))
+            rows.append({"name": name, "stack": checked.stack, **unknown})
     # Berths with one group each need no column for it.
     left_out = set() if any(row["group"] for row in rows) else {"group"}
     table = Table("berth", "stack", *({"group"} - left_out), "workers", "GPUs a worker", "pool")
@@ -107,14 +111,6 @@ def _rows(berth: RayClusterSettings, stack: str, judged: Judged) -> list[dict[st
         }
         for group in berth.groups
     ]
-
-
-def _own_rows(name: str, checked: Checked) -> list[dict[str, Any]]:
-    """Return the berth of an own stack; without its shape where `berth check` refuses it."""
-    if checked.lines or not isinstance(checked.loaded, EngineerBerth):
-        unknown = dict.fromkeys(("group", "workers", "gpus", "unit", "pool"))
-        return [{"name": name, "stack": checked.stack, **unknown}]
-    return _rows(checked.loaded.berth.settings, checked.stack, checked.loaded)
 
 
 def _check_result(change: Change, engineers: Mapping[str, Any]) -> None:

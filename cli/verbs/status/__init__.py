@@ -48,6 +48,6 @@ def run(
         from berth.cli.verbs.status import page
 
         page.write(fleet, html)
-        return 0 if fleet.ready else FAILED
-    print_result(fleet.as_json(), table(fleet), as_json=as_json)
+    else:
+        print_result(fleet.as_json(), table(fleet), as_json=as_json)
     return 0 if fleet.ready else FAILED

@@ -23,11 +23,6 @@ app = verb_group("Prove on the running cluster that what was provisioned really 
 Keep = Annotated[bool, typer.Option("--keep", help="Leave what the proof created.")]
 
 
-@app.callback()
-def _verify() -> None:
-    """Stand for `berth verify` without a proof."""
-
-
 @app.command()
 def gpu(
     stack: Stack,
