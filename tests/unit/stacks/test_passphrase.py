@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.verbs.doctor.backend import fits
+from berth.cli.verbs.doctor.machine import fits
 from berth.lab.home import SIGN, Home
 from berth.stacks.files.passphrase import LAB_SIGN, PUBLIC, SALTS, PublicPassphraseError, refuse_public
 
