@@ -69,15 +69,11 @@ def pending(api: ClusterApi, releases: Collection[str]) -> list[str]:
 
 
 def deployed(api: ClusterApi, releases: Collection[str]) -> dict[str, str]:
-    """Return the chart's version of the newest deployed revision of each release that there is."""
+    """Return the versions of the charts of some releases, by those that are deployed."""
     selector = f"owner=helm,status=deployed,name in ({','.join(releases)})"
-    found: dict[str, str] = {}
-    for secret in sorted(
-        api.list(SECRETS, labelSelector=selector)[0], key=lambda one: _revision(one["metadata"]).number
-    ):
-        chart = _unpacked(secret["data"]["release"])["chart"]["metadata"]
-        found[secret["metadata"]["labels"]["name"]] = str(chart["version"])
-    return found
+    found = {secret["metadata"]["labels"]["name"]: secret for secret in api.list(SECRETS, labelSelector=selector)[0]}
+    charts = {name: _unpacked(secret["data"]["release"])["chart"] for name, secret in found.items()}
+    return {name: str(chart["metadata"]["version"]) for name, chart in charts.items()}
 
 
 def _revision(metadata: Object) -> Revision:

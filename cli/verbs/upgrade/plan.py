@@ -92,10 +92,11 @@ def _effects(old: Version, loaded: Environment, there: There) -> Iterator[str]:
         count = there.nodes.get(name, pool.nodes_at_least)
         pools[name] = planned_pool(State({**given, "nodeCount": count}, {}, ""), None)
     fleet = PlannedFleet(loaded.stack, pools, pools, [occupant_of(ray) for ray in there.rays])
+    # GKE upgrades a control plane by one minor version at a time.
+    new = f"1.{numbers(old.version)[1] + 1}" if old.part == "control-plane" else None
     for kind, path, inputs in _changes(old.part, loaded, there):
         state = State(inputs, {"masterVersion": old.version}, "")
-        # GKE upgrades a control plane by one minor version at a time.
-        change = Property(path, "update", None, f"1.{numbers(old.version)[1] + 1}")
+        change = Property(path, "update", None, new)
         operation: Operation = "replace" if kind.endswith("RayJob") else "update"
         step = Step(operation, "", kind, old.part, custom=True, old=state, new=state, properties=[change])
         yield from (effect.text for effect in effects_of(step, fleet))
