@@ -160,5 +160,7 @@ def test_the_table_agrees_with_the_rest() -> None:
     assert versions.KUBERAY.startswith(supported.PARTS["kuberay-crds"]["crd"]["since"]), "look for a newer field"
     found = [supported.Version(part, supported.default_of(part), "settings") for part in supported.PARTS]
     assert [one for one in supported.judged(found, date(2026, 11, 27)) if one.old] == []
-    for row in supported.TABLE["combinations"]:
-        assert ("feature" in row) != (row.get("source") in supported.TABLE["sources"])
+    rows = supported.TABLE["combinations"]
+    assert [row for row in rows if ("feature" in row) == ("source" in row)] == []
+    used = {row["source"] for row in [*rows, *supported.PARTS.values()] if "source" in row}
+    assert used == supported.TABLE["sources"].keys()
