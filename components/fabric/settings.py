@@ -120,9 +120,11 @@ def _profile(given: str, gpus: int | None, nics: int, pool: Pool) -> str:
     if not gpus or not pool.settings.nics:
         return "none"
     tuned = pool.settings.machine.series.nccl
-    if not nics or not tuned:
-        return "none" if nics else "single-node"
-    return GIB if given == GIB else tuned.name
+    if not nics:
+        return "single-node"
+    if given == GIB:
+        return GIB
+    return tuned.name if tuned else "none"
 
 
 def pinned_by_default(given: NcclShape, workers: Iterable[Worker]) -> bool:

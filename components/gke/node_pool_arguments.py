@@ -104,12 +104,17 @@ def _node_config(settings: PoolSettings, place: NodePlace) -> gcp.container.Node
         "machine_type": settings.machine_type,
         "image_type": IMAGE_TYPES[settings.node_image],
         "disk_size_gb": settings.disk_size_gb,
-        "disk_type": settings.boot_disk,
+        "disk_type": settings.boot_disk or None,
         "labels": labels or None,
         "resource_labels": dict(place.labels) or None,
         "taints": taints or None,
         "guest_accelerators": _accelerators(settings),
         "gvnic": {"enabled": True},
+        "gcfs_config": None if settings.streams_images is None else {"enabled": settings.streams_images},
+        "secondary_boot_disks": [
+            {"disk_image": image, "mode": "CONTAINER_IMAGE_CACHE"} for image in settings.image_disks
+        ]
+        or None,
         "workload_metadata_config": {"mode": "GKE_METADATA"},
         # The GPU Operator builds its driver on the node, so the driver is not signed for the node's
         # firmware.

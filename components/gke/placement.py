@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from berth.components.gke.pool_settings import PoolSettings
-from berth.components.hardware.names import GPU_RESOURCE, POOL_LABEL
+from berth.components.hardware.names import ARCHITECTURE, GPU_RESOURCE, POOL_LABEL
 
 
 def tolerations(pool: PoolSettings) -> list[dict[str, str]]:
@@ -14,6 +14,8 @@ def tolerations(pool: PoolSettings) -> list[dict[str, str]]:
     ]
     if pool.machine.gpus:
         tolerated.append({"key": GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"})
+    if pool.machine.series.arm64:
+        tolerated.append({"key": ARCHITECTURE, "operator": "Equal", "value": "arm64", "effect": "NoSchedule"})
     return tolerated
 
 

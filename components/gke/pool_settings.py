@@ -4,30 +4,18 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from berth.components.core import fast_yaml
 from berth.components.core.bounds import CountOrBounds, at_least, at_most
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.settings import Settings
-from berth.components.core.types import Duration, Name, NonEmpty, ProjectId, Zone
-from berth.components.hardware.allocatable import DEFAULT_MAX_PODS, Amounts, allocatable
-from berth.components.hardware.facts import CapacityKind, Machine
-from berth.components.hardware.machines import MACHINES
-
-
-def _known_machine(name: str) -> str:
-    if name in MACHINES:
-        return name
-    hint = did_you_mean(name, MACHINES)
-    if name.lower().startswith("n1-"):
-        hint = "; it knows no N1, to which Google attaches T4 GPUs: take g2-standard-8 with an L4, or n2-standard-8"
-    elif "-" not in name and "`" in (by_gpu := _machine_types_with(name)):
-        hint = f"; {by_gpu}"
-    raise ValueError(f"{name!r} is not a machine type that berth knows{hint}")
-
+from berth.components.core.types import Duration, Memory, Name, NonEmpty, ProjectId, Quantity, Zone, parse_quantity
+from berth.components.hardware.allocatable import DEFAULT_MAX_PODS, GIB, Amounts, allocatable
+from berth.components.hardware.facts import CapacityKind, Gpu, Machine
+from berth.components.hardware.machines import GPUS, MACHINES, machine_of
 
 _OTHER_WORDS: Mapping[str, str] = fast_yaml.read(Path(__file__).with_name("other_words.yaml"))
 """Words of other tools for the settings of a pool, and what berth has."""
@@ -71,8 +59,44 @@ class Taint(Settings):
     """Effect on pods that do not tolerate the taint."""
 
 
+class Gpus(Settings):
+    """GPUs of a node whose machine type does not say which ones it has."""
+
+    count: Annotated[int, Field(examples=[2], ge=0, le=16, strict=True)]
+    """Number of GPUs; 0 for none."""
+    type: Annotated[str, Field(examples=["nvidia-tesla-t4"], pattern="nvidia-[-a-z0-9]+|")] = ""
+    """GKE's name for them (label `cloud.google.com/gke-accelerator`)."""
+    memory: Annotated[Memory | None, Field(examples=["80Gi"])] = None
+    """Memory of one. Default: the GPU's, where berth knows it."""
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        if bool(self.count) != bool(self.type):
+            raise ValueError("has a count without a type, or a type without a count; write {type: nvidia-l4, count: 8}")
+        return self
+
+
+def _mapping(value: Any) -> Any:
+    """Refuse another tool's `gpus: 8`."""
+    if value is None or isinstance(value, dict | Gpus):
+        return value
+    raise ValueError(
+        f"{value!r} is not a mapping; the machine type says how many GPUs a node has: take this line out, or, for N1"
+        " and machine types that berth does not know, write for example gpus: {type: nvidia-tesla-t4, count: 2}"
+    )
+
+
+class Allocatable(Settings):
+    """CPU and memory of a node for pods, where berth does not know the machine type."""
+
+    cpu: Annotated[Quantity, Field(examples=["47810m"])]
+    """Allocatable CPU of a node."""
+    memory: Annotated[Memory, Field(examples=["166Gi"])]
+    """Allocatable memory of a node."""
+
+
 class LocalSsds(Settings):
-    """Local SSDs of a node, 375 GB each."""
+    """Local SSDs of a node."""
 
     count: Annotated[Annotated[int, Field(ge=0, strict=True)] | None, Field(examples=[4])] = None
     """Number of them. Default: those that the machine type always has."""
@@ -94,6 +118,12 @@ class Upgrade(Settings):
 _MOST_OPTIONS = 3
 
 
+def _is_called(gpu: Gpu, text: str) -> bool:
+    """Return whether a text without blanks, `h100` or `teslat4`, begins a GPU's name."""
+    names = (gpu.product, gpu.accelerator.removeprefix("nvidia-"))
+    return any(re.sub(r"[^a-z0-9]", "", name.lower()).startswith(text) for name in names)
+
+
 def _machine_types_with(accelerator: object) -> str:
     """Return the hint for `accelerator: h100:8`: the machine types that have these GPUs."""
     name, _, count = str(accelerator).partition(":")
@@ -101,10 +131,13 @@ def _machine_types_with(accelerator: object) -> str:
     found = [
         machine.name
         for machine in MACHINES.values()
-        if machine.gpus
-        and product in re.sub(r"[^a-z0-9]", "", f"{machine.gpu.product}{machine.gpu.accelerator}".lower())
+        if machine.gpus and not machine.series.by_others and _is_called(machine.gpu, product)
         if not count.strip().isdecimal() or machine.gpus == int(count)
     ]
+    for machine in MACHINES.values() if product else ():
+        for attached in machine.series.attaches:
+            if _is_called(GPUS[attached], product):
+                return f"write gpus: {{type: {attached}, count: {count or 1}}} with machineType: {machine.name}"
     if not product or not found:
         return "the machine type says which GPUs a node has, and how many"
     options = " or ".join(f"`machineType: {machine}`" for machine in found[:_MOST_OPTIONS])
@@ -121,12 +154,19 @@ class PoolSettings(Settings):
             return _machine_types_with(value)
         return _OTHER_WORDS.get(key, "")
 
+    gpus: Annotated[
+        Gpus | None, BeforeValidator(_mapping), Field(examples=[{"type": "nvidia-tesla-t4", "count": 2}])
+    ] = None
+    """GPUs of a node, for N1 and unknown machine types. Default: the machine type's; on an existing
+    cluster what nodes report."""
     machine_type: Annotated[
-        str,
-        AfterValidator(_known_machine),
-        Field(examples=["a4-highgpu-8g"], json_schema_extra={"enum": list(MACHINES)}),
+        NonEmpty,
+        Field(examples=["a4-highgpu-8g"], json_schema_extra={"anyOf": [{"enum": list(MACHINES)}, {"type": "string"}]}),
     ]
-    """Compute Engine machine type."""
+    """Compute Engine machine type; one that berth does not know needs `gpus`."""
+    allocatable: Annotated[Allocatable | None, Field(examples=[{"cpu": "47810m", "memory": "166Gi"}])] = None
+    """CPU and memory for pods, of an unknown machine type. Default: what nodes of an existing
+    cluster report; else berth does not check whether pods fit."""
     nodes: Annotated[CountOrBounds, Field(examples=[1, 4, {"min": 0, "max": 4}])]
     """Number of nodes in all zones together, or `{min, max}` for GKE's cluster autoscaler."""
     zones: Annotated[list[Zone] | None, Field(examples=[["us-central1-b"]])] = None
@@ -141,18 +181,17 @@ class PoolSettings(Settings):
     labels: Annotated[dict[NonEmpty, str], Field(examples=[{"team": "research"}])] = {}
     """Labels of every node, beside those that GKE sets."""
     taints: Annotated[list[Taint], Field(examples=[[{"key": "team", "value": "research"}]])] = []
-    """Taints of every node, which workers, drivers and the GPU Operator's daemons tolerate. On an
-    existing cluster: those that its nodes have."""
+    """Taints of every node, which workers and daemons tolerate. On an existing cluster: those that
+    its nodes have."""
     sysctls: Annotated[dict[NonEmpty, str], Field(examples=[{"net.core.somaxconn": "4096"}])] = {}
-    """Kernel settings of every node, beside those that nodes with RDMA NICs get."""
+    """Kernel settings of every node, beside those for RDMA."""
     node_image: Literal["cos", "ubuntu"] = "cos"
     """Container-Optimized OS, or Ubuntu with containerd. RDMA needs COS."""
     gpu_management: Literal["gke", "operator"] | None = None
     """Manager of the pool's GPUs: GKE's own device plugin, or NVIDIA's GPU Operator. Default:
     `operator` where the GPUs are shared, else `gke`."""
     driver: Literal["gke", "operator", "preinstalled"] = "gke"
-    """Installer of NVIDIA's driver: Google's, the GPU Operator (Ubuntu only), or none because the
-    node image has the driver."""
+    """Installer of NVIDIA's driver: Google's, the GPU Operator (Ubuntu only), or none."""
     driver_version: Literal["default", "latest"] | None = None
     """Driver that GKE installs; only where GKE manages the GPUs. Default: `default`."""
     sharing: Annotated[Name | None, Field(examples=["quarter"])] = None
@@ -161,8 +200,8 @@ class PoolSettings(Settings):
     """`networks`: berth creates the RDMA networks, and DraNet hands the NICs out. `managed`: GKE
     does both (managed DRANET). A worker takes all GPUs and NICs of its node."""
     gpu_allocation: Literal["device-plugin", "dra"] = "device-plugin"
-    """How pods get GPUs: counted by a device plugin, or by claims on single devices (NVIDIA's DRA
-    driver), which pair each GPU with its RDMA NIC, for workers smaller than a node."""
+    """How pods get GPUs: counted, or by claims on single ones (NVIDIA's DRA driver), each with its
+    RDMA NIC, for workers smaller than a node."""
     disk_size_gb: Annotated[int, Field(examples=[500], ge=10, le=65536, strict=True)] = 200
     """Boot disk in GB: Ray images with CUDA take over 10."""
     disk_type: Annotated[NonEmpty | None, Field(examples=["pd-ssd"])] = None
@@ -175,21 +214,41 @@ class PoolSettings(Settings):
     upgrade: Annotated[Upgrade, Field(examples=[{"maxSurge": 1}])] = Upgrade()
     """Pace at which GKE replaces the nodes when it upgrades them."""
     auto_repair: bool | None = None
-    """Let GKE recreate unhealthy nodes. Default: yes, except for flex-start, where it is not
-    possible."""
+    """Let GKE recreate unhealthy nodes. Default: yes; for flex-start it cannot."""
+    image_streaming: bool | None = None
+    """Start containers before their image, from Artifact Registry, is there whole. Default: GKE's
+    choice; yes with `imageDisks`."""
+    image_disks: Annotated[
+        list[Annotated[str, Field(pattern="projects/[^/]+/global/images/[^/]+")]],
+        Field(examples=[["projects/my-project/global/images/ray-2026-11"]], max_length=127),
+    ] = []
+    """Disk images with container images for every node (secondary boot disks)."""
     host_maintenance: Literal["periodic", "as-needed"] | None = None
     """Maintenance of the hosts, as their reservation has it (`maintenanceInterval`)."""
     secure_boot: bool | None = None
-    """Shielded nodes boot signed software only. Default: yes, unless the GPU Operator builds its
-    own driver."""
+    """Nodes boot signed software only. Default: yes, unless the GPU Operator builds a driver."""
     hourly_rate: Annotated[Annotated[Decimal, Field(gt=0)] | None, Field(examples=[12.5])] = None
-    """Price of one node for an hour, in the environment's `currency`. Berth knows no prices and
-    shows money only by this rate."""
+    """Price of one node for an hour, in `currency`, without which berth shows no money."""
+
+    @field_validator("machine_type")
+    @classmethod
+    def _known(cls, name: str, info: ValidationInfo) -> str:
+        if name in MACHINES or "gpus" not in info.data or info.data["gpus"]:
+            return name
+        hint = did_you_mean(name, MACHINES)
+        if "-" not in name and "`" in (by_gpu := _machine_types_with(name)):
+            hint = f"; {by_gpu}"
+        raise ValueError(
+            f"{name!r} is not a machine type that berth knows{hint}; for one that Google has, say which GPUs a node"
+            " has: gpus: {count: 0} for none, or for example gpus: {type: nvidia-l4, count: 8}"
+        )
 
     @property
     def machine(self) -> Machine:
-        """Facts about the machine type."""
-        return MACHINES[self.machine_type]
+        """Facts about the machine type, with the GPUs of a node."""
+        gpus = self.gpus or Gpus(count=0)
+        memory = int(parse_quantity(gpus.memory) / GIB) if gpus.memory else 0
+        return machine_of(self.machine_type, gpus.type, gpus.count, memory)
 
     @property
     def by_dra(self) -> bool:
@@ -209,8 +268,8 @@ class PoolSettings(Settings):
 
     @property
     def boot_disk(self) -> str:
-        """Type of the boot disk."""
-        return self.disk_type or self.machine.series.boot_disks[0]
+        """Type of the boot disk; "" for GKE's default."""
+        return self.disk_type or next(iter(self.machine.series.boot_disks), "")
 
     @property
     def local_ssd_count(self) -> int:
@@ -219,12 +278,23 @@ class PoolSettings(Settings):
         return self.machine.local_ssds if given is None else given
 
     @property
-    def for_pods(self) -> Amounts:
-        """CPU, memory and storage that GKE leaves to pods on a node."""
+    def streams_images(self) -> bool | None:
+        """Whether GKE streams images; None for its own choice."""
+        return True if self.image_streaming is None and self.image_disks else self.image_streaming
+
+    @property
+    def for_pods(self) -> Amounts | None:
+        """CPU, memory and storage that GKE leaves to pods on a node; None where nobody says."""
+        if self.allocatable:
+            cpu, memory = parse_quantity(self.allocatable.cpu), parse_quantity(self.allocatable.memory)
+            return Amounts(int(cpu * 1000), int(memory), 0)
+        if not self.machine.known:
+            return None
         block = self.local_ssds is not None and self.local_ssds.use == "block"
         ephemeral_ssds = 0 if block else self.local_ssd_count
         max_pods = self.max_pods_per_node or DEFAULT_MAX_PODS
-        return allocatable(self.machine, self.disk_size_gb, ephemeral_ssds, max_pods)
+        streaming = bool(self.streams_images)
+        return allocatable(self.machine, self.disk_size_gb, ephemeral_ssds, max_pods, streaming=streaming)
 
     @property
     def max_surge(self) -> int:

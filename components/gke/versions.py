@@ -78,6 +78,8 @@ _BY_POOL: Mapping[str, Callable[[PoolSettings], bool]] = {
     "managed-dranet": lambda pool: pool.rdma == "managed",
     "dra": lambda pool: pool.rdma == "networks",
     "gpu-dra": lambda pool: pool.by_dra,
+    "image-disks": lambda pool: bool(pool.image_disks),
+    "streaming-on-ubuntu": lambda pool: bool(pool.streams_images) and pool.node_image == "ubuntu",
 }
 
 

@@ -2,7 +2,7 @@
 
 The sums are those of GKE's own autoscaler, which has to know a node before there is one
 (GoogleCloudPlatform/cluster-autoscaler at 7d25050, pkg/cloudprovider/gke/reserved.go, templates.go
-and config/os-reserved.yaml, for Container-Optimized OS on amd64 up to GKE 1.36). Requests of GKE's
+and config/os-reserved.yaml, for Container-Optimized OS up to GKE 1.36). Requests of GKE's
 DaemonSets come on top. From GKE 1.37 on Google may keep less memory.
 """
 
@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from berth.components.core import fast_yaml
-from berth.components.hardware.facts import LOCAL_SSD_GB, Machine
+from berth.components.hardware.facts import Machine
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -25,6 +25,7 @@ _FIGURES = fast_yaml.read(Path(__file__).with_name("allocatable.yaml"))
 _MANY_PODS_CPU = 400
 _MEMORY_EVICTION = 100 * MIB
 _DISK_EVICTION = 0.1
+_STREAMING = 1.04
 
 
 @dataclass(frozen=True)
@@ -48,17 +49,21 @@ class Amounts:
 
 def capacity(machine: Machine, disk_gib: int, ephemeral_ssds: int) -> Amounts:
     """Return the capacity that the kubelet reports, by the boot disk and Local SSDs for pods."""
-    memory = machine.memory_gib * GIB - int(_on_line(machine.memory_gib, _FIGURES["kernel_mib"]) * MIB)
-    return Amounts(machine.vcpus * 1000, memory, _storage(disk_gib, ephemeral_ssds))
+    kernel = _FIGURES["kernel_mib_arm64" if machine.series.arm64 else "kernel_mib"]
+    memory = machine.memory_gib * GIB - int(_on_line(machine.memory_gib, kernel) * MIB)
+    return Amounts(machine.vcpus * 1000, memory, _storage(disk_gib, ephemeral_ssds, machine.series.local_ssd_gb))
 
 
-def allocatable(machine: Machine, disk_gib: int, ephemeral_ssds: int, max_pods: int) -> Amounts:
-    """Return the rest of `capacity` for pods after GKE's reservations."""
+def allocatable(
+    machine: Machine, disk_gib: int, ephemeral_ssds: int, max_pods: int, *, streaming: bool = False
+) -> Amounts:
+    """Return the rest of `capacity` for pods after GKE's reservations; image streaming has one."""
     whole = capacity(machine, disk_gib, ephemeral_ssds)
     cpu = int(_by_rates(whole.cpu_millis, _FIGURES["cpu_millis"])) + (
         _MANY_PODS_CPU if max_pods > DEFAULT_MAX_PODS else 0
     )
-    memory = int(_by_rates(machine.memory_gib * 1024, _FIGURES["memory_mib"]) * MIB) + _MEMORY_EVICTION
+    reserved = _by_rates(machine.memory_gib * 1024, _FIGURES["memory_mib"]) * (_STREAMING if streaming else 1)
+    memory = int(reserved * MIB) + _MEMORY_EVICTION
     storage = _kube_storage(disk_gib, ephemeral_ssds) + int(whole.storage * _DISK_EVICTION)
     return Amounts(whole.cpu_millis - cpu, whole.memory - memory, max(whole.storage - storage, 0))
 
@@ -75,11 +80,11 @@ def _on_line(size: float, measured: Sequence[tuple[float, float]]) -> float:
     return low + (size - left) * (high - low) / (right - left)
 
 
-def _storage(disk_gib: int, ephemeral_ssds: int) -> int:
+def _storage(disk_gib: int, ephemeral_ssds: int, ssd_gb: int) -> int:
     if ephemeral_ssds:
         overheads = _FIGURES["local_ssd_overhead_kib"]
         measured = next((count for count in overheads if count >= ephemeral_ssds), 24)
-        return ephemeral_ssds * LOCAL_SSD_GB * GIB - int(overheads[measured]) * 1024
+        return ephemeral_ssds * ssd_gb * GIB - int(overheads[measured]) * 1024
     return max(disk_gib * GIB - int(_on_line(disk_gib, _FIGURES["system_disk_mib"]) * MIB), 0)
 
 

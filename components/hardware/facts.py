@@ -57,6 +57,8 @@ class Gpu:
     """Pages of these figures, by attribute."""
     own_quota: bool = False
     """Whether it has a quota of its own, in place of a family of the quota for all newer GPUs."""
+    claims_from_zero: bool = False
+    """Whether GKE's autoscaler knows it as a device to claim on a node that is not there yet."""
 
 
 NO_GPU = Gpu("", "", "", 0, "", 0, "", (0, 0), 0, (0, 0), {}, {})
@@ -96,8 +98,6 @@ class Series:
     """Number of those NICs in a node."""
     gpu_nic_gbps: int = 0
     """Line rate of one of them in Gbit/s (10**9 bits)."""
-    other_nics: int = 1
-    """Number of other NICs: the primary one, and a second gVNIC where there is one."""
     nccl: NcclProfile | None = None
     """NCCL's settings for gIB; None without gIB."""
     gke_since: str = ""
@@ -106,11 +106,23 @@ class Series:
     """The oldest GKE whose default driver knows their GPU, where that is a newer one."""
     gke_rdma_since: str = ""
     """The oldest GKE with GPUDirect RDMA on them."""
+    arm64: bool = False
+    """Whether their processors are Arm's; GKE taints such nodes."""
+    local_ssd_gb: int = LOCAL_SSD_GB
+    """Size of one of their Local SSDs."""
+    attaches: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """Most vCPUs beside a number of GPUs that can be attached, by GKE's name of the GPU."""
+    by_others: str = ""
+    """What berth does not make for a pool of them, so that it uses only nodes that others made."""
+
+
+UNKNOWN = Series("", (), {})
+"""Series of machine types that the table lacks; berth has no figures of them."""
 
 
 @dataclass(frozen=True, config=_ROW)
 class Machine:
-    """Machine type."""
+    """Machine type; one that the table lacks has 0 vCPUs and no memory."""
 
     name: str
     series: Series
@@ -119,7 +131,7 @@ class Machine:
     gpus: int = 0
     gpu: Gpu = NO_GPU
     local_ssds: int = 0
-    """Local SSDs that it always has, 375 GB each."""
+    """Local SSDs that it always has."""
     local_ssd_choices: tuple[int, ...] = ()
     """Numbers of Local SSDs that it can have instead of none; empty where there is no choice."""
 
@@ -127,6 +139,11 @@ class Machine:
     def family(self) -> str:
         """First part of the name: the value of GKE's label cloud.google.com/machine-family."""
         return self.name.split("-")[0]
+
+    @property
+    def known(self) -> bool:
+        """Whether the table has it."""
+        return self.series != UNKNOWN
 
     @property
     def rdma(self) -> bool:

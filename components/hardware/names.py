@@ -6,6 +6,10 @@ GPU_RESOURCE = "nvidia.com/gpu"
 """Resource under which whole GPUs are advertised, and shared ones that are not renamed; GKE taints
 nodes with it."""
 
+ARCHITECTURE = "kubernetes.io/arch"
+"""Label of every node: amd64 or arm64; GKE taints nodes with the latter by it
+(GoogleCloudPlatform/cluster-autoscaler at 7d25050, autoscaling_gke_client.go)."""
+
 VISIBLE_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 """Variable that NVIDIA's container runtime reads as a request for GPUs of the node."""
 

@@ -12,8 +12,8 @@ Cloud Quotas API, where the GPUs from H100 on are one quota with a family for ea
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from berth.components.hardware.facts import LOCAL_SSD_GB
-from berth.components.hardware.machines import GPUS, MACHINES
+from berth.components.hardware.facts import LOCAL_SSD_GB, Machine
+from berth.components.hardware.machines import GPUS
 
 _BY_FAMILY = {gpu.quota for gpu in GPUS.values() if not gpu.own_quota}
 _FAMILY_QUOTA = "GPUS_PER_GPU_FAMILY"
@@ -68,17 +68,17 @@ def usual(quota: Quota) -> Quota:
     return replace(quota, metric=name)
 
 
-def taken(machine_type: str, capacity: str, local_ssds: int = 0) -> Counter[Quota]:
+def taken(machine: Machine, capacity: str, local_ssds: int = 0) -> Counter[Quota]:
     """Return what one machine takes of which quotas.
 
     Args:
-        machine_type: a machine type; one that berth does not know takes none that can be told.
+        machine: a machine; one that berth does not know takes none that can be told.
         capacity: `on-demand`, `spot`, `flex-start`, or `reservation`, for which quota was taken
             when it was made.
         local_ssds: Local SSDs beside those that the machine type always has.
     """
-    machine, found = MACHINES.get(machine_type), Counter[Quota]()
-    if machine is None or capacity == "reservation":
+    found = Counter[Quota]()
+    if not machine.known or capacity == "reservation":
         return found
     prefix = _PREEMPTIBLE if capacity in _PREEMPTIBLE_KINDS else ""
     if machine.gpus:
@@ -87,7 +87,7 @@ def taken(machine_type: str, capacity: str, local_ssds: int = 0) -> Counter[Quot
         name = Quota(f"{prefix}{gpu.quota}_GPUS") if own else Quota(_FAMILY_QUOTA, gpu.quota)
         found[name] += machine.gpus
         found[Quota("GPUS_ALL_REGIONS", everywhere=True)] += machine.gpus
-    else:
+    if not machine.gpus or machine.series.attaches:
         cpus = "CPUS" if prefix or machine.family in _COMMON_CPUS else f"{machine.family.upper()}_CPUS"
         found[Quota(f"{prefix}{cpus}")] += machine.vcpus
         found[Quota("CPUS_ALL_REGIONS", everywhere=True)] += machine.vcpus

@@ -46,8 +46,11 @@ class Gib(Operator[GibSettings]):
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:
-        """Return whether a pool has RDMA NICs, whoever hands them out."""
-        return pool.rdma != "none"
+        """Return whether a pool has RDMA NICs, whoever hands them out.
+
+        The image is for amd64: Google's blueprint for Arm nodes brings an installer of its own.
+        """
+        return pool.rdma != "none" and not pool.machine.series.arm64
 
     @classmethod
     def serves_planned(cls, pool: PlannedPool) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from berth.components.cluster.gpus import claimed_gpus_of, gpus_of_pod
 from berth.components.cluster.worker_groups import replicas_of
 from berth.components.core.owner import OWNER_LABELS, STACK_LABEL
-from berth.components.hardware.machines import MACHINES
+from berth.components.hardware.machines import machine_of
 from berth.components.hardware.names import CLAIMED_LABEL, CONFIG_LABEL, NO_GKE_PLUGIN_LABEL, POOL_LABEL, WHOLE_KEY
 from berth.components.plan.plan import Plan, State
 
@@ -154,18 +154,16 @@ def planned_pool(state: State, cluster: State | None) -> PlannedPool:
     inputs = state.inputs
     config = inputs.get("nodeConfig") or {}
     machine_type = str(config.get("machineType") or "")
-    machine = MACHINES.get(machine_type)
-    accelerators = config.get("guestAccelerators") or []
-    gpus = machine.gpus if machine else sum(int(found.get("count") or 0) for found in accelerators)
-    product = machine.gpu.product if machine else ", ".join(str(found.get("type")) for found in accelerators)
+    accelerator: Mapping[str, Any] = next(iter(config.get("guestAccelerators") or []), {})
+    machine = machine_of(machine_type, str(accelerator.get("type") or ""), int(accelerator.get("count") or 0))
     nodes, autoscaled = _nodes(inputs, zones_of(state, cluster))
     return PlannedPool(
         name=str(inputs.get("name") or ""),
         machine_type=machine_type,
         nodes=nodes,
         autoscaled=autoscaled,
-        gpus_per_node=gpus,
-        product=product,
+        gpus_per_node=machine.gpus,
+        product=machine.gpu.product,
         labels={str(key): str(value) for key, value in (config.get("labels") or {}).items()},
         settings=inputs,
     )

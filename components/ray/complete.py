@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from berth.components.core.types import parse_quantity
+from berth.components.hardware.allocatable import GIB
 from berth.components.ray.layers import groups_of, within
 from berth.components.ray.settings import RayClusterSettings, RayShape, WorkerShape
 from berth.components.sharing import Pool, Pools
@@ -16,18 +17,25 @@ _WHOLE_NODE_MEMORY = Decimal("0.8")
 
 
 def whole_node(pool: Pool) -> dict[str, Any]:
-    """Return the size of a worker that takes a whole node of a pool."""
-    machine = pool.settings.machine
+    """Return the size of a worker that takes a whole node of a pool, as far as berth knows it."""
+    machine, offered = pool.settings.machine, pool.settings.for_pods
+    if offered is None:
+        return {"gpus": pool.per_node}
+    cores, memory = Decimal(machine.vcpus), Decimal(machine.memory_gib)
+    if not machine.known:
+        cores, memory = Decimal(offered.cpu_millis) / 1000, Decimal(offered.memory) / GIB
     return {
         "gpus": pool.per_node,
-        "cpu": str(max(1, int(machine.vcpus * _WHOLE_NODE_CPU))),
-        "memory": f"{max(1, int(machine.memory_gib * _WHOLE_NODE_MEMORY))}Gi",
+        "cpu": str(max(1, int(cores * _WHOLE_NODE_CPU))),
+        "memory": f"{max(1, int(memory * _WHOLE_NODE_MEMORY))}Gi",
     }
 
 
 def small_node(pool: Pool) -> dict[str, Any]:
     """Return sizes of a worker in place of defaults that a small node has no room for."""
     offered = pool.settings.for_pods
+    if offered is None:
+        return {}
     room = {"cpu": Decimal(offered.cpu_millis) / 1000, "memory": Decimal(offered.memory)}
     defaults = {name: parse_quantity(WorkerShape.model_fields[name].default) for name in room}
     return {name: size for name, size in whole_node(pool).items() if name in room and defaults[name] > room[name]}

@@ -19,6 +19,8 @@ from berth.components.ray.volumes import mounts_buckets
 from berth.components.sharing import Pool, Pools
 
 GIB = 2**30
+_UNKNOWN = Decimal("Infinity")
+_KEPT = ": GKE keeps the rest"
 
 # Ray's own images name CUDA as -cu124
 # (https://docs.ray.io/en/latest/ray-overview/installation.html#docker-source-images).
@@ -92,13 +94,22 @@ def _size_problems(
         "has_bytes": has_memory * GIB,
         "offered_memory": plain(has_memory),
         "beside_memory": _beside((memory - parse_quantity(pod.memory)) / GIB, "Gi"),
+        "of_cores": "",
+        "of_memory": "",
     }
-    yield from broken(beside(__file__)["sizes"], where, role=role, pod=pod, node=node, machine=machine, **facts)
+    if machine.known:
+        facts |= {"of_cores": f" of its {machine.vcpus}{_KEPT}", "of_memory": f" of its {machine.memory_gib}Gi{_KEPT}"}
+    yield from broken(beside(__file__)["sizes"], where, role=role, pod=pod, node=node, **facts)
 
 
 def _for_pods(pool: Pool) -> tuple[Decimal, Decimal]:
-    """Return cores, and GiB of memory in whole tenths, that a node of a pool offers to pods."""
+    """Return cores, and GiB of memory in whole tenths, that a node of a pool offers to pods.
+
+    Both are without end where nobody says how large a node is.
+    """
     offered = pool.settings.for_pods
+    if offered is None:
+        return _UNKNOWN, _UNKNOWN
     return Decimal(offered.cpu_millis) / 1000, Decimal(offered.memory * 10 // GIB) / 10
 
 
@@ -170,7 +181,7 @@ def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterab
     for name, pool in pools.items():
         asking = [demand for demand in demands if demand.pool == name]
         machine, nodes, per_node = pool.settings.machine, pool.settings.nodes_at_most, pool.settings.nics
-        has_cores, has_memory = _for_pods(pool)
+        cores, memory = (nodes * each if nodes else Decimal(0) for each in _for_pods(pool))
         nics = nodes * per_node
         path = (*root, name) if root[-1] == "pools" else root
         whole = f"{nodes} × {machine.name}"
@@ -184,8 +195,8 @@ def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterab
                 f"{whole} with {per_node}",
                 [Decimal(demand.nics if nics else 0) for demand in asking],
             ),
-            ("cores", nodes * has_cores, whole, [demand.cores for demand in asking]),
-            ("GiB of memory", nodes * has_memory, whole, [demand.memory_gib for demand in asking]),
+            ("cores", cores, whole, [demand.cores for demand in asking]),
+            ("GiB of memory", memory, whole, [demand.memory_gib for demand in asking]),
         ):
             if sum(amounts) <= tops_out:
                 continue

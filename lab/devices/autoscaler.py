@@ -33,7 +33,7 @@ from berth.components.hardware.names import (
 )
 from berth.lab.devices.api import CLAIMS, SLICES, Api
 from berth.lab.devices.gpu_cluster import is_of_daemonset
-from berth.lab.devices.gpus import gpu_count
+from berth.lab.devices.gpus import gpu_count, gpu_of
 from berth.lab.plugins.gcp.conditions import of_cloud
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.nodes import expected, group_name, manifest, resize, sizes_of, taints
@@ -52,8 +52,6 @@ _REPEAT_SECONDS = 60.0
 _SOURCE = "cluster-autoscaler"
 
 _NICS, _GPUS = names.DRANET_DRIVER, names.GPU
-# GPUs that GKE's own autoscaler has no facts about as devices to claim.
-_UNKNOWN_AS_DEVICES = {"nvidia-b200", "nvidia-h200-141gb", "nvidia-h100-mega-80gb"}
 _CLASSES = {names.DRANET: _NICS, names.MANAGED_RDMA: _NICS, names.GPU: _GPUS}
 _ZONE, _HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
@@ -292,7 +290,8 @@ def _derived(pool: Record, zone: str) -> tuple[Mapping[str, str], Amounts]:
     node = manifest(pool, zone, 0, "")
     labels = node["metadata"]["labels"]
     devices = {_GPUS if _claimed(labels) else GPU_RESOURCE: gpu_count(labels)} if gpu_count(labels) else {}
-    if _claimed(labels) and labels[ACCELERATOR_LABEL] in _UNKNOWN_AS_DEVICES:
+    gpu = gpu_of(labels)
+    if _claimed(labels) and gpu is not None and not gpu.claims_from_zero:
         devices = {}
     if labels.get(MANAGED_DRANET_LABEL) == "true":
         devices[_NICS] = Pool(pool.inputs).machine.series.gpu_nics

@@ -216,6 +216,11 @@ class Google:
                     "name": name,
                     "zone": at,
                     "machineType": f"{at}/machineTypes/{read.machine_name}",
+                    "guestAccelerators": [
+                        {"acceleratorType": f"{at}/acceleratorTypes/{gpus['type']}", "acceleratorCount": gpus["count"]}
+                        for gpus in (read.accelerator,)
+                        if gpus
+                    ],
                     "labels": {"goog-k8s-cluster-name": pool.id.split("/")[5], "goog-k8s-node-pool-name": pool.name},
                     "scheduling": {"provisioningModel": model, "preemptible": model == "SPOT"},
                 }

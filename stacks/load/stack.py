@@ -19,6 +19,7 @@ from berth.components.isolation import IsolationSettings
 from berth.stacks.files import stack_file
 from berth.stacks.files.stack_file import NAMESPACE, StackFile
 from berth.stacks.load import service_code
+from berth.stacks.load.reported import with_reported
 from berth.stacks.policies.settings import Judgment, judge_engineer, judge_environment
 from berth.stacks.settings.contract import EnvironmentContract, contract_of
 from berth.stacks.settings.engineer import EngineerSettings
@@ -171,6 +172,9 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
         raise SettingsError(stack, [*problems, Problem((), rule)], file)
     (kind,) = kinds
     value = values[kind]
+    if kind == "environment":
+        value, unasked = with_reported(value)
+        problems += unasked
     try:
         settings = KINDS[kind].model_validate({} if value is None else value, by_alias=True, by_name=False)
     except ValidationError as error:

@@ -9,6 +9,8 @@ from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError, last
 from berth.components.core.types import region_of
 from berth.components.gke import PoolSettings
+from berth.components.hardware.facts import Machine
+from berth.components.hardware.machines import machine_of
 from berth.components.hardware.quota_names import Quota, taken, usual
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -20,7 +22,7 @@ CLUSTER_LABEL, POOL_LABEL = "goog-k8s-cluster-name", "goog-k8s-node-pool-name"
 
 _FIELDS = (
     "nextPageToken,items/*/instances(machineType,zone,labels,scheduling/provisioningModel,scheduling/preemptible,"
-    "reservationAffinity/consumeReservationType)"
+    "guestAccelerators,reservationAffinity/consumeReservationType)"
 )
 _PAGES = 40
 _PAGE = 500
@@ -30,7 +32,7 @@ _PAGE = 500
 class Running:
     """Running machine."""
 
-    machine_type: str
+    machine: Machine
     zone: str
     capacity: str
     """`on-demand`, `spot`, `flex-start` or `reservation`."""
@@ -58,8 +60,10 @@ def running(google: Google, cluster: str) -> list[Running]:
 
 def _read(instance: dict[str, Any], cluster: str) -> Running:
     labels = instance.get("labels") or {}
+    gpus: dict[str, Any] = next(iter(instance.get("guestAccelerators") or []), {})
+    kind, count = last(gpus.get("acceleratorType")), int(gpus.get("acceleratorCount") or 0)
     return Running(
-        machine_type=last(instance.get("machineType")),
+        machine=machine_of(last(instance.get("machineType")), kind, count),
         zone=last(instance.get("zone")),
         capacity=_capacity(instance),
         pool=str(labels.get(POOL_LABEL, "")) if labels.get(CLUSTER_LABEL) == cluster else "",
@@ -163,7 +167,7 @@ def needs(settings: EnvironmentSettings) -> tuple[Counter[Quota], dict[Quota, li
     for name, pool in settings.pools.items():
         # Those that come with the machine type (A2 Ultra, A3, A4) come with its GPU quota.
         ssds = pool.local_ssds.count or 0 if pool.local_ssds and not pool.machine.local_ssds else 0
-        for quota, amount in taken(pool.machine_type, pool.capacity.kind, ssds).items():
+        for quota, amount in taken(pool.machine, pool.capacity.kind, ssds).items():
             if pool.nodes_at_most:
                 amounts[quota] += amount * pool.nodes_at_most
                 pools.setdefault(quota, []).append(name)
@@ -215,7 +219,7 @@ def _used(machines: Iterable[Running], region: str, limits: Limits) -> tuple[Cou
     own, others = Counter[Quota](), Counter[Quota]()
     for machine in machines:
         here = region_of(machine.zone) == region
-        for quota, amount in taken(machine.machine_type, machine.capacity).items():
+        for quota, amount in taken(machine.machine, machine.capacity).items():
             if not (here or quota.everywhere):
                 continue
             limit = limits.get(quota)

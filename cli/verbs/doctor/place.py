@@ -17,7 +17,9 @@ _SHOWN = 4
 def check_zones(google: Google, settings: EnvironmentSettings) -> list[Finding]:
     """Check each pool's machine type and GPU in each of its zones, and the RDMA profile."""
     pairs = dict.fromkeys(
-        (pool.machine_type, zone) for pool in settings.pools.values() for zone in settings.zones_of(pool)
+        (pool.machine_type, zone, pool.gpus.type if pool.gpus else "", pool.machine.gpus)
+        for pool in settings.pools.values()
+        for zone in settings.zones_of(pool)
     )
     profiles = dict.fromkeys(
         zone for pool in settings.pools.values() if pool.rdma == "networks" for zone in settings.zones_of(pool)
@@ -25,7 +27,7 @@ def check_zones(google: Google, settings: EnvironmentSettings) -> list[Finding]:
     return [*(_machine(google, *pair) for pair in pairs), *(_profile(google, zone) for zone in profiles)]
 
 
-def _machine(google: Google, machine: str, zone: str) -> Finding:
+def _machine(google: Google, machine: str, zone: str, attached: str, count: int) -> Finding:
     path = f"projects/{google.project}/zones/{zone}"
     found = google.exists("compute", f"{path}/machineTypes/{machine}", fields="name,accelerators")
     if found is None:
@@ -34,6 +36,7 @@ def _machine(google: Google, machine: str, zone: str) -> Finding:
         last(entry.get("guestAcceleratorType")): entry.get("guestAcceleratorCount")
         for entry in found.get("accelerators") or []
     }
+    counts = counts or ({attached: count} if attached else {})
     for gpu in filter(None, counts):
         if google.exists("compute", f"{path}/acceleratorTypes/{gpu}", fields="name") is None:
             return MACHINES.found("no-gpu", zone=zone, machine=machine, gpu=gpu, project=google.project)

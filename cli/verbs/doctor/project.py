@@ -102,6 +102,7 @@ def apis(settings: EnvironmentSettings, *, bucket: bool, key: bool) -> list[str]
         "container",
         "iam",
         *(["storage"] if bucket else []),
+        *(["containerfilesystem"] if any(pool.streams_images for pool in settings.pools.values()) else []),
         *(["cloudkms"] if key else []),
         *(["file"] if settings.filestore else []),
         *(["secretmanager"] if settings.secret_sync else []),

@@ -296,7 +296,7 @@ def _type_of_form(form: Node, schema: Node) -> str:
     if values := form.get("enum"):
         if len(values) <= _LONGEST_ENUM:
             return _either(map(flow, values))
-        return f"one of {len(values)} values, such as {flow(values[0])}"
+        return f"one of {len(values)} values (such as {flow(values[0])})"
     kind = form.get("type", "value")
     if kind == "array":
         return f"list of {_many(form.get('items', {}), schema)}"

@@ -7,6 +7,7 @@ from berth.components.core.settings import written
 from berth.components.core.table import beside, broken
 from berth.components.core.types import location_of_key
 from berth.components.gke.cluster_settings import Maintenance
+from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.rules import capacity, cluster, network, nodes, zones
 from berth.components.gke.settings import GkeSettings
 from berth.components.gke.versions import parse
@@ -35,6 +36,8 @@ def contradictions(settings: GkeSettings) -> Iterable[Problem]:
         "needed_by": f"pool {on_rdma[0]!r}" if len(on_rdma) == 1 else f"each of the pools {', '.join(on_rdma)}",
     }
     yield from broken(_TABLES["every_environment"], ("environment",), **facts)
+    for name, pool in pools.items():
+        yield from broken(_TABLES["gpus"], ("environment", "pools", name), pool=pool, **_attached(pool))
     if settings.cluster.existing:
         return
     yield from broken(_TABLES["environment"], ("environment",), **facts)
@@ -52,11 +55,20 @@ def warnings(settings: GkeSettings) -> Iterable[Problem]:
     """Yield settings of pools that work in some projects or versions only."""
     cluster = settings.cluster
     if cluster.existing:
+        for name, pool in settings.pools.items():
+            yield from broken(_TABLES["warnings_of_existing_pools"], ("environment", "pools", name), pool=pool)
         return
     below = cluster.version is not None and not parse(cluster.version).at_least(_BREAKS_TCPX)
     held = below and bool(cluster.maintenance and cluster.maintenance.exclusions)
     for name, pool in settings.pools.items():
         yield from broken(_TABLES["warnings_of_pools"], ("environment", "pools", name), pool=pool, held=held)
+
+
+def _attached(pool: PoolSettings) -> dict[str, object]:
+    """Return the GPUs that a machine type takes beside its own, for the table about `gpus`."""
+    attaches = pool.machine.series.attaches
+    counts = attaches.get(pool.machine.gpu.accelerator, {})
+    return {"types": list(attaches), "counts": list(counts), "most": counts.get(pool.machine.gpus, 0)}
 
 
 def _tainted(settings: GkeSettings) -> list[str]:

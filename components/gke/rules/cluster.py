@@ -41,7 +41,7 @@ def _networks(table: str, settings: GkeSettings) -> Iterable[Problem]:
 _ONLY_WHEN_MADE = ("project", "zone", "region", "zones")
 _POOL_WHEN_MADE = (
     *("zones", "capacity", "compactPlacement", "sysctls", "driverVersion", "diskSizeGb", "diskType", "localSsds"),
-    *("maxPodsPerNode", "upgrade", "autoRepair", "secureBoot"),
+    *("maxPodsPerNode", "upgrade", "autoRepair", "secureBoot", "imageStreaming", "imageDisks"),
 )
 
 

@@ -9,7 +9,14 @@ import hashlib
 from typing import Any
 
 from berth.components.hardware.allocatable import allocatable, capacity
-from berth.components.hardware.names import ACCELERATOR_LABEL, GPU_RESOURCE, METADATA_SERVER_LABEL, POOL_LABEL
+from berth.components.hardware.facts import Machine
+from berth.components.hardware.names import (
+    ACCELERATOR_LABEL,
+    ARCHITECTURE,
+    GPU_RESOURCE,
+    METADATA_SERVER_LABEL,
+    POOL_LABEL,
+)
 from berth.lab.plugins.gcp.locations import region_of
 from berth.lab.plugins.gcp.pools import Pool
 from berth.lab.plugins.gcp.store import Record
@@ -77,7 +84,7 @@ def labels(pool: Record, zone: str, name: str) -> dict[str, str]:
         "cloud.google.com/machine-family": machine.family,
         # berth's node pools have GKE_METADATA, always.
         METADATA_SERVER_LABEL: "true",
-        "kubernetes.io/arch": "amd64",
+        ARCHITECTURE: architecture(machine),
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
         "node.kubernetes.io/instance-type": machine.name,
@@ -122,7 +129,14 @@ def taints(pool: Record) -> list[dict[str, str]]:
     given = any((taint["key"], taint["effect"]) == (GPU_TAINT["key"], GPU_TAINT["effect"]) for taint in result)
     if read.machine.gpus and pool.state.get("gpu_taint", True) and not given:
         result.append(dict(GPU_TAINT))
+    if read.machine.series.arm64:
+        result.append({"key": ARCHITECTURE, "value": "arm64", "effect": "NoSchedule"})
     return result
+
+
+def architecture(machine: Machine) -> str:
+    """The architecture of a machine's processors, as Kubernetes names it."""
+    return "arm64" if machine.series.arm64 else "amd64"
 
 
 def applied(pool: Record) -> dict[str, str]:
@@ -158,13 +172,13 @@ def manifest(pool: Record, zone: str, number: int, version: str) -> dict[str, An
         },
         "spec": {"providerID": f"gce://{pool.project}/{zone}/{name}", "taints": taints(pool)},
         "status": {
-            "allocatable": allocatable(*sizes, read.max_pods).resources(read.max_pods),
+            "allocatable": allocatable(*sizes, read.max_pods, streaming=read.streams_images).resources(read.max_pods),
             "capacity": capacity(*sizes).resources(read.max_pods),
             "nodeInfo": {
                 **dict.fromkeys(("bootID", "machineID", "systemUUID"), ""),
                 **dict.fromkeys(("containerRuntimeVersion", "kernelVersion"), "kwok"),
                 **dict.fromkeys(("kubeProxyVersion", "kubeletVersion"), version),
-                "architecture": "amd64",
+                "architecture": architecture(read.machine),
                 "operatingSystem": "linux",
                 "osImage": f"{_SYSTEMS[read.os_distribution]} (simulated by KWOK)",
             },

@@ -8,7 +8,7 @@ from typing import Any
 
 from berth.components.hardware.allocatable import DEFAULT_MAX_PODS
 from berth.components.hardware.facts import Machine
-from berth.components.hardware.machines import MACHINES
+from berth.components.hardware.machines import machine_of
 from berth.lab.plugins.gcp.locations import ZONES, default_zones
 from berth.lab.plugins.gcp.store import Record
 
@@ -53,8 +53,9 @@ class Pool:
 
     @property
     def machine(self) -> Machine:
-        """The machine type."""
-        return MACHINES[self.machine_name]
+        """The machine type, with the GPUs that are attached to it."""
+        gpus = self.accelerator
+        return machine_of(self.machine_name, str(gpus.get("type") or ""), int(gpus.get("count") or 0))
 
     @property
     def os_distribution(self) -> str:
@@ -98,6 +99,11 @@ class Pool:
         if self.config.get("localNvmeSsdBlockConfig"):
             return 0
         return self.machine.local_ssds
+
+    @property
+    def streams_images(self) -> bool:
+        """Whether image streaming is on."""
+        return bool((self.config.get("gcfsConfig") or {}).get("enabled"))
 
     @property
     def max_pods(self) -> int:

@@ -7,6 +7,7 @@ import pytest
 from berth.cli.verbs.doctor import capacity
 from berth.cli.verbs.doctor.capacity import Running
 from berth.cli.verbs.doctor.google import GoogleError
+from berth.components.hardware.machines import MACHINES, machine_of
 from berth.components.hardware.quota_names import Quota, taken, usual
 from tests.unit.cases import table
 from tests.unit.cli.verbs.recorded_google import PROJECT, Recorded, environment, pool, states
@@ -15,9 +16,10 @@ ZONE, REGION = "us-central1-b", "us-central1"
 QUOTA_INFOS = "cloudquotas locations/global/services/compute.googleapis.com/quotaInfos/"
 
 
-@pytest.mark.parametrize(("machine_type", "capacity", "expected"), table(__file__, "doctor_capacity.yaml"))
-def test_what_a_machine_takes(machine_type: str, capacity: str, expected: dict[str, int]) -> None:
-    assert {quota.id: amount for quota, amount in taken(machine_type, capacity).items()} == expected
+@pytest.mark.parametrize(("machine", "capacity", "expected"), table(__file__, "doctor_capacity.yaml"))
+def test_what_a_machine_takes(machine: Any, capacity: str, expected: dict[str, int]) -> None:
+    given = machine_of(*([machine] if isinstance(machine, str) else machine))
+    assert {quota.id: amount for quota, amount in taken(given, capacity).items()} == expected
 
 
 def test_without_preemptible_quota_the_usual_one_is_taken() -> None:
@@ -102,7 +104,7 @@ def test_machines_are_read_page_by_page() -> None:
         return {"items": {f"zones/{ZONE}": {"instances": [second, third]}}}
 
     assert capacity.running(Recorded({"compute aggregated/instances": answer}), "prod") == [
-        Running("g2-standard-4", ZONE, "spot", "dev"),
-        Running("a4-highgpu-8g", ZONE, "flex-start", ""),
-        Running("a4-highgpu-8g", ZONE, "reservation", ""),
+        Running(MACHINES["g2-standard-4"], ZONE, "spot", "dev"),
+        Running(MACHINES["a4-highgpu-8g"], ZONE, "flex-start", ""),
+        Running(MACHINES["a4-highgpu-8g"], ZONE, "reservation", ""),
     ]

@@ -100,6 +100,7 @@ LEFT_OUT: list[tuple[str, Inputs]] = [
     (NODE_POOL, {"nodeConfig": {"linuxNodeConfig": {"sysctls": {"vm.max_map_count": "262144"}}}}),
     (NODE_POOL, {"nodeConfig": {"serviceAccount": "nodes@some-project.iam.gserviceaccount.com"}}),
     (NODE_POOL, {"nodeConfig": {"guestAccelerators": [{"type": "nvidia-l4", "count": 1}]}}),
+    (NODE_POOL, {"nodeConfig": {"gcfsConfig": {"enabled": True}}}),
     (CLUSTER, {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "203.0.113.0/24"}]}}),
     (CLUSTER, {"controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"allowExternalTraffic": True}}}),
     (CLUSTER, {"authenticatorGroupsConfig": {"securityGroup": "gke-security-groups@example.com"}}),
