@@ -7,6 +7,7 @@ import pytest
 from berth.cli.verbs.doctor import capacity, machine, place
 from berth.cli.verbs.doctor.capacity import Running
 from berth.cli.verbs.doctor.findings import Finding
+from berth.components.hardware.machines import MACHINES
 from tests.unit.cases import table
 from tests.unit.cli.verbs.recorded_google import Recorded, environment, only_missing, states
 
@@ -16,7 +17,7 @@ CASES = table(__file__, "google_cases.yaml")
 def findings(check: str, case: dict[str, Any]) -> list[Finding]:
     google = Recorded({key: answer for key, answer in case["answers"].items() if answer is not None})
     settings = environment(**case.get("settings", {}))
-    own = [Running(*machine) for machine in case.get("own", [])]
+    own = [Running(MACHINES[machine], *rest) for machine, *rest in case.get("own", [])]
     match check:
         case "quotas":
             return list(capacity.check_quotas(google, settings, own))
