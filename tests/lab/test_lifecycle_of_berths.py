@@ -303,6 +303,18 @@ def test_idleness(keeper: Keeper) -> None:
     assert keeper.did(5 * HOUR) == {}
 
 
+def test_what_kueue_holds_back_is_named_and_not_woken(keeper: Keeper) -> None:
+    def kueue_writes(*, suspend: bool) -> None:
+        patch = ["--type=merge", "-p", json.dumps({"spec": {"suspend": suspend}}), "--field-manager=kueue"]
+        keeper.project.run("kubectl", "patch", "raycluster", "bob", "-n", "berth-bob", *patch)
+
+    kueue_writes(suspend=True)
+    assert "bob waits for room in its queue: Kueue suspends and starts it" in keeper.status()
+    woken = keeper.project.run("berth", "wake", "bob", "--stack", ENV, check=False)
+    assert (woken.returncode, "bob waits for room in its queue" in woken.stderr) == (1, True)
+    kueue_writes(suspend=False)
+
+
 def test_expiry(keeper: Keeper) -> None:
     days = timedelta(days=1)
     assert "carol" not in keeper.did(29 * days)
