@@ -64,7 +64,7 @@ class Gpus(Settings):
 
     count: Annotated[int, Field(examples=[2], ge=0, le=16, strict=True)]
     """Number of GPUs; 0 for none."""
-    type: Annotated[str, Field(examples=["nvidia-tesla-t4"], pattern="nvidia-[-a-z0-9]+|")] = ""
+    type: Annotated[str, Field(examples=["nvidia-tesla-t4"], pattern="^(nvidia-[-a-z0-9]+)?$")] = ""
     """GKE's name for them (label `cloud.google.com/gke-accelerator`)."""
     memory: Annotated[Memory | None, Field(examples=["80Gi"])] = None
     """Memory of one. Default: the GPU's, where berth knows it."""
@@ -219,7 +219,7 @@ class PoolSettings(Settings):
     """Start containers before their image, from Artifact Registry, is there whole. Default: GKE's
     choice; yes with `imageDisks`."""
     image_disks: Annotated[
-        list[Annotated[str, Field(pattern="projects/[^/]+/global/images/[^/]+")]],
+        list[Annotated[str, Field(pattern="^projects/[^/]+/global/images/[^/]+$")]],
         Field(examples=[["projects/my-project/global/images/ray-2026-11"]], max_length=127),
     ] = []
     """Disk images with container images for every node (secondary boot disks)."""

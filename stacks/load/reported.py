@@ -20,10 +20,10 @@ _COUNT = f"{ACCELERATOR_LABEL}-count"
 
 
 def with_reported(value: Any) -> tuple[Any, list[Problem]]:
-    """Return an environment's values with `gpus` and `allocatable` of pools that have neither.
+    """Return an environment's values with the `gpus` and `allocatable` that nodes report.
 
-    A cluster is asked only where it exists and a pool's machine type is unknown. The problems say
-    why nothing could be learned of a pool.
+    A cluster is asked only where it exists, and a pool has an unknown machine type without `gpus`.
+    The problems say why nothing could be learned of a pool.
     """
     cluster, pools = (_mapping(value, key) for key in ("cluster", "pools"))
     existing, unknown = cluster.get("existing"), [name for name, pool in pools.items() if _unknown(pool)]
@@ -38,7 +38,7 @@ def with_reported(value: Any) -> tuple[Any, list[Problem]]:
     except (BadInputError, ClusterError) as error:
         return value, [_unasked(name, f"its nodes could not be asked: {error}") for name in unknown]
     of_pools = {name: [node for node in nodes if node["metadata"]["labels"][POOL_LABEL] == name] for name in unknown}
-    told = {name: {**pools[name], **reported(found)} for name, found in of_pools.items() if found}
+    told = {name: {**reported(found), **pools[name]} for name, found in of_pools.items() if found}
     none = f"no node has the label {POOL_LABEL} of this pool now, so that none could be asked"
     return {**value, "pools": {**pools, **told}}, [_unasked(name, none) for name in unknown if name not in told]
 

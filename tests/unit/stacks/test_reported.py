@@ -94,6 +94,13 @@ def test_where_no_node_answers_the_settings_have_to_say_it(asked: Any, answer: A
     assert "gpus: {count: 0} for none" in second
 
 
+def test_what_the_settings_say_counts_before_what_nodes_report(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {"cpu": "8", "memory": "8Gi"}
+    monkeypatch.setitem(VALUES["pools"], "dev", VALUES["pools"]["dev"] | {"allocatable": own})
+    pool = asked([node("a", OF_GKE, SIZE)]).pools["dev"]
+    assert (pool.allocatable.model_dump(), pool.gpus.count) == (own, 8)
+
+
 def test_a_cluster_is_not_asked_for_what_the_settings_say(asked: Any) -> None:
     with pytest.raises(SettingsError):
         asked(ClusterError("no answer"))
