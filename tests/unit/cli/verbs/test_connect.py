@@ -6,7 +6,6 @@ import os
 import socket
 import stat
 import sys
-import threading
 from pathlib import Path
 from typing import Any, cast
 
@@ -129,22 +128,18 @@ def test_credentials_are_for_nobody_else_and_do_not_stay() -> None:
 
 
 class Heads:
-    """A cluster whose head is replaced: pods by name, the last of them for good; then the berth
-    is suspended.
+    """A cluster whose only head is head-2, until its ports have been asked for; then the berth is
+    suspended.
     """
 
-    def __init__(self, *names: str) -> None:
-        self.names = list(names)
-        self.asked = threading.Event()
+    def __init__(self, asked: Path) -> None:
+        self.asked = asked
 
     def list(self, path: str, **_query: str) -> tuple[list[Any], str]:
+        suspended = "head-2" in self.asked.read_text()
         if path.endswith("rayclusters"):
-            suspended = not self.names
             return [{"metadata": {}, "spec": {"suspend": suspended}}], "1"
-        found = [head(name) for name in self.names[:1]]
-        self.names = self.names[1:]
-        self.asked.set()
-        return found, "1"
+        return [] if suspended else [head("head-2")], "1"
 
 
 def head(name: str) -> dict[str, Any]:
@@ -163,10 +158,9 @@ def test_ports_are_forwarded_to_the_next_head(
     monkeypatch.setattr(head_of, "_LOOK_SECONDS", 0.05)
     monkeypatch.setattr(head_of, "_RETRY_SECONDS", 0.05)
     cluster = {"metadata": {"name": "alice", "namespace": "berth-alice", "labels": {}}, "spec": {}}
-    api = cast("ClusterApi", Heads("head-2"))
+    api = cast("ClusterApi", Heads(tmp_path / "asked"))
     berth = Berth("alice", cast("Environment", None), api, cluster)
-    # kubectl loses head-1 by itself; head-2 is gone by the next look, and then the berth is
-    # suspended.
+    # kubectl loses head-1 by itself, or a look does; another look loses head-2.
     with (
         private_folder() as folder,
         pytest.raises(BerthError, match="alice is suspended; bring it back with: berth wake alice"),
