@@ -24,7 +24,7 @@ class Installation(pulumi.ComponentResource):
         last: list[pulumi.Resource] = []
         for part in operator.parts(name):
             if isinstance(part, Chart):
-                repair = Repair(name, part.namespace, operator.site.kubeconfig, self)
+                repair = Repair(name, part.namespace, operator.site.kubeconfig, self, part.timeout)
                 last = [_release(name, part.mirrored(mirror), repair, last)]
             else:
                 last = [_object(part, self, last)]

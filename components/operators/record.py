@@ -11,6 +11,7 @@ that carry the annotations of the same release (helm v3.18.6, pkg/action/validat
 """
 
 import base64
+import datetime as dt
 import gzip
 import json
 from collections.abc import Collection, Iterable, Mapping
@@ -42,6 +43,8 @@ class Revision:
     """Uid of the Secret."""
     left: str
     """Status before the repair; empty for a revision that needed none."""
+    begun: dt.datetime
+    """Time at which its operation began."""
     ours: bool
     """Whether Pulumi's provider has written it, rather than a `helm` that may still run."""
 
@@ -49,6 +52,10 @@ class Revision:
     def is_pending(self) -> bool:
         """Whether an operation on it runs, or was killed."""
         return self.status.startswith("pending-")
+
+    def may_run(self, timeout: int) -> bool:
+        """Return whether an operation with a timeout in seconds may still be at work on it."""
+        return self.is_pending and dt.datetime.now(dt.UTC) - self.begun < dt.timedelta(seconds=timeout)
 
 
 def revisions(api: ClusterApi, namespace: str, release: str) -> list[Revision]:
@@ -84,6 +91,7 @@ def _revision(metadata: Object) -> Revision:
         status=str(labels.get("status")),
         name=str(metadata["name"]),
         uid=str(metadata["uid"]),
+        begun=dt.datetime.fromisoformat(metadata["creationTimestamp"]),
         left=str((metadata.get("annotations") or {}).get(_LEFT, "")),
         ours=any(manager.startswith(_PROVIDER) for manager in managers),
     )

@@ -7,9 +7,12 @@ from typing import Any, TypeVar
 
 import pulumi
 
-from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.components.cluster.api import ClusterApi, ClusterError, ConflictError
 from berth.components.core.errors import BerthError
+from berth.components.operators.orphans import orphans
 from berth.components.operators.record import Revision, forget, mark_failed, note, revisions
+
+_PAUSE_SECONDS = 1.0
 
 _Answer = TypeVar("_Answer")
 
@@ -28,6 +31,8 @@ class Repair:
     """Access to the cluster, as text."""
     resource: pulumi.Resource
     """Component that the notices are about."""
+    timeout: int
+    """Seconds after which Helm gives up an operation on the release."""
 
     def hook(self) -> pulumi.ResourceHook:
         """Return the hook that repairs the record before the release is created or updated."""
@@ -46,12 +51,30 @@ class Repair:
 
     async def _before(self, change: pulumi.ResourceHookArgs) -> None:
         try:
-            found = await self._ask(lambda api: revisions(api, self.namespace, self.name))
-            if found:
+            if found := await self._settled():
                 await (self._adopt(found) if change.old_inputs is None else self._repair(found[-1]))
+        except ConflictError:
+            await self._before(change)  # somebody has written to the record meanwhile
         except ClusterError as error:
             if not pulumi.runtime.is_dry_run():
                 raise RepairError(f"the record of Helm release {self._title} cannot be read: {error}") from None
+
+    async def _settled(self) -> Sequence[Revision]:
+        """Return the record, once no plugin of a killed engine is at work on its end."""
+        while True:
+            # Asked for first: what a plugin does last is to write the record.
+            plugins = await asyncio.to_thread(orphans)
+            found = await self._ask(lambda api: revisions(api, self.namespace, self.name)) or ()
+            if pulumi.runtime.is_dry_run() or not plugins or not found or not found[-1].may_run(self.timeout):
+                return found
+            pulumi.log.info(
+                f"Helm release {self._title} is {found[-1].status}, and the Kubernetes plugin of a killed update may"
+                f" still be at work on it (process {', '.join(map(str, plugins))}); this update waits for its end,"
+                f" {self.timeout} s from its beginning at most",
+                self.resource,
+                ephemeral=True,
+            )
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _adopt(self, found: Sequence[Revision]) -> None:
         """Take over a release that the state lacks."""

@@ -4,6 +4,9 @@ says at once what does. `make chaos PART=releases` kills inside Helm operations 
 
 import contextlib
 import json
+import os
+import re
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -17,7 +20,7 @@ from berth.components.cluster.conflicts import conflict_advice
 from berth.components.operators.record import Revision, revisions
 from chaos.fleet import CASE, marked
 from tests.lab.conftest import Lab
-from tests.lab.project import SMALL, Project, brought_up, environment_settings
+from tests.lab.project import SMALL, Project, brought_up, environment_settings, started
 
 pytestmark = pytest.mark.lab
 
@@ -51,8 +54,10 @@ def edit_of(lab: Lab) -> str:
     return str(deployment["spec"]["template"]["metadata"].get("annotations", {}).get("berth-test/edit", ""))
 
 
-def killed_inside_helm(project: Project, status: str) -> None:
-    """Kill every process of a `pulumi up` when Helm's record has a status."""
+def killed_inside_helm(project: Project, status: str, *, plugin: signal.Signals = signal.SIGKILL) -> list[int]:
+    """Kill every process of a `pulumi up` when Helm's record has a status; send the Kubernetes
+    plugin another signal. Return the pids of what is left.
+    """
     mark = f"left-{time.monotonic_ns()}"
     with subprocess.Popen(
         ["pulumi", "up", "-s", ENV, "--yes", "--skip-preview"],
@@ -69,9 +74,10 @@ def killed_inside_helm(project: Project, status: str) -> None:
             time.sleep(0.05)
         for found in marked(mark):
             with contextlib.suppress(psutil.Error):
-                found.kill()
+                found.send_signal(plugin if "resource-kubernetes" in " ".join(found.cmdline()) else signal.SIGKILL)
     project.run("pulumi", "cancel", "-s", ENV, "--yes")
     assert statuses(project.lab)[-1] == status
+    return [found.pid for found in marked(mark)]
 
 
 def uids(lab: Lab) -> dict[str, str]:
@@ -146,6 +152,29 @@ def test_what_the_plugin_of_a_killed_engine_has_deployed_is_taken_back(
     project.write(ENV, environment=settings(lab, "before"))
     project.up(ENV)
     assert edit_of(lab) == "before"
+    assert project.preview(ENV) == {}
+
+
+@pytest.mark.long
+def test_an_update_waits_for_the_plugin_of_a_killed_engine(project: Project, lab: Lab) -> None:
+    """The plugin is stopped inside Helm, so that it has more to do when the next update begins."""
+    project.write(ENV, environment=settings(lab, "orphan"))
+    (plugin,) = killed_inside_helm(project, "pending-upgrade", plugin=signal.SIGSTOP)
+    project.write(ENV, environment=settings(lab, "next"))
+    try:
+        with started(project, "berth", "up", "-s", ENV, "--yes") as update:
+            assert update.stderr is not None
+            working = re.compile(rf"still be at work on it \(process .*\b{plugin}\b")
+            assert any(map(working.search, update.stderr))
+            os.kill(plugin, signal.SIGCONT)
+            _, text = update.communicate()
+    finally:
+        # Without its engine it would stay for minutes.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(plugin, signal.SIGKILL)
+    assert update.returncode == 0, text
+    assert statuses(lab)[-2:] == ["superseded", "deployed"]
+    assert edit_of(lab) == "next"
     assert project.preview(ENV) == {}
 
 

@@ -2,15 +2,22 @@
 
 import asyncio
 import base64
+import datetime as dt
 import gzip
 import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pulumi
 import pytest
 
-from berth.components.cluster.api import ClusterError
+from berth.components.cluster.api import ClusterError, ConflictError
 from berth.components.operators import repair
+from berth.components.operators.orphans import orphans
 from berth.components.operators.record import failed, note
 from berth.components.operators.repair import Repair, RepairError
 
@@ -19,7 +26,14 @@ REPAIRED = "repairs revision 2, which was left pending-upgrade"
 
 
 def secret(
-    number: int, status: str, *, manager: str = PROVIDER, left: str = "", text: str = "", a: float = 1.5
+    number: int,
+    status: str,
+    *,
+    manager: str = PROVIDER,
+    left: str = "",
+    text: str = "",
+    a: float = 1.5,
+    begun: dt.datetime | None = None,
 ) -> dict[str, Any]:
     info = {"status": status, "notes": "ü"} | ({"description": text} if text else {})
     release = {"name": "r", "version": number, "info": info, "config": {"a": a}}
@@ -29,6 +43,7 @@ def secret(
             "name": f"sh.helm.release.v1.r.v{number}",
             "uid": f"uid-{number}",
             "resourceVersion": "7",
+            "creationTimestamp": (begun or dt.datetime.now(dt.UTC)).isoformat(),
             "labels": {"owner": "helm", "name": "r", "status": status, "version": str(number)},
             "annotations": {"berth/left": left} if left else {},
             "managedFields": [{"manager": manager}],
@@ -64,18 +79,25 @@ class Cluster:
 
 
 def run(
-    monkeypatch: pytest.MonkeyPatch, cluster: Cluster, old: dict[str, Any] | None, *, preview: bool = False
+    monkeypatch: pytest.MonkeyPatch,
+    cluster: Cluster,
+    old: dict[str, Any] | None,
+    *,
+    preview: bool = False,
+    plugins: Callable[[], list[int]] = list,
 ) -> list[str]:
     """Run the hook; return the warnings."""
     warnings: list[str] = []
     hooks: list[Any] = []
+    monkeypatch.setattr(repair, "orphans", plugins)
+    monkeypatch.setattr(repair, "_PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(repair, "ClusterApi", lambda *_, **__: cluster)
     monkeypatch.setattr(pulumi, "ResourceHook", lambda _name, function, _options: hooks.append(function))
     monkeypatch.setattr(pulumi.log, "warn", lambda text, _resource: warnings.append(text))
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: preview)
 
     async def hooked() -> None:
-        Repair("r", "n", "kubeconfig", pulumi.ComponentResource.__new__(pulumi.ComponentResource)).hook()
+        Repair("r", "n", "kubeconfig", pulumi.ComponentResource.__new__(pulumi.ComponentResource), 300).hook()
         await hooks[0](pulumi.ResourceHookArgs("urn", "id", "name", "type", old_inputs=old))
 
     asyncio.run(hooked())
@@ -145,6 +167,65 @@ def test_a_helm_that_may_still_run_is_left_alone(monkeypatch: pytest.MonkeyPatch
             run(monkeypatch, cluster, old)
     assert not (cluster.deleted)
     assert not (cluster.changes)
+
+
+def test_an_update_waits_for_the_plugin_of_a_killed_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plugin writes the record while the update waits for it, and then the process goes on."""
+    cluster, said = Cluster(secret(1, "superseded"), secret(2, "pending-upgrade")), list[str]()
+
+    def done(text: str, *_: object, **__: object) -> None:
+        said.append(text)
+        cluster.secrets = Cluster(secret(1, "superseded"), secret(2, "deployed")).secrets
+
+    monkeypatch.setattr(pulumi.log, "info", done)
+    assert run(monkeypatch, cluster, {}, plugins=lambda: [4711]) == []
+    assert not cluster.changes
+    assert "pending-upgrade, and the Kubernetes plugin of a killed update may still be at work" in said[0]
+    # In the end it has ended without a word.
+    left, pids = Cluster(secret(2, "pending-upgrade")), [[4711], [4711], []]
+    monkeypatch.setattr(pulumi.log, "info", lambda *_, **__: None)
+    assert "which it left pending-upgrade" in run(monkeypatch, left, {}, plugins=lambda: pids.pop(0))[0]
+    assert not pids
+
+
+def test_a_record_that_changes_meanwhile_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(secret(1, "superseded"), secret(2, "pending-upgrade"))
+
+    def patch(*_: object) -> None:
+        cluster.secrets = Cluster(secret(1, "superseded"), secret(2, "deployed")).secrets
+        raise ConflictError(409, {})
+
+    monkeypatch.setattr(cluster, "patch", patch)
+    assert run(monkeypatch, cluster, {}) == []
+
+
+def test_an_update_waits_no_longer_than_helm_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plugin that stays without its engine keeps no update from what others have left."""
+    old = Cluster(secret(2, "pending-upgrade", begun=dt.datetime.now(dt.UTC) - dt.timedelta(seconds=400)))
+    assert "which it left pending-upgrade" in run(monkeypatch, old, {}, plugins=lambda: [4711])[0]
+    young = Cluster(secret(2, "pending-upgrade"))
+    assert run(monkeypatch, young, {}, preview=True, plugins=lambda: [4711]) == []
+
+
+def test_a_plugin_without_its_engine_is_an_orphan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, plugin = tmp_path / "bin/pulumi", tmp_path / "plugins/pulumi-resource-kubernetes"
+    plugin.parent.mkdir()
+    engine.parent.mkdir()
+    plugin.symlink_to("/bin/sleep")
+    engine.write_text('#!/bin/sh\n"$@" & echo $!; wait\n')
+    engine.chmod(0o755)
+    with subprocess.Popen([engine, plugin, "60"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        try:
+            assert pid not in orphans()
+            process.kill()
+            process.wait()
+            assert pid in orphans()
+            monkeypatch.chdir(tmp_path)
+            assert pid not in orphans(), "it is another project's"
+        finally:
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_an_update_fails_where_the_record_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
