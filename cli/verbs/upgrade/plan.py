@@ -78,12 +78,12 @@ def _step(part: str, versions: Sequence[Version], loaded: Environment, there: Th
         "title": row["title"],
         "how": row.get("setting") or row["how"],
         "old": [f"{one.version}: {'; '.join(one.old)}" for one in old],
-        "effects": list(dict.fromkeys(_effects(old[0], loaded, there))),
+        "effects": list(dict.fromkeys(_effects(old, loaded, there))),
         "place": [row["place"]] if "place" in row else [],
     }
 
 
-def _effects(old: Version, loaded: Environment, there: There) -> Iterator[str]:
+def _effects(old: Sequence[Version], loaded: Environment, there: There) -> Iterator[str]:
     """Yield what a preview says of the upgrade of a part."""
     pools = {}
     for name, pool in loaded.settings.pools.items():
@@ -93,22 +93,25 @@ def _effects(old: Version, loaded: Environment, there: There) -> Iterator[str]:
         pools[name] = planned_pool(State({**given, "nodeCount": count}, {}, ""), None)
     fleet = PlannedFleet(loaded.stack, pools, pools, [occupant_of(ray) for ray in there.rays])
     # GKE upgrades a control plane by one minor version at a time.
-    new = f"1.{numbers(old.version)[1] + 1}" if old.part == "control-plane" else None
-    for kind, path, inputs in _changes(old.part, loaded, there):
-        state = State(inputs, {"masterVersion": old.version}, "")
+    part, version = old[0].part, old[0].version
+    new = f"1.{numbers(version)[1] + 1}" if part == "control-plane" else None
+    for kind, path, inputs in _changes(old, loaded, there):
+        state = State(inputs, {"masterVersion": version}, "")
         change = Property(path, "update", None, new)
         operation: Operation = "replace" if kind.endswith("RayJob") else "update"
-        step = Step(operation, "", kind, old.part, custom=True, old=state, new=state, properties=[change])
+        step = Step(operation, "", kind, part, custom=True, old=state, new=state, properties=[change])
         yield from (effect.text for effect in effects_of(step, fleet))
 
 
-def _changes(part: str, loaded: Environment, there: There) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def _changes(old: Sequence[Version], loaded: Environment, there: There) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Yield what an upgrade of a part changes: type, path of the property, and inputs before."""
-    settings = loaded.settings
+    settings, part = loaded.settings, old[0].part
     if part == "control-plane":
         yield GKE_CLUSTER, "minMasterVersion", {"location": settings.location}
     if part == "nodes":
-        yield from ((NODE_POOL, "version", {"name": name}) for name in settings.pools)
+        yield from (
+            (NODE_POOL, "version", {"name": name}) for name in sorted({pool for one in old for pool in one.who})
+        )
     if part == "ray":
         for ray in there.rays:
             path = "spec.rayClusterConfig" if ray["kind"] == "RayService" else "spec.headGroupSpec"
