@@ -21,12 +21,12 @@ FAILURE_CHARACTERS = 600
 CLEAN_UP_SECONDS = 60
 
 LONGEST = (
+    "lab/test_fleet.py",
     "lab/test_commands.py",
     "lab/test_isolation.py",
-    "lab/test_workflows.py",
     "lab/test_lifecycle_of_berths.py",
+    "lab/test_workflows.py",
     "lab/test_prod.py",
-    "lab/test_fleet.py",
     "lab/test_pages.py",
     "lab/test_identities.py",
 )

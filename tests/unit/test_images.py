@@ -13,7 +13,6 @@ import yaml
 from berth.components.hardware import versions
 from berth.components.ray.image import BERTH_IMAGES
 from berth.lab.home import CLONE
-from berth.lab.realnode.debian import RELEASE
 from berth.stacks.settings.resolve import resolve_environment
 from tests.containers.dockerfile import parse
 from tests.unit.components.fabric import BY_NETWORKS, CPU
@@ -37,21 +36,6 @@ def requirements(image: str) -> str:
 
 def test_the_names_that_settings_know_are_those_of_the_folders() -> None:
     assert {path.name for path in IMAGES.iterdir() if path.is_dir()} == set(BERTH_IMAGES)
-
-
-@PER_IMAGE
-def test_the_base_is_a_build_argument_so_that_a_site_can_name_a_digest(image: str) -> None:
-    (argument,) = rest_of(image, "ARG")
-    assert argument in (f"BASE={versions.RAY_IMAGE}", f"BASE=debian:{RELEASE}-slim")
-    assert rest_of(image, "FROM") == ["${BASE}"]
-    assert re.search(rf"--build-arg BASE=\S+@sha256:\S+.*images/{image}$", README, flags=re.MULTILINE)
-
-
-def test_ray_podman_finds_the_driver_of_nodes_that_gke_manages() -> None:
-    """As in the images of Ray itself (docker/base-deps/Dockerfile), of which ray-a4 is one."""
-    _, path, library_path = rest_of("ray-podman", "ENV")
-    assert path.endswith(":/usr/local/nvidia/bin")
-    assert library_path == "LD_LIBRARY_PATH=/usr/local/nvidia/lib64"
 
 
 @PER_IMAGE

@@ -13,9 +13,3 @@ def test_the_page_of_sources_names_every_module_that_has_code_and_no_other() -> 
     modules = {str(path.relative_to(CLONE)) for path in files if len(ast.parse(path.read_text()).body) > 1}
     named = set(re.findall(r"^- \[(\S+)\]\(\.\./\1\)", (_LAB / "sources.md").read_text(), re.MULTILINE))
     assert named == modules
-
-
-def test_every_chart_names_the_published_chart_that_it_follows() -> None:
-    charts = {path.parent.name: path.read_text() for path in _LAB.glob("charts/*/Chart.yaml")}
-    assert charts
-    assert [name for name, text in charts.items() if not text.startswith("# Answers to (read): ")] == []

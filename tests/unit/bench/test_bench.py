@@ -1,14 +1,10 @@
 """The benchmark's figures: bars, the file with all runs, the picture."""
 
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bench.bars import BASE, RELEASED, STATE, measured
-from bench.figures import Run, merge
-from docs.pictures import performance as picture
+from bench.figures import Run
 
 
 def document(**seconds: float) -> dict[str, Any]:
@@ -29,30 +25,8 @@ def test_a_bar_is_missed_only_beyond_its_limit_and_holds_for_its_number_of_engin
     assert lines("unknown", 10, 1.0) == []
 
 
-def test_runs_are_collected_by_part_and_number_of_engineers(tmp_path: Path) -> None:
-    file = tmp_path / "build" / "bench.json"
-    for size, seconds in ((100, 1.0), (3, 2.0), (100, 3.0)):
-        merge(file, "environment", size, document(up=seconds))
-    merge(file, "check", 1000, document(up=4.0))
-    found = json.loads(file.read_text())
-    assert {part: {size: run["seconds"]["up"] for size, run in runs.items()} for part, runs in found.items()} == {
-        "environment": {"3": 2.0, "100": 3.0},
-        "check": {"1000": 4.0},
-    }
-    assert list(found["environment"]) == ["3", "100"]
-
-
 def test_the_short_benchmark_is_compared_with_the_last_release() -> None:
     limit = 1.3 * json.loads(RELEASED.read_text(encoding="utf-8"))["up"]
     for more, good in ((0.99, True), (1.01, False)):
         up, state = measured("short", 3, document(up=10 * limit * more))
         assert (up.what, up.good, state.good) == (f"CPU of up / {BASE}", good, True)
-
-
-def test_the_picture_has_the_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(picture, "FIGURES", tmp_path / "performance.json")
-    for size, seconds in ((1, 5.0), (100, 45.0)):
-        merge(picture.FIGURES, "environment", size, document(up=seconds))
-    drawn = picture.draw()
-    assert {"1", "100", "berth", "up, in seconds"} <= {area.what for area in drawn.texts}
-    assert [text.what for text in drawn.texts for line in drawn.lines if text.meets(line)] == []

@@ -1,7 +1,6 @@
 """Figures of the campaign, and the choices that a seed makes."""
 
 import dataclasses
-import json
 from argparse import Namespace
 from pathlib import Path
 
@@ -29,13 +28,6 @@ def test_figures_name_no_folder_of_the_machine() -> None:
     trace = f'crash: File "{CLONE}/cli/main.py"; File "{dataclasses.__file__}"'
     (failed,) = figures_of(Kills(), 1, [(0, Outcome("up", "up: SIGTERM", [trace]), 1.0)])["failed"]
     assert failed["problems"] == ['crash: File "cli/main.py"; File "dataclasses.py"']
-
-
-def test_a_part_that_runs_again_replaces_its_own_figures_alone(tmp_path: Path) -> None:
-    path = tmp_path / "figures" / "chaos.json"
-    write(path, {"kills": {"cases": 1}, "races": {"cases": 2}})
-    write(path, {"kills": {"cases": 3}})
-    assert json.loads(path.read_text()) == {"kills": {"cases": 3}, "races": {"cases": 2}}
 
 
 def test_a_campaign_goes_on_after_the_recorded_cases(tmp_path: Path) -> None:

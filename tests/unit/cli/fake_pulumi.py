@@ -28,7 +28,7 @@ while answer["waits"] and not interrupted:
 if interrupted:
     print(json.dumps({{"diagnosticEvent": {{"severity": "error", "message": "update canceled"}}}}))
 sys.stderr.write(answer["stderr"])
-updates = "--skip-preview" in arguments and answer["code_of_update"] is not None
+updates = "--skip-preview" in arguments and answer["code_of_update"] is not None and answer["failing"] in arguments
 sys.exit(1 if interrupted else answer["code_of_update"] if updates else answer["code"])
 """
 
@@ -54,11 +54,14 @@ class FakePulumi:
         stderr: str = "",
         code: int = 0,
         code_of_update: int | None = None,
+        failing: str = "--skip-preview",
         outputs: Mapping[str, Any] | None = None,
         history: Sequence[Mapping[str, Any]] = (),
         waits: bool = False,
     ) -> None:
-        """Set what the next commands say; with `waits` they end only when interrupted."""
+        """Set what the next commands say; with `waits` they end only when interrupted. Updates with
+        the word `failing` end with `code_of_update`.
+        """
         lines = recording.read_text(encoding="utf-8").splitlines() if recording else []
         lines += [json.dumps(event) for event in (*events, {"summaryEvent": {"resourceChanges": {}}})]
         answer = {
@@ -66,6 +69,7 @@ class FakePulumi:
             "stderr": stderr,
             "code": code,
             "code_of_update": code_of_update,
+            "failing": failing,
             "waits": waits,
             "outputs": outputs or {},
             "history": history,

@@ -12,8 +12,8 @@ from berth.cli.pulumi.update.question import Options
 from berth.cli.reach import environment
 from berth.cli.verbs.up import stacks
 from berth.cli.verbs.up.stacks import up_all
-from berth.components.core.errors import BAD_INPUT, BadInputError
-from tests.unit.cli.fake_pulumi import FakePulumi
+from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError
+from tests.unit.cli.fake_pulumi import FakePulumi, errors
 
 ENVIRONMENT = """config:
   berth:environment:
@@ -80,6 +80,22 @@ def test_a_stack_that_the_backend_lacks_is_made_and_the_others_are_planned_first
     ]
     results = {own["stack"]: own["result"] for own in json.loads(capsys.readouterr().out)["ownStacks"]}
     assert results == {"alice": "unchanged", "bob": "up"}
+
+
+def test_a_stack_that_fails_does_not_stop_the_others(
+    pulumi: FakePulumi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for stack in ("alice", "bob", "carol"):
+        write(pulumi, stack, "{environment: env}")
+    monkeypatch.setattr(stacks, "AT_ONCE", 1)
+    monkeypatch.setattr(stacks, "up", lambda *_: 0)
+    monkeypatch.setattr(pulumi_stack, "stacks", dict)
+    pulumi.says(*errors("no quota"), code_of_update=1, failing="bob")
+    assert up_all("env", Options(yes=True, as_json=True)) == FAILED
+    printed = capsys.readouterr()
+    results = {own["stack"]: own["result"] for own in json.loads(printed.out)["ownStacks"]}
+    assert results == {"alice": "up", "bob": "failed", "carol": "up"}
+    assert "failed: bob: no quota\n" in printed.err
 
 
 def test_an_interrupt_begins_no_further_stack(

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from berth.cli.main import app
 from berth.lab.home import CLONE
+from tests.unit.cases import table
 
 ENVIRONMENT = """
 config:
@@ -56,45 +57,7 @@ def completed(line: str) -> list[str]:
     return [word for word in words_for(_BERTH_COMPLETE="complete_bash", COMP_WORDS=line.strip(), COMP_CWORD=at) if word]
 
 
-STACKS = ["bytes", "erin", "folder", "team", "test", "text", "torn"]
-NAMES = ["alice", "bob", "chat", "erin", "nightly", "train", "zoe"]
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("berth sta", ["status"]),
-        ("berth lab re", ["real"]),
-        ("berth engineer ", ["add", "remove", "list"]),
-        ("berth status --wa", ["--watch"]),
-        ("berth status -s te", ["team", "test", "text"]),
-        ("berth status --stack t", ["team", "test", "text", "torn"]),
-        ("berth preview -s ", STACKS),
-        ("berth up -s ", STACKS),
-        ("berth verify gpu -s team --pool ", ["large", "small"]),
-        ("berth verify gpu -s erin --pool s", ["small"]),
-        ("berth verify fabric -s team --cluster t", ["train"]),
-        ("berth check te", ["team", "test", "text"]),
-        ("berth check team te", ["test", "text"]),
-        ("berth connect ", NAMES),
-        ("berth connect b", ["bob"]),
-        ("berth connect -s test ", ["zoe"]),
-        ("berth logs -s e", ["erin"]),
-        ("berth engineer remove ", ["alice", "bob", "zoe"]),
-        ("berth engineer remove -s test ", ["zoe"]),
-        ("berth create new -e te", ["team", "test"]),
-        ("berth create new -e test --pool ", ["tiny"]),
-        ("berth engineer add new -s team --pool s", ["small"]),
-        ("berth explain pools.cap", ["pools.capacity"]),
-        ("berth explain pools.capacity.ki", ["pools.capacity.kind"]),
-        (
-            "berth explain engineers.NAME.wor",
-            ["engineers.NAME.workers", "engineers.NAME.worker", "engineers.NAME.workerGroups"],
-        ),
-        ("berth explain eng", ["engineers", "engineer"]),
-        ("berth explain no.such.thing", []),
-    ],
-)
+@pytest.mark.parametrize(("line", "words"), table(__file__, "completion.yaml"))
 def test_words(line: str, words: list[str]) -> None:
     assert completed(line) == words
 

@@ -10,8 +10,10 @@ from berth.cli.repository.stack_edit import with_entry, without_entry
 from berth.components.core.errors import BadInputError
 from berth.lab.home import CLONE
 from berth.stacks.files import stack_file
+from tests.unit.cases import table
 
 KEYS = ("config", "berth:environment", "engineers")
+TABLE = table(__file__, "stack_edit.yaml")
 
 FILE = """\
 # yaml-language-server: $schema=schema.json
@@ -45,39 +47,14 @@ def test_an_entry_goes_with_its_own_lines_and_nobody_elses_comment() -> None:
     assert "# carol's" in edited
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("    zone: a\n# end\n", "    zone: a\n    engineers:\n      dave: {}\n# end\n"),
-        (
-            "    pools:\n      a:\n        n: 1\n",
-            "    pools:\n      a:\n        n: 1\n    engineers:\n      dave: {}\n",
-        ),
-        ("    engineers: {} # nobody\n    z: 1\n", "    engineers:    # nobody\n      dave: {}\n    z: 1\n"),
-        ("    engineers:\n    z: 1\n", "    engineers:\n      dave: {}\n    z: 1\n"),
-        (
-            "    engineers: {bob: {workers: 2}} # in braces\n",
-            "    engineers: {bob: {workers: 2}, dave: {}} # in braces\n",
-        ),
-        ("    engineers:\n      bob:", "    engineers:\n      bob:\n      dave: {}\n"),
-    ],
-)
+@pytest.mark.parametrize(("before", "after"), TABLE["dave is added"])
 def test_wherever_the_engineers_are(before: str, after: str) -> None:
     head = "config:\n  berth:environment:\n"
     edited = with_entry(head + before, KEYS, "dave", {})
     assert edited == head + after
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("    engineers:\n      bob: {}\n    z: 1\n", "    engineers: {}\n    z: 1\n"),
-        ("    engineers: # who\n      bob:\n        workers: 1\n", "    engineers: {} # who\n"),
-        ("    engineers: {bob: {}}\n", "    engineers: {}\n"),
-        ("    engineers: {bob: {}, carol: {}}\n", "    engineers: {carol: {}}\n"),
-        ("    engineers: {carol: {}, bob: {}}\n", "    engineers: {carol: {}}\n"),
-    ],
-)
+@pytest.mark.parametrize(("before", "after"), TABLE["bob is removed"])
 def test_the_last_entry_leaves_an_empty_mapping(before: str, after: str) -> None:
     head = "config:\n  berth:environment:\n"
     assert without_entry(head + before, KEYS, "bob") == head + after

@@ -16,51 +16,17 @@ from berth.cli.main import app
 from berth.components.hardware.names import METADATA_SERVER_LABEL, POOL_LABEL
 from berth.stacks.settings.contract import contract_of
 from berth.stacks.settings.resolve import resolve_environment
+from tests.unit.cases import table
 from tests.unit.loaded import environment_of
 from tests.unit.serving import Handler, answer, body_of, kubeconfig, serving
 
-WAITING = {"list events", "list nodes", "list pods", "watch rayclusters"}
-BY_CHARTS = {
-    "create clusterrolebindings",
-    "create clusterroles",
-    "create customresourcedefinitions",
-    "patch customresourcedefinitions",
-    "create daemonsets",
-    "create deployments",
-    "create rolebindings",
-    "create roles",
-    "create secrets",
-    "create serviceaccounts",
-    "create services",
-}
-BERTH = {"create limitranges", "create namespaces", "create rayclusters", "create resourcequotas"}
-CLUSTER_WIDE = {
-    "create configmaps",
-    "create priorityclasses",
-    "create validatingadmissionpolicies",
-    "create validatingadmissionpolicybindings",
-}
-APART = {"create networkpolicies"}
+TABLE = table(__file__, "doctor_rights.yaml")
+BARE, FULL = TABLE["environments"]["bare"], TABLE["environments"]["full"]
 
-BARE = {
-    "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": {"min": 0, "max": 2}}},
-    "operators": {"kuberay": {"source": "present"}},
-    "isolation": {"networkPolicies": False, "quotas": False},
-    "defaults": {"worker": {"gpus": 0, "pool": "cpu", "cpu": 1, "memory": "1Gi"}},
-    "engineers": {"bob": {}},
-}
-FULL = {
-    "pools": {
-        "cpu": {"machineType": "n2-standard-16", "nodes": {"min": 0, "max": 2}},
-        "train": {"machineType": "a4-highgpu-8g", "nodes": {"min": 0, "max": 2}, "rdma": "networks"},
-    },
-    "defaults": {
-        "worker": {"gpus": 0, "pool": "cpu", "cpu": 1, "memory": "1Gi"},
-        "access": {"users": ["bob@example.com"]},
-        "lifecycle": {"idle": "2h"},
-    },
-    "engineers": {"bob": {}},
-}
+
+def rights(*groups: str) -> set[str]:
+    """Rights of groups of the table."""
+    return {right for group in groups for right in TABLE["rights"][group]}
 
 
 @dataclass
@@ -141,66 +107,41 @@ def of_cluster(done: Result) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("settings", "asked"),
-    [
-        (BARE, {*WAITING, *BERTH, *CLUSTER_WIDE}),
-        (BARE | {"operators": {}}, {*WAITING, *BERTH, *BY_CHARTS, *CLUSTER_WIDE}),
-        (
-            FULL,
-            {
-                *WAITING,
-                *BERTH,
-                *BY_CHARTS,
-                *APART,
-                *CLUSTER_WIDE,
-                "create cronjobs",
-                "create deviceclasses",
-            },
-        ),
-    ],
-    ids=["bare", "with an operator", "full"],
-)
+@pytest.mark.parametrize(("kind", "edit", "groups", "more"), TABLE["cases"])
 def test_it_asks_for_what_the_settings_make(
-    project: Path, cluster: Cluster, settings: dict[str, Any], asked: set[str]
+    project: Path, cluster: Cluster, kind: str, edit: dict[str, Any], groups: list[str], more: list[str]
 ) -> None:
-    environment(project, settings)
+    asked = rights(*groups) | set(more)
+    environment(project, TABLE["environments"][kind] | edit)
     found = of_cluster(doctor("shop"))
     assert ("fine", "you have the rights in the cluster that an update needs") in found
     assert (("fine", "NetworkPolicies are enforced by anetd") in found) == ("create networkpolicies" in asked)
     assert sorted(cluster.asked) == sorted(asked), "each once"
 
 
-def test_what_may_not_be_done_is_named(project: Path, cluster: Cluster) -> None:
-    environment(project, FULL)
+def test_what_is_missing_is_named(project: Path, cluster: Cluster) -> None:
+    """Rights, an enforcer of NetworkPolicies, and GKE's metadata server where pods may ask it."""
+    nodes = {"a": ("cpu", {METADATA_SERVER_LABEL: "true"}), "b": ("cpu", {}), "c": ("other", {})}
+    cluster.nodes = [
+        {
+            "metadata": {"name": name, "labels": {POOL_LABEL: pool, **labels}},
+            "spec": {},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        }
+        for name, (pool, labels) in nodes.items()
+    ]
     cluster.denied = {"create cronjobs", "create roles", "list events"}
-    done = doctor("shop")
-    assert done.exit_code == 1
-    assert ("missing", "in the cluster you may not create cronjobs, create roles, list events") in of_cluster(done)
-
-
-def test_network_policies_that_nothing_enforces_are_missing(project: Path, cluster: Cluster) -> None:
-    environment(project, FULL)
     cluster.daemon_sets = ["fluentbit"]
+    environment(project, FULL | {"isolation": {"metadataServer": True}})
     done = doctor("shop")
     assert done.exit_code == 1
-    (report,) = [text for state, text in of_cluster(done) if "NetworkPolicies" in text and state == "missing"]
-    assert report.startswith("nothing in the cluster enforces NetworkPolicies")
-
-
-def test_nodes_that_give_their_credentials_are_missing_where_pods_may_ask_for_them(
-    project: Path, cluster: Cluster
-) -> None:
-    def node(name: str, pool: str, **labels: str) -> dict[str, Any]:
-        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-        return {"metadata": {"name": name, "labels": {POOL_LABEL: pool, **labels}}, "spec": {}, "status": ready}
-
-    cluster.nodes = [node("a", "cpu", **{METADATA_SERVER_LABEL: "true"}), node("b", "cpu"), node("c", "other")]
-    environment(project, FULL)
-    assert not [text for _, text in of_cluster(doctor("shop")) if "metadata server" in text]
-    environment(project, FULL | {"isolation": {"metadataServer": True}})
-    (report,) = [text for state, text in of_cluster(doctor("shop")) if "metadata server" in text]
-    assert report.startswith("pool cpu: nodes without GKE's metadata server (such as b)")
+    missing = [text for state, text in of_cluster(done) if state == "missing"]
+    for words in (
+        "in the cluster you may not create cronjobs, create roles, list events",
+        "nothing in the cluster enforces NetworkPolicies",
+        "pool cpu: nodes without GKE's metadata server (such as b)",
+    ):
+        assert [text for text in missing if text.startswith(words)], words
 
 
 def test_what_the_program_itself_finds_missing_is_said(project: Path, cluster: Cluster) -> None:
@@ -232,20 +173,8 @@ def test_an_engineers_own_stack_needs_what_is_in_a_berth(project: Path, cluster:
     ]
     assert (lacking["state"], lacking["text"]) == ("missing", "in the cluster you may not create namespaces")
     assert lacking["remedy"].startswith("open a pull request with stacks/Pulumi.alice.yaml")
-    assert set(cluster.asked) == {*WAITING, *BERTH, *APART, *ROAD, "create rolebindings", "create roles"}
+    assert set(cluster.asked) == rights("waiting", "berth", "apart", "road", "people")
     assert road(done)[0] == "you can undo the isolation of berths: only admins and their CI should apply this stack"
-
-
-ROAD = {
-    "create pods",
-    "patch rayclusters",
-    "create rayclusters",
-    "create rayjobs",
-    "patch resourcequotas",
-    "patch networkpolicies",
-    "patch roles",
-    "delete namespaces",
-}
 
 
 def road(done: Result) -> list[str]:
@@ -259,4 +188,6 @@ def test_nodes_are_looked_at_for_labels_and_taints(project: Path, cluster: Clust
     cluster.nodes = [{"metadata": {"name": "a", "labels": labels}, "spec": {"taints": taints}, "status": {}}]
     done = doctor("shop")
     assert done.exit_code == 1
-    assert any("pool cpu: nodes have the taint dedicated=ml:NoSchedule" in text for _, text in of_cluster(done))
+    texts = [text for _, text in of_cluster(done)]
+    assert any("pool cpu: nodes have the taint dedicated=ml:NoSchedule" in text for text in texts)
+    assert not any("metadata server" in text for text in texts), "pods may not ask it here"

@@ -34,15 +34,10 @@ def test_a_misspelled_path_is_refused_with_the_nearest_name(path: str, near: str
         find(known, path)
 
 
-def test_the_verb_shows_type_default_and_description() -> None:
+def test_the_verb_shows_type_default_and_what_an_edit_does() -> None:
     shown = CliRunner().invoke(app, ["explain", "pools.diskSizeGb"]).stdout
     assert "environment.pools.NAME.diskSizeGb  integer" in shown
     assert "default: 200" in shown
-    assert json.loads(CliRunner().invoke(app, ["explain", "pools.diskSizeGb", "--json"]).stdout)["default"] == 200
-
-
-def test_the_verb_shows_what_an_edit_does() -> None:
-    shown = CliRunner().invoke(app, ["explain", "pools.diskSizeGb"]).stdout
     assert "an edit: recreates the nodes of the pool" in shown
     assert "for example: 500" in shown
     document = json.loads(CliRunner().invoke(app, ["explain", "engineers.worker", "--json", "--recursive"]).stdout)
@@ -57,28 +52,12 @@ def test_settings_of_defaults_clusters_and_own_stacks_have_the_effect_of_an_engi
     assert find(known, "jobs.worker.cpu").effect == "runs the job again"
 
 
-def test_every_setting_has_a_description(known: dict[str, Any]) -> None:
-    missing = [
-        setting.path
-        for root in roots(known)
-        for setting in everything(root)
-        # Entries of mappings and lists have the description of the setting that holds them.
-        if not setting.description and not setting.name.isupper() and not setting.path.endswith("[]")
-    ]
-    assert missing == []
-
-
-def test_every_setting_has_an_example(known: dict[str, Any]) -> None:
-    missing = [
-        setting.path
-        for root in roots(known)
-        for setting in everything(root)
-        if setting is not root
-        and not setting.examples
-        and not setting.name.isupper()
-        and not setting.path.endswith("[]")
-    ]
-    assert missing == []
+def test_every_setting_has_a_description_and_an_example(known: dict[str, Any]) -> None:
+    found = [(root, setting) for root in roots(known) for setting in everything(root)]
+    # Entries of mappings and lists have the description of the setting that holds them.
+    named = [pair for pair in found if not pair[1].name.isupper() and not pair[1].path.endswith("[]")]
+    assert [setting.path for _, setting in named if not setting.description] == []
+    assert [setting.path for root, setting in named if setting is not root and not setting.examples] == []
 
 
 def models(model: type[BaseModel], found: set[type[BaseModel]]) -> set[type[BaseModel]]:

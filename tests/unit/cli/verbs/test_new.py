@@ -122,7 +122,3 @@ def test_a_policy_that_cannot_be_loaded_is_never_left_out_silently(tmp_path: Pat
     assert done.returncode == 2
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_berth_prints_its_version(tmp_path: Path) -> None:
-    assert berth(tmp_path, "--version").stdout == f"berth {installed_version()}\n"

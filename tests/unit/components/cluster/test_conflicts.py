@@ -3,31 +3,13 @@
 import pytest
 
 from berth.components.cluster.conflicts import conflict_advice
+from tests.unit.cases import table
 
 HEAD = """Server-Side Apply field conflict detected. See https://www.pulumi.com/registry/ for troubleshooting help.
 The resource managed by field manager "berth-lab" had an apply conflict: Apply failed with """
 
 
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        (
-            '1 conflict: conflict with "kubectl-edit" using v1: .spec.hard.pods',
-            ["kubectl-edit has set .spec.hard.pods"],
-        ),
-        (
-            '2 conflicts: conflicts with "gkebackup" using v1:\n- .spec.hard.pods\n- .spec.hard.requests.cpu',
-            ["gkebackup has set .spec.hard.pods, .spec.hard.requests.cpu"],
-        ),
-        (
-            (
-                '2 conflicts: conflict with "a" using networking.k8s.io/v1: .spec.podSelector\n'
-                'conflict with "b" with subresource "status" using v1: .status.x'
-            ),
-            ["a has set .spec.podSelector"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "lines"), table(__file__, "conflicts.yaml"))
 def test_a_conflict_names_its_manager_and_fields(text: str, lines: list[str]) -> None:
     found = conflict_advice(HEAD + text, "lab")
     assert found[: len(lines)] == lines

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from berth.components.programs.beside import Berth, Key, Pod, Thing, Verdict, judge, pod_of, thing_of
-from tests.unit.cases import table
+from tests.unit.cases import over, table
 
 CASES: dict[str, Any] = table(__file__, "beside_cases.yaml")
 NIGHT = "22:05"
@@ -59,56 +59,9 @@ def item(spec: dict[str, Any], status: dict[str, Any] | None = None, **metadata:
     return {"metadata": created | metadata, "spec": spec, "status": status or {}}
 
 
-OWN = {"rayClusterSpec": {"a": 1}, "shutdownAfterJobFinishes": True}
-DURING = {"jobDeploymentStatus": "Running", "startTime": "2026-11-23T11:00:00Z"}
-ENDED = {"jobDeploymentStatus": "Complete", "startTime": "2026-11-23T11:00:00Z", "endTime": "2026-11-23T12:00:00Z"}
-SUSPENDED = {"manager": "berth-keeper", "time": "2026-11-23T13:00:00Z"}
-
-
-@pytest.mark.parametrize(
-    ("kind", "given", "fields"),
-    [
-        ("RayJob", item(OWN), {"running": True}),
-        ("RayJob", item(OWN, DURING), {"running": True, "began": "11:00"}),
-        (
-            "RayJob",
-            item(OWN | {"shutdownAfterJobFinishes": False}, DURING),
-            {"running": True, "began": "11:00", "obeys": False},
-        ),
-        ("RayJob", item(OWN, ENDED), {"began": "11:00", "obeys": False, "ended": "12:00"}),
-        # A RayJob that waits for a person has no job.
-        (
-            "RayJob",
-            item(OWN, DURING | {"jobDeploymentStatus": "Waiting"}),
-            {"began": "11:00", "obeys": False, "ended": "11:00"},
-        ),
-        (
-            "RayJob",
-            item({"clusterSelector": {"a": "b"}}, DURING),
-            {"running": True, "began": "11:00", "obeys": False, "elsewhere": True},
-        ),
-        (
-            "RayService",
-            item(
-                {"rayClusterConfig": {"suspend": True}},
-                managedFields=[SUSPENDED | {"fieldsV1": {"f:spec": {"f:rayClusterConfig": {"f:suspend": {}}}}}],
-            ),
-            {"suspended": True, "by_keeper": True, "changed": "13:00"},
-        ),
-        (
-            "RayCluster",
-            item({}, ownerReferences=[{"kind": "RayJob", "name": "j", "controller": True}]),
-            {"owner": "RayJob/j"},
-        ),
-        ("RayCluster", item({}, ownerReferences=[{"kind": "RayJob", "name": "j"}]), {}),
-        ("Job", item({}), {}),
-        # Whatever a tenant leaves out, the keeper goes on.
-        ("RayService", item({}), {}),
-        ("RayJob", {"metadata": item({})["metadata"]}, {"running": True, "obeys": False, "elsewhere": True}),
-    ],
-)
+@pytest.mark.parametrize(("kind", "given", "fields"), table(__file__, "beside_objects.yaml"))
 def test_what_an_object_says(kind: str, given: dict[str, Any], fields: dict[str, Any]) -> None:
-    assert thing_of(kind, given) == thing(f"{kind}/x", fields)
+    assert thing_of(kind, over({"metadata": item({})["metadata"]}, given)) == thing(f"{kind}/x", fields)
 
 
 def test_what_has_finished_makes_no_pods() -> None:

@@ -30,7 +30,7 @@ def lifetime(annotations: dict[str, str]) -> Lifetime:
 
 
 def known(created: str = "2026-11-02 09:00", **facts: Any) -> Known:
-    for name in facts.keys() & {"woken", "idle_since", "begun"}:
+    for name in facts.keys() & {"woken", "idle_since", "begun", "asleep"}:
         facts[name] = at(facts[name])
     return Known(at(created), **facts)
 
@@ -103,60 +103,24 @@ def test_deletion_is_only_ever_noted() -> None:
     assert (after.suspend, after.notes()["berth/delete-due"]) == (None, "2026-12-21T00:00:00Z")
 
 
-def cluster(manager: str, *, suspend: bool | None, **annotations: str) -> dict[str, Any]:
+def cluster(manager: str, suspend: object, annotations: dict[str, str]) -> dict[str, Any]:
     owner = {"manager": manager, "time": "2026-11-23T21:00:00Z", "fieldsV1": {"f:spec": {"f:suspend": {}}}}
     stack = {"manager": "berth-lab", "time": "2026-11-24T10:00:00Z", "fieldsV1": {"f:spec": {"f:rayVersion": {}}}}
     return {
         "metadata": {
             "creationTimestamp": "2026-11-02T09:00:00Z",
-            "annotations": {f"berth/{key.replace('_', '-')}": text for key, text in annotations.items()},
+            "annotations": {f"berth/{key}": text for key, text in annotations.items()},
             "managedFields": [stack, *([] if suspend is None else [owner])],
         },
         "spec": {} if suspend is None else {"suspend": suspend},
     }
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (cluster("", suspend=None), AWAKE),
-        (
-            cluster("berth-keeper", suspend=True, suspended_by="hours"),
-            Known(CREATED, suspended=True, suspended_by="hours", asleep=at("2026-11-23 21:00")),
-        ),
-        # Somebody woke it and suspended it again before the keeper looked: its own note is of the
-        # time before.
-        (
-            cluster("berth-suspension", suspend=True, suspended_by="hours"),
-            Known(CREATED, suspended=True, asleep=at("2026-11-23 21:00")),
-        ),
-        (
-            cluster("berth-suspension", suspend=False, suspended_by="hours"),
-            Known(CREATED, woken=at("2026-11-23 21:00")),
-        ),
-        (cluster("berth-keeper", suspend=False), AWAKE),
-        (cluster("kueue", suspend=False), Known(CREATED, woken=at("2026-11-23 21:00"), by_kueue=True)),
-        (
-            cluster("berth-keeper", suspend=False, idle_since="2026-11-24T08:00:00Z"),
-            Known(CREATED, idle_since=at("2026-11-24 08:00")),
-        ),
-        # Who woke it last counts after the keeper has suspended it, and the begin of a berth whose
-        # RayCluster somebody has created again.
-        (
-            cluster("berth-keeper", suspend=True, suspended_by="idle", woken_at="2026-11-23T20:00:00Z"),
-            Known(
-                CREATED,
-                suspended=True,
-                suspended_by="idle",
-                asleep=at("2026-11-23 21:00"),
-                woken=at("2026-11-23 20:00"),
-            ),
-        ),
-        (cluster("", suspend=None, begun="2026-10-01T00:00:00Z"), Known(CREATED, begun=at("2026-10-01 00:00"))),
-    ],
-)
-def test_who_suspended_or_woke_it_is_the_api_servers_to_say(given: dict[str, Any], expected: Known) -> None:
-    assert known_of(given) == expected
+@pytest.mark.parametrize(("manager", "suspend", "annotations", "facts"), CASES["owners"])
+def test_who_suspended_or_woke_it_is_the_api_servers_to_say(
+    manager: str, suspend: object, annotations: dict[str, str], facts: dict[str, Any]
+) -> None:
+    assert known_of(cluster(manager, suspend, annotations)) == known(**facts)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from berth.components.programs import cdi, podman
+from tests.unit.cases import table
 
 OURS = ["--device", "nvidia.com/gpu=all"]
 IDENTITY = ["--uidmap", "1000:0:1", "--gidmap", "100:0:1", "--user", "1000:100"]
@@ -18,34 +19,11 @@ def test_both_programs_mean_the_same_devices() -> None:
     assert Path(cdi.__file__).name == podman.WRITER
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("run --rm image python -c x", [*OURS, *IDENTITY, "--rm", "image", "python", "-c", "x"]),
-        ("run --userns=keep-id --pid=host image", [*OURS, *IDENTITY, "--pid=host", "image"]),
-        ("run --userns keep-id image", [*OURS, *IDENTITY, "image"]),
-        ("run --device=nvidia.com/gpu=1 image", [*IDENTITY, "--device=nvidia.com/gpu=1", "image"]),
-        ("run --device nvidia.com/gpu=all image", [*IDENTITY, "--device", "nvidia.com/gpu=all", "image"]),
-        ("run --device /dev/nvidia0 image", [*IDENTITY, "--device", "/dev/nvidia0", "image"]),
-        ("run --gpus all image", [*IDENTITY, "--gpus", "all", "image"]),
-        ("run --device /dev/fuse image", [*OURS, *IDENTITY, "--device", "/dev/fuse", "image"]),
-        # What comes after the image is the business of the program in it.
-        (
-            "run -it image train --gpus 2 --userns=x",
-            [*OURS, *IDENTITY, "-it", "image", "train", "--gpus", "2", "--userns=x"],
-        ),
-        ("run -itv /a:/b -eA=b image --gpus 2", [*OURS, *IDENTITY, "-itv", "/a:/b", "-eA=b", "image", "--gpus", "2"]),
-        ("run -- image --gpus 2", [*OURS, *IDENTITY, "--", "image", "--gpus", "2"]),
-        ("run --user 0 image", [*OURS, "--user", "0", "image"]),
-        ("run -u0 image", [*OURS, "-u0", "image"]),
-        ("run --userns=host image", [*OURS, "--userns=host", "image"]),
-        ("run --uidmap 0:0:1 --userns=keep-id image", [*OURS, "--uidmap", "0:0:1", "--userns=keep-id", "image"]),
-        ("create image", [*OURS, *IDENTITY, "image"]),
-    ],
-)
-def test_run_gets_the_gpus_and_the_identity_of_the_pod_once(given: str, expected: list[str]) -> None:
+@pytest.mark.parametrize(("given", "added", "rest"), table(__file__, "podman.yaml"))
+def test_run_gets_the_gpus_and_the_identity_of_the_pod_once(given: str, added: list[str], rest: str) -> None:
     command, *arguments = given.split()
-    assert podman.changed([command, *arguments], 1000, 100) == [command, *expected]
+    before = [word for kind in added for word in {"gpus": OURS, "identity": IDENTITY}[kind]]
+    assert podman.changed([command, *arguments], 1000, 100) == [command, *before, *rest.split()]
 
 
 def test_global_options_and_the_long_form_are_understood() -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from berth.lab.devices.api import Api
-from berth.lab.devices.disks import CLAIMS, DISKS, SHARES, VOLUMES, RealNode, is_over, play, volume_for
+from berth.lab.devices.disks import CLAIMS, DISKS, VOLUMES, RealNode, play, volume_for
 
 NOTES = {
     "volume.kubernetes.io/storage-provisioner": DISKS,
@@ -30,23 +30,6 @@ def claim(notes: dict[str, str], **spec: Any) -> dict[str, Any]:
     }
 
 
-def test_a_claim_gets_a_volume_once_a_pod_with_it_has_a_node() -> None:
-    volume = volume_for(claim(NOTES), REAL)
-    assert volume
-    assert volume["spec"]["capacity"] == {"storage": "5Gi"}
-    assert volume["spec"]["claimRef"]["uid"] == "1"
-    assert volume["spec"]["csi"]["driver"] == DISKS
-
-
-def test_a_share_is_a_volume_for_many_nodes() -> None:
-    waiting = claim(NOTES | {"volume.kubernetes.io/storage-provisioner": SHARES}, accessModes=["ReadWriteMany"])
-    volume = volume_for(waiting, REAL)
-    assert volume
-    assert volume["spec"]["accessModes"] == ["ReadWriteMany"]
-    assert volume["spec"]["csi"]["driver"] == SHARES
-    assert is_over(volume | {"status": {"phase": "Released"}})
-
-
 @pytest.mark.parametrize(
     "waiting",
     [
@@ -57,12 +40,6 @@ def test_a_share_is_a_volume_for_many_nodes() -> None:
 )
 def test_other_claims_get_none(waiting: dict[str, Any]) -> None:
     assert volume_for(waiting, REAL) is None
-
-
-def test_a_volume_goes_with_its_claim() -> None:
-    volume: dict[str, Any] = volume_for(claim(NOTES), REAL) or {}
-    assert not is_over(volume | {"status": {"phase": "Bound"}})
-    assert is_over(volume | {"status": {"phase": "Released"}})
 
 
 class Calls:

@@ -4,14 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from berth.lab.devices.api import DEPLOYMENTS, Api
 from berth.lab.devices.kuberay import PROCESS, RayOperator, process_of
-from berth.lab.home import CLONE, Home
+from berth.lab.home import Home
 from berth.lab.plugins.gcp.store import Record, Store
 from berth.lab.processes import Process, Supervisor
-from berth.lab.toolchain.tools import KUBERAY
 
 CLUSTER = "projects/p/locations/us-central1-b/clusters/fleet"
 
@@ -25,12 +23,6 @@ def deployment(
         "spec": {"replicas": replicas, "template": {"spec": {"containers": [container]}}},
         "status": {"availableReplicas": available},
     }
-
-
-def test_the_chart_and_the_lab_are_of_one_version() -> None:
-    chart, version = CLONE / "lab" / "charts" / "kuberay-operator", f"v{KUBERAY.version}"
-    values = yaml.safe_load((chart / "values.yaml").read_text())
-    assert values["image"]["tag"] == version == yaml.safe_load((chart / "Chart.yaml").read_text())["appVersion"]
 
 
 def test_the_operator_runs_with_the_containers_flags_but_the_labs_addresses() -> None:

@@ -2,79 +2,23 @@
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from berth.lab.home import CLONE
+from tests.unit.cases import table
 from tests.unit.lab.devices.operator_player import Player
 
 RECORDINGS = CLONE.parent / "shared" / "upstream" / "gpu-operator" / "recordings"
 CORE = Path(__file__).with_name("recorded_operator.json")
 
-PLAYED = [
-    *("A1", "A2", "A3", "B1", "B2", "C1", "C2", "C3", "D1", "E1", "E2", "E3", "E4", "F1", "F2", "G1", "G3", "G4", "G5"),
-    *("H1", "H2", "I1", "J1", "K2", "K3"),
-]
-NOT_RUN = {"N1": "what the chart deploys: what helm makes of its values is compared in tests/lab"}
-OTHERWISE = {"somebody takes a deploy label away": "the lab sets it again at its next look"}
-"""Steps after which the lab does something else."""
-UNDONE = {"H1"}
-"""Cases in which each change of the ClusterPolicy is undone before the next."""
-
-UNKNOWN = {
-    "nodeAnnotations": "of the driver's upgrade controller, which the lab does not play",
-    "configMaps": "scripts that only containers read",
-    "services": "nothing in the lab scrapes metrics",
-    "serviceAccounts": "no container of the lab's operands calls the API server",
-    "namespaceLabels": "what Kubernetes itself gives a namespace",
-}
-UNKNOWN_OF_DAEMONSETS = {
-    "annotationKeys": "OpenShift's, and the DaemonSet controller's own",
-    "podAnnotations": "the driver's default container: for kubectl only",
-    "serviceAccountName": "as serviceAccounts",
-    "hostPID": "no container runs",
-    "affinity": "of the driver's pods to those of an NVIDIADriver, which the lab does not play",
-    "volumes": "host paths of containers; configMapVolumes are those that count",
-    "generation": "counts the writes of the API server",
-}
-UNKNOWN_OF_CONTAINERS = {
-    "image": "the recordings have names and tags only; the lab's come from the ClusterPolicy",
-    "command": "no container runs",
-    "args": "as command",
-}
-UNKNOWN_VOLUMES = {
-    "nvidia-device-plugin-entrypoint": "a script that only containers read",
-    "nvidia-mig-manager-entrypoint": "a script that only containers read",
-    "gpu-clients": "what the MIG manager pauses",
-    "mig-parted-config": "MIG layouts of one's own",
-}
+TABLE: dict[str, Any] = table(__file__, "recorded_operator.yaml")
+PLAYED, UNKNOWN = TABLE["played"], TABLE["of cases"]
+PARTS = ("of cases", "of daemonsets", "of containers", "labels", "volumes", "variables")
 CONFIG_PATHS = {"/config", "/available-configs"}
-UNKNOWN_LABELS = {"nvidia.com/gpu-driver-upgrade-state": "of the driver's upgrade controller"}
-UNKNOWN_VARIABLES = {
-    # Facts of the pod itself, and constants of programs that do not run: no setting reaches them.
-    *("NAMESPACE", "NODE_NAME", "POD_NAME", "POD_NAMESPACE", "NODE_IP", "OPERATOR_NAMESPACE", "KUBECONFIG"),
-    *("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "PASS_DEVICE_SPECS", "DEVICE_ID_STRATEGY"),
-    *("GFD_FAIL_ON_INIT_ERROR", "CDI_ANNOTATION_PREFIX", "NVIDIA_CONTAINER_RUNTIME_MODES_CDI_DEFAULT_KIND"),
-    *("TOOLKIT_PID_FILE", "NRI_NAMESPACE", "RUNTIME_CONFIG", "CONTAINERD_CONFIG", "RUNTIME_DROP_IN_CONFIG"),
-    *("RUNTIME_DROP_IN_CONFIG_HOST_PATH", "RUNTIME_SOCKET", "CONTAINERD_SOCKET", "GPU_CLIENTS_FILE"),
-    *("DEFAULT_GPU_CLIENTS_NAMESPACE", "DCGM_EXPORTER_LISTEN", "DCGM_EXPORTER_KUBERNETES", "DCGM_EXPORTER_COLLECTORS"),
-    *("VALIDATOR_IMAGE", "VALIDATOR_IMAGE_PULL_POLICY", "VALIDATOR_RUNTIME_CLASS"),
-    # Of init containers that check, and of the driver's.
-    *("ENABLE_GPU_POD_EVICTION", "ENABLE_AUTO_DRAIN", "DRAIN_USE_FORCE", "DRAIN_POD_SELECTOR_LABEL"),
-    *("DRAIN_TIMEOUT_SECONDS", "DRAIN_DELETE_EMPTYDIR_DATA", "DRIVER_CONFIG_DIGEST", "KERNEL_MODULE_TYPE"),
-    *("COMPONENT", "WITH_WAIT", "DRIVER_INSTALL_DIR", "DRIVER_INSTALL_DIR_CTR_PATH"),
-    # Of the config-manager, beside the entry that it takes by default.
-    *("ONESHOT", "NODE_LABEL", "CONFIG_FILE_SRCDIR", "CONFIG_FILE_DST", "SEND_SIGNAL", "SIGNAL"),
-    *("PROCESS_TO_SIGNAL", "FALLBACK_STRATEGIES"),
-    # Settings that reach a container by these are in a digest beside it.
-    *("ROOT", "CDI_ENABLED", "NVIDIA_RUNTIME_SET_AS_DEFAULT", "NVIDIA_CONTAINER_RUNTIME_MODE", "CRIO_CONFIG_MODE"),
-    *("RUNTIME", "CONTAINERD_RUNTIME_CLASS", "FAIL_ON_INIT_ERROR", "DEVICE_LIST_STRATEGY", "MPS_ROOT"),
-    *("NVIDIA_CDI_HOOK_PATH", "NVIDIA_MIG_MONITOR_DEVICES", "GFD_SLEEP_INTERVAL", "DEFAULT_CONFIG_FILE"),
-    "CONFIG_FILE",
-}
 CHECKS = {"toolkit-validation", "cuda-validation"}
 """Init containers whose fixed variables the lab leaves out: they say what to check."""
 
@@ -120,7 +64,7 @@ def needed() -> None:
 
 def test_every_recording_is_played_or_named_with_a_reason() -> None:
     needed()
-    assert {path.name.partition("-")[0] for path in recordings()} == {*PLAYED, *NOT_RUN}
+    assert {path.name.partition("-")[0] for path in recordings()} == {*PLAYED, *TABLE["not run"]}
 
 
 @pytest.mark.parametrize("name", PLAYED)
@@ -154,10 +98,10 @@ def play(case: Mapping[str, Any]) -> None:
     player = Player(case)
     compare(player, case["output"], copy.deepcopy(player.labels))
     for step in case.get("then") or []:
-        if step["step"] in OTHERWISE:
+        if step["step"] in TABLE["otherwise"]:
             continue
         where = f"{case['case']}, {step['step']}"
-        if case["case"].partition("-")[0] in UNDONE:
+        if case["case"].partition("-")[0] in TABLE["undone"]:
             player.undo()
             player.settle({})
         specs = {name: daemonset["spec"] for name, daemonset in player.daemonsets.items()}
@@ -208,10 +152,10 @@ def compare_labels(player: Player, output: Mapping[str, Any], before: Mapping[st
         then = before[name]
         added = {key: value for key, value in now.items() if key not in then}
         expected = output["nodeLabelsAdded"].get(name, {})
-        assert added == {key: value for key, value in expected.items() if key not in UNKNOWN_LABELS}
+        assert added == {key: value for key, value in expected.items() if key not in TABLE["labels"]}
         changed = {key: {"from": then[key], "to": now[key]} for key in then if key in now and now[key] != then[key]}
         expected = output.get("nodeLabelsChanged", {}).get(name, {})
-        assert changed == {key: value for key, value in expected.items() if key not in UNKNOWN_LABELS}
+        assert changed == {key: value for key, value in expected.items() if key not in TABLE["labels"]}
         assert sorted(then.keys() - now.keys()) == sorted(output.get("nodeLabelsRemoved", {}).get(name, []))
 
 
@@ -237,7 +181,7 @@ def compare_daemonset(player: Player, recorded: Mapping[str, Any]) -> None:
         "shareProcessNamespace": pod.get("shareProcessNamespace"),
     }
     parts = {"podsOnNodes", "initContainers", "containers", "configMapVolumes"}
-    assert recorded.keys() <= {*found, *parts, *UNKNOWN_OF_DAEMONSETS}
+    assert recorded.keys() <= {*found, *parts, *TABLE["of daemonsets"]}
     for key in recorded.keys() & found.keys():
         expected = in_any_order(recorded[key]) if key == "tolerations" else recorded[key]
         assert found[key] == expected, f"{metadata['name']}: {key}"
@@ -252,7 +196,7 @@ def compare_daemonset(player: Player, recorded: Mapping[str, Any]) -> None:
         if part in recorded:
             compare_containers(pod[part], recorded[part], all_fields="owner" in recorded)
     for volume, name in (recorded.get("configMapVolumes") or {}).items():
-        if volume not in UNKNOWN_VOLUMES:
+        if volume not in TABLE["volumes"]:
             assert {"name": volume, "configMap": {"name": name}} in pod["volumes"]
 
 
@@ -260,12 +204,12 @@ def compare_containers(found: list[Any], recorded: list[Any], *, all_fields: boo
     """Compare containers; only full recordings have variables that bear on no setting."""
     assert [container["name"] for container in found] == [container["name"] for container in recorded]
     for mine, theirs in zip(found, recorded, strict=True):
-        assert theirs.keys() <= {"name", "env", "mounts", *UNKNOWN_OF_CONTAINERS}
+        assert theirs.keys() <= {"name", "env", "mounts", *TABLE["of containers"]}
         variables = {entry["name"]: entry["value"] for entry in mine["env"]}
         if mine["name"] in CHECKS:
             assert variables.items() <= (theirs.get("env") or {}).items()
             continue
-        expected = {key: value for key, value in (theirs.get("env") or {}).items() if key not in UNKNOWN_VARIABLES}
+        expected = {key: value for key, value in (theirs.get("env") or {}).items() if key not in TABLE["variables"]}
         assert expected.items() <= variables.items(), mine["name"]
         assert not all_fields or variables == expected, mine["name"]
         mounts = {mount["mountPath"]: mount["name"] for mount in mine.get("volumeMounts") or []}
@@ -276,11 +220,7 @@ def in_any_order(objects: list[dict[str, str]]) -> list[str]:
     return sorted(json.dumps(entry, sort_keys=True) for entry in objects)
 
 
-def _fields() -> Iterator[str]:
-    yield from (*UNKNOWN, *UNKNOWN_OF_DAEMONSETS, *UNKNOWN_OF_CONTAINERS, *UNKNOWN_LABELS, *UNKNOWN_VOLUMES)
-
-
 def test_what_is_unknown_is_recorded_somewhere() -> None:
     needed()
     text = "".join(path.read_text() for path in recordings())
-    assert [field for field in (*_fields(), *UNKNOWN_VARIABLES) if f'"{field}"' not in text] == []
+    assert [field for part in PARTS for field in TABLE[part] if f'"{field}"' not in text] == []

@@ -14,7 +14,7 @@ from berth.lab.progress import Progress
 from berth.lab.toolchain import failures
 from berth.lab.toolchain import go as compiler
 from berth.lab.toolchain.cache import Cache
-from berth.lab.toolchain.tools import BY_NAME, KUBERAY, PULUMI, Tool, numbers
+from berth.lab.toolchain.tools import BY_NAME, PULUMI, Tool, numbers
 
 EVERY_TOOL = tuple(BY_NAME.values())
 ETCD, KUBERNETES = BY_NAME["etcd"], BY_NAME["kubernetes"]
@@ -87,7 +87,7 @@ def test_an_old_go_is_passed_over_and_a_new_one_taken(
     fake_go: Callable[[str], compiler.Go], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    fake_go("echo go1.19.8")
+    fake_go("echo go1.9.8")
     assert compiler.installed("1.26.0") is None
     fake_go("echo go1.27.3")
     found = compiler.installed("1.26.0")
@@ -126,12 +126,6 @@ def test_go_is_needed_in_the_newest_version_that_any_module_asks_for(tmp_path: P
     assert compiler.needed_version([tmp_path / name for name in "abc"]) == "1.26.0"
 
 
-def test_versions_compare_by_number() -> None:
-    assert numbers("v1.9.2") < numbers("v1.26.0")
-    assert numbers("v3.22.0+gabcdef1") == (3, 22, 0)
-    assert numbers("3.250.0-alpha.1") == (3, 250, 0)
-
-
 @pytest.mark.parametrize("tool", EVERY_TOOL, ids=lambda tool: tool.name)
 def test_every_tool_is_pinned_by_its_go_mod(tool: Tool) -> None:
     pinned = (tool.directory / "go.mod").read_text()
@@ -158,8 +152,3 @@ def test_the_key_follows_versions_sums_flags_and_programs(tmp_path: Path, monkey
     with (folder / "go.sum").open("a") as sums:
         sums.write("example.invalid/x v1.0.0 h1:=\n")
     assert compiler.key(PULUMI) != before
-
-
-def test_the_linker_writes_the_pinned_version() -> None:
-    assert f"component-base/version.gitVersion=v{KUBERNETES.version}" in KUBERNETES.linker_flags
-    assert KUBERAY.linker_flags == "-s -w"

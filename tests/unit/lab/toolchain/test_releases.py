@@ -106,18 +106,6 @@ def test_a_file_with_another_checksum_is_refused_and_nothing_of_it_stays(
     assert _built(machine) == [], "a refused file is not passed over in silence"
 
 
-def test_the_command_ends_with_1_at_a_wrong_checksum(site: Site, machine: Path) -> None:
-    _publish(site, *TOOLS)
-    (file,) = HELM.release
-    site.bodies[file.address.partition("://")[2]] = b"something else"
-    command = _berth_lab_tools(machine)
-    errors = command.communicate(timeout=120)[1]
-    assert command.returncode == FAILED
-    assert "error: wrong checksum of" in errors
-    assert "Traceback" not in errors
-    assert not [name for name in _entries(machine) if name.startswith("helm")]
-
-
 def _missing(site: Site) -> None:
     del site.bodies[HELM.release[0].address.partition("://")[2]]
 

@@ -10,7 +10,7 @@ from berth.components.gke.provider_fields import Field, resources
 from berth.lab.plugins.gcp.differences import differences, with_kept
 from berth.lab.plugins.gcp.field_rules import field_problems
 from berth.lab.plugins.gcp.resource import Kind
-from tests.unit.components.gke.registered import registrations
+from tests.unit.cases import table
 from tests.unit.components.gke.test_provider_fields import PART
 
 from .conftest import POOL, Simulated, pool_inputs
@@ -138,33 +138,7 @@ def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return one | other | {key: _merged(one[key], other[key]) for key in both if isinstance(one[key], dict)}
 
 
-# What the provider decides by code of its own, sentence by sentence of the facts; a new sentence
-# needs a test.
-
-CODE: dict[str, dict[str, str | None]] = {
-    "customizeDiff": {
-        "count=0 guest_accelerator blocks are dropped": None,
-        "additional_node_network_configs is cleared with or without an accelerator profile": "further_networks",
-        "enable_l4_ilb_subsetting true to false replaces": None,
-        "enable_fqdn_network_policy true to false replaces": None,
-        "taking a Kubernetes beta API out replaces": None,
-        "node_version is refused with remove_default_node_pool on create, and unless equal to min_master_version": None,
-        "skip_node_pool_refresh is refused with inline node_pool": None,
-        "ip_cidr_range that does not contain the old one replaces": "test_provider",
-        "secondary ranges are matched by name": "order_of_a_set",
-        "ingress needs one of source_ranges, source_tags, source_service_accounts": None,
-    },
-    "createErrors": {
-        "initial_node_count (not 0) with node_count (not 0)": None,
-        "name with name_prefix": None,
-        "max_surge or max_unavailable without SURGE": None,
-        "blue_green_settings without BLUE_GREEN": None,
-        "standard with autoscaled rollout policy": None,
-        "a pool that is there in status ERROR or RUNNING_WITH_ERROR is recorded and reported as failed": "tests/lab",
-        "node_locations with the cluster's own zone": None,
-    },
-}
-"""Tests by rule; None for rules that berth never meets and the lab does not play."""
+CODE = table(__file__, "code_rules.yaml")
 
 
 @pytest.mark.parametrize("rules", CODE)
@@ -181,8 +155,3 @@ def test_further_networks_that_are_left_out_replace_the_pool(simulated: Simulate
     pool = simulated.create(POOL, **inputs)
     without = inputs | {"networkConfig": {"enablePrivateNodes": True}}
     assert simulated.diff(POOL, pool, **without) == {"networkConfig.additionalNodeNetworkConfigs": Kind.DELETE_REPLACE}
-
-
-def test_the_provider_refuses_nothing_that_berth_registers() -> None:
-    for registration in registrations():
-        assert refused(registration.type, registration.inputs) == "", registration.name

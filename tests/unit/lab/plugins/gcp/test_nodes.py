@@ -56,10 +56,6 @@ def test_the_newest_nodes_go_first_and_come_back_under_their_names() -> None:
     assert list(expected(record)) == four[:3]
 
 
-def test_flex_start_pools_say_so() -> None:
-    assert labels(pool(A4 | {"flexStart": True}), ZONE, "node")["cloud.google.com/gke-flex-start"] == "true"
-
-
 def test_a_pool_that_taints_its_gpus_itself_is_not_tainted_twice() -> None:
     own = {"key": "nvidia.com/gpu", "value": "mine", "effect": "NO_SCHEDULE"}
     assert taints(pool(A4 | {"taints": [own]})) == [{"key": "nvidia.com/gpu", "value": "mine", "effect": "NoSchedule"}]

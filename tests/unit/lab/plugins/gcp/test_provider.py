@@ -6,7 +6,9 @@ import pytest
 from pulumi.runtime.proto import provider_pb2
 from pulumi.runtime.rpc import UNKNOWN
 
+from berth.components.gke.provider_fields import resources
 from berth.lab.plugins.gcp.errors import ProviderError
+from berth.lab.plugins.gcp.field_rules import field_problems
 from berth.lab.plugins.gcp.resource import Kind
 from berth.lab.plugins.gcp.server import read, written
 from tests.unit.components.gke.registered import registrations
@@ -106,6 +108,11 @@ def test_a_pool_that_an_earlier_update_left_is_there(simulated: Simulated) -> No
     with pytest.raises(ProviderError, match=f"Error 409: The resource '{cluster}/nodePools/a4' already exists"):
         simulated.create(POOL, **pool_inputs(cluster))
     assert len(simulated.fleet.there) == 1
+
+
+def test_the_provider_refuses_nothing_that_berth_registers() -> None:
+    for registration in registrations():
+        assert [*field_problems(registration.inputs, resources()[registration.type])] == [], registration.name
 
 
 def _environments() -> list[list[Registration]]:
