@@ -124,7 +124,6 @@ def test_connect_and_logs_name_the_simulated_parts(day: Project) -> None:
     assert "kubectl port-forward --namespace berth-amy service/amy-head-svc 8265:8265 10001:10001" in by_hand
     assert "RAY_AUTH_TOKEN_PATH=token ray job submit --address http://127.0.0.1:8265" in by_hand
     assert "is on a simulated node and has no log" in berth(day, "logs", "bob", "--worker", "2", code=1).stderr
-    assert "there is no worker 3" in berth(day, "logs", "bob", "--worker", "3", code=2).stderr
     lines = berth(day, "logs", "bob", "--operator", "--tail", "5").stdout.splitlines()
     assert len(lines) == 5
     assert all(line.startswith("20") for line in lines), "time, level and text, no JSON"
@@ -135,7 +134,6 @@ def test_a_stack_that_nobody_names_is_the_selected_one_or_the_only_one_that_is_u
     later = day.folder / "stacks" / "Pulumi.later.yaml"
     later.write_text((day.folder / "stacks" / "Pulumi.day.yaml").read_text())
     try:
-        assert "-n berth-bob" in berth(day, "connect", "bob", "--print").stdout.replace("--namespace", "-n")
         several = berth(day, "status", code=2).stderr
         assert "no stack is named or selected, and amy, day are up" in several
         assert "pulumi stack select STACK" in several
@@ -145,8 +143,6 @@ def test_a_stack_that_nobody_names_is_the_selected_one_or_the_only_one_that_is_u
             "bob",
             "dora",
         ]
-        day.run("pulumi", "stack", "select", "amy")
-        assert [row["name"] for row in json.loads(berth(day, "status", "--json").stdout)["berths"]] == ["amy"]
         assert "berth-bob" in berth(day, "connect", "bob", "--print").stdout
     finally:
         later.unlink()

@@ -4,13 +4,11 @@ APIs.
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from berth.lab.google_api.addresses import PATHS
 from berth.lab.plugins.gcp.conditions import SHIPPED
 from berth.stacks.files import stack_file
 from tests.lab.conftest import Lab
@@ -140,29 +138,6 @@ def test_a_missing_project(project: Project, lab: Lab, conditions: dict[str, Any
             f"gcloud projects create {NAME}   # or ask for access",
         )
     ]
-
-
-@pytest.mark.long
-def test_no_credentials(project: Project, tmp_path: Path) -> None:
-    variables = ["GOOGLE_APPLICATION_CREDENTIALS", *PATHS]
-    nobody = [f"--unset={name}" for name in variables]
-    code, report = doctor(project, "shop", *nobody, "NO_GCE_CHECK=true", f"CLOUDSDK_CONFIG={tmp_path}")
-    assert code == 1
-    assert missing(report) == [
-        (
-            "credentials",
-            "there are no Google credentials (Application Default Credentials) on this machine",
-            "gcloud auth application-default login",
-        )
-    ]
-    assert report["simulated"] == ""
-    unchecked = [
-        finding["text"]
-        for finding in report["findings"]
-        if finding["state"] == "unchecked" and "see" in finding["text"]
-    ]
-    assert len(unchecked) == 6
-    assert set(unchecked) == {"not checked: see credentials"}
 
 
 def test_an_existing_cluster_is_asked_itself(project: Project, lab: Lab) -> None:

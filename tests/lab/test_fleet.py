@@ -1,7 +1,12 @@
-"""berth's program, end to end: the real engine, API server, scheduler and KubeRay operator."""
+"""berth's program and `berth preview` on a fleet that is up, end to end: real engine, API server,
+scheduler and KubeRay operator.
+"""
 
+import copy
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 from typing import Any
@@ -9,25 +14,32 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, brought_up, environment_settings, eventually
+from tests.lab.project import SMALL, Done, Project, Settings, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
 NAMESPACE = "kubernetes:core/v1:Namespace"
 QUOTA = "kubernetes:core/v1:ResourceQuota"
-BERTH = "berth:index:Berth"
+DRIVER = "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverVersion"
 
 
 def environment(lab: Lab) -> Settings:
+    """Production cluster on whole A4 nodes, two engineers who share one GPU node, and a third with
+    her own stack.
+    """
     return environment_settings(
         lab,
         {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 2},
-            "dev": {"machineType": "a4-highgpu-8g", "nodes": 1},
-            "train": {"machineType": "a4-highgpu-8g", "nodes": 2},
+            "cpu": {"machineType": "n2-standard-16", "nodes": 1, "maxPodsPerNode": 64, "labels": {"team": "research"}},
+            "dev": {"machineType": "g2-standard-48", "nodes": 1, "sharing": "any"},
+            "train": {"machineType": "a4-highgpu-8g", "nodes": 2, "hourlyRate": 12.5},
         },
-        defaults={"worker": {"pool": "dev"}},
+        "gpu",
+        currency="USD",
+        cluster={"deletionProtection": False, "authorizedNetworks": {"office": "203.0.113.0/24"}},
+        sharing={"any": {"kind": "time-slicing", "replicas": 4}},
+        defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}},
         engineers={"bob": {"workers": 2}, "carol": {}},
         clusters={"train": {"workers": 2, "worker": {"pool": "train"}}},
     )
@@ -35,68 +47,77 @@ def environment(lab: Lab) -> Settings:
 
 @pytest.fixture(scope="module")
 def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """An environment that is up, named `env`; most tests leave it as they found it."""
-    return brought_up(tmp_path_factory.mktemp("fleet"), lab, "env", environment(lab))
+    project = Project.make(tmp_path_factory.mktemp("preview") / "project", lab)
+    project.write("fleet", environment=environment(lab))
+    project.up("fleet")
+    project.write("alice", engineer={"environment": "fleet", "workers": 2})
+    project.up("alice")
+    return project
+
+
+@pytest.fixture(autouse=True)
+def _as_it_is(fleet: Project) -> None:
+    """Restore the deployed settings before every test."""
+    fleet.write("fleet", environment=environment(fleet.lab))
+    fleet.write("alice", engineer={"environment": "fleet", "workers": 2})
+
+
+def preview(fleet: Project, *options: str, stack: str = "fleet") -> Done:
+    return fleet.run("berth", "preview", "-s", stack, *options, check=False)
+
+
+def changed(fleet: Project, **changes: Any) -> None:
+    """Write the fleet's settings with other values; `pools__train__nodes=1` is a nested key, None
+    removes it.
+    """
+    settings = copy.deepcopy(environment(fleet.lab))
+    for path, value in changes.items():
+        *way, last = path.split("__")
+        target = settings
+        for part in way:
+            target = target[part]
+        if value is None:
+            del target[last]
+        else:
+            target[last] = value
+    fleet.write("fleet", environment=settings)
 
 
 def uids(fleet: Project, owner: str) -> set[str]:
     return {pod["metadata"]["uid"] for pod in fleet.workers(owner)}
 
 
-def status(fleet: Project, stack: str) -> dict[str, Any]:
-    return dict(json.loads(fleet.run("berth", "status", "-s", stack, "--json", check=False).stdout))
-
-
 def test_the_fleet_comes_up_ready(fleet: Project) -> None:
     clusters = {cluster["metadata"]["name"]: cluster["status"] for cluster in fleet.get("rayclusters", "-A")}
     assert {name: (cluster["state"], cluster["readyWorkerReplicas"]) for name, cluster in clusters.items()} == {
+        "alice": ("ready", 2),
         "bob": ("ready", 2),
         "carol": ("ready", 1),
         "train": ("ready", 2),
     }
+    assert fleet.outputs("alice") == {"namespace": "berth-alice", "rayCluster": "alice"}
 
 
 def test_free_gpus_are_those_that_no_pod_holds(fleet: Project) -> None:
-    found = {offer["pool"]: offer for offer in json.loads(fleet.run("berth", "gpus", "-s", "env", "--json").stdout)}
-    assert {pool: (offer["free"], offer["count"]) for pool, offer in found.items()} == {"dev": (5, 8), "train": (0, 16)}
+    found = {offer["pool"]: offer for offer in json.loads(fleet.run("berth", "gpus", "-s", "fleet", "--json").stdout)}
+    free = {pool: (offer["free"], offer["count"]) for pool, offer in found.items()}
+    assert free == {"dev": (11, 16), "train": (0, 16)}
 
 
 def test_a_second_up_changes_nothing(fleet: Project) -> None:
     before = fleet.versions()
-    state = fleet.lab.state("env").read_bytes()
-    assert "✓ env is up: " in fleet.run("berth", "up", "-s", "env", "--yes").stdout
-    assert fleet.lab.state("env").read_bytes() == state, "the preview is enough where everything is ready"
+    state = fleet.lab.state("fleet").read_bytes()
+    assert "✓ fleet is up: " in fleet.run("berth", "up", "-s", "fleet", "--yes").stdout
+    assert fleet.lab.state("fleet").read_bytes() == state, "the preview is enough where everything is ready"
     assert fleet.versions() == before
 
 
-def test_a_production_cluster_has_a_node_for_each_worker(fleet: Project) -> None:
-    workers = fleet.workers("train")
-    assert len({pod["spec"]["nodeName"] for pod in workers}) == 2
-    for pod in workers:
-        limits = pod["spec"]["containers"][0]["resources"]["limits"]
-        assert limits["nvidia.com/gpu"] == "8"
-    nodes = {node["metadata"]["name"]: node for node in fleet.get("nodes")}
-    assert {
-        nodes[pod["spec"]["nodeName"]]["metadata"]["labels"]["cloud.google.com/gke-nodepool"] for pod in workers
-    } == {"train"}
-
-
-def test_heads_have_no_gpu_and_run_on_a_pool_without_gpus(fleet: Project) -> None:
-    heads = fleet.get("pods", "-A", "-l", "ray.io/node-type=head")
-    assert len(heads) == 3
-    for pod in heads:
-        container = pod["spec"]["containers"][0]
-        assert "nvidia.com/gpu" not in container["resources"]["limits"]
-        assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in container["env"]
-        assert pod["spec"]["nodeSelector"] == {"cloud.google.com/gke-nodepool": "cpu"}
-
-
 def test_status_agrees_with_the_api_server(fleet: Project) -> None:
-    report = status(fleet, "env")
-    assert report["stack"] == "env"
+    report = fleet.status("fleet")
+    assert report["stack"] == "fleet"
     assert [(pool["name"], pool["nodes"], pool["gpus"], pool["gpusInUse"]) for pool in report["pools"]] == [
-        ("cpu", 2, 0, 0),
-        ("dev", 1, 8, 3),
+        ("cpu", 1, 0, 0),
+        ("dev", 1, 16, 5),
         ("train", 2, 16, 16),
     ]
     asked = {cluster["metadata"]["name"]: cluster["status"] for cluster in fleet.get("rayclusters", "-A")}
@@ -105,7 +126,124 @@ def test_status_agrees_with_the_api_server(fleet: Project) -> None:
         assert berth["state"] == asked[berth["rayCluster"]]["state"]
         assert berth["workersReady"] == asked[berth["rayCluster"]]["readyWorkerReplicas"]
         assert berth["workersDesired"] == asked[berth["rayCluster"]]["desiredWorkerReplicas"]
-    assert {item["name"]: item["gpus"] for item in report["berths"]} == {"bob": 2, "carol": 1}
+    assert {item["name"]: item["gpus"] for item in report["berths"]} == {"alice": 2, "bob": 2, "carol": 1}
+
+
+def test_nothing_to_do(fleet: Project) -> None:
+    done = preview(fleet, "--refresh", "--expect-no-changes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Nothing to do." in done.stdout
+
+
+def test_another_driver_replaces_a_pool_and_a_removed_engineer_loses_the_berth(fleet: Project) -> None:
+    changed(fleet, pools__train__driverVersion="latest", engineers__carol=None)
+    before = fleet.run("pulumi", "stack", "export", "-s", "fleet").stdout
+    done = preview(fleet)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "± replace node pool  2 × a4-highgpu-8g, 16 B200 GPUs" in done.stdout
+    assert f"{DRIVER}: DEFAULT → LATEST  forces the replacement" in done.stdout
+    assert "GPUs that go away: 16 B200 of pool train, back if there is capacity" in done.stdout
+    assert "cluster train (2 pods, 16 GPUs)" in done.stdout
+    assert "  USD 600.00 (as now), by the hourly rates" in done.stdout
+    assert "✗ berth carol is deleted, with everything that runs in it" in done.stdout
+    assert "berth carol (2 pods, 1 share of a GPU)" in done.stdout
+    assert "bob" not in done.stdout
+    assert fleet.run("pulumi", "stack", "export", "-s", "fleet").stdout == before
+
+
+def test_other_shares_disturb_berths_of_other_stacks_too_and_removed_values_stay(fleet: Project) -> None:
+    removed: Settings = {"pools__cpu__maxPodsPerNode": None, "pools__cpu__labels": None}
+    changed(fleet, sharing__any__replicas=2, cluster__authorizedNetworks=None, **removed)
+    done = preview(fleet, "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["verdict"] == "disturbs"
+    stays = {(stay["name"], stay["path"]): stay for stay in report["stays"]}
+    assert stays["cpu", "maxPodsPerNode"]["value"] == 64
+    assert "`maxPodsPerNode: 110`, which replaces the pool" in stays["cpu", "maxPodsPerNode"]["way"]
+    assert stays["cpu", "nodeConfig.labels"]["value"] == {"team": "research"}
+    (networks,) = (stay for (_, path), stay in stays.items() if path == "masterAuthorizedNetworksConfig")
+    assert "{all: 0.0.0.0/0}" in networks["way"]
+    assert len(stays) == 3
+    (effect,) = [effect for change in report["changes"] for effect in change["effects"]]
+    assert effect["text"].startswith("pool dev: sharing profile 'any' changes; the device plugin restarts on its nodes")
+    assert [(item["name"], item["stack"], item["gpus"]) for item in effect["sitting"]] == [
+        ("alice", "alice", 2),
+        ("bob", "fleet", 2),
+        ("carol", "fleet", 1),
+    ]
+
+
+@pytest.mark.long
+def test_a_control_plane_that_is_opened(fleet: Project) -> None:
+    changed(fleet, cluster__authorizedNetworks={"all": "0.0.0.0/0"})
+    (change,) = json.loads(preview(fleet, "--json").stdout)["changes"]
+    assert (change["resource"], change["operation"], change["level"]) == ("GKE cluster", "update", "disturbs")
+    assert {prop["path"]: prop["new"] for prop in change["properties"]} == {
+        "masterAuthorizedNetworksConfig.cidrBlocks[0].cidrBlock": "0.0.0.0/0",
+        "masterAuthorizedNetworksConfig.cidrBlocks[0].displayName": "all",
+    }
+
+
+def test_defaults_that_only_other_stacks_use_are_reported(fleet: Project) -> None:
+    """No resource changes, and yet `pulumi up` does something."""
+    changed(fleet, pools__dev__hourlyRate=3)
+    done = preview(fleet, "--expect-no-changes")
+    assert "Engineers' own stacks will see new: pools." in done.stdout
+    assert done.returncode == 4
+
+
+@pytest.mark.long
+def test_changes_outside_of_pulumi(fleet: Project) -> None:
+    quota = ("resourcequota", "gpu-operator-quota", "-n", "gpu-operator")
+    fleet.run("kubectl", "delete", *quota)
+    done = preview(fleet, "--refresh", "--expect-no-changes")
+    assert done.returncode == 4
+    assert "GPU Operator, ResourceQuota gpu-operator: gone" in done.stdout
+    fleet.up("fleet", "--refresh")
+    assert fleet.get("resourcequotas", "-n", "gpu-operator")
+
+
+def test_an_engineers_own_stack(fleet: Project) -> None:
+    fleet.write("alice", engineer={"environment": "fleet", "workers": 2, "env": {"A": "b"}})
+    done = preview(fleet, stack="alice")
+    assert done.returncode == 3
+    assert "✗ berth alice restarts: KubeRay recreates all its pods" in done.stdout
+
+
+def test_a_stack_that_was_never_up(fleet: Project) -> None:
+    fleet.write("new", environment=environment(fleet.lab))
+    unknown = preview(fleet, stack="new")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert "run: pulumi stack init new" in unknown.stderr
+    fleet.run("pulumi", "stack", "init", "new", "--no-select")
+    done = preview(fleet, stack="new")
+    fleet.run("pulumi", "stack", "rm", "new", "--yes", "--preserve-config")
+    assert done.returncode == 0, done.stderr
+    assert "+ create node pool  2 × a4-highgpu-8g, 16 B200 GPUs" in done.stdout
+    assert "Cost a day\n  B200: 384 GPU-hours (now 0)\n  L4: 96 GPU-hours (now 0)\n" in done.stdout
+    assert done.stdout.endswith("Risk: none. Running work goes on.\n")
+
+
+def test_pulumi_applies_what_checks_judge_and_nothing_else(fleet: Project) -> None:
+    """Whoever hands Pulumi another file applies settings that no check and no preview has seen."""
+    stacks = fleet.folder / "stacks"
+    shutil.copy(stacks / "Pulumi.fleet.yaml", stacks / "Pulumi.other.yaml")
+    fleet.write("other", environment=environment(fleet.lab) | {"isolation": {"quotas": False}})
+    other = ["--config-file", "stacks/Pulumi.other.yaml"]
+    done = fleet.run("pulumi", "preview", "-s", "fleet", *other, check=False)
+    assert done.returncode != 0
+    assert "environment.isolation: is another value for Pulumi than in this file" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_an_engine_that_fails(fleet: Project) -> None:
+    fleet.write("locked", environment=environment(fleet.lab))
+    fleet.run("pulumi", "stack", "init", "locked", "--no-select")
+    done = fleet.run("env", "PULUMI_CONFIG_PASSPHRASE=wrong", "berth", "preview", "-s", "locked", check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "passphrase" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_engineers_come_and_are_renamed_and_nobody_else_is_touched(fleet: Project) -> None:
@@ -118,13 +256,14 @@ def test_engineers_come_and_are_renamed_and_nobody_else_is_touched(fleet: Projec
 
     before, pods_of_bob = of_others(), uids(fleet, "bob")
     settings["engineers"] |= {"bob": {"workers": 3}, "dave": {}}
-    fleet.write("env", environment=settings)
-    plan = fleet.preview("env")
-    added = {f"{BERTH}::dave": "create", f"{NAMESPACE}::dave": "create", f"{RAY_CLUSTER}::dave": "create"}
-    assert plan.items() >= added.items()
-    changed = {name: step for name, step in plan.items() if "dave" not in name}
-    assert changed == {f"{RAY_CLUSTER}::bob": "update", f"{QUOTA}::bob-berth": "update"}
-    fleet.up("env")
+    fleet.write("fleet", environment=settings)
+    output = fleet.up("fleet").stdout
+    done = dict(re.findall(r"^ [+~-]+ +(\S+ \S+) (created|updated|replaced|deleted)\b", output, re.MULTILINE))
+    assert {f"{NAMESPACE} dave", f"{RAY_CLUSTER} dave"} <= done.keys()
+    assert {name: step for name, step in done.items() if step != "created" or "dave" not in name} == {
+        f"{RAY_CLUSTER} bob": "updated",
+        f"{QUOTA} bob-berth": "updated",
+    }
     assert len(fleet.workers("dave")) == 1
     assert len(uids(fleet, "bob")) == 3
     assert uids(fleet, "bob") > pods_of_bob
@@ -132,72 +271,14 @@ def test_engineers_come_and_are_renamed_and_nobody_else_is_touched(fleet: Projec
 
     settings["engineers"]["david"] = settings["engineers"].pop("dave")
     settings["engineers"]["bob"] = {"workers": 2}
-    fleet.write("env", environment=settings)
-    fleet.up("env")
+    fleet.write("fleet", environment=settings)
+    fleet.up("fleet")
     names = {namespace["metadata"]["name"] for namespace in fleet.get("namespaces")}
     assert "berth-david" in names
     assert "berth-dave" not in names
     assert len(uids(fleet, "bob")) == 2
     assert of_others() == before
-    fleet.write("env", environment=environment(fleet.lab))
-
-
-def test_an_engineers_own_stack_comes_and_goes_without_a_trace(fleet: Project) -> None:
-    before = fleet.versions()
-    fleet.write("alice", engineer={"environment": "env", "workers": 2})
-    fleet.up("alice")
-    assert len(fleet.workers("alice")) == 2
-    assert fleet.outputs("alice") == {"namespace": "berth-alice", "rayCluster": "alice"}
-    assert {key: version for key, version in fleet.versions().items() if "berth-alice" not in key} == before
-    (berth,) = status(fleet, "alice")["berths"]
-    assert (berth["name"], berth["stack"], berth["ready"]) == ("alice", "alice", True)
-    # Another stack cannot have the same berth.
-    fleet.write("other", engineer={"environment": "env", "name": "alice"})
-    refused = fleet.up("other", check=False)
-    assert refused.returncode != 0
-    assert "berth-alice" in refused.stdout
-    assert "conflict" in refused.stdout
-    assert len(fleet.workers("alice")) == 2
-    (fleet.folder / "stacks" / "Pulumi.other.yaml").unlink()
-    fleet.destroy("alice")
-    assert fleet.versions() == before
-    assert fleet.resources("alice") == []
-
-
-@pytest.mark.long
-def test_a_pod_that_does_not_fit_is_reported_with_the_reason(fleet: Project) -> None:
-    # The sum of cores fits, but no node has as many: `train` leaves 22 on each of its two.
-    shape = {"environment": "env", "workers": 1, "worker": {"pool": "train", "cpu": 30, "gpus": 0}}
-    fleet.write("alice", engineer={**shape, "wait": {"timeout": "5s"}})
-    failed = fleet.up("alice", check=False)
-    assert failed.returncode != 0
-    assert (
-        "RayCluster berth-alice/alice is not ready after 5s: worker pod cannot be scheduled: 0/5 nodes" in failed.stdout
-    )
-    assert "Insufficient cpu" in failed.stdout
-    assert "Traceback" not in failed.stdout + failed.stderr
-    (berth,) = status(fleet, "alice")["berths"]
-    assert not berth["ready"]
-    assert "Insufficient cpu" in berth["reasons"][0]
-    fleet.destroy("alice")
-
-
-def test_bad_settings_register_nothing_and_are_reported_as_by_check(fleet: Project) -> None:
-    before, settings = fleet.versions(), environment(fleet.lab)
-    settings["engineers"]["bob"] = {"worker": {"pool": "devv"}, "wrokers": 1}
-    settings["engineers"] |= {f"eng-{number}": {"worker": {"gpus": 4}} for number in range(3)}
-    fleet.write("env", environment=settings)
-    refused = fleet.up("env", check=False)
-    checked = fleet.run("berth", "check", "env", check=False)
-    assert refused.returncode != 0
-    assert checked.returncode == 2
-    problems = [line.strip() for line in checked.stderr.splitlines()[1:]]
-    assert len(problems) == 3
-    for problem in problems:
-        assert problem in refused.stdout
-    assert "Traceback" not in refused.stdout + refused.stderr
-    assert fleet.versions() == before
-    fleet.write("env", environment=environment(fleet.lab))
+    fleet.write("fleet", environment=environment(fleet.lab))
 
 
 def test_refresh_finds_drift_and_up_undoes_it_and_an_engineer_leaves(fleet: Project) -> None:
@@ -205,7 +286,7 @@ def test_refresh_finds_drift_and_up_undoes_it_and_an_engineer_leaves(fleet: Proj
     before = {key: version for key, version in fleet.versions().items() if "berth-carol/" in key}
     fleet.run("kubectl", "label", "namespace", "berth-bob", "berth/engineer=mallory", "--overwrite")
     # The plugin takes fields of kubectl's managers over, but not in a preview.
-    fleet.up("env", "--refresh")
+    fleet.up("fleet", "--refresh")
     (namespace,) = fleet.get("namespaces", "-l", "berth/engineer=bob")
     assert namespace["metadata"]["name"] == "berth-bob"
     after = fleet.versions()
@@ -214,34 +295,45 @@ def test_refresh_finds_drift_and_up_undoes_it_and_an_engineer_leaves(fleet: Proj
     assert before
 
 
-@pytest.mark.long
-def test_an_update_that_was_killed_is_completed_by_the_next(fleet: Project) -> None:
-    settings = environment(fleet.lab)
-    engineers = [f"eng-{number}" for number in range(4)]
-    settings["engineers"] |= {name: {} for name in engineers}
-    fleet.write("env", environment=settings)
-    process = subprocess.Popen(
-        ["pulumi", "up", "-s", "env", "--yes", "--skip-preview"],
-        cwd=fleet.folder,
-        env=fleet.lab.env,
-        stdout=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    eventually(
-        lambda: any(cluster["metadata"]["name"] in engineers for cluster in fleet.get("rayclusters", "-A")),
-        "a new RayCluster appears",
-    )
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    fleet.run("pulumi", "cancel", "-s", "env", "--yes")
-    fleet.up("env")
-    fleet.up("env", "--expect-no-changes")
-    ready = {
-        cluster["metadata"]["name"]
-        for cluster in fleet.get("rayclusters", "-A")
-        if cluster["status"]["state"] == "ready"
-    }
-    assert ready >= set(engineers)
+def test_only_the_reviewed_plan_is_applied(fleet: Project) -> None:
+    def up() -> Done:
+        return fleet.run("berth", "up", "-s", "fleet", "--yes", "--allow-destroy", "--plan", "plan.json", check=False)
+
+    changed(fleet, pools__train__driverVersion="latest")
+    assert preview(fleet, "--save", "plan.json").returncode == 3
+    before = fleet.run("pulumi", "stack", "export", "-s", "fleet").stdout
+    # Work begins on the pool that the plan replaces.
+    late = fleet.lab.get("raycluster", "train", "-n", "berth-train")
+    late["metadata"] = {"name": "late", "namespace": "berth-train"}
+    file = fleet.folder / "late.json"
+    file.write_text(json.dumps({key: late[key] for key in ("apiVersion", "kind", "metadata", "spec")}))
+    fleet.run("kubectl", "create", "-f", str(file))
+    # The file is edited after the review.
+    changed(fleet, pools__train__driverVersion="latest", pools__cpu__labels={"team": "ops"})
+    refused = up()
+    fleet.run("kubectl", "delete", "-f", str(file))
+    assert "work that is lost: cluster train" in refused.stderr
+    assert "node pool cpu: change node pool cpu: nodeConfig.labels.team: research → ops" in refused.stderr
+    assert (refused.returncode, "Pulumi.fleet.yaml is not as it was" in refused.stderr) == (2, True)
+    assert fleet.run("pulumi", "stack", "export", "-s", "fleet").stdout == before, "nothing was done"
+    changed(fleet, pools__cpu__labels={"team": "ops"})
+    assert preview(fleet, "--save", "plan.json").returncode == 0
+    done = up()
+    assert done.returncode == 0, done.stderr
+
+
+def test_an_engineers_own_stack_has_its_berth_alone_and_goes_without_a_trace(fleet: Project) -> None:
+    before = fleet.versions()
+    fleet.write("other", engineer={"environment": "fleet", "name": "alice"})
+    refused = fleet.up("other", check=False)
+    assert refused.returncode != 0
+    assert "berth-alice" in refused.stdout
+    assert "conflict" in refused.stdout
+    assert fleet.versions() == before
+    (fleet.folder / "stacks" / "Pulumi.other.yaml").unlink()
+    fleet.destroy("alice")
+    assert fleet.versions() == {key: version for key, version in before.items() if "berth-alice" not in key}
+    assert fleet.resources("alice") == []
 
 
 def test_failed_resources_are_shown_with_their_reasons_and_no_traceback(fleet: Project) -> None:
@@ -251,8 +343,8 @@ def test_failed_resources_are_shown_with_their_reasons_and_no_traceback(fleet: P
         fleet.run("kubectl", "create", "namespace", f"berth-{name}")
         fleet.run("kubectl", "label", "namespace", f"berth-{name}", "berth/stack=somebody-elses")
     settings["engineers"] |= {name: {} for name in (*foreign, "grace")}
-    fleet.write("env", environment=settings)
-    failed = fleet.up("env", check=False)
+    fleet.write("fleet", environment=settings)
+    failed = fleet.up("fleet", check=False)
     assert failed.returncode != 0
     output = failed.stdout + failed.stderr
     progress, diagnostics = output.split("Diagnostics:")
@@ -266,3 +358,49 @@ def test_failed_resources_are_shown_with_their_reasons_and_no_traceback(fleet: P
     assert "KeyboardInterrupt" not in output
     for name in foreign:
         fleet.run("kubectl", "delete", "namespace", f"berth-{name}")
+
+
+@pytest.mark.long
+def test_a_pod_that_does_not_fit_is_reported_with_the_reason(fleet: Project) -> None:
+    # The sum of cores fits, but no node has as many: `train` leaves 22 on each of its two.
+    shape = {"environment": "fleet", "workers": 1, "worker": {"pool": "train", "cpu": 30, "gpus": 0}}
+    fleet.write("dan", engineer={**shape, "wait": {"timeout": "5s"}})
+    failed = fleet.up("dan", check=False)
+    assert failed.returncode != 0
+    assert "RayCluster berth-dan/dan is not ready after 5s: worker pod cannot be scheduled: 0/4 nodes" in failed.stdout
+    assert "Insufficient cpu" in failed.stdout
+    assert "Traceback" not in failed.stdout + failed.stderr
+    (berth,) = fleet.status("dan")["berths"]
+    assert not berth["ready"]
+    assert "Insufficient cpu" in berth["reasons"][0]
+    fleet.destroy("dan")
+
+
+@pytest.mark.long
+def test_an_update_that_was_killed_is_completed_by_the_next(fleet: Project) -> None:
+    settings = environment(fleet.lab)
+    engineers = [f"eng-{number}" for number in range(4)]
+    settings["engineers"] |= {name: {} for name in engineers}
+    fleet.write("fleet", environment=settings)
+    process = subprocess.Popen(
+        ["pulumi", "up", "-s", "fleet", "--yes", "--skip-preview"],
+        cwd=fleet.folder,
+        env=fleet.lab.env,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    eventually(
+        lambda: any(cluster["metadata"]["name"] in engineers for cluster in fleet.get("rayclusters", "-A")),
+        "a new RayCluster appears",
+    )
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    fleet.run("pulumi", "cancel", "-s", "fleet", "--yes")
+    fleet.up("fleet")
+    fleet.up("fleet", "--expect-no-changes")
+    ready = {
+        cluster["metadata"]["name"]
+        for cluster in fleet.get("rayclusters", "-A")
+        if cluster["status"]["state"] == "ready"
+    }
+    assert ready >= set(engineers)

@@ -301,13 +301,6 @@ def test_the_environment_makes_plain_tools_work(own: Lab) -> None:
     assert result.stderr == ""
 
 
-def test_the_environment_of_a_lab_that_is_down_has_a_warning(tmp_path: Path) -> None:
-    absent = Lab(Home(tmp_path / "lab")).berth("env", check=False)
-    assert absent.returncode == 3
-    assert "export BERTH_LAB=" in absent.stdout
-    assert "make lab" in absent.stderr
-
-
 def test_the_credential_plugin_lets_a_gke_kubeconfig_in(own: Lab, tmp_path: Path) -> None:
     config = yaml.safe_load(own.kubeconfig.read_text())
     execute = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "gke-gcloud-auth-plugin"}

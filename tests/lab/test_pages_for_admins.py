@@ -1,5 +1,5 @@
 """Blocks of the pages for admins, run in order in one checkout with one lab, as a reader types
-them. Long: test_prod, test_gallery and test_sharing bring such environments up.
+them. Long: test_prod, test_gallery and test_gpus bring such environments up.
 """
 
 from collections.abc import Iterator

@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from berth.lab.plugins.gcp.conditions import SHIPPED
-from berth.lab.plugins.gcp.store import Store
 from tests.lab.conftest import Lab
 from tests.lab.project import Project, eventually
 
@@ -108,18 +107,6 @@ def test_nodes_come_when_there_are_machines(world: World) -> None:
     world.up(settings(wait={"until": "ready", "timeout": "60s"}))
 
 
-def test_a_quota_that_is_too_small_is_reported_at_once_and_nothing_is_changed(world: World) -> None:
-    world.conditions(projects={PROJECT: {"quotas": {"us-central1": {"N2_CPUS": 20}}}})
-    output = world.up(settings(cpu=3), check=False)
-    assert (
-        'googleapi: Error 403: Insufficient regional quota to satisfy request: resource "N2_CPUS": request requires '
-        "'16.0' and is short '4.0'. project has a quota of '20.0' with '12.0' available."
-    ) in output
-    assert len(world.nodes("cpu")) == 1
-    world.up(settings(cpu=2))
-    assert len(world.nodes("cpu")) == 2
-
-
 def test_a_full_reservation(world: World) -> None:
     block = {"project": PROJECT, "name": "block", "zone": ZONE, "machineType": "a4-highgpu-8g", "count": 1}
     world.conditions(reservations=[block])
@@ -146,27 +133,3 @@ def test_a_new_pool_of_fixed_size_without_machines_is_recorded_and_gets_them_lat
     assert "render has 1 of its 2 nodes" in world.project.run("berth", "status", "-s", STACK, check=False).stdout
     world.conditions()
     eventually(lambda: len(world.nodes("render")) == 2, "the instance group has tried again")
-
-
-def test_a_pool_that_cannot_grow_keeps_what_it_has(world: World) -> None:
-    render = {"machineType": "g2-standard-24", "nodes": 3}
-    world.conditions(stock=stock(2, "g2-standard-24", "on-demand"))
-    output = world.up(settings(cpu=2, render=render), check=False)
-    assert (
-        "Error waiting for updating GKE node pool size: Google Compute Engine: Not all instances running in IGM"
-        in output
-    )
-    assert len(world.nodes("render")) == 2
-    world.conditions()
-    eventually(lambda: len(world.nodes("render")) == 3, "the third machine has come")
-    world.up(settings(cpu=2, render=render))
-
-
-def test_nothing_is_left_and_a_cluster_takes_other_stacks_objects_with_it(world: World) -> None:
-    world.project.run("kubectl", "create", "namespace", "of-somebody-else")
-    world.conditions()
-    world.project.destroy(STACK)
-    assert Store(world.project.lab.home.cloud).list() == []
-    assert "simulated cloud: 0 resources" in world.project.lab.berth("status").stdout
-    left = {namespace["metadata"]["name"] for namespace in world.project.get("namespaces")}
-    assert left == {"default", "kube-node-lease", "kube-public", "kube-system"}

@@ -1,4 +1,6 @@
-"""`berth up --all`: engineers' own stacks, many at once, against the real engine and API server."""
+"""`berth up --all`: engineers' own stacks, many at once, against the real engine and API server.
+Long: tests/unit/cli/test_update_many.py has each decision.
+"""
 
 import json
 import signal
@@ -11,7 +13,7 @@ from berth.components.core.owner import namespace_of
 from chaos.fleet import ENV, Ended, Fleet, launched
 from tests.lab.conftest import Lab
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 NAMES = ["own-0", "own-1"]
 MANY = [f"many-{number}" for number in range(6)]
@@ -40,7 +42,6 @@ def up(fleet: Fleet) -> set[str]:
     return ready & {*NAMES, *MANY, "alice"}
 
 
-@pytest.mark.long
 def test_an_interrupted_run_goes_on_where_it_was(fleet: Fleet) -> None:
     for name in MANY:
         fleet.project.write(name, engineer={"environment": ENV})
@@ -74,7 +75,6 @@ def test_an_interrupted_run_goes_on_where_it_was(fleet: Fleet) -> None:
         (fleet.project.folder / "stacks" / f"Pulumi.{name}.yaml").unlink()
 
 
-@pytest.mark.long
 def test_a_second_run_changes_nothing(fleet: Fleet) -> None:
     first = fleet.run("first", *UP)
     assert first.code == 0, first.text

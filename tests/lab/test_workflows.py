@@ -288,7 +288,7 @@ def test_only_a_label_for_the_commits_of_the_merge_allows_a_destruction(
 @pytest.mark.parametrize("job", ["up", "engineers"])
 def test_the_last_plan_of_mains_preview_before_the_merge_is_applied(runner: Runner, tmp_path: Path, job: str) -> None:
     """Neither a branch's workflow nor a label on the merged pull request leaves a plan that counts;
-    test_preview has what a plan refuses.
+    test_fleet has what a plan refuses.
     """
     forged, late = artifact(2, "forged", event="pull_request"), artifact(3, "late", at=AFTER)
     runner.set(main=COMMIT, events=[], artifacts=[late, artifact(1, "reviewed"), forged])

@@ -1,8 +1,10 @@
-"""`berth verify gpu`, end to end: real engine, API server, admission, scheduler and Job controller;
-simulated containers.
+"""GPUs of pools, shared and whole, and `berth verify gpu`, end to end: settings → GPU Operator's
+values → what nodes advertise → what pods get. Real engine, API server, admission, scheduler and Job
+controller; simulated containers.
 """
 
 import contextlib
+import copy
 import json
 import signal
 import subprocess
@@ -12,12 +14,14 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import Project, Settings, brought_up, environment_settings, eventually
+from tests.lab.project import SMALL, Project, Settings, brought_up, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
 NAMESPACE = "berth-verify"
 OFF = "gke-no-default-nvidia-gpu-device-plugin"
+TAINT = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
+PLUGIN, DISCOVERY = "nvidia-device-plugin-daemonset", "gpu-operator-node-feature-discovery-worker"
 
 
 def environment(lab: Lab) -> Settings:
@@ -26,13 +30,16 @@ def environment(lab: Lab) -> Settings:
         {
             "dev": {"machineType": "a2-highgpu-4g", "nodes": 1, "taints": [{"key": "team", "value": "ml"}]},
             "burst": {"machineType": "a2-highgpu-2g", "nodes": {"min": 0, "max": 1}},
-            "sliced": {"machineType": "a2-highgpu-2g", "nodes": 1, "sharing": "slices"},
+            # The chart's own tolerations do not cover this taint.
+            "sliced": {"machineType": "a2-highgpu-2g", "nodes": 1, "sharing": "slices", "taints": [TAINT]},
             "train": {"machineType": "a2-highgpu-1g", "nodes": 1},
         },
         "gpu",
         sharing={"slices": {"kind": "time-slicing", "replicas": 4}},
-        defaults={"worker": {"pool": "dev", "cpu": 2, "memory": "4Gi"}},
-        engineers={"bob": {}},
+        # So that more workers than the settings give can be forced, past the quota.
+        isolation={"quotas": False},
+        defaults=SMALL | {"worker": {"pool": "dev", "cpu": 1, "memory": "2Gi"}},
+        engineers={"bob": {}, "eng": {"workers": 4, "worker": {"pool": "sliced"}}},
         clusters={"train": {"worker": {"pool": "train"}}},
     )
 
@@ -65,12 +72,45 @@ def node_of(fleet: Project, pool: str) -> dict[str, Any]:
     return node
 
 
+def allocatable(fleet: Project, pool: str) -> str | None:
+    """Number of `nvidia.com/gpu` that the pool's node advertises."""
+    found = node_of(fleet, pool)["status"]["allocatable"].get("nvidia.com/gpu")
+    return None if found is None else str(found)
+
+
+def daemons(fleet: Project, pool: str) -> set[str]:
+    """DaemonSets of the GPU Operator that have a pod on the pool's node."""
+    where = ["-n", "gpu-operator", f"--field-selector=spec.nodeName={node_of(fleet, pool)['metadata']['name']}"]
+    owners = [pod["metadata"].get("ownerReferences", [{}])[0] for pod in fleet.get("pods", *where)]
+    return {owner["name"] for owner in owners if owner.get("kind") == "DaemonSet"}
+
+
 @contextlib.contextmanager
 def cordoned(fleet: Project, pool: str) -> Iterator[str]:
     name = node_of(fleet, pool)["metadata"]["name"]
     fleet.run("kubectl", "cordon", name)
     yield name
     fleet.run("kubectl", "uncordon", name)
+
+
+def test_shares_of_two_gpus_carry_workers_and_a_tainted_pool_has_the_operators_daemons(fleet: Project) -> None:
+    node = node_of(fleet, "sliced")
+    labels = node["metadata"]["labels"]
+    assert labels["nvidia.com/gpu.product"] == "NVIDIA-A100-SXM4-40GB-SHARED"
+    assert {pod["spec"]["nodeName"] for pod in fleet.workers("eng")} == {node["metadata"]["name"]}
+    assert len(fleet.workers("eng")) == 4
+    assert {cluster["status"]["state"] for cluster in fleet.get("rayclusters", "-A")} == {"ready"}
+    assert TAINT in node["spec"]["taints"]
+    assert {PLUGIN, DISCOVERY} <= daemons(fleet, "sliced")
+
+
+def test_a_pool_of_gkes_plugin_keeps_its_gpus_beside_a_shared_pool(fleet: Project) -> None:
+    found = node_of(fleet, "train")["metadata"]["labels"]
+    assert found["feature.node.kubernetes.io/pci-10de.present"] == "true", "the operator sees the GPUs all the same"
+    assert [name for name in found if name.startswith("nvidia.com/gpu.deploy.")] == ["nvidia.com/gpu.deploy.operands"]
+    assert found["nvidia.com/gpu.deploy.operands"] == "false"
+    assert allocatable(fleet, "train") == "1"
+    assert daemons(fleet, "train") == {DISCOVERY}
 
 
 def test_a_fresh_fleet_passes_and_keeps_no_trace(fleet: Project) -> None:
@@ -184,6 +224,23 @@ def test_a_node_that_was_switched_to_another_sharing_by_hand_fails(fleet: Projec
     assert found["scheduling"][0] == "pass"
 
 
+def test_a_pool_of_gkes_plugin_that_loses_the_label_is_found_by_the_proof(fleet: Project) -> None:
+    name = node_of(fleet, "train")["metadata"]["name"]
+    label = "nvidia.com/gpu.deploy.operands"
+    fleet.run("kubectl", "label", "node", name, f"{label}-")
+    try:
+        eventually(lambda: PLUGIN in daemons(fleet, "train"), "the operator serves the node")
+        report = json.dumps(verify(fleet, "--pool", "train")[1])
+        assert (
+            f"run: kubectl label nodes --overwrite --selector=cloud.google.com/gke-nodepool=train {label}=false"
+            in report
+        )
+    finally:
+        fleet.run("kubectl", "label", "node", name, f"{label}=false")
+    eventually(lambda: daemons(fleet, "train") == {DISCOVERY}, "the operator leaves the node alone")
+    eventually(lambda: allocatable(fleet, "train") == "1", "it has its GPU again")
+
+
 def test_pods_look_for_gpus_that_are_not_theirs(fleet: Project) -> None:
     code, proof = verify(fleet, "--isolation")
     assert code == 0
@@ -264,3 +321,46 @@ def test_bad_input_is_refused_with_a_remedy(fleet: Project, options: list[str], 
     assert message in refused.stderr
     assert "Traceback" not in refused.stderr
     assert NAMESPACE not in namespaces(fleet)
+
+
+@pytest.mark.long
+def test_a_worker_without_a_share_waits_and_status_has_the_reason(fleet: Project) -> None:
+    patch = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 9}]
+    patch.append({"op": "replace", "path": "/spec/workerGroupSpecs/0/maxReplicas", "value": 9})
+    fleet.run("kubectl", "patch", "raycluster", "eng", "-n", "berth-eng", "--type=json", "-p", json.dumps(patch))
+
+    def status() -> dict[str, Any]:
+        berths = fleet.status("proved")["berths"]
+        return dict(next(berth for berth in berths if berth["name"] == "eng"))
+
+    eventually(
+        lambda: "Insufficient nvidia.com/gpu" in " ".join(status()["reasons"]), "status says why the ninth waits"
+    )
+    assert (status()["workersReady"], status()["workersDesired"]) == (8, 9)
+    fleet.up("proved", "--refresh")
+    assert len(fleet.workers("eng")) == 4
+
+
+@pytest.mark.long
+def test_two_replicas_by_one_setting_and_one_update(fleet: Project) -> None:
+    settings = copy.deepcopy(environment(fleet.lab))
+    settings["sharing"]["slices"]["replicas"] = 2
+    fleet.write("proved", environment=settings)
+    fleet.up("proved")
+    eventually(lambda: allocatable(fleet, "sliced") == "4", "the node offers 4 shares")
+    assert node_of(fleet, "sliced")["metadata"]["labels"]["nvidia.com/gpu.replicas"] == "2"
+    fleet.up("proved", "--expect-no-changes")
+
+
+@pytest.mark.long
+def test_renamed_shares_are_requested_by_their_name(fleet: Project) -> None:
+    settings = copy.deepcopy(environment(fleet.lab))
+    settings["sharing"]["slices"] |= {"renameByDefault": True, "failRequestsGreaterThanOne": True}
+    fleet.write("proved", environment=settings)
+    fleet.up("proved")
+    advertised = node_of(fleet, "sliced")["status"]["allocatable"]
+    assert advertised.get("nvidia.com/gpu.shared") == "8"
+    assert advertised.get("nvidia.com/gpu", "0") == "0"
+    for pod in fleet.workers("eng"):
+        assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu.shared"] == "1"
+        assert "--num-gpus=1" in json.dumps(pod["spec"]["containers"][0])
