@@ -4,13 +4,16 @@ import copy
 import itertools
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.lab.conftest import Lab
 from tests.lab.identities import login
-from tests.lab.project import NETWORK, Done, Project, Settings, brought_up, environment_settings
+from tests.lab.project import HEAD, NETWORK, SMALL, Done, Project, Settings, brought_up, environment_settings
+from tests.unit.cases import table
 
 pytestmark = pytest.mark.lab
 
@@ -24,20 +27,24 @@ NEST = {"access": {"users": ["nest@example.com"]}, "nestedContainers": "cdi-per-
 def environment(lab: Lab) -> Settings:
     return environment_settings(
         lab,
-        {"dev": {"machineType": "g2-standard-24", "nodes": 3}},
+        {"dev": {"machineType": "g2-standard-24", "nodes": 3, "gpuAllocation": "dra"}},
+        "gpuDra",
         network=NETWORK,
         previewers=[PREVIEWER],
+        defaults={"worker": SMALL["worker"], "head": HEAD},
         engineers={"bob": BOB, "auto": {"workers": {"min": 0, "max": 1}}, "nest": NEST},
     )
 
 
 @pytest.fixture(scope="module")
 def known(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Environment, and the isolation of kim's berth: all of it the admins'."""
     project = brought_up(tmp_path_factory.mktemp("identities"), lab, STACK, environment(lab))
-    access = {"users": ["kim@example.com"]}
-    project.write(
-        "kim-isolation", engineer={"environment": STACK, "name": "kim", "part": "isolation", "access": access}
-    )
+    for kind in ("namespace ci", "serviceaccount kim -n ci"):
+        lab.run(["kubectl", "create", *kind.split()])
+    access = {"users": ["kim@example.com"], "serviceAccounts": ["ci/kim"]}
+    kim = {"environment": STACK, "name": "kim", "part": "isolation", "workers": {"min": 1, "max": 2}}
+    project.write("kim-isolation", engineer={**kim, "access": access})
     project.up("kim-isolation")
     return project
 
@@ -91,52 +98,7 @@ def test_the_preview_identity_is_what_pulumi_asks(known: Project, previewer: lis
     assert json.loads(me.stdout)["status"]["userInfo"]["username"] == PREVIEWER
 
 
-READS = """
-get secrets -n berth-bob
-get secrets -A
-get secret bob -n berth-bob
-get secrets -n kuberay-operator
-get --raw /api/v1/namespaces/berth-bob/secrets?watch=true
-get leases -A
-auth can-i --as=system:admin get secrets
-""".strip().splitlines()
-"""Requests of the preview identity that its ClusterRole refuses, as arguments of kubectl."""
-
-WRITES = """
-exec HEAD -n berth-bob -- true
-attach HEAD -n berth-bob
-port-forward HEAD 8265:8265 -n berth-bob
-create token default -n berth-bob
-create token kuberay-operator -n kuberay-operator
-create --raw /api/v1/namespaces/berth-bob/serviceaccounts/default/token?dryRun=All -f TOKEN
-get --raw /api/v1/namespaces/berth-bob/services/bob-head-svc:8265/proxy/
-create configmap mine -n berth-bob
-create namespace mine
-create secret generic mine -n berth-bob
-create clusterrolebinding mine --clusterrole=cluster-admin --user=mallory
-create job mine -n berth-bob --image=x
-run mine -n default --image=x
-annotate namespace berth-bob berth/pools=cpu --overwrite
-label namespace berth-bob pod-security.kubernetes.io/enforce=privileged --overwrite
-patch raycluster bob -n berth-bob --type=merge -p {"spec":{"suspend":true}}
-patch resourcequota berth -n berth-bob --type=merge -p {"spec":{"hard":{"pods":"9"}}}
-patch clusterrole berth-previewers-known --type=json -p [{"op":"remove","path":"/rules/0"}]
-delete raycluster bob -n berth-bob
-delete networkpolicy --all -n berth-bob
-delete namespace berth-bob
-scale deployment kuberay-operator -n kuberay-operator --replicas=0
-cordon --selector=cloud.google.com/gke-nodepool=dev
-""".strip().splitlines()
-"""Requests that its policy refuses too, whatever rights somebody else gives it."""
-
-UNGUARDED = """
-create clusterrolebinding mine --clusterrole=cluster-admin --user=mallory --dry-run=server
-create secret generic mine -n berth-bob --dry-run=server
-delete namespace berth-bob --dry-run=server
-patch validatingadmissionpolicy berth-previewers-known --type=merge -p {"spec":{"failurePolicy":"Ignore"}}
-delete validatingadmissionpolicybinding berth-previewers-known
-""".strip().splitlines()
-"""Requests that its ClusterRole refuses and no policy could: dry runs, and policies themselves."""
+REQUESTS: dict[str, list[str]] = table(__file__, "preview_identity.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +116,7 @@ def refusal(known: Project, previewer: list[str], tmp_path_factory: pytest.TempP
     return refused
 
 
-@pytest.mark.parametrize("asked", [*READS, *WRITES, *UNGUARDED])
+@pytest.mark.parametrize("asked", [asked for requests in REQUESTS.values() for asked in requests])
 def test_the_preview_identity_is_refused(refusal: Callable[[str], str], asked: str) -> None:
     assert "forbidden" in refusal(asked).lower()
 
@@ -169,7 +131,7 @@ def too_many_rights(known: Project) -> Iterator[None]:
 
 @pytest.mark.usefixtures("too_many_rights")
 def test_the_preview_identity_changes_nothing_with_whatever_rights(refusal: Callable[[str], str]) -> None:
-    answers = {asked: refusal(asked) for asked in WRITES}
+    answers = {asked: refusal(asked) for asked in REQUESTS["writes"]}
     assert [asked for asked, answer in answers.items() if "an identity that previews may" not in answer] == []
 
 
@@ -228,6 +190,72 @@ ANYBODY = (
     ("reviews", "authentication.k8s.io"),
 )
 """Questions about oneself, which every user of a cluster may ask."""
+
+
+@pytest.fixture
+def own(known: Project, tmp_path: Path) -> Path:
+    """Kubeconfig of kim, who has her Roles in the berth and nothing else."""
+    config = yaml.safe_load(known.lab.kubeconfig.read_text())
+    token = known.run("kubectl", "create", "token", "kim", "-n", "ci").stdout.strip()
+    config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
+    path = tmp_path / "own"
+    path.write_text(json.dumps(config))
+    return path
+
+
+def test_the_role_that_ships_is_enough_for_the_engineers_half_and_for_no_more(
+    known: Project, own: Path, tmp_path: Path
+) -> None:
+    lab = known.lab
+    # A project of her own: other state, other key, and nothing of the environment's.
+    hers = Project.make(tmp_path / "hers", lab)
+    (tmp_path / "state").mkdir()
+    backend = (tmp_path / "state").as_uri()
+    environ = [f"KUBECONFIG={own}", f"PULUMI_BACKEND_URL={backend}", "PULUMI_CONFIG_PASSPHRASE=hers"]
+
+    def alone(*command: str, refused: bool = False) -> str:
+        done = lab.run(["env", *environ, *command], hers.folder, check=False)
+        assert (done.returncode != 0) == refused, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    settings = {"environment": STACK, "part": "cluster", "login": {"kubeconfig": str(own)}, "workers": 2}
+    hers.write("kim", engineer=settings)
+    alone("pulumi", "stack", "init", "kim", "--no-select")
+    alone("pulumi", "up", "-s", "kim", "--yes", "--skip-preview")
+    (cluster,) = known.get("rayclusters", "-n", "berth-kim")
+    assert cluster["status"]["state"] == "ready"
+    state = json.loads(alone("pulumi", "stack", "export", "-s", "kim"))["deployment"]
+    managed = {resource["type"] for resource in state["resources"] if not resource.get("external")}
+    assert not [name for name in managed if name.startswith("kubernetes:") and "RayCluster" not in name]
+    # The admins' half has the templates of her workers' claims.
+    hers.write("kim", engineer={**settings, "workers": 1, "worker": {"gpus": 2}})
+    refused = " ".join(alone("pulumi", "preview", "-s", "kim", refused=True).split())
+    assert "namespace berth-kim has no template all-gpu-" in refused
+    assert "or ask the admins to change theirs" in refused
+    hers.write("kim", engineer={**settings, "workers": 1})
+    alone("pulumi", "up", "-s", "kim", "--yes", "--skip-preview")
+    assert "service/kim-head-svc" in alone("berth", "connect", "-s", "kim", "--print")
+    findings = json.loads(alone("berth", "doctor", "-s", "kim", "--json"))["findings"]
+    road, may, *_ = [finding["text"] for finding in findings if finding["topic"] == "road"]
+    assert road == "you apply this stack, which has the RayCluster only; the admins' stack owns namespace berth-kim"
+    assert may == (
+        "in namespace berth-kim you may run commands in pods, change the RayCluster, create RayClusters, create"
+        " RayJobs; you may not change the quota, change the network policies, change Roles, delete the namespace"
+    )
+    # By her program's account she has the rights that the page lists for her, and none elsewhere.
+    account, everybody = "system:serviceaccount:ci:kim", rights(known, "stranger@example.com", "berth-bob")
+    assert rights(known, account, "berth-kim") == rights(known, "kim@example.com", "berth-kim") != everybody
+    for elsewhere in ("berth-bob", "kube-system"):
+        assert rights(known, account, elsewhere) == everybody
+    # No admin has prepared another namespace for her.
+    hers.write("mallory", engineer={**settings, "name": "bob"})
+    alone("pulumi", "stack", "init", "mallory", "--no-select")
+    refused = " ".join(alone("pulumi", "up", "-s", "mallory", "--yes", "--skip-preview", refused=True).split())
+    assert "namespace berth-bob is not ready for you" in refused
+    assert "an admin brings it up first: a stack with `part: isolation`, `name: bob`" in refused
+    alone("pulumi", "destroy", "-s", "kim", "--yes", "--skip-preview")
+    assert known.get("rayclusters", "-n", "berth-kim") == []
+    assert known.get("networkpolicies", "-n", "berth-kim"), "the isolation stays, and so does its owner"
 
 
 def test_the_preview_identity_finds_drift(known: Project, previewer: list[str]) -> None:
