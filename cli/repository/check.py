@@ -1,7 +1,7 @@
 """`berth check`: settings without the engine; `berth schema`: their JSON Schema."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 
@@ -90,7 +90,7 @@ class Checked:
             "warnings": self.warnings,
             "notes": self.notes,
             "policies": self.policies,
-            "waived": [waiver.as_json() for waiver in self.waivers],
+            "waived": [asdict(waiver) for waiver in self.waivers],
         }
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from berth.components.core.manifest import Manifest
+from berth.components.core.manifest import Manifest, manifest_of
 from berth.components.core.owner import KEEPS_HOME, OwnerKind, namespace_of, owner_labels
 from berth.components.fabric import Claim, claim_of
 from berth.components.hardware.names import ResourceApi
@@ -147,10 +147,12 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
     programs = config_map(settings.nested_containers, namespace, labels)
     hardened = {name: harden(job, inputs.isolation.pod_security, settings.priority) for name, job in jobs.items()}
     return BerthManifests(
-        namespace=namespace_manifest(
-            namespace,
-            labels | isolation.namespace_labels,
-            isolation.namespace_annotations | settings.lifecycle.annotations() | marks,
+        namespace=manifest_of(
+            __file__,
+            "namespace",
+            name=namespace,
+            labels=labels | isolation.namespace_labels,
+            annotations=isolation.namespace_annotations | settings.lifecycle.annotations() | marks,
         ),
         objects=[
             *isolation.objects,
@@ -171,15 +173,9 @@ def _for_owner(inputs: BerthInputs) -> list[Manifest]:
     if inputs.part != "isolation":
         return []
     labels, namespace = inputs.labels(), namespace_of(inputs.settings.name)
-    metadata = {"name": CONTRACT, "namespace": namespace, "labels": labels}
+    facts = {"name": CONTRACT, "namespace": namespace, "labels": labels, "environment": inputs.contract}
     return [
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"environment": inputs.contract}},
+        manifest_of(__file__, "contract", **facts),
         owner_role(namespace, labels, CONTRACT),
         role_binding(namespace, labels, inputs.settings.access, OWNER),
     ]
-
-
-def namespace_manifest(name: str, labels: dict[str, str], annotations: dict[str, str]) -> Manifest:
-    """Return the namespace of a berth."""
-    metadata = {"name": name, "labels": labels, "annotations": annotations}
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}

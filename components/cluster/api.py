@@ -223,16 +223,6 @@ class ClusterApi:
             return "\n".join(map(log_line, text.split("\n")))
         return ""
 
-    def watch(self, path: str, version: str, seconds: int, **query: str) -> Iterator[Object]:
-        """Yield the objects of a collection that appear or change, until `seconds` have passed.
-
-        Raises:
-            RefusedError: the server has forgotten the version.
-        """
-        for event in self.events(path, version, seconds, **query):
-            if event["type"] in ("ADDED", "MODIFIED"):
-                yield event["object"]
-
     def events(self, path: str, version: str, seconds: int, **query: str) -> Iterator[Object]:
         """Yield all events of a watch, such as deletions, until `seconds` have passed.
 

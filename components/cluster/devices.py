@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from berth.components.cluster.api import Object
 from berth.components.cluster.inventory import Claim, Device, Inventory, Key
+from berth.components.core import fast_yaml
 from berth.components.core.words import counted
 from berth.components.hardware.names import (
-    DRANET,
     DRANET_DRIVER,
     GPU,
     MANAGED_DRANET_LABEL,
-    MANAGED_RDMA,
     MIG,
     POOL_LABEL,
 )
@@ -27,15 +26,7 @@ GPU_PODS = "dra-driver-nvidia-gpu-component=kubelet-plugin"
 """Label of the pods of NVIDIA's DRA driver
 (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu, its chart)."""
 
-_MANAGED = "GKE creates it with the first pool of managed DRANET"
-_NVIDIA = "NVIDIA's DRA driver installs it"
-_CREATOR = {
-    DRANET: "`pulumi up` of the environment creates it",
-    MANAGED_RDMA: _MANAGED,
-    "netdev.google.com": _MANAGED,
-    GPU: _NVIDIA,
-    MIG: _NVIDIA,
-}
+_WORDS = fast_yaml.beside(__file__)
 _NODES_SHOWN = 4
 
 # The parts of a CEL expression that berth, GKE and NVIDIA's chart write; any other part counts as
@@ -103,7 +94,7 @@ class _Kind:
 def _why_unallocated(claim: Claim, seen: Inventory, nodes: list[Object], pod: Object) -> str:
     missing = sorted({request.device_class for request in claim.requests if request.device_class not in seen.classes})
     if missing:
-        creator = _CREATOR.get(missing[0], "`kubectl get deviceclasses` shows the existing ones")
+        creator = _WORDS["creators"].get(missing[0], _WORDS["creators"]["other"])
         return f"it claims devices of class {missing[0]}, but there is no such DeviceClass: {creator}"
     if not nodes:
         # The autoscaler says why there is no node.
@@ -180,16 +171,9 @@ def _node_state(node: str, kinds: Sequence[_Kind], holders: Mapping[Key, Claim])
 
 
 def _where_to_look(kind: _Kind, nodes: Iterable[Object]) -> str:
-    if kind.driver == DRANET_DRIVER:
-        if any((node["metadata"].get("labels") or {}).get(MANAGED_DRANET_LABEL) == "true" for node in nodes):
-            return f"GKE's DRANET does not work there (kubectl get pods -n {MANAGED_NETWORK_NAMESPACE} -o wide)"
-        return (
-            f"DraNet does not run there (kubectl get pods -A -l {NETWORK_PODS} -o wide), or the nodes have no RDMA"
-            " networks"
-        )
-    if kind.driver == GPU:
-        return (
-            f"NVIDIA's DRA driver does not run there (kubectl get pods -A -l {GPU_PODS} -o wide), or finds no driver of"
-            " the GPUs"
-        )
-    return "`kubectl get resourceslices` shows which nodes publish what"
+    publisher = {DRANET_DRIVER: "dranet", GPU: "gpu"}.get(kind.driver, "other")
+    labels = [node["metadata"].get("labels") or {} for node in nodes]
+    if publisher == "dranet" and any(of_node.get(MANAGED_DRANET_LABEL) == "true" for of_node in labels):
+        publisher = "managed"
+    pods = {"namespace": MANAGED_NETWORK_NAMESPACE, "network_pods": NETWORK_PODS, "gpu_pods": GPU_PODS}
+    return str(_WORDS["publishers"][publisher].format(**pods))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
+from berth.components.cluster.api import Object, Reader
 from berth.components.hardware.names import DRANET_DRIVER, GPU, ResourceApi
-
-if TYPE_CHECKING:
-    from berth.components.cluster.api import Object, Reader
 
 GROUP = "/apis/resource.k8s.io"
 
 # GKE lets beta APIs be switched on kind by kind
 # (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/use-beta-apis).
-_NEEDED = {"deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"}
+NEEDED = {"deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"}
+"""Kinds that claims need."""
 
 Key = tuple[str, str, str]
 """Driver, pool and name of a device."""
@@ -107,7 +106,7 @@ def served(api: Reader) -> ResourceApi | None:
     offered = _names(api.get(GROUP), "versions", "version")
     versions: tuple[ResourceApi, ...] = get_args(ResourceApi)
     for version in versions:
-        if version in offered and _names(api.get(f"{GROUP}/{version}"), "resources", "name") >= _NEEDED:
+        if version in offered and _names(api.get(f"{GROUP}/{version}"), "resources", "name") >= NEEDED:
             return version
     return None
 

@@ -40,12 +40,8 @@ def hint_of(key: str, value: object, models: Iterable[Any], above: str, outer: I
 def _words(key: str, value: object, models: Iterable[Any]) -> str:
     """Return what the models themselves say of a key."""
     own = (model for model in models if isinstance(model, type) and issubclass(model, Settings))
-    words = (_renamed(model, key) or model.hint(key, value) for model in own)
+    words = (model.hint(key, value) for model in own)
     return next((f"; {found}" for found in words if found), "")
-
-
-def _renamed(model: type[Settings], key: str) -> str:
-    return f"it is {model.renamed[key]!r} in this version of berth" if key in model.renamed else ""
 
 
 def _inside(key: str, known: Mapping[str, Any], *, exactly: bool = True) -> list[str]:

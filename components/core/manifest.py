@@ -1,9 +1,10 @@
 """Kubernetes objects as plain manifests, and what berth adds to each one before it is applied."""
 
+import hashlib
+import json
 import re
 from functools import cache
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from berth.components.core import fast_yaml
@@ -34,7 +35,7 @@ def manifest_of(module: str, name: str, /, **values: Any) -> Manifest:
 
 @cache
 def _manifests(module: str) -> Manifest:
-    found: Manifest = fast_yaml.read(Path(module).with_name("manifests.yaml"))
+    found: Manifest = fast_yaml.beside(module, "manifests.yaml")
     return found
 
 
@@ -50,6 +51,11 @@ def _filled(part: Any, values: dict[str, Any]) -> Any:
         return part
     whole = _NAME.fullmatch(part)
     return values[whole[1]] if whole else _NAME.sub(lambda name: str(values[name[1]]), part)
+
+
+def digest(value: Any) -> str:
+    """Return a short hash of a plain value, for names that come from their content."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def owned(manifest: Manifest, stack: str) -> Manifest:

@@ -18,17 +18,12 @@ def document(title: str, parts: Iterable[str], style: str = "") -> str:
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
 
 
-def cell(text: str, kind: str = "") -> tuple[str, str]:
-    """Return a cell of a table: its text, and its class."""
-    return text, kind
-
-
 def table(heads: Iterable[str], rows: Iterable[Iterable[str | tuple[str, str]]]) -> str:
     """Return a table, whose rows become cards on a narrow screen.
 
     A column in which every cell is "–" is left out. A cell is a text, or a text with its class.
     """
-    lines = [[item if isinstance(item, tuple) else cell(item) for item in row] for row in rows]
+    lines = [[item if isinstance(item, tuple) else (item, "") for item in row] for row in rows]
     titles = list(heads)
     shown = [number for number in range(len(titles)) if any(line[number][0] != "–" for line in lines) or not lines]
     head = "".join(f"<th>{escape(titles[number])}</th>" for number in shown)

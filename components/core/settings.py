@@ -1,47 +1,31 @@
 """The base of every settings model: strict, frozen, camelCase in YAML."""
 
-import ast
-import inspect
-import textwrap
 from collections.abc import Mapping
-from itertools import zip_longest
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, model_validator
+from pydantic import BaseModel, ConfigDict, model_validator
 from pydantic.alias_generators import to_camel
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
 
 
 class Settings(BaseModel):
     """Part of a stack's config, without unknown keys; attribute docstrings go into the schema."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, alias_generator=to_camel, validate_by_alias=True, validate_by_name=True
+        extra="forbid",
+        frozen=True,
+        alias_generator=to_camel,
+        validate_by_alias=True,
+        validate_by_name=True,
+        use_attribute_docstrings=True,
     )
 
-    renamed: ClassVar[Mapping[str, str]] = {}
-    """Keys of older versions of berth, with the keys that they have now."""
+    other_words: ClassVar[Mapping[str, str]] = {}
+    """What to write instead of other tools' words for the settings."""
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /) -> JsonSchemaValue:
-        """Return the JSON Schema of the model, with the docstrings of its fields as descriptions.
-
-        pydantic would read the source of each model whenever a command starts, which takes a fifth
-        of a second; only the schema needs descriptions.
-        """
-        found = handler(core_schema)
-        properties = handler.resolve_ref_schema(found).get("properties", {})
-        for name, text in _docstrings(cls).items():
-            field = cls.model_fields.get(name)
-            if field and (key := field.alias or name) in properties:
-                properties[key].setdefault("description", text)
-        return found
-
-    @classmethod
-    def hint(cls, key: str, value: object) -> str:  # noqa: ARG003 - for models that know other tools' words
+    def hint(cls, key: str, value: object) -> str:  # noqa: ARG003 - for models whose hint depends on it
         """Return what to write instead of an unknown key; "" without an idea."""
-        return ""
+        return cls.other_words.get(key, "")
 
 
 class DefaultedSettings(Settings):
@@ -63,19 +47,3 @@ def written(settings: BaseModel) -> list[str]:
     """Return the keys that were written, as in YAML, in the order of the model."""
     fields = type(settings).model_fields
     return [field.alias or name for name, field in fields.items() if name in settings.model_fields_set]
-
-
-def _docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """Return the docstrings of a model's fields, inherited ones too."""
-    found: dict[str, str] = {}
-    for base in reversed(model.__mro__):
-        if not issubclass(base, Settings) or base is Settings:
-            continue
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        body = getattr(definition, "body", [])
-        for field, text in zip_longest(body, body[1:]):
-            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
-                found.pop(field.target.id, None)
-                if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-                    found[field.target.id] = inspect.cleandoc(str(text.value.value))
-    return found

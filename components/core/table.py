@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from operator import attrgetter
-from pathlib import Path as File
 from string import Formatter
 from types import SimpleNamespace
 from typing import Any
@@ -43,7 +42,7 @@ _WITH_OTHERS: Mapping[str, Callable[[Any, Any], bool]] = {
 @cache
 def beside(module: str) -> Any:
     """Return the tables in contradictions.yaml beside a module, by the module's file."""
-    return fast_yaml.read(File(module).with_name("contradictions.yaml"))
+    return fast_yaml.beside(module, "contradictions.yaml")
 
 
 def rows_of(group: Row) -> Iterator[Row]:

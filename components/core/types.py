@@ -4,14 +4,13 @@ import ipaddress
 import re
 import unicodedata
 from decimal import Decimal
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StringConstraints, WithJsonSchema
 
 from berth.components.core import fast_yaml
 
-_FORMS: dict[str, dict[str, str]] = fast_yaml.read(Path(__file__).with_name("forms.yaml"))
+_FORMS: dict[str, dict[str, Any]] = fast_yaml.beside(__file__, "forms.yaml")
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?", re.ASCII)
@@ -26,18 +25,6 @@ _MOST_GIB = 8192
 
 _DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _OF_GO = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?) ([+-]\d{4}) \S+", re.ASCII)
-# It stands in a shell's command line (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go).
-_RAY_RESOURCE = re.compile(r"[A-Za-z][A-Za-z0-9._:-]*")
-_RAYS_OWN = {
-    "CPU": "write worker.cpu",
-    "GPU": "write worker.rayGpus",
-    "memory": "write worker.memory",
-    "object_store_memory": "Ray takes its share of worker.memory",
-}
-# Kubernetes' syntax of labels, which Ray and KubeRay demand too (kuberay v1.6.2,
-# ray-operator/controllers/ray/utils/validation.go, validateRayGroupLabels).
-_LABEL_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
-_LABEL_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 # Prefixes of labels by which KubeRay, Kubernetes and berth find pods.
 _LABELS_OF_OTHERS = ("berth", "ray.io", "kubernetes.io", "k8s.io")
 
@@ -45,7 +32,6 @@ _LABELS_OF_OTHERS = ("berth", "ray.io", "kubernetes.io", "k8s.io")
 # KubeRay refuses a RayCluster name over 53 characters (kuberay v1.6.2,
 # ray-operator/controllers/ray/utils/validation.go).
 NAME_LIMIT = 50
-_LABEL_PREFIX_LIMIT = 253
 
 
 def iso_time(value: Any) -> Any:
@@ -135,12 +121,15 @@ def _check_quantity(text: str) -> str:
     return text
 
 
-def written_as(pattern: re.Pattern[str], problem: str) -> AfterValidator:
-    """Return the check of a whole text by a pattern; `problem` follows the text in the error."""
+def written_as(pattern: re.Pattern[str], problem: str, *, secret: bool = False) -> AfterValidator:
+    """Return the check of a whole text by a pattern; `problem` follows the text in the error.
+
+    A text that may be `secret` is not repeated.
+    """
 
     def check(text: str) -> str:
         if not pattern.fullmatch(text):
-            raise ValueError(f"{text!r} {problem}")
+            raise ValueError(problem if secret else f"{text!r} {problem}")
         return text
 
     return AfterValidator(check)
@@ -214,23 +203,13 @@ def _check_range(text: str) -> str:
 
 
 def _check_ray_resource(text: str) -> str:
-    if text in _RAYS_OWN:
-        raise ValueError(f"{text!r} is not a resource of one's own: {_RAYS_OWN[text]}")
-    if not _RAY_RESOURCE.fullmatch(text):
-        raise ValueError(
-            f"{text!r} is not a name for a Ray resource: begin with a letter and use letters, digits, '.', '_', ':'"
-            " and '-', for example local-disk"
-        )
+    if text in (words := _FORMS["ray_resource"]["taken"]):
+        raise ValueError(f"{text!r} is not a resource of one's own: {words[text]}")
     return text
 
 
 def _check_ray_label(text: str) -> str:
-    prefix, slash, name = text.rpartition("/")
-    fits = _LABEL_NAME.fullmatch(name) and (
-        not slash or (len(prefix) <= _LABEL_PREFIX_LIMIT and _LABEL_PREFIX.fullmatch(prefix))
-    )
-    if not fits:
-        raise ValueError(f"{text!r} is not a key of a label; write for example tier or example.com/tier")
+    prefix, _, _ = text.rpartition("/")
     if any(prefix == other or prefix.endswith(f".{other}") for other in _LABELS_OF_OTHERS):
         raise ValueError(
             f"{text!r} would change how pods are found, since labels of {prefix}/ are not yours; rename it"
@@ -293,10 +272,10 @@ Quantity = Annotated[
 Memory = Annotated[Quantity, AfterValidator(_check_memory)]
 """An amount of memory in bytes, 1Mi or more: 64Gi."""
 
-RayResource = Annotated[str, AfterValidator(_check_ray_resource)]
+RayResource = Annotated[str, _of_form("ray_resource"), AfterValidator(_check_ray_resource)]
 """The name of a custom resource of Ray's scheduler."""
 
-RayLabel = Annotated[str, AfterValidator(_check_ray_label)]
+RayLabel = Annotated[str, _of_form("ray_label"), AfterValidator(_check_ray_label)]
 """A key of a label of Ray's nodes, which pods have too."""
 
 RayLabelValue = Annotated[str, _of_form("ray_label_value")]

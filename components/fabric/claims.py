@@ -5,18 +5,14 @@ fails. Its name comes from its content: other content is another template, the R
 it, and the old one is deleted after.
 """
 
-import hashlib
-import json
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of
+from berth.components.core.manifest import MANAGED_BY, Manifest, digest, manifest_of
 from berth.components.fabric.settings import Worker
 from berth.components.hardware.names import DRANET, DRANET_DRIVER, GPU, MANAGED_RDMA, PCIE_ROOT, ResourceApi
 from berth.components.sharing import Pool
-
-_HASH_LENGTH = 8
 
 _RDMA = f'device.attributes["{DRANET_DRIVER}"].rdma == true'
 
@@ -60,8 +56,7 @@ class Claim:
     @property
     def template_name(self) -> str:
         """Name of the template: its kind, and a hash of its content, the same in all versions."""
-        content = json.dumps(self.spec("v1"), sort_keys=True).encode()
-        return f"{self.kind}-{hashlib.sha256(content).hexdigest()[:_HASH_LENGTH]}"
+        return f"{self.kind}-{digest(self.spec('v1'))}"
 
 
 def claim_of(worker: Worker, pool: Pool) -> Claim | None:

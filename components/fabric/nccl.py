@@ -3,14 +3,13 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from berth.components.core import fast_yaml
 from berth.components.fabric.settings import Nccl, Worker
 from berth.components.hardware.machines import GIB, GIB_PROFILES
 
-_DATA = fast_yaml.read(Path(__file__).with_suffix(".yaml"))
+_DATA = fast_yaml.beside(__file__)
 _LIBRARIES, _TUNER = "LD_LIBRARY_PATH", "NCCL_TUNER_CONFIG_PATH"
 
 HOST_LIBRARIES = str(_DATA["pinned"][_LIBRARIES])

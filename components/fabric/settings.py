@@ -71,24 +71,15 @@ class Worker(Protocol):
     """Worker of a group of equal ones: pool, memory, NICs, GPUs or shares of them, and NCCL."""
 
     @property
-    def pool(self) -> str:
-        """Name of the pool."""
-
+    def pool(self) -> str: ...  # noqa: D102 - named in the class
     @property
-    def memory(self) -> str:
-        """Memory, as a Kubernetes quantity."""
-
+    def memory(self) -> str: ...  # noqa: D102
     @property
-    def gpus(self) -> int:
-        """Number of GPUs."""
-
+    def gpus(self) -> int: ...  # noqa: D102
     @property
-    def nics(self) -> int:
-        """Number of RDMA NICs."""
-
+    def nics(self) -> int: ...  # noqa: D102
     @property
-    def nccl(self) -> Nccl:
-        """NCCL's settings, complete."""
+    def nccl(self) -> Nccl: ...  # noqa: D102
 
 
 def nics_of(given: int | None, gpus: int | None, pool: Pool) -> int:

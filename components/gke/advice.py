@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from berth.components.core import fast_yaml
@@ -27,7 +26,7 @@ class Pooled:
 def advice(error: str, project: str, pool: Pooled | None = None) -> list[str]:
     """Return a line for each thing that is wrong; none where the error is not known."""
     values = _values(error, project, pool)
-    for row in fast_yaml.read(Path(__file__).with_suffix(".yaml")):
+    for row in fast_yaml.beside(__file__):
         if row.get("pool", pool is not None) != (pool is not None) or not _is_of(row, pool):
             continue
         if found := list(re.finditer(row["error"], error)):

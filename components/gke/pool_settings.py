@@ -3,8 +3,7 @@
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
@@ -17,17 +16,14 @@ from berth.components.hardware.allocatable import DEFAULT_MAX_PODS, GIB, Amounts
 from berth.components.hardware.facts import CapacityKind, Gpu, Machine
 from berth.components.hardware.machines import GPUS, MACHINES, machine_of
 
-_OTHER_WORDS: Mapping[str, str] = fast_yaml.read(Path(__file__).with_name("other_words.yaml"))
+_OTHER_WORDS: Mapping[str, str] = fast_yaml.beside(__file__, "other_words.yaml")
 """Words of other tools for the settings of a pool, and what berth has."""
 
 
 class Capacity(Settings):
     """Origin of a pool's machines. Only the keys of its kind are given."""
 
-    @classmethod
-    def hint(cls, key: str, value: object) -> str:  # noqa: ARG003 - as the base has it
-        """Return what a pool has in place of another tool's key."""
-        return _OTHER_WORDS.get(key, "")
+    other_words: ClassVar[Mapping[str, str]] = _OTHER_WORDS
 
     kind: CapacityKind = "on-demand"
     """Kind of capacity. `on-demand`; `reservation`: machines set aside; `flex-start`: machines that
@@ -147,12 +143,14 @@ def _machine_types_with(accelerator: object) -> str:
 class PoolSettings(Settings):
     """A node pool: nodes of one machine type."""
 
+    other_words: ClassVar[Mapping[str, str]] = _OTHER_WORDS
+
     @classmethod
     def hint(cls, key: str, value: object) -> str:
         """Return what a pool has in place of another tool's key."""
         if key in {"accelerator", "accelerators", "gpuType"}:
             return _machine_types_with(value)
-        return _OTHER_WORDS.get(key, "")
+        return super().hint(key, value)
 
     gpus: Annotated[
         Gpus | None, BeforeValidator(_mapping), Field(examples=[{"type": "nvidia-tesla-t4", "count": 2}])

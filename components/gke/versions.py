@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from berth.components.core import fast_yaml
 from berth.components.gke.pool_settings import PoolSettings
@@ -69,7 +68,7 @@ class Need:
 
 FEATURES: Mapping[str, Feature] = {
     key: Feature(row["name"], parse(row["since"]), Source(row["title"], row["url"]))
-    for key, row in fast_yaml.read(Path(__file__).with_name("features.yaml")).items()
+    for key, row in fast_yaml.beside(__file__, "features.yaml").items()
 }
 """Features that an environment may use, and that older versions lack."""
 

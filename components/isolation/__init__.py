@@ -7,16 +7,15 @@ berths. Does not belong here: Ray.
 
 from berth.components.isolation.admission import (
     LONGEST_GRACE,
-    claim_policy,
     pod_policy,
     policies,
+    preview_rights,
     priority_classes,
     ray_policy,
 )
 from berth.components.isolation.isolation import Isolation, harden, isolate
 from berth.components.isolation.pod_security import RAY_USER, RESTRICTED_CONTAINER, RESTRICTED_VOLUMES, level_of
 from berth.components.isolation.pod_templates import cluster_spec, pull_secrets, secret_variables
-from berth.components.isolation.previewers import preview_rights
 from berth.components.isolation.quota import DEFAULT_LIMIT, of_buckets
 from berth.components.isolation.rbac import OWNER, USER, binding, owner_role, role_binding
 from berth.components.isolation.settings import (

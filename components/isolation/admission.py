@@ -1,11 +1,11 @@
-"""Policies and PriorityClasses of an environment that isolate berths, from the files beside."""
+"""Objects of an environment that isolate berths, from the files beside: policies and classes."""
 
 import json
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 from berth.components.core import fast_yaml
 from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.isolation.rbac import binding
 
 POOLS = "berth/pools"
 """Annotation of a berth's namespace: node pools of the berth's pods, with commas between them."""
@@ -36,11 +36,6 @@ def pod_policy() -> list[Manifest]:
     return _policy("pod-policy")
 
 
-def claim_policy() -> list[Manifest]:
-    """Return the admission policy on claims in namespaces of berths, with its binding."""
-    return _policy("claim-policy")
-
-
 def ray_policy(trusted: Iterable[str] = ()) -> list[Manifest]:
     """Return the admission policy on Ray's kinds in namespaces of berths, with its binding.
 
@@ -54,20 +49,38 @@ def ray_policy(trusted: Iterable[str] = ()) -> list[Manifest]:
 
 def policies(trusted: Iterable[str] = ()) -> list[Manifest]:
     """Return all admission policies of an environment with their bindings; see `ray_policy`."""
-    others = [*pod_policy(), *_policy("pod-update-policy"), *claim_policy(), *_policy("ray-version-policy")]
-    return [*others, *ray_policy(trusted)]
+    files = ("pod-policy", "pod-update-policy", "claim-policy", "ray-version-policy")
+    return [*(manifest for file in files for manifest in _policy(file)), *ray_policy(trusted)]
 
 
 def priority_classes() -> list[Manifest]:
     """Return the PriorityClasses of an environment: named clusters preempt engineers' berths."""
-    classes = fast_yaml.read(Path(__file__).with_name("priority-classes.yaml"))
+    classes = fast_yaml.beside(__file__, "priority-classes.yaml")
     shared = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
     return [{**shared, "metadata": {"name": name, "labels": MANAGED_BY}, **fields} for name, fields in classes.items()]
 
 
+def preview_rights(environment: str, users: Sequence[str]) -> list[Manifest]:
+    """Return what lets users preview an environment: they write in dry runs and read no Secret."""
+    if not users:
+        return []
+    policy, policy_binding, role = fast_yaml.beside(__file__, "previewers.yaml")
+    name = f"berth-previewers-{environment}"
+    for manifest in (policy, policy_binding, role):
+        manifest["metadata"] = {"name": name, "labels": MANAGED_BY}
+    # CEL has JSON's strings, but for characters in two halves.
+    users_in_cel = json.dumps(sorted(users), ensure_ascii=False)
+    (condition,) = policy["spec"]["matchConditions"]
+    condition["expression"] = condition["expression"].replace("PREVIEWERS", users_in_cel)
+    policy_binding["spec"]["policyName"] = name
+    subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user} for user in sorted(users)]
+    role_binding = binding("ClusterRoleBinding", role["metadata"], "ClusterRole", subjects)
+    return [policy, policy_binding, role, role_binding]
+
+
 def _policy(file: str, *conditions: dict[str, str]) -> list[Manifest]:
     """Return the policy of a file with further conditions, and the binding that makes it refuse."""
-    written = fast_yaml.read(Path(__file__).with_name(f"{file}.yaml"))
+    written = fast_yaml.beside(__file__, f"{file}.yaml")
     spec = {"failurePolicy": "Fail", **written["spec"]}
     of_objects = [
         {"name": f"{which}{name}", "expression": expression.replace("WHICH", which).replace("THING", thing)}

@@ -7,6 +7,7 @@ choose the level of a namespace; the API server enforces it.
 from collections.abc import Iterable, Iterator
 from typing import Any, get_args
 
+from berth.components.core import fast_yaml
 from berth.components.isolation.pod_templates import Object, pods_of
 from berth.components.isolation.settings import PodSecurity
 
@@ -29,29 +30,11 @@ RESTRICTED_POD: Object = {
 
 _LEVELS: tuple[PodSecurity, ...] = get_args(PodSecurity)
 
-_BASELINE_CAPABILITIES = frozenset(
-    """
-    AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID KILL MKNOD NET_BIND_SERVICE SETFCAP SETGID SETPCAP SETUID SYS_CHROOT
-    """.split()
-)
-_RESTRICTED_CAPABILITIES = {"NET_BIND_SERVICE"}
-RESTRICTED_VOLUMES = frozenset(
-    """
-    configMap csi downwardAPI emptyDir ephemeral image persistentVolumeClaim projected secret
-    """.split()
-)
+_ALLOWED: dict[str, list[str]] = fast_yaml.beside(__file__, "pod-security.yaml")
+
+RESTRICTED_VOLUMES = frozenset(_ALLOWED["restricted_volumes"])
 """Kinds of volumes that `restricted` allows. The node mounts the others, out of reach of
 NetworkPolicies: a folder of its own, or a file server."""
-
-_SAFE_SYSCTLS = frozenset(
-    """
-    kernel.shm_rmid_forced net.ipv4.ip_local_port_range net.ipv4.ip_local_reserved_ports
-    net.ipv4.ip_unprivileged_port_start net.ipv4.ping_group_range net.ipv4.tcp_fin_timeout
-    net.ipv4.tcp_keepalive_intvl net.ipv4.tcp_keepalive_probes net.ipv4.tcp_keepalive_time net.ipv4.tcp_rmem
-    net.ipv4.tcp_syncookies net.ipv4.tcp_wmem
-    """.split()
-)
-_SELINUX_TYPES = {"", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"}
 
 
 def level_of(manifests: Iterable[Object], strictest: PodSecurity = "restricted") -> PodSecurity:
@@ -127,13 +110,15 @@ def _above_baseline(pod: Object) -> Iterator[bool]:
         yield any(_probed_hosts(container))
     for context in _contexts(pod):
         yield bool(context.get("privileged"))
-        yield not _added(context) <= _BASELINE_CAPABILITIES
+        yield not _added(context) <= {*_ALLOWED["baseline_capabilities"]}
         yield context.get("procMount", "Default") != "Default"
         yield any((context.get(f"{kind}Profile") or {}).get("type") == "Unconfined" for kind in ("seccomp", "appArmor"))
         yield bool((context.get("windowsOptions") or {}).get("hostProcess"))
         selinux = context.get("seLinuxOptions") or {}
-        yield selinux.get("type", "") not in _SELINUX_TYPES or bool(selinux.get("user") or selinux.get("role"))
-        yield any(entry["name"] not in _SAFE_SYSCTLS for entry in context.get("sysctls") or [])
+        yield selinux.get("type", "") not in _ALLOWED["selinux_types"] or bool(
+            selinux.get("user") or selinux.get("role")
+        )
+        yield any(entry["name"] not in _ALLOWED["safe_sysctls"] for entry in context.get("sysctls") or [])
 
 
 def _probed_hosts(container: Object) -> Iterator[bool]:
@@ -153,6 +138,6 @@ def _above_restricted(pod: Object) -> Iterator[bool]:
         yield context.get("allowPrivilegeEscalation") is True
         yield context.get("runAsNonRoot") is False
         yield context.get("runAsUser") == 0
-        yield not _added(context) <= _RESTRICTED_CAPABILITIES
+        yield not _added(context) <= {*_ALLOWED["restricted_capabilities"]}
         dropped = (context.get("capabilities") or {}).get("drop")
         yield "capabilities" in context and "ALL" not in (dropped or [])

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from typing import Literal
 
-from berth.components.cluster.gpus import claimed_gpus_of
+from berth.components.cluster.demand import claimed_gpus_of
 from berth.components.core.manifest import MANAGED_BY, Manifest, unawaited
 from berth.components.core.types import parse_quantity
 from berth.components.hardware.names import DEVICE_CLASSES, GPU_RESOURCE

@@ -23,9 +23,8 @@ PodSecurity = Literal["restricted", "baseline", "privileged"]
 
 _ACCOUNT = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 
-_CLASS = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LONGEST_CLASS = 200
-"""Most characters of a PriorityClass: a quota's name has 253, and begins with other words."""
+# It has 200 characters at most: a quota's name has 253, and begins with other words.
+_CLASS = re.compile(r"(?=.{1,200}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 class IsolationSettings(Settings):
@@ -64,8 +63,6 @@ def _check_subject(name: str) -> str:
 
 
 def _check_priority(name: str) -> str:
-    if not _CLASS.fullmatch(name) or len(name) > _LONGEST_CLASS:
-        raise ValueError(f"{name!r} is not the name of a PriorityClass: lowercase letters, digits, '-' and '.'")
     if name.startswith("system-"):
         raise ValueError(
             f"{name!r} is reserved for system pods of the cluster; take {PRODUCTION} or a class of your own"
@@ -81,7 +78,11 @@ ClusterServiceAccount = Annotated[
 ]
 """Kubernetes service account: `namespace/name`."""
 
-PriorityClass = Annotated[NonEmpty, AfterValidator(_check_priority)]
+PriorityClass = Annotated[
+    NonEmpty,
+    written_as(_CLASS, "is not the name of a PriorityClass: lowercase letters, digits, '-' and '.'"),
+    AfterValidator(_check_priority),
+]
 """Name of a PriorityClass."""
 
 

@@ -1,7 +1,6 @@
 """Manifests of the keeper: its namespace with a CronJob, and its rights in berths."""
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ _SUBJECT = {"kind": "ServiceAccount", "namespace": NAMESPACE, "name": KEEPER_NAM
 
 _MODULES = ("beside", "decision", "keeper", "jobs", "lifetimes", "logins", "servers")
 _PACKAGES = ("berth", "berth/components", "berth/components/programs")
-_PROGRAM = {f"{_PACKAGES[-1]}/{name}.py": Path(programs.__file__).with_name(f"{name}.py") for name in _MODULES}
 _EMPTY = "__init__.py"
 
 
@@ -56,12 +54,20 @@ def keeper_access(cluster: Manifest, lifecycle: Lifecycle) -> list[Manifest]:
 def keeper(
     environment: str, image: str, schedule: str, pools: Mapping[str, PoolSettings], labels: dict[str, str]
 ) -> list[Manifest]:
-    """Return the keeper's objects: namespace, program, account, rights, limits, and the CronJob."""
-    objects: list[Manifest] = fast_yaml.read(Path(__file__).with_name("keeper.yaml"))
+    """Return the keeper's objects: namespace, program, account, rights, limits, and the CronJob.
+
+    Args:
+        environment: name of the environment whose berths the keeper looks after.
+        image: image with Python 3.11 or newer.
+        schedule: how often the keeper runs, as a CronJob has it.
+        pools: node pools that the keeper may run on, by name.
+        labels: labels of the objects.
+    """
+    objects: list[Manifest] = fast_yaml.beside(__file__, "keeper.yaml")
     for manifest in objects:
         manifest["metadata"]["labels"] = {**labels, **manifest["metadata"].get("labels", {})}
     by_kind = {manifest["kind"]: manifest for manifest in objects}
-    by_kind["ConfigMap"]["data"] = _program()
+    by_kind["ConfigMap"]["data"], items = _program()
     heads = {
         "namespaceSelector": {"matchLabels": {ENVIRONMENT_LABEL: environment}},
         "podSelector": {"matchLabels": {"ray.io/node-type": "head"}},
@@ -75,23 +81,19 @@ def keeper(
         pod["tolerations"] = [one for number, one in enumerate(tolerated) if one not in tolerated[:number]]
     (container,), (volume,) = pod["containers"], pod["volumes"]
     container |= {"image": image, "args": ["--selector", f"{ENVIRONMENT_LABEL}={environment}"]}
-    volume["configMap"]["items"] = _items()
+    volume["configMap"]["items"] = items
     return objects
 
 
-def _key(path: str) -> str:
-    """Return the ConfigMap's key of a file; a key has no `/`."""
-    return path.replace("/", ".")
+def _program() -> tuple[dict[str, str], list[dict[str, str]]]:
+    """Return the files of the program by key of the ConfigMap, which has no `/`, and their paths.
 
-
-@cache
-def _program() -> dict[str, str]:
-    return {_key(path): file.read_text(encoding="utf-8") for path, file in _PROGRAM.items()} | {_EMPTY: ""}
-
-
-def _items() -> list[dict[str, str]]:
-    """Return the paths of the files; empty `__init__.py` files hide the image's packages."""
-    return [
-        *({"key": _key(path), "path": path} for path in _PROGRAM),
-        *({"key": _EMPTY, "path": f"{package}/{_EMPTY}"} for package in _PACKAGES),
-    ]
+    Empty `__init__.py` files hide the image's packages.
+    """
+    folder = Path(programs.__file__).parent
+    texts = {name: (folder / f"{name}.py").read_text(encoding="utf-8") for name in _MODULES}
+    paths = {name: f"{_PACKAGES[-1]}/{name}.py" for name in _MODULES}
+    data = {path.replace("/", "."): texts[name] for name, path in paths.items()}
+    items = [{"key": path.replace("/", "."), "path": path} for path in paths.values()]
+    empty = [{"key": _EMPTY, "path": f"{package}/{_EMPTY}"} for package in _PACKAGES]
+    return data | {_EMPTY: ""}, [*items, *empty]

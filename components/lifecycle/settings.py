@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 from berth.components.core.image import Image
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import DefaultedSettings, Settings
+from berth.components.core.table import beside, broken
 from berth.components.core.types import Duration, NonEmpty, iso_time, parse_duration
 from berth.components.programs.lifetimes import (
     DELETE_AFTER,
@@ -238,16 +239,5 @@ class KeeperSettings(Settings):
 
 
 def lifecycle_problems(written: LifecycleShape, lifecycle: Lifecycle, path: Path) -> Iterable[Problem]:
-    """Yield the settings of a lifecycle, as written and as completed, that have no effect."""
-    if written.delete_after not in (None, NEVER) and not lifecycle.expires:
-        message = (
-            "counts from the expiry of the berth, which never expires; add `expires`, for example 30d, or take"
-            " deleteAfter out"
-        )
-        yield Problem((*path, "lifecycle", "deleteAfter"), message)
-    if written.grace not in (None, UNLIMITED) and not (lifecycle.expires or lifecycle.hours):
-        message = (
-            "is for `expires` and `hours`, and the berth has neither: `idle` suspends only berths that run nothing;"
-            " take grace out"
-        )
-        yield Problem((*path, "lifecycle", "grace"), message)
+    """Return the settings of a lifecycle, as written and as completed, that have no effect."""
+    return broken(beside(__file__)["lifecycle"], (*path, "lifecycle"), written=written, lifecycle=lifecycle)

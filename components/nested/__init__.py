@@ -4,5 +4,4 @@ Belongs here: the setting, its rules, and the fields of pods that each way needs
 here: the programs that run in the pods (components/programs/cdi.py, podman.py).
 """
 
-from berth.components.nested.pods import Parts, add_parts, config_map, parts_of
-from berth.components.nested.settings import NestedContainers
+from berth.components.nested.pods import NestedContainers, Parts, add_parts, config_map, parts_of

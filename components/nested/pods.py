@@ -9,14 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Literal
 
 from berth.components import programs
 from berth.components.core import fast_yaml
-from berth.components.core.manifest import Manifest
+from berth.components.core.manifest import Manifest, manifest_of
 from berth.components.core.merge import merged
 from berth.components.isolation import RAY_USER, RESTRICTED_CONTAINER
-from berth.components.nested.settings import NestedContainers
+
+NestedContainers = Literal["none", "cdi-per-pod", "nvidia-runtime"]
+"""Way in which containers inside Ray's pods get the pods' GPUs."""
 
 RUNTIME_CLASS = "nvidia"
 """RuntimeClass that the GPU Operator creates."""
@@ -75,18 +77,13 @@ def config_map(way: NestedContainers, namespace: str, labels: dict[str, str]) ->
     """Return the ConfigMap of programs, named after its content; None if the way needs none."""
     if way != "cdi-per-pod":
         return None
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": _config_map_name(), "namespace": namespace, "labels": labels},
-        "immutable": True,
-        "data": _data(),
-    }
+    place = {"namespace": namespace, "labels": labels}
+    return manifest_of(__file__, "programs", name=_config_map_name(), data=_data(), **place)
 
 
 @cache
 def _cdi_per_pod() -> Parts:
-    parts = Parts(**fast_yaml.read(Path(__file__).with_name("cdi-per-pod.yaml")))
+    parts = Parts(**fast_yaml.beside(__file__, "cdi-per-pod.yaml"))
     items = [{"key": PurePath(path).name, "path": path} for path in _files()]
     parts.volumes[0]["configMap"] |= {"name": _config_map_name(), "items": items}
     return replace(parts, security_context={**RESTRICTED_CONTAINER, "runAsUser": RAY_USER, **parts.security_context})

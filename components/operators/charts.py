@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from berth.components.core import fast_yaml
@@ -50,7 +49,7 @@ class KnownChart:
 @cache
 def known_charts() -> Mapping[str, KnownChart]:
     """Return the charts of charts.yaml by their names."""
-    rows = fast_yaml.read(Path(__file__).with_name("charts.yaml"))
+    rows = fast_yaml.beside(__file__, "charts.yaml")
     return {
         name: KnownChart(row["values"], [ChartImage(**image) for image in row["images"]]) for name, row in rows.items()
     }

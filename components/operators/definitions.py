@@ -22,6 +22,7 @@ from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.components.core.errors import BerthError
 from berth.components.core.fast_yaml import LOADER
 from berth.components.core.manifest import Manifest
+from berth.components.core.numbers import whole_numbers
 from berth.components.operators.operator import Chart
 
 _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -71,9 +72,8 @@ async def _definitions(name: str, chart: Chart, parent: pulumi.Resource) -> list
         {"jsonOpts": json.dumps(_template(name, chart))},
         pulumi.InvokeOptions(parent=parent),
     )
-    # The engine turns every number into a float, and the API server takes no 1.0 for an integer.
-    plain = json.dumps((found or {}).get("result") or [])
-    return among(json.loads(plain, parse_float=_number))
+    # The API server takes no 1.0 for an integer.
+    return among(whole_numbers((found or {}).get("result") or []))
 
 
 def _template(name: str, chart: Chart) -> dict[str, Any]:
@@ -121,8 +121,3 @@ def has(live: Any, manifest: Any) -> bool:
         return isinstance(live, dict) and all(has(live.get(key), value) for key, value in manifest.items())
     # Generators write `creationTimestamp: null`, which asks for nothing.
     return manifest is None or bool(live == manifest)
-
-
-def _number(text: str) -> int | float:
-    value = float(text)
-    return int(value) if value.is_integer() else value

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from berth.components.core.manifest import Manifest
+from berth.components.core.manifest import Manifest, manifest_of
 from berth.components.core.types import Name, NonEmpty
 from berth.components.fabric import dranet_class
 from berth.components.gke import PoolSettings, on_pools
@@ -33,9 +33,6 @@ from berth.components.plan.fleet import PlannedPool
 
 SYSTEM_NAMESPACE = "kube-system"
 """Namespace that every cluster has."""
-
-EVERY_TAINT = [{"operator": "Exists"}]
-"""Tolerations of DraNet's pods, which run on every node of their pools, whatever its taints."""
 
 
 class DraNetSettings(ChartSettings):
@@ -102,26 +99,18 @@ class DraNet(Operator[DraNetSettings]):
 
     def values(self) -> dict[str, Any]:
         """Return the Helm values that differ from the chart's own."""
-        chosen: dict[str, Any] = {
-            # The chart's own default is a tag that moves.
-            "image": {"tag": f"v{self.settings.version}"},
-            "affinity": on_pools(self.pools),
-            "tolerations": EVERY_TAINT,
-        }
-        if self.settings.node_selector:
-            chosen["nodeSelector"] = dict(self.settings.node_selector)
-        return chosen
+        chosen = {"version": self.settings.version, "node_selector": dict(self.settings.node_selector) or None}
+        return manifest_of(__file__, "dranet", affinity=on_pools(self.pools), **chosen)
 
     def placed(self, manifest: Manifest) -> Manifest:
         """Return an object of the manifest, a DaemonSet limited to the pools and selector."""
         if manifest["kind"] != "DaemonSet":
             return manifest
-        changed = copy.deepcopy(manifest)
+        changed, values = copy.deepcopy(manifest), self.values()
         pod = changed["spec"]["template"]["spec"]
-        pod["affinity"] = {**(pod.get("affinity") or {}), **on_pools(self.pools)}
-        pod["tolerations"] = EVERY_TAINT
-        if self.settings.node_selector:
-            pod["nodeSelector"] = {**(pod.get("nodeSelector") or {}), **self.settings.node_selector}
+        pod["tolerations"] = values["tolerations"]
+        for key in ("affinity", "nodeSelector"):
+            pod |= {key: {**(pod.get(key) or {}), **values[key]}} if key in values else {}
         return changed
 
 

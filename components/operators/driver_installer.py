@@ -7,7 +7,6 @@ documentation (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus#
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 from berth.components.core import fast_yaml
@@ -44,5 +43,5 @@ class DriverInstaller(Operator[None]):
 
 def driver_installer() -> Manifest:
     """Return the DaemonSet, for nodes with GPUs on which GKE installs no driver."""
-    manifest: Manifest = fast_yaml.read(Path(__file__).with_name(f"{NAME}.yaml"))
+    manifest: Manifest = fast_yaml.beside(__file__, f"{NAME}.yaml")
     return manifest

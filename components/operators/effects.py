@@ -1,22 +1,13 @@
 """Effects of a change of an operator's Helm release or DaemonSet."""
 
+from berth.components.core import fast_yaml
 from berth.components.operators.settings import OPERATORS
 from berth.components.plan.effect import Effect, Level
 from berth.components.plan.fleet import PlannedFleet
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Step
 
-_QUIET = (
-    "timeout",
-    "repositoryOpts",
-    "checksum",
-    "resourceNames",
-    "description",
-    "skipAwait",
-    "atomic",
-    "cleanupOnFail",
-    "disableOpenapiValidation",
-)
+_QUIET: list[str] = fast_yaml.beside(__file__, "words.yaml")["quiet"]
 """Inputs of a release whose change restarts nothing."""
 
 

@@ -8,7 +8,6 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path as File
 from typing import Any
 
 import yaml
@@ -18,6 +17,7 @@ from berth.components.cluster.scheduling import untolerated
 from berth.components.core import fast_yaml
 from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.problems import Path, Problem
+from berth.components.core.table import beside, broken
 from berth.components.gke import tolerations
 from berth.components.operators.gpu_operator import GpuOperator
 from berth.components.operators.operator import Operator, Site
@@ -25,10 +25,12 @@ from berth.components.operators.rules import path_of
 from berth.components.operators.settings import OperatedSettings
 from berth.components.sharing import Pools, entries, offered
 
-_FOUND: Mapping[str, Any] = fast_yaml.read(File(__file__).with_suffix(".yaml"))
+_FOUND: Mapping[str, Any] = fast_yaml.beside(__file__)
+_TABLES = beside(__file__)
 _WORKLOADS = {"Deployment": "/apis/apps/v1/deployments", "DaemonSet": "/apis/apps/v1/daemonsets"}
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 CLUSTER_POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
+_CONFIG_MAP = "time-slicing-config-all"
 _HELM = "meta.helm.sh/release-"
 _SYSTEM = "kube-system"
 
@@ -105,11 +107,8 @@ def _left(api: ClusterApi, operator: Operator[Any], settings: OperatedSettings) 
             if _is_ours(item, operator):
                 continue
             kind = path.rpartition("/")[2]
-            yield Problem(
-                path_of(operator, settings),
-                f"the cluster has {_shown(kind, item)} of another installation, over which Helm installs nothing; if"
-                f" that one is gone, remove what it has left: kubectl delete {kind} {name}",
-            )
+            facts = {"shown": _shown(kind, item), "kind": kind, "name": name}
+            yield from broken(_TABLES["left"], path_of(operator, settings), **facts)
 
 
 def _used(api: ClusterApi, pools: Pools) -> Iterator[Problem]:
@@ -120,45 +119,37 @@ def _used(api: ClusterApi, pools: Pools) -> Iterator[Problem]:
         yield Problem(where, "the cluster has no GPU Operator (no ClusterPolicy); take `source: present` out")
         return
     policy, namespace = policies[0]["spec"], str((policies[0].get("status") or {}).get("namespace") or "gpu-operator")
-    patch = f"kubectl patch clusterpolicies.nvidia.com {policies[0]['metadata']['name']} --type=merge --patch="
+
+    def patch(**spec: Any) -> str:
+        name, change = policies[0]["metadata"]["name"], json.dumps({"spec": spec})
+        return f"kubectl patch clusterpolicies.nvidia.com {name} --type=merge --patch='{change}'"
+
     if not (policy.get("cdi") or {}).get("enabled", True):
-        change = json.dumps({"spec": {"cdi": {"enabled": True}}})
-        yield Problem(
-            where, f"its GPU Operator is without CDI, so any pod could take the GPUs of others; run: {patch}'{change}'"
-        )
+        yield from broken(_TABLES["without_cdi"], where, command=patch(cdi={"enabled": True}))
     name = ((policy.get("devicePlugin") or {}).get("config") or {}).get("name")
     has = (api.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}") or {}).get("data") if name else {}
     wrong = {key: text for key, text in entries(pools).items() if _plain((has or {}).get(key)) != _plain(text)}
     if wrong:
         data = json.dumps({"data": wrong})
-        named = json.dumps({"spec": {"devicePlugin": {"config": {"name": name or "time-slicing-config-all"}}}})
-        commands = f"kubectl patch configmap {name} --namespace={namespace} --type=merge --patch='{data}'"
+        command = f"kubectl patch configmap {name} --namespace={namespace} --type=merge --patch='{data}'"
         if not name:
             made = " ".join(f"--from-literal={key}='{text}'" for key, text in wrong.items())
-            commands = f"kubectl create configmap time-slicing-config-all --namespace={namespace} {made}"
-            commands += f" && {patch}'{named}'"
-        yield Problem(
-            where,
-            f"its GPU Operator has no config {' and '.join(map(repr, wrong))} as the settings have it, so nodes would"
-            f" offer another number of GPUs; run: {commands}",
-        )
+            command = f"kubectl create configmap {_CONFIG_MAP} --namespace={namespace} {made}"
+            command += f" && {patch(devicePlugin={'config': {'name': _CONFIG_MAP}})}"
+        yield from broken(_TABLES["other_config"], where, keys=list(map(repr, wrong)), command=command)
     strategies = {pool.profile.facts.mig_strategy for pool in pools.values()} - {None, ""}
     strategy = (policy.get("mig") or {}).get("strategy", "single")
     if strategies and strategies != {strategy}:
-        change = json.dumps({"spec": {"mig": {"strategy": min(map(str, strategies))}}})
-        yield Problem(where, f"its GPU Operator has the MIG strategy {strategy}; run: {patch}'{change}'")
+        command = patch(mig={"strategy": min(map(str, strategies))})
+        yield from broken(_TABLES["other_strategy"], where, strategy=strategy, command=command)
     known = (policy.get("daemonsets") or {}).get("tolerations") or []
     gpu = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
     for pool in pools.values():
         needed = tolerations(pool.settings)
         taints = [{**taint, "value": taint.get("value", "")} for taint in needed if taint.get("key")]
         if missing := untolerated(taints, known or [gpu]):
-            change = json.dumps({"spec": {"daemonsets": {"tolerations": [*(known or [gpu]), *needed]}}})
-            yield Problem(
-                where,
-                f"its GPU Operator tolerates no taint {missing['key']} of the nodes of pool {pool.name!r}; run:"
-                f" {patch}'{change}'",
-            )
+            command = patch(daemonsets={"tolerations": [*(known or [gpu]), *needed]})
+            yield from broken(_TABLES["untolerated"], where, taint=missing["key"], pool=pool, command=command)
 
 
 def _plain(text: str | None) -> Any:

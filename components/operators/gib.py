@@ -5,7 +5,6 @@ time without workloads.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -102,7 +101,7 @@ def _installs_nccl(state: State | None) -> bool:
 
 def installer(settings: GibSettings, pools: Iterable[str]) -> Manifest:
     """Return the DaemonSet that copies the plugin to each node once."""
-    manifest: Manifest = fast_yaml.read(Path(__file__).with_name(f"{NAME}.yaml"))
+    manifest: Manifest = fast_yaml.beside(__file__, f"{NAME}.yaml")
     pod = manifest["spec"]["template"]["spec"]
     pod["affinity"] = on_pools(pools)
     pod["initContainers"][0]["image"] = settings.image

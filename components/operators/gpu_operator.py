@@ -14,7 +14,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from berth.components.core.manifest import Manifest, manifest_of
+from berth.components.core.merge import merged
 from berth.components.core.problems import Path, Problem
+from berth.components.core.table import beside, broken
 from berth.components.core.types import Name
 from berth.components.gke import PoolSettings, tolerations
 from berth.components.hardware import versions
@@ -37,21 +39,12 @@ from berth.components.plan.paths import below
 from berth.components.plan.plan import State, Step
 from berth.components.sharing import KEEPS, Pools, config_changes, config_map, of_configs
 
-CONTROL_PLANE = {
-    "key": "node-role.kubernetes.io/control-plane",
-    "operator": "Equal",
-    "value": "",
-    "effect": "NoSchedule",
-}
-"""Toleration that the chart gives the worker of node feature discovery, beside the one for GPUs."""
-
-# A container without privileges gets no GPUs by naming them in NVIDIA_VISIBLE_DEVICES. Pods that
-# request GPUs keep theirs: with CDI on, containerd injects what the device plugin allocates
-# (nvidia-container-toolkit v1.20.0, internal/config/image/cuda_image.go). NVIDIA's other two values
-# against the variable are for the stack before CDI, and break pods (gpu-operator issue 1876).
-_GUARD = "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED"
 _GUARDED = {
-    "toolkit": (_GUARD, "ACCEPT_NVIDIA_VISIBLE_DEVICES_AS_VOLUME_MOUNTS", "NVIDIA_RUNTIME_SET_AS_DEFAULT"),
+    "toolkit": (
+        "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED",
+        "ACCEPT_NVIDIA_VISIBLE_DEVICES_AS_VOLUME_MOUNTS",
+        "NVIDIA_RUNTIME_SET_AS_DEFAULT",
+    ),
     "devicePlugin": ("DEVICE_LIST_STRATEGY",),
 }
 """Variables of the operator's daemons that decide who gets GPUs, by the daemon's values."""
@@ -142,15 +135,8 @@ class GpuOperator(Operator[GpuOperatorSettings]):
         del existing
         values = settings.values or {}
         where = (*path, "values")
-        if not isinstance(cdi := values.get("cdi", {}), Mapping) or not cdi.get("enabled", True):
-            message = (
-                "without CDI the device plugin names GPUs by NVIDIA_VISIBLE_DEVICES, by which any pod could take those"
-                " of others; take it out"
-            )
-            yield Problem((*where, "cdi"), message)
-        elif cdi.get("nriPluginEnabled"):
-            message = "lets a pod of any namespace take GPUs by an annotation, past quotas; take it out"
-            yield Problem((*where, "cdi", "nriPluginEnabled"), message)
+        no_cdi = not isinstance(cdi := values.get("cdi", {}), Mapping) or not cdi.get("enabled", True)
+        yield from broken(beside(__file__)["gpu"], where, no_cdi=no_cdi, nri=not no_cdi and cdi.get("nriPluginEnabled"))
         for daemon, variables in _GUARDED.items():
             yield from _of_environment(values, daemon, variables, where)
 
@@ -160,36 +146,25 @@ class GpuOperator(Operator[GpuOperatorSettings]):
     def values(self) -> dict[str, Any]:
         """Return the Helm values that differ from the chart's own."""
         pools = self.pools
-        on_cos = any(pool.settings.node_image == "cos" for pool in pools.values())
-        strategy = next((mig for pool in pools.values() if (mig := pool.profile.facts.mig_strategy)), "single")
-        chosen: dict[str, Any] = {
-            "operator": {"upgradeCRD": True, "cleanupCRD": False},
-            "driver": {"enabled": any(pool.settings.driver == "operator" for pool in pools.values())},
-            "cdi": {"enabled": True},
-            "nfd": {"enabled": self.settings.node_feature_discovery},
-            "dcgmExporter": {"enabled": self.settings.dcgm_exporter},
-            "mig": {"strategy": strategy},
-            "devicePlugin": {"config": config_map(self.site.pools)},
-            # GKE 1.33 and newer configure containerd from files, not from its running state.
-            "toolkit": {
-                "env": [{"name": "RUNTIME_CONFIG_SOURCE", "value": "file"}, {"name": _GUARD, "value": "false"}]
-            },
+        chosen = manifest_of(
+            __file__,
+            "gpu_operator",
+            driver=any(pool.settings.driver == "operator" for pool in pools.values()),
+            feature_discovery=self.settings.node_feature_discovery,
+            dcgm_exporter=self.settings.dcgm_exporter,
+            mig_strategy=next((mig for pool in pools.values() if (mig := pool.profile.facts.mig_strategy)), "single"),
+            plugin_config=config_map(self.site.pools),
+        )
+        tolerated = _tolerations(pools)
+        parts = {
+            "on_cos": any(pool.settings.node_image == "cos" for pool in pools.values()),
+            "without_validator": not self.settings.validator,
+            "tolerations": tolerated,
+            "feature_discovery": tolerated and self.settings.node_feature_discovery,
         }
-        if on_cos:
-            # The root file system is read-only: driver and toolkit live where Google's installer
-            # puts the driver.
-            chosen["hostPaths"] = {"driverInstallDir": HOST_DRIVER}
-            chosen["toolkit"]["installDir"] = HOST_DRIVER
-            # A COS node has to be restarted before MIG mode holds.
-            chosen["migManager"] = {"env": [{"name": "WITH_REBOOT", "value": "true"}]}
-        if not self.settings.validator:
-            # The validator runs the workload unless it is told not to (gpu-operator v26.7.0,
-            # cmd/nvidia-validator).
-            chosen["validator"] = {"cuda": {"env": [{"name": "WITH_WORKLOAD", "value": "false"}]}}
-        if tolerated := _tolerations(pools):
-            chosen["daemonsets"] = {"tolerations": tolerated}
-            if self.settings.node_feature_discovery:
-                chosen["node-feature-discovery"] = {"worker": {"tolerations": [CONTROL_PLANE, *tolerated]}}
+        for part in (part for part, needed in parts.items() if needed):
+            more = manifest_of(__file__, f"gpu_operator_{part}", driver=HOST_DRIVER, tolerations=tolerated)
+            chosen = merged(chosen, more)
         return chosen
 
     @classmethod
@@ -227,8 +202,7 @@ def _of_environment(values: Values, daemon: str, variables: Sequence[str], where
         return
     for position, entry in enumerate(entries):
         if entry["name"] in variables:
-            message = f"{entry['name']} decides which pods get GPUs of a node, and berth sets it; take it out"
-            yield Problem((*where, daemon, "env", position), message)
+            yield from broken(beside(__file__)["gpu_env"], (*where, daemon, "env", position), name=entry["name"])
 
 
 def _values(state: State | None) -> Values:

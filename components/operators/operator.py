@@ -6,7 +6,6 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path as File
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import Field
@@ -57,9 +56,7 @@ BY_CHART = ("chart", "repository", "version", "namespace", "values")
 
 Values = Mapping[str, Any]
 
-_CONTRADICTIONS, _WORDS = (
-    fast_yaml.read(File(__file__).with_name(f"{name}.yaml")) for name in ("contradictions", "words")
-)
+_CONTRADICTIONS, _WORDS = (fast_yaml.beside(__file__, f"{name}.yaml") for name in ("contradictions", "words"))
 
 
 @dataclass(frozen=True)

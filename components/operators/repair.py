@@ -79,19 +79,13 @@ class Repair:
     async def _adopt(self, found: Sequence[Revision]) -> None:
         """Take over a release that the state lacks."""
         self._refuse_others(found[-1])
+        verb, outcome = "was", "this update installs it over its objects, which stay"
         if pulumi.runtime.is_dry_run():
-            pulumi.log.warn(
-                f"Helm release {self._title} is on the cluster ({found[-1].status}) and not in the state of this stack:"
-                " the update takes it over, with the values of the settings",
-                self.resource,
-            )
-            return
-        pulumi.log.warn(
-            f"Helm release {self._title} was on the cluster ({found[-1].status}) and not in the state of this stack:"
-            " this update installs it over its objects, which stay",
-            self.resource,
-        )
-        await self._ask(lambda api: forget(api, self.namespace, found))
+            verb, outcome = "is", "the update takes it over, with the values of the settings"
+        else:
+            await self._ask(lambda api: forget(api, self.namespace, found))
+        there = f"{verb} on the cluster ({found[-1].status}) and not in the state of this stack"
+        pulumi.log.warn(f"Helm release {self._title} {there}: {outcome}", self.resource)
 
     async def _repair(self, newest: Revision) -> None:
         """Free a release whose last operation was killed."""

@@ -6,25 +6,22 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from berth.components.core import fast_yaml
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import written
+from berth.components.core.table import beside, broken
 from berth.components.operators.operator import Chart, Operator, Site
 from berth.components.operators.settings import OPERATORS, OperatedSettings
 from berth.components.sharing import offered
 
 _OPERATORS: Path = ("environment", "operators")
-_POOLS: Path = ("environment", "pools")
 
 _Place = tuple[str, ...]
 """Path of a Helm value."""
 
-_OTHERWISE = {
-    "present": "it is there already",
-    "addon": "GKE installs it, in a version of its own choice",
-    "manifest": "its objects are in a file",
-    "chart": "it comes by its chart",
-}
+_TABLES = beside(__file__)
+_OTHERWISE: Mapping[str, str] = fast_yaml.beside(__file__, "words.yaml")["source"]
 """Origin of an operator, by the value of its `source`."""
 
 
@@ -37,8 +34,7 @@ def problems(settings: OperatedSettings) -> Iterable[Problem]:
         path = path_of(operator, settings)
         if operator.pool_setting and not any(operator.serves(pool) for pool in settings.pools.values()):
             if written(given):
-                message = f"would be ignored, since no pool has {operator.pool_setting}; take it out"
-                yield Problem(path, message, rests_on=(_POOLS,))
+                yield from broken(_TABLES["ignored"], path, operator=operator)
             continue
         yield from _of_source(operator, given, path)
         yield from _of_values(operator, given, path)
@@ -55,10 +51,7 @@ def warnings(settings: OperatedSettings) -> Iterable[Problem]:
         path = (*path_of(operator, settings), "values")
         for part in operator.parts(operator.release):
             for inner, ours, theirs in overridden(part.ours, values) if isinstance(part, Chart) else ():
-                message = (
-                    f"changes what berth sets: {_shown(ours)} becomes {_shown(theirs)}; berth is tested with its own"
-                )
-                yield Problem((*path, *inner), message)
+                yield from broken(_TABLES["changed"], (*path, *inner), ours=_shown(ours), theirs=_shown(theirs))
         known = operator.known_chart().values
         for key in values if "chart" not in operator.settings.model_fields_set else ():
             if key not in (*known, _GLOBAL):
@@ -85,8 +78,7 @@ def _of_values(operator: type[Operator[Any]], given: BaseModel, path: Path) -> I
     """Return Helm values for which there are settings, which other parts of berth read too."""
     for value, setting in operator.by_setting.items():
         if found := reaches(getattr(given, "values", None) or {}, value):
-            message = f"{'.'.join(value)} would disagree with what the rest of berth goes by; write {setting}"
-            yield Problem((*path, "values", *found), message)
+            yield from broken(_TABLES["by_setting"], (*path, "values", *found), value=".".join(value), setting=setting)
 
 
 def _of_source(operator: type[Operator[Any]], given: BaseModel, path: Path) -> Iterable[Problem]:
@@ -96,12 +88,8 @@ def _of_source(operator: type[Operator[Any]], given: BaseModel, path: Path) -> I
         if source is None or source in sources:
             continue
         for key in (key for key in written(given) if key in keys):
-            yield Problem(
-                (*path, key),
-                f"belongs to `source: {' or '.join(sources)}`, but here {_OTHERWISE[source]} (source: {source}); take"
-                " this line out, or change `source`",
-                rests_on=((*path, "source"),),
-            )
+            facts = {"source": source, "sources": sources, "otherwise": _OTHERWISE[source]}
+            yield from broken(_TABLES["of_source"], path, setting=key, **facts)
 
 
 def overridden(ours: Any, theirs: Any, path: _Place = ()) -> Iterator[tuple[_Place, Any, Any]]:

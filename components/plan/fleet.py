@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from berth.components.cluster.gpus import claimed_gpus_of, gpus_of_pod
-from berth.components.cluster.worker_groups import replicas_of
+from berth.components.cluster.demand import claimed_gpus_of, gpus_of_pod, replicas_of
 from berth.components.core.owner import OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.machines import machine_of
 from berth.components.hardware.names import CLAIMED_LABEL, CONFIG_LABEL, NO_GKE_PLUGIN_LABEL, POOL_LABEL, WHOLE_KEY

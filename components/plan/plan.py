@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from berth.components.core.errors import BerthError
 from berth.components.plan.paths import LATER, MISSING, SECRET, differing, revealed, value_at
@@ -15,15 +15,8 @@ BERTH = "berth:index:Berth"
 
 Operation = Literal["same", "create", "update", "replace", "delete"]
 
-_PLAIN: dict[str, Operation] = {
-    "same": "same",
-    "create": "create",
-    "import": "create",
-    "update": "update",
-    "replace": "replace",
-    "import-replacement": "replace",
-    "delete": "delete",
-}
+_PLAIN: dict[str, Operation] = {operation: operation for operation in get_args(Operation)}
+_PLAIN |= {"import": "create", "import-replacement": "replace"}
 # Reads change nothing; the steps of a refresh are drift.
 _NO_CHANGE = {"read", "read-replacement", "refresh", "discard", "discard-replaced", "remove-pending-replace"}
 _OF_REPLACEMENT: dict[str, Operation] = {"delete-replaced": "delete", "create-replacement": "create"}

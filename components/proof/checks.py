@@ -83,7 +83,7 @@ class Run(ABC):
                 if look(found, self.objects(pods)[0]) or rest <= 0:
                     return
                 limit = max(1, min(_LOOK_SECONDS, int(rest)))
-                next(self.api.watch(jobs, version, limit, labelSelector=f"{RUN_LABEL}={self.run}"), None)
+                next(self.api.events(jobs, version, limit, labelSelector=f"{RUN_LABEL}={self.run}"), None)
             except ClusterError:
                 if rest <= 0:
                     raise

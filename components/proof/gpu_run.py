@@ -18,9 +18,10 @@ from berth.components.cluster.api import (
     within,
 )
 from berth.components.cluster.pods import is_simulated
+from berth.components.core.manifest import Manifest
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.proof.checks import RUN_LABEL, Check, Run, uid, until_gone
-from berth.components.proof.cuda_vector_add import CONTAINER, NAMESPACE, job_manifest, job_name, namespace_manifest
+from berth.components.proof.cuda_vector_add import CONTAINER, NAMESPACE, job_manifest, namespace_manifest
 from berth.components.proof.gpu_evidence import (
     Ran,
     ending,
@@ -66,20 +67,15 @@ class GpuRun(Run):
 
     def prove(self) -> list[PoolProof]:
         """Run and judge everything."""
-        before = self._nodes()
-        pods, _ = self.api.list(PODS)
+        before, (pods, _) = self._nodes(), self.api.list(PODS)
         reasons = {pool.name: why_no_job(pool, before[pool.name], pods) for pool in self.pools}
         deadline = time.monotonic() + self.seconds
-        runs: dict[str, Ran] = {}
-        with_job = [pool for pool in self.pools if reasons[pool.name] is None]
-        if with_job:
-            self._make_namespace()
-            for pool in with_job:
-                manifest = job_manifest(
-                    pool, self.image, offer_of(pool).resource, self.run, self.seconds, keep=self.keep
-                )
-                self.api.create(_JOBS, manifest)
-            runs = self._wait({pool.name: job_name(pool.name, self.run) for pool in with_job}, deadline)
+        jobs = {
+            pool.name: job_manifest(pool, self.image, offer_of(pool).resource, self.run, self.seconds, keep=self.keep)
+            for pool in self.pools
+            if reasons[pool.name] is None
+        }
+        runs = self._wait(jobs, deadline)
         nodes = self._settled(before, deadline)
         by_name = {node["metadata"]["name"]: node for found in nodes.values() for node in found}
         proofs = []
@@ -123,17 +119,21 @@ class GpuRun(Run):
 
         return until_gone(there, f"namespace {NAMESPACE}")
 
-    def _wait(self, names: Mapping[str, str], deadline: float) -> dict[str, Ran]:
-        """Return the Jobs, which people know by other names, once all have ended or time is up."""
+    def _wait(self, manifests: Mapping[str, Manifest], deadline: float) -> dict[str, Ran]:
+        """Create Jobs; return them, by names for people, once all have ended or time is up."""
         runs = dict[str, Ran]()
 
         def look(jobs: list[Object], pods: list[Object]) -> bool:
-            for name, job in names.items():
-                runs[name] = _seen(job, jobs, pods)
+            for name, manifest in manifests.items():
+                runs[name] = _seen(manifest["metadata"]["name"], jobs, pods)
                 self.show(name, progress(runs[name]))
             return all(run.job is None or ending(run.job) for run in runs.values())
 
-        self.follow(_JOBS, _PODS, deadline, look)
+        if manifests:
+            self._make_namespace()
+            for manifest in manifests.values():
+                self.api.create(_JOBS, manifest)
+            self.follow(_JOBS, _PODS, deadline, look)
         return {name: replace(run, waited=self.timeout) for name, run in runs.items()}
 
     def _complete(self, run: Ran, nodes: Mapping[str, Object]) -> Ran:
@@ -182,8 +182,7 @@ class IsolationRun(GpuRun):
         before, (pods, _) = self._nodes(), self.api.list(PODS)
         classes = {found["metadata"]["name"] for found in self.api.list(_RUNTIME_CLASSES)[0]}
         deadline = time.monotonic() + self.seconds
-        skipped, jobs = dict[str, str](), dict[str, str]()
-        self._make_namespace()
+        skipped, jobs = dict[str, str](), dict[str, Manifest]()
         for pool, look in itertools.product(self.pools, looks()):
             title = f"{pool.name}: {look.name}"
             if look.runtime_class and look.runtime_class not in classes:
@@ -191,9 +190,7 @@ class IsolationRun(GpuRun):
             elif reason := why_no_job(pool, before[pool.name], pods):
                 skipped[title] = reason
             else:
-                job = look_job(pool, look, self.image, self.run, self.seconds, keep=self.keep)
-                self.api.create(_JOBS, job)
-                jobs[title] = job["metadata"]["name"]
+                jobs[title] = look_job(pool, look, self.image, self.run, self.seconds, keep=self.keep)
         runs = self._wait(jobs, deadline)
         nodes, (pods, _) = self._nodes(), self.api.list(PODS)
         by_name = {node["metadata"]["name"]: node for found in nodes.values() for node in found}

@@ -4,7 +4,6 @@ import copy
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from berth.components.cluster.pods import why_not_ready
@@ -49,7 +48,7 @@ class Look:
 
 def looks() -> list[Look]:
     """Return all pods, from the file beside."""
-    rows = fast_yaml.read(Path(__file__).with_name("isolation-pods.yaml"))
+    rows = fast_yaml.beside(__file__, "isolation-pods.yaml")
     return [
         Look(name, number, runtime_class=row.pop("runtimeClass", None), **row)
         for number, (name, row) in enumerate(rows.items())

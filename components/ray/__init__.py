@@ -11,7 +11,6 @@ from berth.components.ray.secret_manager import secret_objects
 from berth.components.ray.settings import BerthShape, RayClusterSettings, RayShape
 from berth.components.ray.shares import keeps, share_claims
 from berth.components.ray.storage import home_claim
-from berth.components.ray.submitter import SUBMITTER, submitter_pod
 from berth.components.ray.workload import (
     Workload,
     cluster_workload,
@@ -20,4 +19,4 @@ from berth.components.ray.workload import (
     shared_with_kuberay,
 )
 from berth.components.ray.workload_settings import JobShape, RayJobSettings, RayServiceSettings, ServiceShape
-from berth.components.ray.workloads import ray_job
+from berth.components.ray.workloads import SUBMITTER, ray_job, submitter_pod

@@ -5,12 +5,11 @@ is an edit of the RayCluster, and while there are two clusters each has its own 
 """
 
 import copy
-import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
 
-from berth.components.core.manifest import Manifest
+from berth.components.core.manifest import Manifest, digest
+from berth.components.ray.storage import mounted
 
 FOLDER = "/opt/berth/code"
 """Parent of the code's folder in the pods, which is named after its content."""
@@ -18,22 +17,19 @@ FOLDER = "/opt/berth/code"
 
 def folder(files: Mapping[str, str]) -> str:
     """Return the folder of files in the pods; each edit has its own, so that Ray sees it."""
-    text = json.dumps(files, sort_keys=True)
-    return f"{FOLDER}/{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return f"{FOLDER}/{digest(files)}"
 
 
 def with_code(template: Manifest, files: Mapping[str, str]) -> Manifest:
     """Return a pod template with the code in its first container, Ray's."""
-    template = copy.deepcopy(template)
     if not files:
         return template
     keys = {f"berth/code-{number}": name for number, name in enumerate(sorted(files))}
-    template["metadata"].setdefault("annotations", {}).update({key: files[name] for key, name in keys.items()})
+    notes = template["metadata"].get("annotations", {}) | {key: files[name] for key, name in keys.items()}
     items = [{"path": name, "fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}} for key, name in keys.items()]
-    template["spec"].setdefault("volumes", []).append({"name": "code", "downwardAPI": {"items": items}})
     mount = {"name": "code", "mountPath": folder(files), "readOnly": True}
-    template["spec"]["containers"][0].setdefault("volumeMounts", []).append(mount)
-    return template
+    with_notes = {**template, "metadata": {**template["metadata"], "annotations": notes}}
+    return mounted(with_notes, [{"name": "code", "downwardAPI": {"items": items}}], [mount], new_storage=False)
 
 
 def on_python_path(serve_config: Mapping[str, Any], files: Mapping[str, str]) -> Manifest:

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from berth.components.cluster.api import Object
-from berth.components.cluster.gpus import gpus_of_pod
+from berth.components.cluster.demand import gpus_of_pod, replicas_of
 from berth.components.cluster.pods import why_not_ready, why_still_there
-from berth.components.cluster.worker_groups import replicas_of
 from berth.components.core.words import are, counted
 from berth.components.ray.layers import HEAD_GROUP
 

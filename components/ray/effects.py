@@ -8,7 +8,7 @@ GenerateHashWithoutReplicasAndWorkersToDelete).
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from berth.components.cluster.worker_groups import replicas_of
+from berth.components.cluster.demand import replicas_of
 from berth.components.core.owner import OWNER_LABELS, OwnerKind
 from berth.components.core.words import are, counted
 from berth.components.plan.effect import Effect, Level, Sitting, sitting_whole

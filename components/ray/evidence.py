@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from berth.components.cluster.api import EVENTS, NODES, PODS, ClusterError, Object, Reader, within
 from berth.components.cluster.inventory import Inventory, inventory_of
+from berth.components.cluster.mirror import Snapshot
 from berth.components.cluster.pods import is_simulated
 from berth.components.hardware.names import POOL_LABEL
 
@@ -31,7 +32,7 @@ class Evidence:
     """
 
     def __init__(self, reader: Reader, namespace: str = "") -> None:
-        self._reader = reader
+        self._reader = Snapshot(reader)
         self._namespace = namespace
         self._found: dict[str, dict[Key, Object]] = {}
 
@@ -59,31 +60,24 @@ class Evidence:
         return self._reader.list(within(self._namespace, path) if self._namespace else path, **query)[0]
 
     @cached_property
-    def _all_pods(self) -> list[Object]:
-        return self._list(PODS)
-
-    @cached_property
     def pods(self) -> Groups[Key]:
         """Pods by RayCluster."""
-        return _grouped(self._all_pods, lambda pod: (pod["metadata"]["namespace"], _label(pod, _OF_CLUSTER)))
+        return _grouped(self._list(PODS), lambda pod: (pod["metadata"]["namespace"], _label(pod, _OF_CLUSTER)))
 
     @cached_property
     def submitters(self) -> Groups[Key]:
         """Pods that submit a RayJob, by RayJob; they outlive its RayCluster."""
-        return _grouped(self._all_pods, lambda pod: (pod["metadata"]["namespace"], _label(pod, _OF_JOB)))
-
-    @cached_property
-    def _events(self) -> list[Object]:
-        return self._list(EVENTS, **_WARNINGS)
+        return _grouped(self._list(PODS), lambda pod: (pod["metadata"]["namespace"], _label(pod, _OF_JOB)))
 
     @cached_property
     def warnings(self) -> Groups[tuple[str, str, str]]:
         """Warning events by kind, namespace and name of the object that they are about."""
-        return _grouped(self._events, _subject)
+        return _grouped(self._list(EVENTS, **_WARNINGS), _subject)
 
     @cached_property
     def _refusals(self) -> Groups[str]:
-        refused = (event for event in self._events if event.get("reason") == "FailedResourceClaimCreation")
+        events = self._list(EVENTS, **_WARNINGS)
+        refused = (event for event in events if event.get("reason") == "FailedResourceClaimCreation")
         return _grouped(refused, lambda event: event["metadata"]["namespace"])
 
     @cached_property

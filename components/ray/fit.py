@@ -146,16 +146,13 @@ def version_problems(placed: Placed) -> Iterable[Problem]:
             yield from broken(beside(__file__)["cuda_versions"], path, cuda=cuda, gpu=gpu, pool=pool)
 
 
-def second_cluster_warning(cluster: RayClusterSettings, pools: Pools, path: Path) -> Problem | None:
-    """Return a warning if a service's pools have no room for the second cluster of an edit."""
-    for name in cluster.pools:
-        pool = pools[name]
-        gpus = sum(group.gpus * group.at_start for group in cluster.groups if group.pool == name)
-        if not gpus or 2 * gpus <= pool.at_most:
-            continue
-        facts = {"pool": pool, "asked": pool.counted(gpus), "has": pool.counted(pool.at_most)}
-        return next(broken(beside(__file__)["second_cluster"], path, **facts))
-    return None
+def second_cluster_warnings(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
+    """Yield a warning for each pool without room for the second cluster that an edit makes."""
+    for pool in (pools[name] for name in cluster.pools):
+        gpus = sum(group.gpus * group.at_start for group in cluster.groups if group.pool == pool.name)
+        if gpus and 2 * gpus > pool.at_most:
+            facts = {"pool": pool, "asked": pool.counted(gpus), "has": pool.counted(pool.at_most)}
+            yield from broken(beside(__file__)["second_cluster"], path, **facts)
 
 
 def demands_of(cluster: RayClusterSettings) -> list[Demand]:

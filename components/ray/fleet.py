@@ -10,7 +10,7 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from berth.components.cluster.api import NODES, PODS, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ClusterError, Object, Reader
-from berth.components.cluster.gpus import claimed_gpus_of, gpus_in, gpus_of_pod
+from berth.components.cluster.demand import claimed_gpus_of, gpus_in, gpus_of_pod
 from berth.components.cluster.inventory import NOTHING, Inventory
 from berth.components.cluster.owned import Owners, owners_of
 from berth.components.cluster.pods import is_ready

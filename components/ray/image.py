@@ -1,43 +1,24 @@
 """Requirements of a RayCluster for its image beyond Ray, and images that meet them."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from typing import Any
 
+from berth.components.core import fast_yaml
 from berth.components.core.problems import Path, Problem
+from berth.components.core.table import beside, broken
 from berth.components.hardware import versions
 from berth.components.ray.settings import ImageContent, RayClusterSettings
 
-_TAG = versions.RAY_IMAGE.rpartition(":")[2]
+_DATA = fast_yaml.beside(__file__)
 
-
-@dataclass(frozen=True)
-class BerthImage:
-    """Image of berth's own."""
-
-    tag: str
-    """Versions of Ray, Python and CUDA, as in the tags of Ray's images."""
-    has: tuple[ImageContent, ...]
-    """Content beyond Ray."""
-
-
-BERTH_IMAGES: Mapping[str, BerthImage] = {
-    "ray-a4": BerthImage(_TAG, ("libnl", "torch")),
-    "ray-podman": BerthImage(_TAG.rpartition("-")[0], ("podman",)),
-}
+BERTH_IMAGES: Mapping[str, Mapping[str, Any]] = _DATA["images"]
 """Images of folder images/ by the last part of their names."""
-
-_REASONS: Mapping[ImageContent, str] = {
-    "libnl": "gIB's libraries are linked against libnl (libnl-3-200, libnl-route-3-200), and NCCL fails without it",
-    "torch": "`berth verify fabric` and most training need torch, and the NCCL that comes with it",
-    "podman": "Ray starts containers in its pods by podman, and every task with `image_uri` fails without it",
-}
 
 
 def contents(cluster: RayClusterSettings) -> set[ImageContent]:
     """Return the known content of a cluster's image, by the settings or by the image's name."""
     name = cluster.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
-    named = BERTH_IMAGES.get(name)
-    return {*cluster.image_has, *(named.has if named else ())}
+    return {*cluster.image_has, *BERTH_IMAGES.get(name, {}).get("has", ())}
 
 
 def needs(cluster: RayClusterSettings) -> list[ImageContent]:
@@ -50,26 +31,24 @@ def needs(cluster: RayClusterSettings) -> list[ImageContent]:
     return found
 
 
-def image_warning(cluster: RayClusterSettings, path: Path) -> Problem | None:
-    """Return a warning if the image is not known to have the content that the cluster needs."""
+def image_warnings(cluster: RayClusterSettings, path: Path) -> Iterable[Problem]:
+    """Yield a warning if the image is not known to have the content that the cluster needs."""
     needed, known = needs(cluster), contents(cluster)
-    missing = [content for content in needed if content not in known]
-    if not missing:
-        return None
-    reasons = "; ".join(_REASONS[content] for content in missing)
-    return Problem(
-        (*path, "image"),
-        f"{cluster.image} is not known to have {' and '.join(missing)}: {reasons}; {_remedy(missing)}, or write"
-        f" `imageHas: [{', '.join(needed)}]` if it has {'them' if len(needed) > 1 else 'it'}",
-    )
+    if missing := [content for content in needed if content not in known]:
+        reasons = "; ".join(_DATA["reasons"][content] for content in missing)
+        facts = {"missing": missing, "reasons": reasons, "remedy": _remedy(missing), "needed": needed}
+        it = "them" if len(needed) > 1 else "it"
+        yield from broken(beside(__file__)["image"], path, cluster=cluster, it=it, **facts)
 
 
 def _remedy(missing: list[ImageContent]) -> str:
     for name, image in BERTH_IMAGES.items():
-        if set(missing) <= set(image.has):
-            build = f"docker build -t REPOSITORY/{name}:{image.tag} images/{name}"
-            return f"build one that has ({build}; images/README.md) and name it in `image`"
-    return (
-        "build an image from images/ray-a4 that has podman 4.1 or newer as well (images/README.md), and name"
-        " it in `image`"
-    )
+        if set(missing) <= set(image["has"]):
+            return str(_DATA["remedies"]["one"].format(name=name, tag=tag_of(name)))
+    return str(_DATA["remedies"]["all"])
+
+
+def tag_of(name: str) -> str:
+    """Return the tag of an image of berth's own: versions of Ray, Python and CUDA."""
+    tag = versions.RAY_IMAGE.rpartition(":")[2]
+    return tag if BERTH_IMAGES[name]["cuda"] else tag.rpartition("-")[0]

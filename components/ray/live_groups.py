@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from berth.components.cluster.api import Object
-from berth.components.cluster.gpus import gpus_of_pod
+from berth.components.cluster.demand import gpus_of_pod, replicas_of
 from berth.components.cluster.pods import why_not_ready
-from berth.components.cluster.worker_groups import replicas_of
 from berth.components.hardware.names import POOL_LABEL
 
 
@@ -41,15 +40,6 @@ def live_groups(cluster: Object, pods: Iterable[Object], *, suspended: bool) -> 
         )
         for group in cluster["spec"]["workerGroupSpecs"]
     ]
-
-
-def gpus_by_pool(cluster: Object) -> dict[str, int]:
-    """Return the GPUs or shares that the workers of a RayCluster request, by node pool."""
-    found: dict[str, int] = {}
-    for group in cluster["spec"]["workerGroupSpecs"]:
-        pool = _pool_of(group)
-        found[pool] = found.get(pool, 0) + replicas_of(group) * gpus_of_pod(group["template"])
-    return found
 
 
 def pools_of(spec: Object) -> str:

@@ -1,12 +1,11 @@
 """Manifest of a RayCluster: a pure function of its settings and its pools."""
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 from berth.components.core.bounds import WorkerBounds
 from berth.components.core.manifest import Manifest, manifest_of, unawaited
-from berth.components.fabric import Claim, Parts, claim_of, parts_of, sourced
+from berth.components.fabric import Parts, claim_of, parts_of, sourced
 from berth.components.gke import tolerations
 from berth.components.hardware.machines import GIB
 from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL, VISIBLE_DEVICES
@@ -14,7 +13,7 @@ from berth.components.nested import Parts as NestedParts
 from berth.components.nested import add_parts
 from berth.components.nested import parts_of as nested_parts
 from berth.components.ray.pod_template import patched
-from berth.components.ray.settings import AutoscalerShape, RayClusterSettings, WorkerGroup
+from berth.components.ray.settings import AutoscalerShape, Head, RayClusterSettings, WorkerGroup
 from berth.components.ray.storage import with_home
 from berth.components.ray.variables import Variables, entries_of, entry_of, references_of
 from berth.components.ray.volumes import with_volumes
@@ -157,41 +156,22 @@ def _ray_gpus(worker: WorkerGroup, pool: Pool) -> dict[str, str]:
     return {"num-gpus": str(worker.gpus)}
 
 
-@dataclass(frozen=True)
-class _Container:
-    """Ray's container of a pod."""
-
-    name: str
-    limits: dict[str, str]
-    requests: dict[str, str]
-    env: Variables
-    """Variables of the role."""
-    claim: Claim | None = None
-    nccl: Parts = field(default_factory=Parts)
-    ports: list[dict[str, Any]] = field(default_factory=list)
-
-
 def _head(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
     head = settings.head
     gpus = {pool.offer.resource: str(head.gpus)} if head.gpus and pool.offer else {}
     resources = {"cpu": head.cpu, "memory": head.memory, **gpus}
-    container = _Container(RAY_HEAD, resources, dict(resources), head.env, ports=_HEAD_PORTS)
-    template = with_home(_template(settings, container, pool, labels, gpus=head.gpus), settings.home)
+    container = {"name": RAY_HEAD, "limits": resources, "requests": dict(resources), "ports": _HEAD_PORTS}
+    template = with_home(_template(settings, container, pool, labels, head), settings.home)
     with_all = with_volumes(template, settings.volumes, settings.gcs_fuse, worker=False)
     return patched(with_all, head.pod_template)
 
 
 def _worker(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
     counted = {group.gpu_resource: str(group.gpus)} if group.gpus and not pool.settings.by_dra else {}
-    container = _Container(
-        RAY_WORKER,
-        limits={"cpu": group.cpu_limit, "memory": group.memory, **counted},
-        requests={"cpu": group.cpu, "memory": group.memory, **counted},
-        env=group.env,
-        claim=claim_of(group, pool),
-        nccl=parts_of(group),
-    )
-    template = _template(settings, container, pool, labels, gpus=group.gpus)
+    limits = {"cpu": group.cpu_limit, "memory": group.memory, **counted}
+    requests = {"cpu": group.cpu, "memory": group.memory, **counted}
+    container = {"name": RAY_WORKER, "limits": limits, "requests": requests, "ports": None}
+    template = _template(settings, container, pool, labels, group)
     template = patched(with_volumes(template, settings.volumes, settings.gcs_fuse, worker=True), group.pod_template)
     if group.nccl.profile != GIB:
         return template
@@ -200,9 +180,10 @@ def _worker(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels
 
 
 def _template(
-    settings: RayClusterSettings, container: _Container, pool: Pool, labels: dict[str, str], *, gpus: int
+    settings: RayClusterSettings, container: Manifest, pool: Pool, labels: dict[str, str], role: Head | WorkerGroup
 ) -> dict[str, Any]:
-    claim, nccl = container.claim, container.nccl
+    """Return the pod template of a head or worker, given fields of Ray's container."""
+    claim, nccl = (claim_of(role, pool), parts_of(role)) if isinstance(role, WorkerGroup) else (None, Parts())
     template = manifest_of(
         __file__,
         "pod",
@@ -213,16 +194,13 @@ def _template(
         claims_of_pod=[{"name": claim.name, "resourceClaimTemplateName": claim.template_name}] if claim else None,
         volumes=nccl.volumes or None,
         pull_secrets=[{"name": name} for name in dict.fromkeys(settings.image_pull_secrets)] or None,
-        name=container.name,
         image=settings.image,
-        env=_environment(settings, container, gpus=gpus),
-        limits=container.limits,
-        requests=container.requests,
+        env=_environment(settings, nccl.env, role),
         claims=[{"name": claim.name}] if claim else None,
         mounts=nccl.mounts or None,
-        ports=container.ports or None,
+        **container,
     )
-    return add_parts(template, nested_parts(settings.nested_containers, gpus=gpus))
+    return add_parts(template, nested_parts(settings.nested_containers, gpus=role.gpus))
 
 
 def given(key: str, value: Any) -> dict[str, Any]:
@@ -237,13 +215,13 @@ _HEAD_PORTS: list[dict[str, Any]] = [
 ]
 
 
-def _environment(settings: RayClusterSettings, container: _Container, *, gpus: int) -> list[dict[str, Any]]:
-    variables = container.nccl.env | settings.env | references_of(settings.secrets) | container.env
+def _environment(settings: RayClusterSettings, nccl: dict[str, str], role: Head | WorkerGroup) -> list[dict[str, Any]]:
+    variables: Variables = {**nccl} | settings.env | references_of(settings.secrets) | role.env
     if settings.auth == "none":
         # KubeRay sets no mode then, and Ray 2.61 or newer requires tokens
         # (https://docs.ray.io/en/latest/ray-security).
         variables["RAY_AUTH_MODE"] = "disabled"
-    if not gpus:
+    if not role.gpus:
         # NVIDIA's runtime reads a missing value as "all", and a pod without GPUs would see those of
         # its node.
         variables[VISIBLE_DEVICES] = "void"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from berth.components.cluster.api import Object
-from berth.components.cluster.gpus import gpus_in, gpus_of_pod
+from berth.components.cluster.demand import gpus_in, gpus_of_pod
 from berth.components.cluster.inventory import NOTHING, Inventory
 from berth.components.cluster.pods import is_ready
 from berth.components.core.owner import OWNER_LABELS

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
+from berth.components.core.table import beside, broken
 from berth.components.fabric import resource_problems
 from berth.components.isolation import DEVELOPMENT, PRODUCTION
 from berth.components.ray.complete import complete, small_node, whole_node
@@ -69,11 +70,7 @@ def place(
     if for_whole_node:
         sizes = groups_of(own)
         if shared := next((group for group, pool in pools.items() if pool.shared and "gpus" not in sizes[group]), None):
-            message = (
-                f"a cluster's worker takes a whole node, but pool {pools[shared].name!r} shares its GPUs; name a pool"
-                " that doesn't, or say how many shares a worker takes (worker.gpus)"
-            )
-            return None, [*problems, Problem((*places[shared], "pool"), message)]
+            return None, [*problems, *broken(beside(__file__)["whole"], places[shared], pool=pools[shared])]
         groups = {group: _whole(worker, sizes[group], pools[group]) for group, worker in groups.items()}
     else:
         groups = {group: {**small_node(pools[group]), **worker} for group, worker in groups.items()}

@@ -1,14 +1,15 @@
 """Fields of a pod that no patch may have, by pod_template_refusals.yaml."""
 
-from pathlib import Path as File
 from typing import Any
 
 from berth.components.core import fast_yaml
 from berth.components.core.problems import Path
 from berth.components.isolation import LONGEST_GRACE, RESTRICTED_VOLUMES
 
-REFUSALS: dict[str, Any] = fast_yaml.read(File(__file__).with_name("pod_template_refusals.yaml"))
+REFUSALS: dict[str, Any] = fast_yaml.beside(__file__, "pod_template_refusals.yaml")
 """Words for what no patch may have, by kind."""
+
+_WORDS: dict[str, str] = REFUSALS["words"]
 
 _HARMLESS: tuple[Any, ...] = (False, 0, "", {}, [])
 """Values that ask for nothing."""
@@ -29,38 +30,29 @@ def refusal(path: Path, value: Any) -> str:
 def _of_key(parent: str, key: str) -> str:
     """Return why a mapping of a patch may not have a key."""
     if parent == "metadata.labels" and key.startswith(tuple(REFUSALS["labels"])):
-        return "is a label of berth's or KubeRay's own, by which pods are found; take another key"
+        return str(_WORDS["label"])
     if parent == "metadata.annotations":
         words = next((words for prefix, words in REFUSALS["annotations"].items() if key.startswith(prefix)), "")
         return f"is not for a patch: {words}" if words else ""
     if parent == "spec.volumes" and key not in {"name", *RESTRICTED_VOLUMES}:
-        return (
-            "is mounted by the node, out of reach of NetworkPolicies; make a PersistentVolumeClaim of it, and write"
-            " `volumes: {data: {claim: NAME, at: /data}}` of the berth"
-        )
+        return str(_WORDS["volume"])
     if parent in ("container.resources.limits", "container.resources.requests") and not key.startswith(_SIZES):
-        return "is a device, and devices go to Ray's container alone; write `worker.gpus`"
+        return str(_WORDS["device"])
     return ""
 
 
 def _of_value(name: str, value: Any) -> str:
     """Return why a field of a patch may not have a value."""
     if name.endswith(("seccompProfile.type", "appArmorProfile.type")) and value == "Unconfined":
-        return (
-            f"{value!r} has the Pod Security level `privileged`; take it out, or write `nestedContainers: cdi-per-pod`,"
-            " which needs it"
-        )
+        return str(_WORDS["unconfined"])
     if name == "spec.terminationGracePeriodSeconds" and isinstance(value, int) and value > LONGEST_GRACE:
-        return f"is at most {LONGEST_GRACE}: a pod that takes longer to end outlives the hours of its berth"
+        return str(_WORDS["grace"].format(longest=LONGEST_GRACE))
     if name.endswith(("httpGet.host", "tcpSocket.host")) and value:
-        return "Pod Security refuses a probe of another host; take it out"
+        return str(_WORDS["probe"])
     if name == "container.env.name" and value in REFUSALS["variables"]:
         return f"{value} is not for a patch: {REFUSALS['variables'][value]}"
-    if (name, value) == ("spec.volumes.name", "code"):
-        return "'code' is taken: the code of a service is a volume of this name; take another name"
-    if name == "container.name" and value in REFUSALS["containers"]:
-        return f"{value!r} is taken: {REFUSALS['containers'][value]}; take another name"
-    return ""
+    taken = REFUSALS["taken"].get(name, {}).get(str(value))
+    return f"{value!r} is taken: {taken}; take another name" if taken else ""
 
 
 def _name(path: Path) -> str:

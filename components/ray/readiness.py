@@ -341,18 +341,14 @@ def _ready(condition: Condition | ServiceCondition) -> Standing:
     return Standing(str(condition), condition.ready)
 
 
-def _of_job(job: Object, *, until_its_end: bool) -> Standing:
+def _running(job: Object) -> Standing:
     condition = job_condition(job)
-    return Standing(str(condition), condition.succeeded if until_its_end else condition.running, condition.failed)
+    return Standing(str(condition), condition.running, condition.failed)
 
 
-def _goal_of_job(*, until_its_end: bool) -> Goal:
-    return Goal(
-        RAY_JOBS,
-        partial(_of_job, until_its_end=until_its_end),
-        partial(reasons_of_job, until_its_end=until_its_end),
-        is_simulated_job,
-    )
+def _succeeded(job: Object) -> Standing:
+    condition = job_condition(job)
+    return Standing(str(condition), condition.succeeded, condition.failed)
 
 
 GOALS: dict[tuple[Kind, Until], Goal] = {
@@ -360,7 +356,7 @@ GOALS: dict[tuple[Kind, Until], Goal] = {
     ("RayService", "ready"): Goal(
         RAY_SERVICES, lambda item: _ready(service_condition(item)), reasons_of_service, is_simulated_service
     ),
-    ("RayJob", "running"): _goal_of_job(until_its_end=False),
-    ("RayJob", "succeeded"): _goal_of_job(until_its_end=True),
+    ("RayJob", "running"): Goal(RAY_JOBS, _running, reasons_of_job, is_simulated_job),
+    ("RayJob", "succeeded"): Goal(RAY_JOBS, _succeeded, partial(reasons_of_job, until_its_end=True), is_simulated_job),
 }
 """Goals of waits, by kind and state."""

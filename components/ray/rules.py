@@ -7,9 +7,8 @@ from berth.components.core.problems import Problem
 from berth.components.core.table import beside, broken
 from berth.components.fabric import fabric_problems
 from berth.components.lifecycle import lifecycle_problems
-from berth.components.ray import workload_rules
 from berth.components.ray.fit import fit_problems, sizes_of, version_problems
-from berth.components.ray.image import image_warning
+from berth.components.ray.image import image_warnings
 from berth.components.ray.place import Placed
 from berth.components.ray.secret_manager import secret_problems
 from berth.components.ray.settings import BerthShape, RayClusterSettings
@@ -77,7 +76,7 @@ def _warnings(placed: Placed) -> Iterable[Problem]:
         yield from broken(beside(__file__)["warnings_of_groups"], within, **objects)
         yield from fabric_problems("alignment", group, pool, within)
         yield from broken(beside(__file__)["warnings"], path, **objects)
-    yield from filter(None, [image_warning(cluster, path)])
+    yield from image_warnings(cluster, path)
 
 
 def may_be_evicted(cluster: RayClusterSettings, pools: Pools) -> bool:
@@ -85,10 +84,6 @@ def may_be_evicted(cluster: RayClusterSettings, pools: Pools) -> bool:
     nodes = pools[cluster.head.pool].settings.nodes
     annotations = (cluster.head.pod_template.get("metadata") or {}).get("annotations") or {}
     return isinstance(nodes, Bounds) and nodes.min < nodes.max and SAFE_TO_EVICT not in annotations
-
-
-RULES = (workload_rules.problems,)
-"""Rules of an environment's jobs and services that KubeRay or Ray would refuse."""
 
 
 def _shared_ssds(pool: Pool) -> int:

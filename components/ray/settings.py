@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -144,17 +143,10 @@ class Wait(DefaultedSettings):
     """Longest wait for `ready`; after it the update fails and reports the reasons."""
 
 
-_OTHER_WORDS: Mapping[str, str] = fast_yaml.read(Path(__file__).with_name("other_words.yaml"))
-"""Words of other tools for the settings of a RayCluster, and what berth has."""
-
-
 class RayShape(DefaultedSettings):
     """RayCluster of any owner as written in YAML: settings of its pods."""
 
-    @classmethod
-    def hint(cls, key: str, value: object) -> str:  # noqa: ARG003 - as the base has it
-        """Return what a RayCluster has in place of another tool's key."""
-        return _OTHER_WORDS.get(key, "")
+    other_words: ClassVar[Mapping[str, str]] = fast_yaml.beside(__file__, "other_words.yaml")
 
     def of_cluster(self) -> dict[str, Any]:
         """Return the keys that are about the RayCluster, as written, by field name."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from berth.components.cluster.pods import SYNCED
 from berth.components.core.settings import DefaultedSettings, Settings
@@ -25,23 +25,14 @@ _FIELD = re.compile(
 )
 
 
-# What is written here may be a secret value by mistake, so that errors do not repeat it.
-def _check_object(name: str) -> str:
-    if not _OBJECT.fullmatch(name):
-        raise ValueError("is not the name of a Secret or ConfigMap: lowercase letters, digits, '-' and '.'")
-    return name
+# What is written here may be a secret value by mistake.
+_NO_OBJECT = "is not the name of a Secret or ConfigMap: lowercase letters, digits, '-' and '.'"
+_NO_KEY = "is not a key of a Secret or ConfigMap: letters, digits, '-', '_' and '.'"
 
-
-def _check_key(key: str) -> str:
-    if not _KEY.fullmatch(key):
-        raise ValueError("is not a key of a Secret or ConfigMap: letters, digits, '-', '_' and '.'")
-    return key
-
-
-ObjectName = Annotated[str, AfterValidator(_check_object)]
+ObjectName = Annotated[str, written_as(_OBJECT, _NO_OBJECT, secret=True)]
 """Name of a Secret or ConfigMap in the berth's namespace."""
 
-DataKey = Annotated[str, AfterValidator(_check_key)]
+DataKey = Annotated[str, written_as(_KEY, _NO_KEY, secret=True)]
 """Key of a Secret or ConfigMap."""
 
 

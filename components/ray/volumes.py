@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
+from berth.components.core.table import beside, broken
 from berth.components.core.types import Memory, Name, Quantity, written_as
 from berth.components.isolation import RAY_USER, of_buckets
 from berth.components.ray.shares import claim_name, shares_of
@@ -163,8 +164,4 @@ def volume_problems(volumes: Mapping[str, Volume], local_ssds: int, pool: str, p
             yield Problem((*where, "at"), f"{volume.at} and {before[other]} of volume {other!r} overlap; change one")
         before[name] = volume.at
         if volume.scratch and not local_ssds:
-            yield Problem(
-                (*where, "scratch"),
-                f"nodes of pool {pool!r} have no local SSDs for files of pods; write `localSsds: {{count: 2}}` for the"
-                " pool, or take another worker.pool",
-            )
+            yield from broken(beside(__file__)["scratch"], where, pool=pool)

@@ -1,13 +1,13 @@
 """Rules for RayJobs and RayServices: settings that KubeRay or Ray would refuse."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.core.table import beside, broken
 from berth.components.isolation import SERVE_PORT
-from berth.components.ray.settings import BerthShape, RayShape
+from berth.components.ray.settings import RayShape
 from berth.components.ray.workload_settings import JobShape, ServiceShape
 
 # Keys of Ray (https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference). A
@@ -27,31 +27,18 @@ _SHELL_CHARACTERS = "$`"
 _OF_OWN_CLUSTER = ("backoff_limit", "shutdown_after_job_finishes", "ttl_after_finished")
 
 
-class Workloads(Protocol):
-    """Settings of an environment that has berths, named clusters, jobs and services by name."""
-
-    @property
-    def engineers(self) -> Mapping[str, BerthShape]: ...  # noqa: D102 - named in the class
-    @property
-    def clusters(self) -> Mapping[str, BerthShape]: ...  # noqa: D102
-    @property
-    def jobs(self) -> Mapping[str, JobShape]: ...  # noqa: D102
-    @property
-    def services(self) -> Mapping[str, ServiceShape]: ...  # noqa: D102
-
-
-def problems(settings: Workloads) -> Iterable[Problem]:
-    """Yield the problems of an environment's jobs and services."""
-    for name, job in settings.jobs.items():
+def workload_problems(
+    jobs: Mapping[str, JobShape], services: Mapping[str, ServiceShape], there: Collection[str]
+) -> Iterable[Problem]:
+    """Yield the problems of jobs and services, given the names of engineers and clusters."""
+    for name, job in jobs.items():
         path: Path = ("environment", "jobs", name)
         yield from broken(beside(__file__)["job_names"], path, name=name, length=len(name))
         yield from _runtime_env(job.runtime_env, (*path, "runtimeEnv"), by_shell=job.submission_mode == "K8sJobMode")
         yield from (
-            _on_existing_cluster(job, settings, path)
-            if job.cluster
-            else broken(beside(__file__)["jobs"], path, job=job)
+            _on_existing_cluster(job, there, path) if job.cluster else broken(beside(__file__)["jobs"], path, job=job)
         )
-    for name, service in settings.services.items():
+    for name, service in services.items():
         path = ("environment", "services", name)
         yield from broken(beside(__file__)["service_names"], path, name=name, length=len(name))
         yield from _serve_config(service, (*path, "serveConfig"))
@@ -59,8 +46,7 @@ def problems(settings: Workloads) -> Iterable[Problem]:
             yield from broken(beside(__file__)["clients"], path, client=client, name=name, port=SERVE_PORT)
 
 
-def _on_existing_cluster(job: JobShape, settings: Workloads, path: Path) -> Iterable[Problem]:
-    there = {**settings.engineers, **settings.clusters}
+def _on_existing_cluster(job: JobShape, there: Collection[str], path: Path) -> Iterable[Problem]:
     if job.cluster not in there:
         message = f"there is no engineer or cluster {job.cluster!r}{did_you_mean(str(job.cluster), there)}"
         wrong = tuple(("environment", kind, str(job.cluster)) for kind in ("engineers", "clusters"))

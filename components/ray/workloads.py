@@ -1,24 +1,23 @@
 """Manifests of RayJobs and RayServices: pure functions of settings and RayCluster."""
 
 import copy
-import hashlib
-import json
 from typing import Any
 
 import yaml
 
-from berth.components.core.manifest import Manifest
+from berth.components.core.manifest import Manifest, digest, manifest_of
 from berth.components.core.types import canonical_quantity, parse_duration
-from berth.components.isolation import SERVE_PORT, cluster_spec
+from berth.components.isolation import RESTRICTED_CONTAINER, SERVE_PORT, cluster_spec
 from berth.components.ray import code
-from berth.components.ray.manifest import given
-from berth.components.ray.submitter import submitter_pod
-from berth.components.ray.workload_settings import JobShape, RayJobSettings, RayServiceSettings
+from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 
 CLUSTER_CONFIG = "berth/cluster-config"
 """Annotation of a RayService's head with the fingerprint of the cluster's configuration."""
 
-_DIGITS = 8
+SUBMITTER = "ray-job-submitter"
+"""Container whose log is the job's output."""
+
+_COPIED = ("nodeSelector", "tolerations", "affinity", "imagePullSecrets", "priorityClassName", "securityContext")
 
 
 def ray_job(job: RayJobSettings, cluster: Manifest, labels: dict[str, str]) -> Manifest:
@@ -28,22 +27,28 @@ def ray_job(job: RayJobSettings, cluster: Manifest, labels: dict[str, str]) -> M
     submitter is not part of the content: an edit of an existing cluster does not run its jobs
     again.
     """
-    settings = job.settings
-    spec: dict[str, Any] = {
-        "entrypoint": settings.entrypoint,
-        "submissionMode": settings.submission_mode,
-        **given("runtimeEnvYAML", yaml.safe_dump(settings.runtime_env) if settings.runtime_env else ""),
-        **given("entrypointNumCpus", _number(settings.entrypoint_num_cpus)),
-        **given("entrypointNumGpus", _number(settings.entrypoint_num_gpus)),
-        **given("activeDeadlineSeconds", parse_duration(settings.active_deadline) if settings.active_deadline else 0),
-        **(_own_cluster(settings, cluster) if job.own_cluster else _cluster_there(cluster)),
-    }
+    settings, own = job.settings, job.own_cluster
+    spec = manifest_of(
+        __file__,
+        "ray_job_spec",
+        entrypoint=settings.entrypoint,
+        submission_mode=settings.submission_mode,
+        runtime_env=yaml.safe_dump(settings.runtime_env) if settings.runtime_env else None,
+        cpus=_number(settings.entrypoint_num_cpus),
+        gpus=_number(settings.entrypoint_num_gpus),
+        deadline=_seconds(settings.active_deadline),
+        own_cluster=_spec_for_kuberay(cluster) if own else None,
+        shutdown=(own and settings.shutdown_after_job_finishes) or None,
+        ttl=_seconds(settings.ttl_after_finished) if own else None,
+        backoff_limit=settings.backoff_limit if own else None,
+        selector=None if own else {"ray.io/cluster": cluster["metadata"]["name"]},
+    )
     name = f"{job.name}-{digest(spec)}"
     if settings.submission_mode == "K8sJobMode":
         head = cluster["spec"]["headGroupSpec"]["template"]["spec"]
         spec["submitterPodTemplate"] = submitter_pod(head, labels)
-    metadata = {"name": name, "namespace": cluster["metadata"]["namespace"], "labels": labels}
-    return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": spec}
+    place = {"namespace": cluster["metadata"]["namespace"], "labels": labels}
+    return manifest_of(__file__, "ray_job", name=name, spec=spec, **place)
 
 
 def ray_service(service: RayServiceSettings, cluster: Manifest) -> Manifest:
@@ -59,16 +64,26 @@ def ray_service(service: RayServiceSettings, cluster: Manifest) -> Manifest:
     # Without this port KubeRay creates no Service for requests if a head lists ports (kuberay
     # v1.6.2, BuildServeService).
     head["template"]["spec"]["containers"][0]["ports"].append({"name": "serve", "containerPort": SERVE_PORT})
-    return {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayService",
-        "metadata": dict(cluster["metadata"]),
-        "spec": {
-            "serveConfigV2": yaml.safe_dump(code.on_python_path(service.settings.serve_config, service.files)),
-            "upgradeStrategy": {"type": "NewCluster" if service.settings.upgrade_strategy == "NewCluster" else "None"},
-            "rayClusterConfig": config,
-        },
-    }
+    return manifest_of(
+        __file__,
+        "ray_service",
+        metadata=dict(cluster["metadata"]),
+        serve_config=yaml.safe_dump(code.on_python_path(service.settings.serve_config, service.files)),
+        strategy="NewCluster" if service.settings.upgrade_strategy == "NewCluster" else "None",
+        cluster=config,
+    )
+
+
+def submitter_pod(head: dict[str, Any], labels: dict[str, str]) -> Manifest:
+    """Return the template of a small pod with the image and nodes of a head, without a GPU.
+
+    A berth's Pod Security and quotas refuse KubeRay's default.
+    """
+    container = head["containers"][0]
+    copied = {key: head.get(key) or None for key in _COPIED}
+    image, policy = container["image"], container.get("imagePullPolicy")
+    own = {"name": SUBMITTER, "image": image, "pull_policy": policy, "restricted": dict(RESTRICTED_CONTAINER)}
+    return manifest_of(__file__, "submitter", labels=labels, **copied, **own)
 
 
 def as_kuberay_writes_it(manifest: Manifest) -> Manifest:
@@ -98,23 +113,8 @@ def with_fingerprint(service: Manifest) -> Manifest:
     return {**service, "spec": {**service["spec"], "rayClusterConfig": config}}
 
 
-def digest(value: Any) -> str:
-    """Return a short hash of a value."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:_DIGITS]
-
-
-def _own_cluster(settings: JobShape, cluster: Manifest) -> dict[str, Any]:
-    shutdown, ttl = settings.shutdown_after_job_finishes, settings.ttl_after_finished
-    return {
-        "rayClusterSpec": _spec_for_kuberay(cluster),
-        **given("shutdownAfterJobFinishes", shutdown),
-        **given("ttlSecondsAfterFinished", parse_duration(ttl) if ttl else 0),
-        "backoffLimit": settings.backoff_limit,
-    }
-
-
-def _cluster_there(cluster: Manifest) -> dict[str, Any]:
-    return {"clusterSelector": {"ray.io/cluster": cluster["metadata"]["name"]}}
+def _seconds(duration: str | None) -> int | None:
+    return parse_duration(duration) if duration else None
 
 
 def _spec_for_kuberay(cluster: Manifest) -> dict[str, Any]:
@@ -139,6 +139,6 @@ def _canonical(value: Any, key: str = "") -> Any:
     return canonical_quantity(value) if key == "sizeLimit" else value
 
 
-def _number(value: float | None) -> float:
-    """Return a number in the API server's form: a whole number without a fraction."""
-    return int(value) if value is not None and value == int(value) else value or 0
+def _number(value: float | None) -> float | None:
+    """Return a number in the API server's form: a whole number without a fraction; None for 0."""
+    return (int(value) if value == int(value) else value) if value else None

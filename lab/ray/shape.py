@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from berth.components.cluster.api import Object
-from berth.components.cluster.gpus import gpus_of_pod
+from berth.components.cluster.demand import gpus_of_pod
 from berth.components.core.types import parse_quantity
 
 _OBJECT_STORE = 256 << 20

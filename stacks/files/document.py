@@ -7,6 +7,7 @@ themselves.
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -18,6 +19,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.scalarbool import ScalarBoolean
 
+from berth.components.core import fast_yaml
 from berth.components.core.errors import BadInputError
 from berth.components.core.printable import printable, unprintable
 
@@ -57,17 +59,7 @@ class _Constructor(RoundTripConstructor):
             raise ConstructorError(None, None, f"{_shown(node)} has no value: {error}", node.start_mark) from None
 
 
-_INDENTED = "is indented neither like the entry above it nor like one inside that entry"
-_IN_WORDS = {
-    "<block end>, but found '<block mapping start>'": _INDENTED,
-    "<block end>, but found '?'": _INDENTED,
-    "<block end>, but found '-'": _INDENTED,
-    "mapping values are not allowed": (
-        "has a ':' that makes no entry: it is indented too far, a value needs quotes, or the line above lacks a blank"
-        " after its ':'"
-    ),
-    "found character '\\t'": "is indented by a tab; YAML takes spaces",
-}
+_IN_WORDS: Mapping[str, str] = fast_yaml.beside(__file__)
 """Problems of the parser, and what they mean for a line of settings."""
 
 

@@ -7,6 +7,7 @@ import yaml
 
 from berth.components.core.errors import BadInputError
 from berth.components.core.manifest import Manifest
+from berth.components.plan.paths import value_at
 from berth.stacks.files.stack_file import shown
 
 
@@ -55,16 +56,9 @@ def _wrong(document: Any) -> str:
         lacking.append("metadata.name")
     if lacking:
         return f"this document is not a Kubernetes object: it lacks {', '.join(lacking)}"
-    if document["kind"] == "DaemonSet" and not isinstance(_pod_spec(document), dict):
+    if document["kind"] == "DaemonSet" and not isinstance(value_at(document, "spec.template.spec"), dict):
         return "this DaemonSet lacks spec.template.spec"
     return ""
-
-
-def _pod_spec(document: Manifest) -> Any:
-    spec: Any = document
-    for key in ("spec", "template", "spec"):
-        spec = spec.get(key) if isinstance(spec, dict) else None
-    return spec
 
 
 def _identity(document: Manifest) -> tuple[str, ...]:

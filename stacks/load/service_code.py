@@ -10,8 +10,11 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path as SettingsPath
 from berth.components.core.problems import Problem
+from berth.components.core.table import beside, broken
 from berth.stacks.files.stack_file import path_of, shown
 from berth.stacks.settings.environment import EnvironmentSettings
+
+_TABLES = beside(__file__)
 
 LIMIT_BYTES = 128 * 1024
 """Most bytes of all files: they become annotations, of which an object has 256 KiB at most
@@ -81,29 +84,24 @@ def _application(
     if not isinstance(import_path, str) or not import_path:
         return  # a problem of ray/workload_rules.py
     module, _, name = import_path.rpartition(":") if ":" in import_path else import_path.rpartition(".")
-    file = _file_of(module, files)
+    file, where = _file_of(module, files), {"module": module, "code": code}
     if file is None:
         if isinstance(runtime_env, dict) and any(key in runtime_env for key in _OTHER_CODE):
             return
-        known = _modules(files)
-        message = (
-            f"there is no module {module!r} in {code}{did_you_mean(module, known)}; it has {', '.join(sorted(known))}"
-        )
-        yield Problem((*path, "import_path"), message)
+        known = sorted(_modules(files))
+        yield from broken(_TABLES["no_module"], path, hint=did_you_mean(module, known), known=known, **where)
         return
     try:
         names = _names(ast.parse(files[file]))
     except SyntaxError as error:
-        yield Problem((*path, "import_path"), f"{code}: {file}:{error.lineno}: Python cannot read this: {error.msg}")
+        yield from broken(_TABLES["unread"], path, code=code, file=f"{file}:{error.lineno}", error=error.msg)
         return
     except (ValueError, RecursionError, MemoryError) as error:  # NUL, and brackets in brackets in brackets
-        yield Problem((*path, "import_path"), f"{code}: {file}: Python cannot read this: {error or 'too deep'}")
+        yield from broken(_TABLES["unread"], path, code=code, file=file, error=str(error) or "too deep")
         return
     first = name.split(".")[0]
     if names is not None and first not in names:
-        yield Problem(
-            (*path, "import_path"), f"module {module!r} of {code} has no {first!r}{did_you_mean(first, names)}"
-        )
+        yield from broken(_TABLES["no_name"], path, name=first, hint=did_you_mean(first, names), **where)
 
 
 def _names(module: ast.Module) -> Collection[str] | None:

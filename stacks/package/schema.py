@@ -3,33 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
+from berth.components.core import fast_yaml
 from berth.components.core.distribution import installed_version
 from berth.stacks.load.schema import schema as settings_schema
 from berth.stacks.load.stack import KINDS
 
-ENVIRONMENT, ENGINEER_BERTH = "berth:index:Environment", "berth:index:EngineerBerth"
-
-COMPONENTS = {ENVIRONMENT: "environment", ENGINEER_BERTH: "engineer"}
+COMPONENTS = {"berth:index:Environment": "environment", "berth:index:EngineerBerth": "engineer"}
 """Kinds of settings by the type of the component that takes them."""
 
-_ANY = {"$ref": "pulumi.json#/Any"}
-_TEXT = {"type": "string"}
-OUTPUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
-    ENVIRONMENT: {
-        "environment": _ANY | {"secret": True, "description": "What engineers' own stacks read."},
-        "kubeconfig": _TEXT | {"secret": True, "description": "Kubeconfig of the cluster, without credentials."},
-        "clusterId": _TEXT | {"description": "Id of the cluster for its whole life."},
-        "berths": _TEXT | {"description": "Names of the engineers' berths."},
-        "clusters": _TEXT | {"description": "Names of the shared RayClusters."},
-        "jobs": _TEXT | {"description": "Names of the RayJobs."},
-        "services": _TEXT | {"description": "Names of the RayServices."},
-    },
-    ENGINEER_BERTH: {
-        "namespace": _TEXT | {"description": "Namespace of the berth."},
-        "rayCluster": _TEXT | {"description": "Name of the RayCluster, if this berth registers it."},
-    },
-}
+OUTPUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = fast_yaml.beside(__file__, "outputs.yaml")
 """Outputs of the components, by type and name."""
+
+_ANY = {"$ref": "pulumi.json#/Any"}
 
 
 def package_schema() -> dict[str, Any]:

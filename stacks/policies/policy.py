@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from pydantic import TypeAdapter
+
+from berth.components.core import fast_yaml
 from berth.components.core.problems import Path
 
 
@@ -50,7 +53,7 @@ Judge = Callable[[Planned, PolicyContext], Iterable[Finding]]
 
 @dataclass(frozen=True)
 class Policy:
-    """Policy that describes itself."""
+    """Policy; berth's own are described by the YAML files beside their modules."""
 
     name: str
     asks: str
@@ -87,6 +90,12 @@ class Policy:
         return {key: getattr(self, key) for key in ("name", "asks", "why", "production")}
 
 
+def described(module: str, judge: Judge) -> Policy:
+    """Return the policy that the YAML file beside a module describes, by the module's file."""
+    row = fast_yaml.beside(module)
+    return TypeAdapter(Policy).validate_python({**row, "judge": judge})
+
+
 @dataclass(frozen=True)
 class Violation:
     """Resource that breaks a policy; `waived` has the reason if the policy is switched off."""
@@ -116,10 +125,6 @@ class Waiver:
 
     def __str__(self) -> str:
         return f"policy {self.policy} is waived for {', '.join(self.resources)}: {self.reason}"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the waiver for programs."""
-        return asdict(self)
 
 
 def waivers(violations: Iterable[Violation]) -> list[Waiver]:

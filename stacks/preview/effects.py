@@ -1,7 +1,6 @@
 """Effects of a change, by the type of its resource: by a function, or by the table effects.yaml."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from berth.components.core import fast_yaml
@@ -16,7 +15,7 @@ from berth.components.plan.plan import Step
 from berth.components.ray.effects import of_ray_cluster, of_ray_job, of_ray_service
 from berth.components.sharing import of_node_labels
 
-_TEXTS: dict[str, Any] = fast_yaml.read(Path(__file__).with_name("effects.yaml"))
+_TEXTS: dict[str, Any] = fast_yaml.beside(__file__, "effects.yaml")
 _HOLDS_NOTHING: set[str] = set(_TEXTS["holds_nothing"])
 _DISTURBS_WHEN_GONE: dict[str, str] = _TEXTS["disturbs_when_gone"]
 _DESTROYS_WHEN_GONE: dict[str, str] = _TEXTS["destroys_when_gone"]

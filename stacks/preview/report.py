@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from berth.components.gke.effects.stays import Stay, stays_of
 from berth.components.plan.effect import Effect, GpusAway, Level, Sitting
@@ -128,12 +128,7 @@ class Report:
         """Verdict on the plan, in a word."""
         if not self.changes and not self.known.changed_outputs:
             return "nothing"
-        words: dict[Level, Verdict] = {
-            Level.HARMLESS: "harmless",
-            Level.DISTURBS: "disturbs",
-            Level.DESTROYS: "destroys",
-        }
-        return words[self.level]
+        return cast("Verdict", self.level.word)
 
     @property
     def gpus(self) -> list[GpusAway]:

@@ -3,14 +3,13 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from berth.components.core import fast_yaml
 from berth.components.operators import OPERATORS
 from berth.components.plan.fleet import occupant_of
 from berth.components.plan.plan import BERTH, Plan, Step
 
-_WORDS = fast_yaml.read(Path(__file__).with_name("words.yaml"))
+_WORDS = fast_yaml.beside(__file__, "words.yaml")
 _TYPES: dict[str, str] = _WORDS["types"]
 _COMPONENTS: dict[str, str] = {
     **_WORDS["components"],

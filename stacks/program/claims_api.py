@@ -5,11 +5,9 @@ import asyncio
 import pulumi
 
 from berth.components.cluster.api import ClusterApi, ClusterError
-from berth.components.cluster.inventory import served
+from berth.components.cluster.inventory import NEEDED, served
 from berth.components.hardware.names import ResourceApi
 from berth.stacks.settings.environment import EnvironmentSettings
-
-_KINDS = ("deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices")
 
 ASSUMED: ResourceApi = "v1"
 """Version that Kubernetes 1.34 and newer serve by default."""
@@ -41,10 +39,11 @@ async def claims_api(settings: EnvironmentSettings, kubeconfig: pulumi.Output[st
         return ASSUMED
     if found is None:
         named = ", ".join(map(repr, pools))
+        kinds = ",".join(f"resource.k8s.io/v1beta1/{kind}" for kind in sorted(NEEDED))
         raise pulumi.RunError(
             f"the cluster serves no version of resource.k8s.io, so nothing could claim the NICs or GPUs of"
             f" {'pool' if len(pools) == 1 else 'pools'} {named}, and no worker would start there; upgrade it to"
             " Kubernetes 1.34 or newer, or, from 1.32 on, switch the beta API on (gcloud container clusters update NAME"
-            f" --enable-kubernetes-unstable-apis={','.join(f'resource.k8s.io/v1beta1/{kind}' for kind in _KINDS)})"
+            f" --enable-kubernetes-unstable-apis={kinds})"
         )
     return found

@@ -10,12 +10,12 @@ import pulumi
 from berth.components.berth import Berth
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.errors import BadInputError
-from berth.components.core.manifest import Manifest
+from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.core.problems import Problem
 from berth.components.gke import storage_classes
 from berth.components.isolation import operator_policy, policies, preview_rights, priority_classes
-from berth.components.lifecycle import KEEPER_USER, KeeperSettings
-from berth.components.lifecycle.component import Keeper, KeeperInputs
+from berth.components.lifecycle import KEEPER_USER, KeeperSettings, keeper
+from berth.components.lifecycle.component import Keeper
 from berth.components.operators import Installation, OperatorsSettings, Site
 from berth.stacks.files import manifest_file
 from berth.stacks.files.stack_file import path_of
@@ -123,14 +123,14 @@ def _dranet_manifests(loaded: Environment) -> Mapping[str, Sequence[Manifest]]:
         raise SettingsError(loaded.stack, [problem], loaded.file) from None
 
 
-def _keeper(loaded: Environment) -> KeeperInputs:
-    """Return the keeper's inputs: it runs where heads run, else without GPUs, else anywhere."""
+def _keeper(loaded: Environment) -> list[Manifest]:
+    """Return the keeper's objects: it runs where heads run, else without GPUs, else anywhere."""
     settings, pools = loaded.settings.keeper or KeeperSettings(), loaded.resolved.pools
     heads = {cluster.head.pool for cluster in loaded.resolved.every}
     without_gpus = {name for name, pool in pools.items() if not pool.per_node}
     chosen = heads or without_gpus or set(pools)
-    image = keeper_image(loaded.settings)
-    return KeeperInputs(loaded.stack, image, {name: pools[name].settings for name in chosen}, settings)
+    on = {name: pools[name].settings for name in chosen}
+    return keeper(loaded.stack, keeper_image(loaded.settings), settings.schedule, on, MANAGED_BY)
 
 
 async def _platform(loaded: Environment, occupants: Mapping[str, Sequence[str]]) -> Platform:

@@ -63,13 +63,11 @@ def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> P
     """
     try:
         text, server = one_context(path_of(settings.kubeconfig), settings.context)
-        public = without_credentials(text)
-        login = None if has_login(public) else pinned(settings, text)
+        return owned(text, server, settings)
     except BadInputError as error:
         key = error.key if isinstance(error, KubeconfigError) else "kubeconfig"
         problem = Problem(("environment", "cluster", "existing", key), str(error))
         raise SettingsError(stack, [problem], file) from None
-    return Platform(pulumi.Output.secret(text), server, public=pulumi.Output.secret(public), login=login)
 
 
 def on_cluster(text: str, cluster_id: pulumi.Input[str], named: ExistingCluster | None) -> Platform:
@@ -85,7 +83,7 @@ def on_cluster(text: str, cluster_id: pulumi.Input[str], named: ExistingCluster 
 
 
 def owned(kubeconfig: str, server: str, login: ExistingCluster | None) -> Platform:
-    """Return the platform of a stack with `part: cluster`, with the engineer's login."""
+    """Return the platform of a cluster that is reached by the login of whoever runs Pulumi."""
     public = without_credentials(kubeconfig)
     pin = pinned(login, kubeconfig) if login and not has_login(public) else None
     return Platform(pulumi.Output.secret(kubeconfig), server, public=pulumi.Output.secret(public), login=pin)

@@ -8,6 +8,7 @@ import base64
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -123,13 +124,17 @@ def own_login(text: str, named: ExistingCluster | None) -> ExistingCluster | Non
     if has_login(text) or not clusters:
         return None
     server = str(clusters[0]["cluster"]["server"]).rstrip("/")
-    if named and _server_of(_path(named.kubeconfig), named.context) == server:
-        return named
     files = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    logins = [(_path(named.kubeconfig), named)] if named else []
     for path in files or [Path("~/.kube/config").expanduser()]:
-        for context in (None, *_contexts(path)):
-            if _server_of(path, context) == server:
-                return ExistingCluster(kubeconfig=str(path), context=context)
+        logins.append((path, ExistingCluster(kubeconfig=str(path))))
+        with suppress(KubeconfigError):
+            contexts = _named(_read(path), "contexts", "context")
+            logins += [(path, ExistingCluster(kubeconfig=str(path), context=context)) for context in contexts]
+    for path, login in logins:
+        with suppress(KubeconfigError):
+            if one_context(path, login.context)[1].rstrip("/") == server:
+                return login
     looked = ", ".join(map(shown, files)) or "~/.kube/config"
     raise KubeconfigError(
         f"no kubeconfig of yours logs in to {server} (looked in {looked}); ask an admin of the cluster for a login, or"
@@ -149,20 +154,6 @@ def logged_in(text: str, login: ExistingCluster | None) -> str:
 def _loaded(text: str) -> dict[str, Any]:
     loaded = yaml.safe_load(text)
     return loaded if isinstance(loaded, dict) else {}
-
-
-def _contexts(path: Path) -> list[str]:
-    try:
-        return list(_named(_read(path), "contexts", "context"))
-    except KubeconfigError:
-        return []
-
-
-def _server_of(path: Path, context: str | None) -> str | None:
-    try:
-        return one_context(path, context)[1].rstrip("/")
-    except KubeconfigError:
-        return None
 
 
 def one_context(path: Path, context: str | None) -> tuple[str, str]:

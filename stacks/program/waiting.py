@@ -29,9 +29,6 @@ class Registered:
 class NotReadyError(BerthError):
     """Resources that are not ready in time; each is reported as an error of its own already."""
 
-    def __init__(self) -> None:
-        super().__init__("not everything is ready in time")
-
 
 async def wait_until_ready(stack: str, registered: Registered) -> None:
     """Wait for the resources that the settings say; in a preview for none.
@@ -71,4 +68,4 @@ async def wait_until_ready(stack: str, registered: Registered) -> None:
     for resource, reasons in failed.items():
         pulumi.log.error(resource.problem(reasons), resources[resource])
     if failed:
-        raise NotReadyError
+        raise NotReadyError("not everything is ready in time")

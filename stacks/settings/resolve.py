@@ -13,7 +13,7 @@ from berth.components.core.problems import Path, Problem
 from berth.components.core.table import broken
 from berth.components.fabric import pinned_by_default
 from berth.components.ray import JobShape, RayClusterSettings, RayJobSettings, RayServiceSettings, ServiceShape
-from berth.components.ray.fit import capacity_problems, demands_of, second_cluster_warning
+from berth.components.ray.fit import capacity_problems, demands_of, second_cluster_warnings
 from berth.components.ray.place import Ground, place
 from berth.components.ray.rules import cluster_problems, cluster_warnings, may_be_evicted
 from berth.components.ray.variables import from_secret_manager
@@ -70,8 +70,8 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
         resolved.demands += demands
         if isinstance(shape, ServiceShape):
             resolved.services.append(RayServiceSettings(name, shape, cluster))
-            if shape.upgrade_strategy == "NewCluster" and (warning := second_cluster_warning(cluster, pools, path)):
-                resolved.warnings.append(warning)
+            if shape.upgrade_strategy == "NewCluster":
+                resolved.warnings += second_cluster_warnings(cluster, pools, path)
         else:
             (resolved.clusters if kind == "cluster" else resolved.berths).append(cluster)
     resolved.problems += capacity_problems(pools, resolved.demands, ("environment", "pools"))
@@ -104,7 +104,9 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
     name, path = settings.name or stack, ("engineer",)
     ground = Ground(offered(contract.pools, contract.sharing), existing=contract.login is not None)
     resolved = Resolved(ground.pools)
-    resolved.problems += [*_of_others(settings, name, contract), *reserved(name, path)]
+    facts = {"name": name, "owner": contract.namespaces.get(namespace_of(name))}
+    resolved.problems += broken(CONTRADICTIONS["of_environment"], path, settings=settings, contract=contract, **facts)
+    resolved.problems += reserved(name, path)
     placed, problems = place(name, settings, contract.defaults.written(), ground, path, for_whole_node=False)
     resolved.problems += problems
     if placed is None:
@@ -124,17 +126,6 @@ def _job(name: str, shape: JobShape, cluster: RayClusterSettings) -> RayJobSetti
     goal = {"until": "submitted" if cluster.wait.until == "submitted" else "running", "timeout": cluster.wait.timeout}
     wait = type(shape.wait).model_validate(goal | shape.wait.written())
     return RayJobSettings(name, shape, cluster, own_cluster=shape.cluster is None, wait=wait)
-
-
-def _of_others(settings: EngineerSettings, name: str, contract: EnvironmentContract) -> Iterator[Problem]:
-    """Yield the problems of what only the environment has or decides."""
-    environment = f"environment {contract.name!r}"
-    if owner := contract.namespaces.get(namespace_of(name)):
-        text = f"{environment} has {name!r} among its own ({owner}); remove it there, or give this stack another `name`"
-        yield Problem(("engineer", "name"), text)
-    if settings.priority not in (None, contract.defaults.priority):
-        text = f"only {environment} decides which berths go first, not an engineer's own stack; take this out"
-        yield Problem(("engineer", "priority"), text)
 
 
 def _on_environment(

@@ -7,16 +7,16 @@ from berth.components import operators, sharing
 from berth.components.core.bounds import Bounds
 from berth.components.core.owner import OwnerKind, namespace_of
 from berth.components.core.problems import Path, Problem
-from berth.components.core.table import beside
+from berth.components.core.table import beside, broken
 from berth.components.gke import SHARE_CLASSES, ranges_of
 from berth.components.gke import rules as gke
 from berth.components.ray import JobShape
-from berth.components.ray import rules as ray
 from berth.components.ray.layers import group_problems
+from berth.components.ray.workload_rules import workload_problems
 from berth.stacks.settings.environment import KEYS, EnvironmentSettings
 
 CONTRADICTIONS = beside(__file__)
-"""Contradictions of an engineer's own stack: in itself, and with its environment."""
+"""Contradictions of an environment, and of an engineer's own stack."""
 
 RESERVED = {
     "verify": "`berth verify` runs its Jobs in namespace berth-verify",
@@ -29,6 +29,11 @@ def reserved(name: str, path: Path) -> Iterable[Problem]:
     """Yield the problem of a name whose namespace is berth's own."""
     if name in RESERVED:
         yield Problem(path, f"{name!r} is reserved: {RESERVED[name]}; take another name")
+
+
+def _workloads(settings: EnvironmentSettings) -> Iterable[Problem]:
+    there = settings.engineers.keys() | settings.clusters.keys()
+    return workload_problems(settings.jobs, settings.services, there)
 
 
 def _names(settings: EnvironmentSettings) -> Iterable[Problem]:
@@ -54,11 +59,8 @@ def _groups_of_nobody(settings: EnvironmentSettings) -> Iterable[Problem]:
     written |= {(KEYS[kind], name): shape.access.groups for kind, name, shape in settings.owners()}
     for path, groups in written.items():
         if groups:
-            yield Problem(
-                ("environment", *path, "access", "groups"),
-                "gives nobody access: the cluster knows no Google groups; write `cluster: {securityGroup:"
-                f" gke-security-groups@{groups[0].partition('@')[2] or 'YOUR-DOMAIN'}}}`",
-            )
+            domain = groups[0].partition("@")[2] or "YOUR-DOMAIN"
+            yield from broken(CONTRADICTIONS["groups"], ("environment", *path), domain=domain)
 
 
 def _ranges_of_the_cluster(settings: EnvironmentSettings) -> Iterable[Problem]:
@@ -70,12 +72,8 @@ def _ranges_of_the_cluster(settings: EnvironmentSettings) -> Iterable[Problem]:
     for position, cidr in enumerate(settings.isolation.reachable):
         network = IPv4Network(cidr, strict=False)
         if found := [what for what, range_ in inside.items() if network.overlaps(IPv4Network(range_))]:
-            yield Problem(
-                ("environment", "isolation", "reachable", position),
-                f"{cidr} holds the cluster's {' and '.join(found)}, and Dataplane V2 matches no range against those:"
-                " berths reach none of them by it; name the namespaces that they may reach: `reachableNamespaces:"
-                " [NAME]`",
-            )
+            where = ("environment", "isolation", "reachable", position)
+            yield from broken(CONTRADICTIONS["ranges"], where, cidr=cidr, found=found)
 
 
 def _homes_of_a_zone(settings: EnvironmentSettings) -> Iterable[Problem]:
@@ -89,12 +87,7 @@ def _homes_of_a_zone(settings: EnvironmentSettings) -> Iterable[Problem]:
             continue
         zones = settings.zones_of(pool)
         if len(zones) > 1 and isinstance(pool.nodes, Bounds):
-            yield Problem(
-                ("environment", KEYS[kind], name, "home"),
-                "is a disk in the zone of the node that its head starts on first, and the pool may have no node there"
-                f" later, so that the head waits; give heads a pool with one of {', '.join(zones)} under `zones`, or"
-                " the home a StorageClass of Filestore",
-            )
+            yield from broken(CONTRADICTIONS["homes"], ("environment", KEYS[kind], name), zones=zones)
 
 
 Rule = Callable[[EnvironmentSettings], Iterable[Problem]]
@@ -103,7 +96,7 @@ RULES: tuple[Rule, ...] = (
     *gke.RULES,
     *sharing.RULES,
     *operators.RULES,
-    *ray.RULES,
+    _workloads,
     lambda settings: group_problems(settings.defaults, ("environment", "defaults")),
     _names,
 )

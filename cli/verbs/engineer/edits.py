@@ -17,7 +17,7 @@ from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted
 from berth.components.ray import RayClusterSettings, condition_of
 from berth.components.ray.fleet import WHOLE
-from berth.components.ray.live_groups import gpus_by_pool
+from berth.components.ray.live_groups import live_groups
 from berth.components.sharing import offered
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, Environment, Judged, load_stack
@@ -162,7 +162,7 @@ def _gpus(berth: Berth) -> str:
     contract = berth.environment.contract
     pools = offered(contract.pools, contract.sharing)
     units: Counter[str] = Counter()
-    for name, gpus in gpus_by_pool(berth.cluster).items():
-        units[pools[name].unit if name in pools else WHOLE] += gpus
+    for group in live_groups(berth.cluster, (), suspended=False):
+        units[pools[group.pool].unit if group.pool in pools else WHOLE] += group.gpus
     given = {unit: gpus for unit, gpus in units.items() if gpus} or {next(iter(units)): 0}
     return " and ".join(counted(gpus, unit) for unit, gpus in given.items())

@@ -1,7 +1,6 @@
 """Rules of nodes: kernel settings, labels and taints."""
 
 from collections.abc import Iterable
-from pathlib import Path as File
 
 from berth.components.core import fast_yaml
 from berth.components.core.nearest import did_you_mean
@@ -11,9 +10,7 @@ from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.settings import GkeSettings
 
 _SYSCTLS = frozenset(
-    f"{group}.{name}"
-    for group, names in fast_yaml.read(File(__file__).with_name("sysctls.yaml")).items()
-    for name in names
+    f"{group}.{name}" for group, names in fast_yaml.beside(__file__, "sysctls.yaml").items() for name in names
 )
 
 # Kubernetes keeps kubernetes.io and k8s.io for itself

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from berth.components import programs
-from berth.components.core.manifest import MANAGED_BY, Manifest
+from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of
 from berth.components.proof.checks import RUN_LABEL
 from berth.components.ray import submitter_pod
 
@@ -61,23 +61,18 @@ def job_manifest(
         options += f" --pods {','.join(pods)}"
     if collective:
         options += " --collective"
-    return {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayJob",
-        "metadata": {"name": job_name(run), "namespace": metadata["namespace"], "labels": labels},
-        "spec": {
-            "submissionMode": "K8sJobMode",
-            "clusterSelector": {"ray.io/cluster": metadata["name"]},
-            "activeDeadlineSeconds": seconds + _GRACE_SECONDS,
-            # The entrypoint passes through two shells: no dollar sign, no backtick, and quotes of
-            # one kind inside the other.
-            "entrypoint": f'python -c "{_start()}" {options}',
-            "runtimeEnvYAML": f"env_vars:\n  {_VARIABLE}: {program}\n",
-            # A second submitter would only follow the same job's log.
-            "submitterConfig": {"backoffLimit": 0},
-            "submitterPodTemplate": submitter_pod(head, labels),
-        },
-    }
+    return manifest_of(
+        __file__,
+        "all_reduce",
+        name=job_name(run),
+        namespace=metadata["namespace"],
+        labels=labels,
+        cluster=metadata["name"],
+        deadline=seconds + _GRACE_SECONDS,
+        entrypoint=f'python -c "{_start()}" {options}',
+        environment=f"env_vars:\n  {_VARIABLE}: {program}\n",
+        submitter=submitter_pod(head, labels),
+    )
 
 
 def program_text() -> str:

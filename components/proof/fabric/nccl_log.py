@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from berth.components.core import fast_yaml
+
 GIB = "gIB"
 """Name of Google's plugin in NCCL's log."""
 
@@ -24,35 +26,11 @@ Way = Literal["fabric", "staged", "other plugin", "tcp", "none", "unknown"]
 """Way of data between pods: by gIB between NIC and GPU (`fabric`) or over memory (`staged`), by
 another plugin, over TCP, not at all, or unknown."""
 
-_PREFIX = re.compile(r"^.*?NCCL (?:INFO|WARN) ")
-_VERSION = re.compile(r"^NCCL version (\S+)")
-_NETWORK = re.compile(r"Using network (.+?)\s*$")
-_GIB_VERSION = re.compile(r"Initializing gIB (v\S+)")
-_CHANNEL = re.compile(r"Channel \d+(?:/\d+)? : \d+\[[^\]]*\] -> \d+\[[^\]]*\] (?:\[(?:send|receive)\] )?via (.+?)\s*$")
-_NET = re.compile(r"NET/([^/]+)/(\d+)(?:\(\d+\))?(.*)")
+_PATTERNS = {
+    name: re.compile(pattern if isinstance(pattern, str) else "|".join(pattern))
+    for name, pattern in fast_yaml.beside(__file__).items()
+}
 _WITHIN: dict[str, str | tuple[str, ...]] = {"p2p": "P2P", "shm": ("SHM", "direct shared memory")}
-_HCA = re.compile(r"GPU Direct RDMA (?:Enabled|Disabled) for HCA (\d+) '([^']*)'")
-_CHOICE = re.compile(r"AllReduce: (\d+) Bytes -> Algo (\S+) proto (\S+)")
-_NO_PLUGIN = re.compile(
-    r"NET/Plugin ?: (?:Could not find:|No plugin found|.*cannot open shared object file)"
-    r"|Failed to initialize (?:NET plugin|any NET plugin)|network \S+ not found"
-)
-_TUNER = re.compile(r"tuner", re.IGNORECASE)
-_FAILED = re.compile(r"\b(?:no|not|fail\w*|error|invalid|unable|cannot)\b", re.IGNORECASE)
-# Every log of an image without a tuner of its own has it; it is not a failure.
-_NO_TUNER = re.compile(
-    r"TUNER/Plugin ?: (?:Could not find|Plugin name set|Failed to find)|tuner plugin .* is unsupported"
-    r"|NCCL_TUNER_\w+ set by"
-)
-_MISMATCH = re.compile(r"Mismatched NCCL version|compiled with (?:too old version of NCCL|NCCL version)")
-# "Guest Config Checker enforced or recommended a setting" and the section before
-# (https://docs.cloud.google.com/ai-hypercomputer/docs/nccl/collect-logs).
-_CHECKER = re.compile(r"mismatch (?:enforced|recommended)|GUEST_CONFIG_CHECKER_CONFIG_FILE", re.IGNORECASE)
-_COMPLETE = "Init COMPLETE"
-# A process that is alone connects to nobody.
-_CONNECTED = re.compile(
-    r"Connected all (?:rings|trees)|Connected NVLS|Connected binomial trees|nranks 1 .*Init COMPLETE"
-)
 
 # Before 2.23 NCCL logged numbers (src/include/nccl_common.h, NCCL_ALGO_* and NCCL_PROTO_*).
 _ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT")
@@ -104,32 +82,32 @@ class Transport:
 
 def parse(log: str) -> ProcessLog:
     """Parse a process's log, written with NCCL_DEBUG=INFO for at least INIT, NET and ENV."""
-    texts = [_PREFIX.sub("", line).strip() for line in log.splitlines()]
-    hcas = [match for text in texts if (match := _HCA.search(text))]
-    vias = [match[1] for text in texts if (match := _CHANNEL.search(text))]
+    texts = [_PATTERNS["prefix"].sub("", line).strip() for line in log.splitlines()]
+    hcas = [match for text in texts if (match := _PATTERNS["hca"].search(text))]
+    vias = [match[1] for text in texts if (match := _PATTERNS["channel"].search(text))]
     return ProcessLog(
-        version=_last(_VERSION, texts),
-        network=_last(_NETWORK, texts),
-        gib=_last(_GIB_VERSION, texts),
+        version=_last("version", texts),
+        network=_last("network", texts),
+        gib=_last("gib_version", texts),
         nics={int(match[1]): match[2] for match in hcas},
         between=tuple(
             (f"{net[1]}/GDRDMA" if "GDRDMA" in net[3] else net[1], int(net[2]))
             for via in vias
-            if (net := _NET.match(via))
+            if (net := _PATTERNS["net"].match(via))
         ),
         within=tuple(kind for via in vias for kind, starts in _WITHIN.items() if via.startswith(starts)),
         choices={
             int(match[1]): (_name(match[2], _ALGORITHMS), _name(match[3], _PROTOCOLS))
             for text in texts
-            if (match := _CHOICE.search(text))
+            if (match := _PATTERNS["choice"].search(text))
         },
-        no_plugin=_matching(texts, _NO_PLUGIN),
+        no_plugin=_matching("no_plugin", texts),
         tuner_problems=tuple(
-            text for text in _matching(texts, _TUNER) if _FAILED.search(text) and not _NO_TUNER.search(text)
+            text for text in _matching("tuner", _matching("failed", texts)) if not _PATTERNS["no_tuner"].search(text)
         ),
-        mismatches=_matching(texts, _MISMATCH),
-        checker=_matching(texts, _CHECKER),
-        complete=any(_COMPLETE in text for text in texts) and any(_CONNECTED.search(text) for text in texts),
+        mismatches=_matching("mismatch", texts),
+        checker=_matching("checker", texts),
+        complete=all(_matching(name, texts) for name in ("complete", "connected")),
     )
 
 
@@ -164,11 +142,11 @@ def _name(written: str, names: Sequence[str]) -> str:
     return names[int(written)] if written.isdigit() and int(written) < len(names) else written.upper()
 
 
-def _last(pattern: re.Pattern[str], texts: Sequence[str]) -> str:
-    """Return the match in the last line that has one; "" without."""
-    return next((match[1] for text in reversed(texts) if (match := pattern.search(text))), "")
+def _last(name: str, texts: Sequence[str]) -> str:
+    """Return a pattern's match in the last line that has one; "" without."""
+    return next((match[1] for text in reversed(texts) if (match := _PATTERNS[name].search(text))), "")
 
 
-def _matching(texts: Sequence[str], pattern: re.Pattern[str]) -> tuple[str, ...]:
-    """Return the lines that match, without repetitions."""
-    return tuple(dict.fromkeys(text for text in texts if pattern.search(text)))
+def _matching(name: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the lines that match a pattern, without repetitions."""
+    return tuple(dict.fromkeys(text for text in texts if _PATTERNS[name].search(text)))

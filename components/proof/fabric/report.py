@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from html import escape
 
-from berth.components.core.page import cell, document, table
+from berth.components.core.page import document, table
 from berth.components.proof.fabric.evidence import Evidence, Point
 from berth.components.proof.fabric.plot import STYLE, plot
 from berth.components.proof.fabric.run import Found
@@ -27,7 +27,7 @@ def page(title: str, run: str, found: Found, threshold: Threshold) -> str:
 
 
 def _verdicts(found: Found) -> str:
-    rows = [(check.name, cell(check.verdict, check.verdict), check.evidence) for check in found.checks]
+    rows = [(check.name, (check.verdict, check.verdict), check.evidence) for check in found.checks]
     return table(("check", "verdict", "evidence"), rows)
 
 

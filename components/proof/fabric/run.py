@@ -4,9 +4,9 @@ import time
 from dataclasses import dataclass, field, replace
 
 from berth.components.cluster.api import EVENTS, NODES, PODS, RAY_CLUSTERS, RAY_JOBS, ClusterError, Object, within
+from berth.components.cluster.demand import replicas_of
 from berth.components.cluster.inventory import Inventory, inventory
 from berth.components.cluster.pods import is_simulated, why_not_ready
-from berth.components.cluster.worker_groups import replicas_of
 from berth.components.hardware.names import ResourceApi
 from berth.components.proof.checks import Check, Run, until_gone
 from berth.components.proof.fabric.causes import Cause, causes_of

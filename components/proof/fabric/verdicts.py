@@ -11,7 +11,7 @@ from berth.components.hardware.facts import Machine
 from berth.components.proof.checks import SIMULATED, Check, Verdict
 from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.evidence import Evidence, Traffic
-from berth.components.proof.fabric.nccl_log import GIB, ProcessLog, Transport, parse, transport_of
+from berth.components.proof.fabric.nccl_log import GIB, ProcessLog, Transport, Way, parse, transport_of
 
 AFTER_PROGRAM = (
     "all-reduce",
@@ -192,20 +192,16 @@ def _by_nccl(transport: Transport, logs: Sequence[ProcessLog]) -> _Judged:
     gib = next((log.gib for log in logs if log.gib), "")
     counts = ", ".join(f"{count} × NET/{network}" for network, count in sorted(transport.networks.items()))
     missing = next((f"; {text}" for log in logs for text in log.no_plugin), "")
-    match transport.way:
-        case "fabric":
-            return "pass", f"{GIB}{f' {gib}' if gib else ''} with GPUDirect RDMA: {counts}"
-        case "staged":
-            return "fail", f"{GIB} without GPUDirect RDMA, through the nodes' memory: {counts}"
-        case "tcp":
-            return "fail", f"TCP instead of the fabric: {counts or 'NET/Socket'}{missing}"
-        case "other plugin":
-            return "fail", f"not {GIB}, but another network plugin: {counts}{missing}"
-        case "none":
-            return "skipped", _ONE_WORKER
-        case _:
-            text = "unknown: NCCL's log ends too early, or says nothing of connections"
-            return "fail", f"{text}{missing}"
+    texts: dict[Way, str] = {
+        "fabric": f"{GIB}{f' {gib}' if gib else ''} with GPUDirect RDMA: {counts}",
+        "staged": f"{GIB} without GPUDirect RDMA, through the nodes' memory: {counts}",
+        "tcp": f"TCP instead of the fabric: {counts or 'NET/Socket'}{missing}",
+        "other plugin": f"not {GIB}, but another network plugin: {counts}{missing}",
+        "none": _ONE_WORKER,
+        "unknown": f"unknown: NCCL's log ends too early, or says nothing of connections{missing}",
+    }
+    verdicts: dict[Way, Verdict] = {"fabric": "pass", "none": "skipped"}
+    return verdicts.get(transport.way, "fail"), texts[transport.way]
 
 
 def _by_gloo(evidence: Evidence, expected: Expected) -> _Judged:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from berth.components.plan.fleet import GKE_CLUSTER
 from berth.stacks.policies.planned import at, google_name
-from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
 
 
 def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
@@ -13,13 +13,4 @@ def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
         yield Finding(f"cluster {google_name(resource)} of a production environment has no deletion protection")
 
 
-POLICY = Policy(
-    name="deletion-protection",
-    asks="A production environment's cluster has deletion protection.",
-    why="One `pulumi destroy`, or an edit that replaces the cluster, would end everything that runs on it.",
-    remedy="remove `cluster.deletionProtection`, or set it to true",
-    judge=_judge,
-    applies_to="environment",
-    setting=("cluster", "deletionProtection"),
-    production=True,
-)
+POLICY = described(__file__, _judge)

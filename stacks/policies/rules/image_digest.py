@@ -6,7 +6,7 @@ from typing import Any
 from berth.components.lifecycle import KEEPER_NAME
 from berth.components.operators import Gib
 from berth.stacks.policies.planned import as_list, at, object_name, ray_specs
-from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
 
 _DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 _CRON_JOB = "kubernetes:batch/v1:CronJob"
@@ -39,16 +39,4 @@ def _images(template: Any) -> list[str]:
     return [str(at(container, "image") or "") for kind in kinds for container in as_list(at(template, "spec", kind))]
 
 
-POLICY = Policy(
-    name="image-digest",
-    asks="A production environment names its images with their digests.",
-    why="Whoever may push to the registry, or takes it over, replaces the program that runs on every node; and two pods"
-    " of one setting may run different programs.",
-    remedy="write them into the settings that `berth images` names, with the commands that it prints",
-    judge=_judge,
-    applies_to="raycluster",
-    setting=("image",),
-    production=True,
-    unset_at_defaults=True,
-    elsewhere={_DAEMON_SET: ("operators", "gib", "image"), _CRON_JOB: ("keeper", "image")},
-)
+POLICY = described(__file__, _judge)

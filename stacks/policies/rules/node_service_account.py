@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from berth.components.plan.fleet import NODE_POOL
 from berth.stacks.policies.planned import at, google_name
-from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
 
 # Compute Engine's default account, by GKE's word for it and by its address
 # (https://docs.cloud.google.com/compute/docs/access/service-accounts#default_service_account).
@@ -24,15 +24,4 @@ def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
         yield Finding(f"the nodes of pool {google_name(resource)} run as {account}, which may be any account")
 
 
-POLICY = Policy(
-    name="node-service-account",
-    asks="The nodes of a production environment run as a service account of their own.",
-    why="Compute Engine's default account often may edit the whole project, and nodes have the scope cloud-platform:"
-    " whoever gets out of a pod gets the project.",
-    remedy="set `cluster.nodeServiceAccount` to an account with roles/container.defaultNodeServiceAccount, or to `own`",
-    judge=_judge,
-    applies_to="environment",
-    setting=("cluster", "nodeServiceAccount"),
-    production=True,
-    rests_on=(("cluster", "nodeServiceAccount"),),
-)
+POLICY = described(__file__, _judge)

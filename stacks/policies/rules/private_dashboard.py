@@ -5,7 +5,7 @@ from typing import Any
 
 from berth.components.ray.manifest import INTERNAL_LOAD_BALANCER
 from berth.stacks.policies.planned import as_mapping, at, group_and_kind, object_name, ray_specs
-from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
 
 # Kinds that let requests in from outside the cluster, by API group.
 _GATES = {
@@ -50,13 +50,4 @@ def _exposed(service: str, service_type: Any, annotations: Any) -> Iterator[Find
         yield Finding(f"{service} is a load balancer with a public address, where everyone can send code to Ray")
 
 
-POLICY = Policy(
-    name="private-dashboard",
-    asks="No Ray head is reachable from outside the VPC: no public load balancer, no node port, no Ingress or Gateway."
-    " An internal load balancer has an address of the VPC and is allowed.",
-    why="Ray's dashboard runs whatever code it is sent; a token is then the only protection against everyone.",
-    remedy="use `dashboard: internal` or `private`",
-    judge=_judge,
-    applies_to="raycluster",
-    setting=("dashboard",),
-)
+POLICY = described(__file__, _judge)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from berth.stacks.policies.planned import as_list, at, object_name, ray_specs
-from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
 
 
 def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
@@ -30,12 +30,4 @@ def _auth_modes(spec: Mapping[str, Any]) -> Iterator[str]:
                     yield str(at(variable, "value"))
 
 
-POLICY = Policy(
-    name="ray-auth",
-    asks="Every RayCluster requires its token.",
-    why="Without a token, whoever reaches the head, including every pod of the cluster, runs code as its owner.",
-    remedy="use `auth: token`",
-    judge=_judge,
-    applies_to="raycluster",
-    setting=("auth",),
-)
+POLICY = described(__file__, _judge)

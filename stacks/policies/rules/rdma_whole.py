@@ -6,7 +6,7 @@ from typing import Any
 from berth.components.hardware.names import CLAIMED_GPUS, CONFIG_LABEL, GPU_RESOURCE, POOL_LABEL, WHOLE_KEY
 from berth.components.plan.fleet import NODE_POOL
 from berth.stacks.policies.planned import as_list, at, google_name, object_name, ray_specs
-from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
 
 
 def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
@@ -49,15 +49,4 @@ def _gpus(pod: Any) -> int:
     return sum(int(count) for count in counts if count.isdecimal())
 
 
-POLICY = Policy(
-    name="rdma-whole",
-    asks="A worker on a pool with RDMA takes all GPUs of its node, or claims each with its own NIC"
-    " (`gpuAllocation: dra`), and such a pool's GPUs are not shared.",
-    why="A node's RDMA NICs go to one pod together with all its GPUs: GPUs that this pod does not"
-    " use are idle, at a high price.",
-    remedy="take all GPUs of a node, or another pool",
-    judge=_judge,
-    applies_to="raycluster",
-    setting=("worker", "gpus"),
-    inherited=False,
-)
+POLICY = described(__file__, _judge)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from berth.components.plan.fleet import GKE_CLUSTER
 from berth.stacks.policies.planned import as_mapping, at, google_name
-from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
 
 
 def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
@@ -20,14 +20,4 @@ def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
         )
 
 
-POLICY = Policy(
-    name="required-labels",
-    asks="A production environment has the labels of `policies.requiredLabels`.",
-    why="Without them nobody knows who pays for the environment, or whom to call when it fails.",
-    remedy="add the labels to `labels`",
-    judge=_judge,
-    applies_to="environment",
-    setting=("labels",),
-    production=True,
-    rests_on=(("policies", "requiredLabels"), ("labels",)),
-)
+POLICY = described(__file__, _judge)

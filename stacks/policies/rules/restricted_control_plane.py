@@ -6,7 +6,7 @@ from typing import Any
 
 from berth.components.plan.fleet import GKE_CLUSTER
 from berth.stacks.policies.planned import as_list, at, google_name
-from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
 
 # A public range of more than 2^24 addresses is nobody's office: two halves are the internet, too.
 _WIDEST_PREFIX = 8
@@ -46,16 +46,4 @@ def _is_open(cidr: Any) -> bool:
     return network.prefixlen < _WIDEST_PREFIX
 
 
-POLICY = Policy(
-    name="restricted-control-plane",
-    asks="The control plane of a production environment's cluster has no public address, or named networks reach it.",
-    why="Everyone on the internet would reach the API server: a stolen credential, or a flaw before the log-in, would"
-    " be enough.",
-    remedy="name the networks of your office and your CI in `cluster.authorizedNetworks`, or set"
-    " `cluster.privateEndpoint: true`, or `dnsEndpoint: true` with `ipEndpoint: false`",
-    judge=_judge,
-    applies_to="environment",
-    setting=("cluster", "authorizedNetworks"),
-    production=True,
-    rests_on=(("cluster", "authorizedNetworks"), ("cluster", "privateEndpoint"), ("cluster", "ipEndpoint")),
-)
+POLICY = described(__file__, _judge)

@@ -11,7 +11,8 @@ SETTINGS, MANIFEST, SCHEMA = "components/ray/settings.py", "components/ray/manif
 FIELD = '''    fake_setting: Literal["calm", "bold"] = "calm"
     """Mood of the worker, which its pods have as a variable."""
 '''
-USE = 'env={**group.env, "FAKE_SETTING": group.fake_setting},'
+VARIABLES = "references_of(settings.secrets) | role.env"
+FAKE = '({"FAKE_SETTING": role.fake_setting} if isinstance(role, WorkerGroup) else {})'
 
 STACK = file("berth_setting_stack.yaml.txt")
 
@@ -22,7 +23,7 @@ ASK = file("berth_setting_ask.py.txt")
 
 def test_a_setting_on_a_berth_is_what_the_page_names(tree: Copy) -> None:
     tree.replace(SETTINGS, "    ray_gpus: Annotated", f"{FIELD}    ray_gpus: Annotated")
-    tree.replace(MANIFEST, "env=group.env,", USE)
+    tree.replace(MANIFEST, VARIABLES, f"{VARIABLES} | {FAKE}")
     (tree.root / SCHEMA).write_text(tree.run("schema"), encoding="utf-8")
     tree.touched.add(SCHEMA)
     schema = json.loads((tree.root / SCHEMA).read_text(encoding="utf-8"))

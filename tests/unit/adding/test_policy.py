@@ -1,10 +1,12 @@
-"""A policy is the file that CONTRIBUTING.md names."""
+"""A policy is the files that CONTRIBUTING.md names."""
 
 import json
 
 from tests.unit.adding.copy import Copy, file, listed
 
 POLICY = file("policy_policy.py.txt")
+
+DESCRIPTION = file("policy_policy.yaml.txt")
 
 STACK = file("policy_stack.yaml.txt")
 
@@ -13,6 +15,7 @@ PREVIEW = file("policy_preview.py.txt")
 
 def test_a_policy_is_the_files_that_the_page_names(tree: Copy) -> None:
     tree.add("stacks/policies/rules/fake_policy.py", POLICY)
+    tree.add("stacks/policies/rules/fake_policy.yaml", DESCRIPTION)
     assert tree.touched == listed("Add a policy")
 
     described = json.loads(tree.run("check", "--policies", "--json"))

@@ -17,15 +17,15 @@ from berth.components.isolation import (
     RESTRICTED_VOLUMES,
     Isolation,
     IsolationInputs,
-    claim_policy,
     harden,
     isolate,
     pod_policy,
     pod_security,
+    policies,
     priority_classes,
     ray_policy,
 )
-from berth.components.isolation.previewers import preview_rights
+from berth.components.isolation.admission import preview_rights
 from berth.components.isolation.quota import resource_quota
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.pod_template_refusals import REFUSALS
@@ -166,7 +166,7 @@ def test_the_policies_name_what_pods_may_mount() -> None:
 
 
 def test_the_policy_on_claims_admits_the_classes_that_the_quota_counts() -> None:
-    assert f"in {list(DEVICE_CLASSES)}" in json.dumps(claim_policy())
+    assert f"in {list(DEVICE_CLASSES)}" in json.dumps(policies())
 
 
 def test_the_policies_name_what_settings_refuse() -> None:

@@ -15,7 +15,6 @@ import yaml
 
 from berth.components.gke import tolerations
 from berth.components.hardware.names import OPERANDS_LABEL
-from berth.components.operators.gpu_operator import CONTROL_PLANE
 from berth.components.sharing import node_labels, offered
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import load
@@ -153,7 +152,8 @@ def test_every_daemon_tolerates_the_taints_of_the_pools_that_the_operator_serves
         assert tolerated(taints, given)
         assert DEFAULT_TOLERATION in given
     # Helm replaces lists: what the chart has of its own has to be repeated.
-    assert CONTROL_PLANE in worker
+    control_plane = {"key": "node-role.kubernetes.io/control-plane", "operator": "Equal", "value": ""}
+    assert control_plane | {"effect": "NoSchedule"} in worker
 
 
 def test_what_the_chart_gives_feature_discovery_by_itself_is_kept() -> None:

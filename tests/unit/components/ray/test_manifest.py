@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.cluster.gpus import gpus_of_pod
+from berth.components.cluster.demand import gpus_of_pod
 from berth.components.ray.layers import over_defaults
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.settings import BerthShape, RayClusterSettings

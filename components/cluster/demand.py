@@ -1,4 +1,7 @@
-"""GPUs that pods ask for: counted as resources, or claimed by ResourceClaims."""
+"""GPUs that pods ask for, counted or claimed, and pods that a group of Ray's workers asks for."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from berth.components.cluster.api import Object
 from berth.components.hardware.names import CLAIMED_GPUS
@@ -19,3 +22,14 @@ def claimed_gpus_of(pod: Object) -> int:
 def gpus_in(resources: Object) -> int:
     """Return the number of GPUs, shares or MIG instances among resources."""
     return sum(int(count) for name, count in resources.items() if name.startswith("nvidia.com/"))
+
+
+def replicas_of(group: Mapping[str, Any]) -> int:
+    """Return the number of workers that a group should have now: as set, and never below its least.
+
+    Source: kuberay v1.6.2, ray-operator/controllers/ray/utils/util.go,
+    GetWorkerGroupDesiredReplicas. Workers above the maximum run on until Ray's autoscaler ends
+    them.
+    """
+    replicas = max(int(group.get("replicas") or 0), int(group.get("minReplicas") or 0))
+    return replicas * int(group.get("numOfHosts") or 1)
