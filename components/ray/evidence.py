@@ -5,10 +5,9 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 from typing import TypeVar
 
-from berth.components.cluster.api import EVENTS, NODES, PODS, ClusterError, Object, Reader, within
+from berth.components.cluster.api import EVENTS, NODES, PODS, Object, Reader, within
 from berth.components.cluster.inventory import Inventory, inventory_of
 from berth.components.cluster.mirror import Snapshot
-from berth.components.cluster.pods import is_simulated
 from berth.components.hardware.names import POOL_LABEL
 
 Key = tuple[str, str]
@@ -18,7 +17,7 @@ SCALING = {"fieldSelector": "involvedObject.kind=Pod,source=cluster-autoscaler"}
 """Query for the cluster autoscaler's events about pods."""
 
 _WARNINGS = {"fieldSelector": "type=Warning"}
-_OF_CLUSTER, _OF_JOB = "ray.io/cluster", "batch.kubernetes.io/job-name"
+_OF_CLUSTER = "ray.io/cluster"
 
 K = TypeVar("K", bound=Hashable)
 Groups = defaultdict[K, list[Object]]
@@ -47,10 +46,6 @@ class Evidence:
         events = self._refusals[namespace]
         return {event["involvedObject"]["name"]: str(event.get("message")) for event in events}
 
-    def is_simulated(self, pod: Object) -> bool:
-        """Return whether a pod's containers never run; false without the right to list nodes."""
-        return pod["spec"].get("nodeName") in self._simulated
-
     @cached_property
     def inventory(self) -> Inventory:
         """Devices that nodes publish, and the claims on them."""
@@ -63,11 +58,6 @@ class Evidence:
     def pods(self) -> Groups[Key]:
         """Pods by RayCluster."""
         return _grouped(self._list(PODS), lambda pod: (pod["metadata"]["namespace"], _label(pod, _OF_CLUSTER)))
-
-    @cached_property
-    def submitters(self) -> Groups[Key]:
-        """Pods that submit a RayJob, by RayJob; they outlive its RayCluster."""
-        return _grouped(self._list(PODS), lambda pod: (pod["metadata"]["namespace"], _label(pod, _OF_JOB)))
 
     @cached_property
     def warnings(self) -> Groups[tuple[str, str, str]]:
@@ -88,14 +78,6 @@ class Evidence:
         none comes.
         """
         return _grouped(self._list(EVENTS, **SCALING), lambda event: event["metadata"]["namespace"])
-
-    @cached_property
-    def _simulated(self) -> frozenset[str]:
-        try:
-            nodes = self._reader.list(NODES)[0]
-        except ClusterError:
-            return frozenset()
-        return frozenset(str(node["metadata"]["name"]) for node in nodes if is_simulated(node))
 
     @cached_property
     def nodes(self) -> Groups[str]:

@@ -5,7 +5,6 @@ condition was not met in time. The program lists the objects once and watches th
 number; pods and events, which explain why some are late, too.
 """
 
-import contextlib
 import threading
 import time
 from collections import defaultdict
@@ -34,9 +33,6 @@ from berth.components.ray.condition import Condition, condition_of, pods_missing
 from berth.components.ray.evidence import Evidence, Key, key_of
 from berth.components.ray.reasons import (
     GONE,
-    SIMULATED,
-    is_simulated_job,
-    is_simulated_service,
     pool_of,
     reasons_of,
     reasons_of_job,
@@ -83,8 +79,6 @@ class Goal:
     """Returns the state of an object."""
     reasons: Callable[[Evidence, Key], list[str]]
     """Returns why an object has not reached the goal; empty if it has."""
-    simulated: Callable[[Evidence, Object], bool] = lambda _evidence, _item: False
-    """Returns whether an object never starts, since no container runs on its nodes."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +105,7 @@ class Awaited:
         return f"{self} {missed}: {'; '.join(reasons)}"
 
     def put_off(self, stack: str, going: Sequence[str]) -> str:
-        """Return a warning that an update does not wait: namespaces go, or nodes are simulated."""
-        if not going:
-            return f"{self} is not waited for: {SIMULATED}"
+        """Return a warning that an update does not wait while namespaces go."""
         return (
             f"{self} is not waited for: its pods find no node while those of {', '.join(going)} are there, which go"
             f" at the end of this update; `berth status -s {stack}` says when it is ready"
@@ -136,8 +128,7 @@ class Wait:
     """Called with a resource and its state after each change, and with the reasons when it is
     stuck; not for one that is done when the wait begins."""
     put_off: Callable[[Awaited, Sequence[str]], None]
-    """Called with a resource whose wait is over, and the namespaces for whose pods' end it waits;
-    with none if its pods are on simulated nodes, where it never starts."""
+    """Called with a resource whose wait is over, and the namespaces for whose end it waits."""
     once: bool = False
     """Look once, and return whatever is not done then."""
     stop: threading.Event = field(default_factory=threading.Event)
@@ -184,7 +175,6 @@ class Wait:
                     raise
             if is_round:
                 next_round = time.monotonic() + _ROUND_SECONDS
-                self._leave_simulated(mirror, waiting)
                 self._explain(mirror, waiting)
                 self._put_off(mirror, waiting)
             over = [
@@ -290,16 +280,6 @@ class Wait:
             if standing and standing.done and not now:
                 del waiting[resource]
 
-    def _leave_simulated(self, mirror: Mirror, waiting: dict[Awaited, float]) -> None:
-        """End the wait for resources that never start, since simulated nodes run no Ray."""
-        evidence = Evidence(mirror, self._namespace)
-        # Without the right to list pods, an engineer waits to the deadline.
-        with contextlib.suppress(ClusterError):
-            for resource in [resource for resource in waiting if resource in self._seen]:
-                if resource.goal.simulated(evidence, self._seen[resource]):
-                    del waiting[resource]
-                    self.put_off(resource, [])
-
     def _put_off(self, mirror: Mirror, waiting: dict[Awaited, float]) -> None:
         """End the wait for resources that need the room of others: Pulumi deletes those later."""
         if not any(reasons for resource, (_, reasons) in self._explained.items() if resource in waiting):
@@ -353,10 +333,8 @@ def _succeeded(job: Object) -> Standing:
 
 GOALS: dict[tuple[Kind, Until], Goal] = {
     ("RayCluster", "ready"): Goal(RAY_CLUSTERS, lambda item: _ready(condition_of(item)), reasons_of),
-    ("RayService", "ready"): Goal(
-        RAY_SERVICES, lambda item: _ready(service_condition(item)), reasons_of_service, is_simulated_service
-    ),
-    ("RayJob", "running"): Goal(RAY_JOBS, _running, reasons_of_job, is_simulated_job),
-    ("RayJob", "succeeded"): Goal(RAY_JOBS, _succeeded, partial(reasons_of_job, until_its_end=True), is_simulated_job),
+    ("RayService", "ready"): Goal(RAY_SERVICES, lambda item: _ready(service_condition(item)), reasons_of_service),
+    ("RayJob", "running"): Goal(RAY_JOBS, _running, reasons_of_job),
+    ("RayJob", "succeeded"): Goal(RAY_JOBS, _succeeded, partial(reasons_of_job, until_its_end=True)),
 }
 """Goals of waits, by kind and state."""

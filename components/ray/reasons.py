@@ -1,16 +1,13 @@
 """Reasons why a RayCluster, RayJob or RayService is not ready, from the live cluster."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from berth.components.cluster.api import RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ClusterError, Object
 from berth.components.cluster.devices import why_without_devices
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray.condition import reasons_not_ready
-from berth.components.ray.evidence import Evidence, Key, key_of
+from berth.components.ray.evidence import Evidence, Key
 from berth.components.ray.workload_condition import job_condition, service_condition
-
-SIMULATED = "simulated nodes run no containers and no Ray, so that it does not start here"
-"""Reason of a RayJob or RayService of the lab whose pods are all there."""
 
 GONE = (
     "it was deleted outside of Pulumi, and the state still has it; `pulumi refresh` takes note of that, and the update"
@@ -36,8 +33,6 @@ def reasons_of_job(evidence: Evidence, key: Key, *, until_its_end: bool = False)
     condition = job_condition(job)
     if condition.succeeded or (condition.running and not until_its_end):
         return []
-    if is_simulated_job(evidence, job):
-        return [SIMULATED]
     reasons = [condition.reason] if condition.reason else []
     if not condition.failed and not condition.running:
         reasons += _reasons_of_clusters(evidence, key[0], filter(None, [condition.ray_cluster]))
@@ -54,34 +49,11 @@ def reasons_of_service(evidence: Evidence, key: Key) -> list[str]:
     condition = service_condition(service)
     if condition.ready:
         return []
-    if is_simulated_service(evidence, service):
-        return [SIMULATED]
     reasons = [*condition.reasons, *_reasons_of_clusters(evidence, key[0], condition.ray_clusters)]
     reasons = reasons or _warnings(evidence, "RayService", key)
     if not reasons and condition.seen and condition.ray_clusters and not condition.running:
         reasons = ["its RayCluster is ready, and Ray Serve has not started its applications yet"]
     return reasons or [str(condition)]
-
-
-def is_simulated_job(evidence: Evidence, job: Object) -> bool:
-    """Return whether a RayJob never starts, since its pods are on simulated nodes (KWOK)."""
-    key, cluster = key_of(job), job_condition(job).ray_cluster
-    # The submitter ends there at once without a job, and KubeRay gives the RayJob up.
-    submitted = any(map(evidence.is_simulated, evidence.submitters[key]))
-    return submitted or _are_simulated(evidence, [(key[0], cluster)] if cluster else [])
-
-
-def is_simulated_service(evidence: Evidence, service: Object) -> bool:
-    """Return whether a RayService never serves, since its pods are on simulated nodes (KWOK)."""
-    names = service_condition(service).ray_clusters
-    return _are_simulated(evidence, [(key_of(service)[0], name) for name in names])
-
-
-def _are_simulated(evidence: Evidence, clusters: Sequence[Key]) -> bool:
-    """Return whether RayClusters have all their pods, and a head that never runs."""
-    pods = [pod for key in clusters for pod in evidence.pods[key]]
-    heads = [pod for pod in pods if pod["metadata"]["labels"].get("ray.io/node-type") == "head"]
-    return any(map(evidence.is_simulated, heads)) and not any(reasons_of(evidence, key) for key in clusters)
 
 
 def pool_of(pod: Object) -> str:

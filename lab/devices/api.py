@@ -102,9 +102,9 @@ class Api:
         query = {"fieldManager": "berth-lab", "force": "true"}
         return self._write("PATCH", path, manifest, query=query, content_type=APPLY)
 
-    def delete(self, path: str) -> bool:
+    def delete(self, path: str, **query: str) -> bool:
         """Delete an object."""
-        return self._write("DELETE", path)
+        return self._write("DELETE", path, query=query)
 
     def event(self, about: Object, source: str, kind: str, reason: str, message: str) -> None:
         """Write an event about an object, as the program `source` does; repeated, it is renewed."""

@@ -23,6 +23,7 @@ from berth.lab.plugins.gcp import real_node
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.store import Store
 from berth.lab.ray.heads import Heads
+from berth.lab.ray.submitters import Submitters
 
 # Changes come in groups: one look serves them all.
 _GATHER_SECONDS = 0.1
@@ -44,6 +45,7 @@ class Controller:
         self._operator = RayOperator(home, store, self._api)
         self._waiting = WaitingPods(self._api)
         self._heads = Heads(home, self._api)
+        self._submitters = Submitters(home, self._api)
         self._devices = (GpuNodes(self._api), DraNodes(self._api, store))
         self._autoscaler = Autoscaler(store, Fleet(home.kubeconfig), self._api)
         self._changed = threading.Event()
@@ -52,7 +54,7 @@ class Controller:
         """Start everything."""
         self._heads.prepare()
         work: list[Callable[[], None]] = [
-            Egress(self._home.egress, self._is_real, self._heads.dial).serve_forever,
+            Egress(self._home.egress, self._is_real, self._heads.dial_pod).serve_forever,
             *(partial(self._follow, path) for path in (*_OF_DEVICES, *_OF_VOLUMES)),
             self._serve_devices,
             partial(_repeat, 2.0, self._autoscaler.step),
@@ -102,6 +104,7 @@ class Controller:
         if path == PODS and item["spec"].get("nodeName") != real:
             self._waiting.see(item, gone=gone)
             self._heads.see(item, gone=gone)
+            self._submitters.see(item, gone=gone)
         elif path in _OF_VOLUMES and not gone:
             disks.play(self._api, path, item, disks.RealNode(real, real_node.disks(self._home.kubeconfig)))
 

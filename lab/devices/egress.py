@@ -1,8 +1,8 @@
 """Connections from the API server to pods, which lead to this machine and to the real node only.
 
 Nothing listens at the address of a simulated pod, and another machine may have that address: such
-a connection is refused. The API server asks here, as GKE's API server asks konnectivity. KWOK asks
-for a simulated head by its name (lab/ray).
+a connection is refused, but for the ports of a head, which lead to its Ray (lab/ray). The API
+server asks here, as GKE's API server asks konnectivity. KWOK asks for a head by its name.
 """
 
 import contextlib
@@ -28,18 +28,18 @@ class Egress(ThreadingUnixStreamServer):
     Args:
         path: the socket; one of an earlier process is replaced.
         is_real: whether an address is of the real node, or of a pod on it.
-        dial_head: returns a connection to a port of a simulated head, `namespace/pod`.
+        dial_pod: returns a connection to a port of a simulated pod, by address or `namespace/pod`.
     """
 
     daemon_threads = True
 
     def __init__(
-        self, path: Path, is_real: Callable[[str], bool], dial_head: Callable[[str, int], socket.socket]
+        self, path: Path, is_real: Callable[[str], bool], dial_pod: Callable[[str, int], socket.socket]
     ) -> None:
         path.unlink(missing_ok=True)
         super().__init__(str(path), _Tunnel)
         path.chmod(0o600)
-        self._is_real, self._dial_head = is_real, dial_head
+        self._is_real, self._dial_pod = is_real, dial_pod
 
     def dial(self, request: str) -> socket.socket:
         """Return the connection that a request asks for.
@@ -54,10 +54,8 @@ class Egress(ThreadingUnixStreamServer):
         host = host.strip("[]")
         if method != "CONNECT":
             raise ValueError("this is not CONNECT")
-        if "/" in host:
-            return self._dial_head(host, int(port))
-        if not (host == "localhost" or _is_loopback(host) or self._is_real(host)):
-            raise ConnectionRefusedError("nothing listens there in a simulated pod")
+        if "/" in host or not (host == "localhost" or _is_loopback(host) or self._is_real(host)):
+            return self._dial_pod(host, int(port))
         far = socket.create_connection((host, int(port)), _DIAL_SECONDS)
         far.settimeout(None)
         return far

@@ -1,7 +1,9 @@
 """Simulated heads of RayClusters, whose ports, commands and log lead to a Ray of this machine.
 
 KWOK takes the ways from objects beside each head's pod. A way leads to the lab's controller, which
-starts the head's Ray when somebody first comes, and ends it with the pod.
+starts the head's Ray when somebody first comes, and ends it with the pod. KubeRay's operator comes
+by the API server, for RayJobs and RayServices only (kuberay v1.6.2, ray-operator/controllers/ray/
+utils/util.go, GetRayDashboardClientFunc).
 """
 
 import base64
@@ -11,12 +13,13 @@ import logging
 import os
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 
 import psutil
 import yaml
@@ -24,9 +27,10 @@ import yaml
 from berth.components.cluster.api import PODS, RAY_CLUSTERS, SECRETS, Object, within
 from berth.components.cluster.pods import LOCAL_RAY, why_not_ready
 from berth.components.core import whole_file
+from berth.components.core.errors import BerthError
 from berth.components.programs.notebook import PORT_VARIABLE as NOTEBOOK_PORT
 from berth.lab.devices.api import DEFINITIONS, Api, path_of
-from berth.lab.errors import LabError
+from berth.lab.errors import LabError, quoted
 from berth.lab.home import Home
 from berth.lab.probes import Probe
 from berth.lab.processes import MARK, Process, Supervisor
@@ -39,7 +43,10 @@ _KINDS = {"PortForward": "portforwards", "Exec": "execs", "Logs": "logs"}
 _DEFINITIONS = Path(__file__).with_name("kinds.yaml")
 
 _CONTAINER = "ray-head"
-_DASHBOARD, _CLIENT = 8265, 10001
+_ORIGIN = "ray.io/originated-from-crd"
+_BERTHS = "berth/"
+"""Start of a label of each RayCluster, RayJob and RayService that berth makes."""
+_DASHBOARD, _CLIENT, _SERVE = 8265, 10001, 8000
 _LOOPBACK = "127.0.0.1"
 _OPTIONS = (
     *("dashboard-port", "ray-client-server-port", "port", "dashboard-agent-listen-port"),
@@ -79,6 +86,8 @@ class Heads:
         self._folder = home.root.absolute() / "ray"
         self._rays: dict[str, _Ray] = {}
         self._seen: set[str] = set()
+        self._addresses: dict[str, str] = {}
+        self._starting: set[str] = set()
         self._lock = Lock()
 
     def prepare(self) -> None:
@@ -92,14 +101,17 @@ class Heads:
         uid = str(pod["metadata"]["uid"])
         if pod["metadata"].get("labels", {}).get("ray.io/node-type") != "head":
             return
+        address = pod["status"].get("podIP")
         if gone:
             self._seen.discard(uid)
-        elif uid not in self._seen and pod["status"].get("podIP"):
+            self._addresses.pop(address, None)
+        elif uid not in self._seen and address:
+            self._addresses[address] = _name(pod)
             head, way = _name(pod), str(self._home.egress.absolute())
             enter = [{"name": "BERTH_LAB_HEAD", "value": f"{way} {head} {self._of(head)}"}]
             log = str(self._supervisor.log(_process(head)))
-            self._lay(pod, "Exec", {"execs": [{"containers": [_CONTAINER], "local": {"envs": enter}}]})
-            self._lay(pod, "Logs", {"logs": [{"containers": [_CONTAINER], "logsFile": log}]})
+            lay(self._api, pod, "Exec", {"execs": [{"containers": [_CONTAINER], "local": {"envs": enter}}]})
+            lay(self._api, pod, "Logs", {"logs": [{"containers": [_CONTAINER], "logsFile": log}]})
             self._forward(pod, {})
             self._seen.add(uid)
 
@@ -108,19 +120,44 @@ class Heads:
         relay = [sys.executable, "-I", program.__file__, "relay", str(self._home.egress.absolute()), _name(pod)]
         ways = [{"ports": [port], "target": {"address": _LOOPBACK, "port": here}} for port, here in ports.items()]
         ways = ways or [{"ports": [port], "command": [*relay, str(port)]} for port in (_DASHBOARD, _CLIENT)]
-        self._lay(pod, "PortForward", {"forwards": ways})
-
-    def _lay(self, pod: Object, kind: str, spec: Object) -> None:
-        """Write an object of KWOK's beside a pod, which goes with the pod."""
-        metadata, namespace = pod["metadata"], pod["metadata"]["namespace"]
-        owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
-        about = {"name": metadata["name"], "namespace": namespace, "ownerReferences": [owner]}
-        manifest = {"apiVersion": f"{_GROUP}/v1alpha1", "kind": kind, "metadata": about, "spec": spec}
-        path = f"/apis/{_GROUP}/v1alpha1/namespaces/{namespace}/{_KINDS[kind]}/{metadata['name']}"
-        self._api.apply(path, manifest)
+        lay(self._api, pod, "PortForward", {"forwards": ways})
 
     def _of(self, head: str) -> Path:
         return self._folder / head.replace("/", ".")
+
+    def dial_pod(self, pod: str, port: int) -> socket.socket:
+        """Return a connection to a port of a simulated pod, by its address or `namespace/pod`.
+
+        By the address of a head comes the API server, for whom nobody may wait long: a Ray that is
+        not there is started meanwhile.
+
+        Raises:
+            LabError: the head is not there, or its Ray does not start.
+            OSError: nothing listens there, or nothing yet.
+        """
+        if "/" in pod:
+            return self.dial(pod, port)
+        head = self._addresses.get(pod)
+        if head is None:
+            raise ConnectionRefusedError("nothing listens there in a simulated pod")
+        ray = self._rays.get(head)
+        if ray is not None and port in ray.ports:
+            return self.dial(head, port)
+        if ray is None and head not in self._starting:
+            self._starting.add(head)
+            Thread(target=self._begin, args=(head,), daemon=True).start()
+        raise ConnectionRefusedError(f"{head} does not listen on port {port} yet")
+
+    def _begin(self, head: str) -> None:
+        """Start the Ray of a head that the settings of an environment have."""
+        try:
+            pod = self._pod(head)
+            if pod and any(label.startswith(_BERTHS) for label in self._cluster(pod)["metadata"]["labels"]):
+                self.dial(head, _DASHBOARD).close()
+        except (OSError, BerthError) as error:
+            _log.warning("%s: %s", head, error)
+        finally:
+            self._starting.discard(head)
 
     def dial(self, head: str, port: int) -> socket.socket:
         """Return a connection to a port of a head, whose Ray is started first.
@@ -132,16 +169,27 @@ class Heads:
         pod = self._pod(head)
         if pod is None or why_not_ready(pod):
             raise LabError(f"head {head} is not ready", "berth status says why")
-        with self._lock:
-            ray = self._rays.get(head)
-            if ray is None or ray.uid != pod["metadata"]["uid"] or not self._supervisor.running(_process(head)):
-                self._end(head)
-                ray = self._rays[head] = self._start(head, pod)
+        if (ray := self._running(head, pod)) is None:
+            with self._lock:
+                if (ray := self._running(head, pod)) is None:
+                    self._end(head)
+                    ray = self._rays[head] = self._start(head, pod)
         return socket.create_connection((_LOOPBACK, ray.ports[port]))
+
+    def _running(self, head: str, pod: Object) -> _Ray | None:
+        ray = self._rays.get(head)
+        return ray if ray and ray.uid == pod["metadata"]["uid"] and self._supervisor.running(_process(head)) else None
 
     def _pod(self, head: str) -> Object | None:
         namespace, _, name = head.partition("/")
         return self._api.get(f"{within(namespace, PODS)}/{name}")
+
+    def _cluster(self, pod: Object) -> Object:
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["labels"]["ray.io/cluster"]
+        cluster = self._api.get(f"{within(namespace, RAY_CLUSTERS)}/{name}")
+        if cluster is None:
+            raise LabError(f"RayCluster {namespace}/{name} is gone", "berth status lists those that are there")
+        return cluster
 
     def _start(self, head: str, pod: Object) -> _Ray:
         available = psutil.virtual_memory().available
@@ -150,21 +198,19 @@ class Heads:
                 f"Ray needs {_NEEDED / GIB:.1f} GiB of memory, and this machine has {available / GIB:.1f} GiB left",
                 "end another one: berth suspend NAME",
             )
-        namespace, labels = pod["metadata"]["namespace"], pod["metadata"]["labels"]
-        name = labels["ray.io/cluster"]
-        cluster = self._api.get(f"{within(namespace, RAY_CLUSTERS)}/{name}")
-        if cluster is None:
-            raise LabError(f"RayCluster {namespace}/{name} is gone", "berth status lists those that are there")
-        pods = self._api.list(within(namespace, PODS), labelSelector=f"ray.io/cluster={name}")
+        namespace, cluster = pod["metadata"]["namespace"], self._cluster(pod)
+        selector = f"ray.io/cluster={cluster['metadata']['name']}"
+        pods = self._api.list(within(namespace, PODS), labelSelector=selector)
         packages = installed.packages(Progress())
         folder = self._of(head)
         folder.mkdir(parents=True, exist_ok=True)
-        programs = installed.environment(folder / "venv", packages)
+        code = shape.write_code(pod, folder / "code")
+        programs = installed.environment(folder / "venv", packages, code)
         variables = dict(shape.variables(pod["spec"]["containers"][0], lambda *at: self._secret(namespace, *at)))
         # The path of a socket may have 107 characters, of which Ray's own part is 67.
         short = tempfile.mkdtemp(prefix="berth-ray-", dir="/tmp")
         (folder / "short").symlink_to(short)
-        *ports, notebook = _free_ports(len(_OPTIONS) + 1)
+        *ports, notebook, serve = _free_ports(len(_OPTIONS) + 2)
         options = dict(zip(_OPTIONS, ports, strict=True))
         own = {
             MARK: self._supervisor.mark(_process(head)),
@@ -178,11 +224,24 @@ class Heads:
         start = shape.arguments(shape.resources(cluster, pods), options, short)
         command = [str(programs / "python"), program.__file__, "log", str(folder), str(programs / "ray"), *start]
         address = f"http://{_LOOPBACK}:{options['dashboard-port']}"
-        process = Process(_process(head), tuple(command), "Ray of a head", ("lab-controller",), probe=Probe(address))
+        # The part that starts last, and runs jobs; KubeRay's probe of a head asks it, too.
+        probe = Probe(f"http://{_LOOPBACK}:{options['dashboard-agent-listen-port']}/api/local_raylet_healthz")
+        process = Process(_process(head), tuple(command), "Ray of a head", ("lab-controller",), probe=probe)
         _log.info("%s: starting Ray: %s", head, " ".join(start))
-        self._supervisor.start([process])
+        try:
+            self._supervisor.start([process])
+        except LabError:
+            _log.warning("%s: Ray does not start, and gives up after 30 s on a busy machine: again", head)
+            self._supervisor.start([process])
+        if cluster["metadata"].get("labels", {}).get(_ORIGIN) == "RayService":
+            # Started by its applications, Serve would listen on port 8000 of all addresses.
+            options_of_serve = [f"--http-host={_LOOPBACK}", f"--http-port={serve}", "--proxy-location=HeadOnly"]
+            command = [str(programs / "serve"), "start", *options_of_serve]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise LabError(f"Ray Serve does not start:\n{quoted(done.stderr)}")
         self._api.patch(path_of(pod), {"metadata": {"annotations": {LOCAL_RAY: address}}})
-        of_head = {_DASHBOARD: options["dashboard-port"], _CLIENT: options["ray-client-server-port"]}
+        of_head = {_DASHBOARD: options["dashboard-port"], _CLIENT: options["ray-client-server-port"], _SERVE: serve}
         self._forward(pod, of_head | {notebook: notebook})
         return _Ray(str(pod["metadata"]["uid"]), of_head)
 
@@ -215,6 +274,15 @@ class Heads:
                 self._supervisor.stop_tree(name)
         for folder in self._folder.glob("*"):
             _remove(folder)
+
+
+def lay(api: Api, pod: Object, kind: str, spec: Object) -> None:
+    """Write an object of KWOK's beside a pod, which goes with the pod."""
+    metadata, namespace = pod["metadata"], pod["metadata"]["namespace"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
+    about = {"name": metadata["name"], "namespace": namespace, "ownerReferences": [owner]}
+    manifest = {"apiVersion": f"{_GROUP}/v1alpha1", "kind": kind, "metadata": about, "spec": spec}
+    api.apply(f"/apis/{_GROUP}/v1alpha1/namespaces/{namespace}/{_KINDS[kind]}/{metadata['name']}", manifest)
 
 
 def _remove(folder: Path) -> None:

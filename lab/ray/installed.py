@@ -40,12 +40,12 @@ def _install(folder: Path) -> None:
         raise explain(_NAME, result.stderr + result.stdout, folder)
 
 
-def environment(folder: Path, ray: Path) -> Path:
-    """Make a virtual environment that has Ray's packages; return its folder of programs."""
+def environment(folder: Path, ray: Path, code: Path) -> Path:
+    """Make a virtual environment with Ray's packages and code; return its folder of programs."""
     venv.create(folder, symlinks=True, clear=True)
     programs = folder / "bin"
     (site,) = folder.glob("lib/python*/site-packages")
-    (site / "ray.pth").write_text(f"{ray}\n")
+    (site / "ray.pth").write_text(f"{ray}\n{code}\n")
     for script in (ray / "bin").iterdir():
         first, _, rest = script.read_bytes().partition(b"\n")
         if first.startswith(b"#!") and b"python" in first:

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import IO
 
 DASHBOARD = "8265"
 ENVIRONMENT = "environment.json"
@@ -83,10 +84,15 @@ def log(folder: str, *command: str) -> None:
         command, env=environment, cwd=environment["HOME"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+    sys.exit(follow(process, sys.stdout))
+
+
+def follow(process: "subprocess.Popen[str]", container_log: IO[str]) -> int:
+    """Write what a process prints as the log of a container has it; return its exit code."""
     for line in process.stdout or ():
-        sys.stdout.write(f"{datetime.now(UTC).isoformat().replace('+00:00', 'Z')} stdout F {line}")
-        sys.stdout.flush()
-    sys.exit(process.wait())
+        container_log.write(f"{datetime.now(UTC).isoformat().replace('+00:00', 'Z')} stdout F {line}")
+        container_log.flush()
+    return process.wait()
 
 
 if __name__ == "__main__":

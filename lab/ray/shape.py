@@ -1,9 +1,11 @@
-"""Resources and variables of a simulated head's Ray, from the objects of the cluster."""
+"""Resources, variables and code of a simulated head's Ray, from the objects of the cluster."""
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from berth.components.cluster.api import Object
@@ -73,3 +75,19 @@ def variables(container: Object, secret: Callable[[str, str], str | None]) -> It
         mounts = [str(mount["mountPath"]) for mount in container.get("volumeMounts") or []]
         if value is not None and not str(value).startswith(tuple(mounts)):
             yield name, str(value)
+
+
+def write_code(pod: Object, folder: Path) -> Path:
+    """Write the files of a RayService's code, which annotations hold, and return the folder.
+
+    In the pod they are at a path of their own (berth.components.ray.code); on this machine Python
+    finds them by its own search path.
+    """
+    for volume in pod["spec"].get("volumes") or []:
+        for item in (volume.get("downwardAPI") or {}).get("items") or []:
+            key = re.fullmatch(r"metadata\.annotations\['(.+)'\]", item["fieldRef"]["fieldPath"])
+            if key is not None:
+                path = folder / item["path"]
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(pod["metadata"]["annotations"][key[1]], encoding="utf-8")
+    return folder

@@ -1,6 +1,6 @@
-"""RayJobs and RayServices of an environment, by the real operator, on nodes that run no Ray.
-
-tests/real has the same with a real Ray, up to a service that serves and one that never does.
+"""RayJobs and RayServices of an environment, by the real operator and Rays of this machine. Long:
+each of the three starts a Ray. tests/real has the same in containers, up to a service that never
+serves.
 """
 
 import json
@@ -8,15 +8,27 @@ from typing import Any
 
 import pytest
 
-from berth.components.ray.reasons import SIMULATED
 from tests.lab.conftest import Lab
 from tests.lab.project import HEAD, Project, Settings, environment_settings, eventually
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 RAY_JOB = "kubernetes:ray.io/v1:RayJob"
 RAY_SERVICE = "kubernetes:ray.io/v1:RayService"
 STACK = "work"
+COUNT = """python -c 'import ray; ray.init(); print(ray.cluster_resources()["CPU"])'"""
+CHAT = """
+from ray import serve
+
+
+@serve.deployment
+class Chat:
+    def __call__(self) -> str:
+        return "hello"
+
+
+app = Chat.bind()
+"""
 NAMESPACES = ("berth-bob", "berth-nightly", "berth-chat")
 
 
@@ -27,25 +39,27 @@ def environment(lab: Lab) -> Settings:
             "cpu": {"machineType": "n2-standard-16", "nodes": 2},
             "gpu": {"machineType": "g2-standard-8", "nodes": 3},
         },
-        defaults={"head": HEAD},
+        defaults={"head": HEAD, "wait": {"timeout": "10m"}},
         engineers={"bob": {"workers": 0, "access": {"users": ["bob@example.com"]}}},
         jobs={
-            "look": {"cluster": "bob", "entrypoint": "python -c 'print(1)'"},
+            "look": {"cluster": "bob", "entrypoint": COUNT, "wait": {"until": "succeeded", "timeout": "10m"}},
             "nightly": {
-                "entrypoint": "python -m nightly",
-                "runtimeEnv": {"pip": ["emoji==2.14.1"], "env_vars": {"LEVEL": "1"}},
+                "entrypoint": COUNT,
+                "runtimeEnv": {"env_vars": {"LEVEL": "1"}},
+                "submissionMode": "HTTPMode",
                 "workers": 1,
-                # The simulated containers end at once and without a job, after which its cluster
-                # would go.
+                "wait": {"until": "succeeded", "timeout": "10m"},
                 "shutdownAfterJobFinishes": False,
             },
         },
         services={
             "chat": {
                 "serveConfig": {"applications": [{"name": "chat", "import_path": "chat:app"}]},
+                "code": "apps/chat",
                 "workers": {"min": 1, "max": 1},
                 "clients": ["gateway"],
                 "upgradeStrategy": "Recreate",
+                "wait": {"timeout": "10m"},
             }
         },
     )
@@ -54,6 +68,8 @@ def environment(lab: Lab) -> Settings:
 @pytest.fixture(scope="module")
 def work(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = Project.make(tmp_path_factory.mktemp("work") / "project", lab)
+    (project.folder / "apps/chat").mkdir(parents=True)
+    (project.folder / "apps/chat/chat.py").write_text(CHAT)
     project.write(STACK, environment=environment(lab))
     project.up(STACK)
     return project
@@ -82,10 +98,12 @@ def has_cluster(work: Project, namespace: str) -> None:
 def test_kuberay_creates_clusters_and_services_of_jobs_and_services(work: Project) -> None:
     for namespace in ("berth-nightly", "berth-chat"):
         has_cluster(work, namespace)
-    for namespace in ("berth-bob", "berth-nightly"):
-        eventually(lambda where=namespace: len(submitters(work, where)) == 1, f"a pod that submits in {namespace}")  # type: ignore[misc]
-        (pod,) = submitters(work, namespace)
-        assert pod["spec"]["nodeSelector"] == {"cloud.google.com/gke-nodepool": "cpu"}
+    assert submitters(work, "berth-nightly") == [], "KubeRay submits it"
+    (pod,) = submitters(work, "berth-bob")
+    assert pod["spec"]["nodeSelector"] == {"cloud.google.com/gke-nodepool": "cpu"}
+    log = work.run("kubectl", "logs", "-n", "berth-bob", pod["metadata"]["name"]).stdout
+    assert "Running entrypoint" in log
+    assert "1.0" in log.splitlines(), "bob's head has one CPU"
     labels = {item["metadata"]["name"]: item["metadata"]["labels"] for item in work.get("namespaces")}
     assert {labels[name]["pod-security.kubernetes.io/enforce"] for name in NAMESPACES} == {"restricted"}
     services = [service for service in work.get("services", "-A") if service["metadata"]["namespace"] in NAMESPACES]
@@ -96,9 +114,7 @@ def test_kuberay_creates_clusters_and_services_of_jobs_and_services(work: Projec
 
 
 def test_a_second_up_and_a_refresh_change_nothing(work: Project) -> None:
-    """An update and a refresh see no change, whatever the jobs' state and though KubeRay writes
-    finalizers.
-    """
+    """An update and a refresh see no change, though KubeRay writes finalizers."""
     work.up(STACK, "--refresh", "--expect-no-changes")
     assert {job["metadata"]["generation"] for job in work.get("rayjobs,rayservices", "-A")} == {1}
 
@@ -110,10 +126,12 @@ def test_status_has_jobs_and_services(work: Project) -> None:
         ("nightly", "berth-nightly"),
     }
     (chat,) = report["services"]
-    assert (chat["state"], chat["applications"], chat["applicationsRunning"]) == ("starting", 1, 0)
-    assert (chat["workersReady"], chat["gpus"], chat["serving"]) == (1, 1, 0)
+    assert (chat["state"], chat["applications"], chat["applicationsRunning"]) == ("ready", 1, 1)
+    assert (chat["workersReady"], chat["gpus"]) == (1, 1)
+    assert chat["serving"]
+    assert {job["state"] for job in report["jobs"]} == {"SUCCEEDED"}
     for workload in (*report["jobs"], chat):
-        assert workload["reasons"] == [SIMULATED], workload["name"]
+        assert workload["reasons"] == [], workload["name"]
     assert [berth["name"] for berth in report["berths"]] == ["bob"]
 
 
@@ -140,7 +158,6 @@ def test_an_edited_job_is_replaced_and_a_service_with_that_setting(work: Project
         has_cluster(work, namespace)
 
 
-@pytest.mark.long
 def test_nothing_is_left(work: Project) -> None:
     work.destroy(STACK)
     assert work.get("rayjobs,rayservices,rayclusters", "-A") == []

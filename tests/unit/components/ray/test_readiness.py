@@ -9,7 +9,6 @@ import pytest
 
 from berth.components.cluster.api import (
     NAMESPACES,
-    NODES,
     PODS,
     RAY_CLUSTERS,
     RAY_JOBS,
@@ -20,9 +19,8 @@ from berth.components.cluster.api import (
 from berth.components.core.owner import STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.ray import readiness
-from berth.components.ray.evidence import Evidence
 from berth.components.ray.readiness import Awaited, Goal, Standing, Wait
-from berth.components.ray.reasons import GONE, SIMULATED, reasons_of_job
+from berth.components.ray.reasons import GONE
 from tests.unit.recorded_cluster import RecordedCluster
 
 Object = dict[str, Any]
@@ -198,19 +196,3 @@ def test_a_status_that_counts_deleted_pods_is_not_believed(wait: Waiter) -> None
     cluster = Recreates()
     assert wait(cluster, CLUSTER)[0] == {}
     assert cluster.lists == ["rayclusters", "pods"], "the pods are listed after the status"
-
-
-@pytest.mark.parametrize(("node", "left"), [("fake", [[]]), ("real", [])])
-def test_nobody_waits_for_a_job_on_simulated_nodes(wait: Waiter, node: str, left: list[list[str]]) -> None:
-    fake = {"name": "fake", "annotations": {"kwok.x-k8s.io/node": "fake"}}
-    objects: dict[str, list[Object]] = {
-        NODES: [{"metadata": fake}, {"metadata": {"name": "real"}}],
-        PODS: [ray_pod("head", node)],
-        RAY_CLUSTERS: [named(READY)],
-        RAY_JOBS: [named({"rayClusterName": KEY[1]})],
-    }
-    cluster = RecordedCluster(objects)
-    resource = replace(RUNNING, timeout="1h" if left else "1s")
-    failed, _, put_off = wait(cluster, resource)
-    assert (list(failed), put_off) == ([] if left else [resource], left)
-    assert (reasons_of_job(Evidence(cluster), KEY) == [SIMULATED]) == bool(left)

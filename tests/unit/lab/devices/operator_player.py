@@ -91,7 +91,7 @@ class Player(Api):
     def replace(self, path: str, manifest: Object) -> bool:
         return self.create(path, manifest)
 
-    def delete(self, path: str) -> bool:
+    def delete(self, path: str, **_query: str) -> bool:
         folder, _, name = path.rpartition("/")
         if folder == CLASSES:
             self._classes.discard(name)

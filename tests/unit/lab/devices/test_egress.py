@@ -35,14 +35,16 @@ def test_a_connection_is_passed_on_in_both_directions_or_refused(tmp_path: Path)
         near.sendall(f"CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n".encode())
         return near, near.recv(1000).decode().partition("\r\n")[0]
 
-    def dial_head(head: str, port: int) -> socket.socket:
+    def dial_pod(head: str, port: int) -> socket.socket:
+        if "/" not in head:
+            raise ConnectionRefusedError("a simulated pod")
         if (head, port) != ("berth-bob/bob-head-1", 8265):
             raise LabError("Ray does not start", "make room")
         return socket.create_connection(far.getsockname())
 
     with (
         socket.create_server(("127.0.0.1", 0)) as far,
-        Egress(tmp_path / "egress.sock", lambda host: host == "10.199.0.1", dial_head) as egress,
+        Egress(tmp_path / "egress.sock", lambda host: host == "10.199.0.1", dial_pod) as egress,
     ):
         for target, arguments in ((egress.serve_forever, ()), (echo, (far,))):
             threading.Thread(target=target, args=arguments, daemon=True).start()

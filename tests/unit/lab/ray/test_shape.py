@@ -1,11 +1,13 @@
 """Ray of a simulated head: what it has of the berth's pods, and what its programs see."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from berth.components.hardware.versions import RAY
+from berth.components.ray.code import with_code
 from berth.lab.ray import installed, shape
 
 
@@ -56,7 +58,14 @@ def test_a_program_sees_variables_and_secret_values_but_no_path_of_a_volume() ->
     assert found == {"LEVEL": "3", "HF_TOKEN": "berth/HF_TOKEN", "RAY_AUTH_MODE": "token"}
 
 
+def test_a_head_finds_the_code_of_its_service(tmp_path: Path) -> None:
+    files = {"chat.py": "app = 1\n", "parts/voice.py": "loud = True\n"}
+    template: dict[str, Any] = {"metadata": {}, "spec": {"containers": [{}]}}
+    folder = shape.write_code(with_code(template, files), tmp_path)
+    assert {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*.py")} == files
+
+
 def test_the_packages_are_those_of_the_default_images_ray() -> None:
     pins = installed.REQUIREMENTS.read_text(encoding="utf-8")
-    assert f"\nray[default]=={RAY} \\\n" in pins or f"\nray=={RAY} \\\n" in pins
-    assert f"ray[default]=={RAY}\n" in Path(installed.REQUIREMENTS).with_suffix(".in").read_text(encoding="utf-8")
+    assert f"\nray=={RAY} \\\n" in re.sub(r"\[.*\]", "", pins)
+    assert f"ray[default,serve]=={RAY}\n" in Path(installed.REQUIREMENTS).with_suffix(".in").read_text(encoding="utf-8")
