@@ -287,7 +287,9 @@ class Supervisor:
 
     def stop_all(self, grace: float = STOP_SECONDS) -> list[str]:
         """End every process of this lab; return their names, `unrecorded` for a stray."""
-        stopped = self.stop(self.records(), grace)
+        stopped = []
+        while records := self.records():  # a process that ends may have started another one
+            stopped += self.stop(records, grace)
         strays = self.end_strays(grace)
         for path in self.home.run.glob("*.json"):  # unreadable records
             path.unlink()

@@ -64,6 +64,28 @@ def _until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+# Ends by starting another process of the lab, as the lab's controller may.
+CONTROLLER = """
+import pathlib, signal, sys, time
+from berth.lab.home import Home
+from berth.lab.processes import Process, Supervisor
+def end(*_):
+    Supervisor(Home(pathlib.Path({root!r}))).start([Process("ray", (sys.executable, "-c", {sleep!r}), "sleeps")])
+    sys.exit()
+signal.signal(signal.SIGTERM, end)
+pathlib.Path({root!r}, "ready").touch()
+time.sleep(600)
+"""
+
+
+def test_what_a_process_starts_at_its_end_is_ended_too(supervisor: Supervisor) -> None:
+    root = supervisor.home.root
+    supervisor.start([_script("controller", CONTROLLER.format(root=str(root), sleep=SLEEP))])
+    _until((root / "ready").exists)
+    assert supervisor.stop_all() == ["controller", "ray"]
+    assert supervisor.strays() == []
+
+
 def test_order_follows_needs() -> None:
     needs = {"scheduler": ["api"], "api": ["etcd"], "etcd": [], "kwok": ["api"], "controller": ["api", "absent"]}
     assert start_order(needs) == [["etcd"], ["api"], ["controller", "kwok", "scheduler"]]
