@@ -49,7 +49,7 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rewrite(
         source / "components/gke/cluster_settings.py",
         "    deletion_protection: bool = True\n",
-        '    renamed = {"deletionProtection": "protectDeletion"}\n'
+        """    other_words = {"deletionProtection": "it is 'protectDeletion' in this version of berth"}\n"""
         '    deletion_protection: bool = Field(default=True, alias="protectDeletion")\n',
     )
     return build(tmp_path_factory.mktemp("wheels"), source)
@@ -180,6 +180,7 @@ def test_programs_get_the_move_as_json(old: Path, new: Path, tmp_path: Path) -> 
     shutil.rmtree(tmp_path / "fleet/policies")
     command = [str(bin_folder / "berth"), "upgrade", "--dry-run", "--json"]
     done = subprocess.run(command, cwd=tmp_path / "fleet", capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
     found = json.loads(done.stdout)
     assert (found["from"], found["to"], found["changelog"][0]["version"]) == (OLD, NEW, NEW)
     assert {"path": "OWNERS", "action": "add"} in found["files"]
