@@ -72,12 +72,20 @@ def killed_inside_helm(project: Project, status: str, *, plugin: signal.Signals 
         while not any(found.status == status for found in revisions(api, KUBERAY, KUBERAY)):
             assert process.poll() is None, f"the update ended, and Helm's record never had {status}"
             time.sleep(0.05)
-        for found in marked(mark):
+        late = []
+        for one in marked(mark):
             with contextlib.suppress(psutil.Error):
-                found.send_signal(plugin if "resource-kubernetes" in " ".join(found.cmdline()) else signal.SIGKILL)
+                if plugin != signal.SIGKILL and "resource-kubernetes" in " ".join(one.cmdline()):
+                    late.append(one)
+                else:
+                    one.kill()
+        process.wait()
+        # The engine's end would hang a stopped plugin up (setpgid(2), orphaned process groups).
+        for one in late:
+            one.send_signal(plugin)
     project.run("pulumi", "cancel", "-s", ENV, "--yes")
     assert statuses(project.lab)[-1] == status
-    return [found.pid for found in marked(mark)]
+    return [one.pid for one in marked(mark)]
 
 
 def uids(lab: Lab) -> dict[str, str]:
