@@ -23,11 +23,8 @@ class Releases(Part):
     """SIGKILL at write boundaries of a Helm upgrade, with other settings or a refresh after it."""
 
     name = "releases"
-    title = "SIGKILL to the engine, the program or the Kubernetes plugin during a Helm upgrade"
-    good = (
-        "after one `pulumi cancel` and one `pulumi up` Helm has deployed the release with the values of the settings,"
-        " the operator has them, and a preview has nothing to do; no process is left"
-    )
+    title = "SIGKILL to the same programs during a Helm upgrade"
+    good = "after the same two commands, the operator has the settings' values, and a preview has nothing to do"
     cases = 200
 
     def __init__(self) -> None:
