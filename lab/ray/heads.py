@@ -85,7 +85,6 @@ class Heads:
         self._home, self._api, self._supervisor = home, api, Supervisor(home)
         self._folder = home.root.absolute() / "ray"
         self._rays: dict[str, _Ray] = {}
-        self._seen: set[str] = set()
         self._addresses: dict[str, str] = {}
         self._starting: set[str] = set()
         self._lock = Lock()
@@ -98,22 +97,19 @@ class Heads:
 
     def see(self, pod: Object, *, gone: bool) -> None:
         """Lay the ways to a head that has its node and its address."""
-        uid = str(pod["metadata"]["uid"])
         if pod["metadata"].get("labels", {}).get("ray.io/node-type") != "head":
             return
-        address = pod["status"].get("podIP")
+        head, address = _name(pod), pod["status"].get("podIP")
         if gone:
-            self._seen.discard(uid)
-            self._addresses.pop(address, None)
-        elif uid not in self._seen and address:
-            self._addresses[address] = _name(pod)
-            head, way = _name(pod), str(self._home.egress.absolute())
+            self._addresses.pop(head, None)
+        elif address and self._addresses.get(head) != address:
+            way = str(self._home.egress.absolute())
             enter = [{"name": "BERTH_LAB_HEAD", "value": f"{way} {head} {self._of(head)}"}]
             log = str(self._supervisor.log(_process(head)))
             lay(self._api, pod, "Exec", {"execs": [{"containers": [_CONTAINER], "local": {"envs": enter}}]})
             lay(self._api, pod, "Logs", {"logs": [{"containers": [_CONTAINER], "logsFile": log}]})
             self._forward(pod, {})
-            self._seen.add(uid)
+            self._addresses[head] = address
 
     def _forward(self, pod: Object, ports: Mapping[int, int]) -> None:
         """Lead the ports of a head to its Ray, or to the controller while there is none."""
@@ -137,7 +133,7 @@ class Heads:
         """
         if "/" in pod:
             return self.dial(pod, port)
-        head = self._addresses.get(pod)
+        head = next((head for head, address in list(self._addresses.items()) if address == pod), None)
         if head is None:
             raise ConnectionRefusedError("nothing listens there in a simulated pod")
         ray = self._rays.get(head)
