@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from types import FrameType
 
 INTERRUPTED = 130
-TERMINATED = 143
-HUNG_UP = 129
+TERMINATED = 128 + signal.SIGTERM
+HUNG_UP = 128 + signal.SIGHUP
 
 
 class Ended(SystemExit):

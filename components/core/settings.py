@@ -20,7 +20,7 @@ class Settings(BaseModel):
     )
 
     other_words: ClassVar[Mapping[str, str]] = {}
-    """What to write instead of other tools' words for the settings."""
+    """Hints for keys that are other tools' words, or the settings' own of an older berth."""
 
     @classmethod
     def hint(cls, key: str, value: object) -> str:  # noqa: ARG003 - for models whose hint depends on it

@@ -113,7 +113,7 @@ class Series:
     attaches: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """Most vCPUs beside a number of GPUs that can be attached, by GKE's name of the GPU."""
     by_others: str = ""
-    """What berth does not make for a pool of them, so that it uses only nodes that others made."""
+    """Parts that berth does not make for a pool of them: it uses only nodes that others made."""
 
 
 UNKNOWN = Series("", (), {})

@@ -63,9 +63,9 @@ class Repair:
         """Return the record, once no plugin of a killed engine is at work on its end."""
         while True:
             # Asked for first: what a plugin does last is to write the record.
-            plugins = await asyncio.to_thread(orphans)
+            plugins = () if pulumi.runtime.is_dry_run() else await asyncio.to_thread(orphans)
             found = await self._ask(lambda api: revisions(api, self.namespace, self.name)) or ()
-            if pulumi.runtime.is_dry_run() or not plugins or not found or not found[-1].may_run(self.timeout):
+            if not plugins or not found or not found[-1].may_run(self.timeout):
                 return found
             pulumi.log.info(
                 f"Helm release {self._title} is {found[-1].status}, and the Kubernetes plugin of a killed update may"

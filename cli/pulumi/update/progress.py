@@ -39,11 +39,11 @@ class Progress:
         if component := self._tracker.see(event):
             self._show(component)
         if "stdoutEvent" in event:  # Pulumi's own words to an interrupt
-            err.print(event["stdoutEvent"]["message"].strip(), markup=False)
+            err.print(event["stdoutEvent"]["message"].strip())
         for name, text in self._tracker.waiting.items():
             if self._printed.get(name) != text:
                 self._printed[name] = text
-                err.print(f"  … {name}: {text}", markup=False)
+                err.print(f"  … {name}: {text}")
 
     def _show(self, component: Component) -> None:
         if (task := self._tasks.get(component.title)) is not None and err.is_terminal:

@@ -31,13 +31,13 @@ def refusal(command: str, options: Options, *, loses: bool) -> int | None:
         return None
     if sys.stdin.isatty() and not (options.yes and not loses):
         if options.yes:
-            err.print("--yes alone does not agree to losses; --allow-destroy does", markup=False)
+            err.print("--yes alone does not agree to losses; --allow-destroy does")
         agreed = typer.confirm("Apply and lose this work?" if loses else "Apply?", err=True)
         return None if agreed else LOST if loses else FAILED
     if loses:
-        err.print(f"nothing was done; to apply it and lose this work: {command} --yes --allow-destroy", markup=False)
+        err.print(f"nothing was done; to apply it and lose this work: {command} --yes --allow-destroy")
         return LOST
-    err.print(f"nothing was done, since there is no terminal to confirm at; to do it: {command} --yes", markup=False)
+    err.print(f"nothing was done, since there is no terminal to confirm at; to do it: {command} --yes")
     return BAD_INPUT
 
 

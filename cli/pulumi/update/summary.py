@@ -55,12 +55,12 @@ def print_success(result: Result, score: Score | None = None) -> int:
     done = f" {result.stack} {_DONE[result.verb]}: {counts or 'nothing to do'}, {result.seconds:.0f} s"
     out.print(Text.assemble(("✓", "green"), done))
     if score and str(score):
-        err.print(f"the plan was wrong: {score}", markup=False)
+        err.print(f"the plan was wrong: {score}")
     elif score and score.right:
         out.print(f"  plan: right about {counted(score.right, 'RayCluster')}")
     for name, value in outputs.items():
         if value:
-            out.print(f"  {name}: {value}", markup=False)
+            out.print(f"  {name}: {value}")
     for command, meaning in _next_commands(result.stack, result.verb, outputs):
         out.print(f"  [bold]{command:<30}[/] {meaning}", markup=True)
     return 0
@@ -88,16 +88,15 @@ def print_failure(result: Result, error: str, interrupts: Interrupts) -> int:
     for text in errors:
         err.print(Text.assemble(("error: ", "bold red"), text))
         for line in conflict_advice(text, stack):
-            err.print(f"  {line}", markup=False)
+            err.print(f"  {line}")
     if interrupted:
-        err.print(f"stack {stack} was interrupted; Pulumi's state has what was done", markup=False)
-        err.print(f"go on with: berth {verb} -s {stack}", markup=False)
+        err.print(f"stack {stack} was interrupted; Pulumi's state has what was done")
+        err.print(f"go on with: berth {verb} -s {stack}")
     if interrupted and verb == "destroy":
         # The cluster goes on with deletions that the engine no longer waits for, and the state
         # still has those objects.
         err.print(
-            f"or bring it back with: pulumi refresh -s {stack} --yes --clear-pending-creates, then berth up -s {stack}",
-            markup=False,
+            f"or bring it back with: pulumi refresh -s {stack} --yes --clear-pending-creates, then berth up -s {stack}"
         )
     if result.options.as_json:
         print_json(result.document("interrupted" if interrupted else "failed", errors=errors))

@@ -82,14 +82,19 @@ def test_a_stack_that_the_backend_lacks_is_made_and_the_others_are_planned_first
     assert results == {"alice": "unchanged", "bob": "up"}
 
 
-def test_a_stack_that_fails_does_not_stop_the_others(
-    pulumi: FakePulumi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def one_at_a_time(pulumi: FakePulumi, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three own stacks that the backend lacks yet, on an environment that is up."""
     for stack in ("alice", "bob", "carol"):
         write(pulumi, stack, "{environment: env}")
     monkeypatch.setattr(stacks, "AT_ONCE", 1)
     monkeypatch.setattr(stacks, "up", lambda *_: 0)
     monkeypatch.setattr(pulumi_stack, "stacks", dict)
+
+
+def test_a_stack_that_fails_does_not_stop_the_others(
+    pulumi: FakePulumi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one_at_a_time(pulumi, monkeypatch)
     pulumi.says(*errors("no quota"), code_of_update=1, failing="bob")
     assert up_all("env", Options(yes=True, as_json=True)) == FAILED
     printed = capsys.readouterr()
@@ -101,11 +106,7 @@ def test_a_stack_that_fails_does_not_stop_the_others(
 def test_an_interrupt_begins_no_further_stack(
     pulumi: FakePulumi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for stack in ("alice", "bob", "carol"):
-        write(pulumi, stack, "{environment: env}")
-    monkeypatch.setattr(stacks, "AT_ONCE", 1)
-    monkeypatch.setattr(stacks, "up", lambda *_: 0)
-    monkeypatch.setattr(pulumi_stack, "stacks", dict)
+    one_at_a_time(pulumi, monkeypatch)
     monkeypatch.setattr(pulumi_stack, "init", lambda _: os.kill(os.getpid(), signal.SIGTERM))
     assert up_all("env", Options(yes=True)) == 143
     assert [command.split()[0] for command in pulumi.commands] in ([], ["up"])
