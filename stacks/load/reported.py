@@ -38,9 +38,9 @@ def with_reported(value: Any) -> tuple[Any, list[Problem]]:
     except (BadInputError, ClusterError) as error:
         return value, [_unasked(name, f"its nodes could not be asked: {error}") for name in unknown]
     of_pools = {name: [node for node in nodes if node["metadata"]["labels"][POOL_LABEL] == name] for name in unknown}
-    told = {name: {**reported(found), **pools[name]} for name, found in of_pools.items() if found}
+    known = {name: {**reported(found), **pools[name]} for name, found in of_pools.items() if found}
     none = f"no node has the label {POOL_LABEL} of this pool now, so that none could be asked"
-    return {**value, "pools": {**pools, **told}}, [_unasked(name, none) for name in unknown if name not in told]
+    return {**value, "pools": {**pools, **known}}, [_unasked(name, none) for name in unknown if name not in known]
 
 
 def reported(nodes: Iterable[Object]) -> dict[str, Any]:
