@@ -1,26 +1,42 @@
 """The base of every settings model: strict, frozen, camelCase in YAML."""
 
+import ast
+import inspect
+import textwrap
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 
 class Settings(BaseModel):
     """Part of a stack's config, without unknown keys; attribute docstrings go into the schema."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        alias_generator=to_camel,
-        validate_by_alias=True,
-        validate_by_name=True,
-        use_attribute_docstrings=True,
+        extra="forbid", frozen=True, alias_generator=to_camel, validate_by_alias=True, validate_by_name=True
     )
 
     other_words: ClassVar[Mapping[str, str]] = {}
     """Hints for keys that are other tools' words, or the settings' own of an older berth."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /) -> JsonSchemaValue:
+        """Return the JSON Schema of the model, with the docstrings of its fields as descriptions.
+
+        pydantic's own `use_attribute_docstrings` reads the source of each model whenever a command
+        starts, which takes 0.14 s; only the schema needs descriptions.
+        """
+        found = handler(core_schema)
+        properties = handler.resolve_ref_schema(found).get("properties", {})
+        for name, text in _docstrings(cls).items():
+            field = cls.model_fields.get(name)
+            if field and (key := field.alias or name) in properties:
+                properties[key].setdefault("description", text)
+        return found
 
     @classmethod
     def hint(cls, key: str, value: object) -> str:  # noqa: ARG003 - for models whose hint depends on it
@@ -47,3 +63,19 @@ def written(settings: BaseModel) -> list[str]:
     """Return the keys that were written, as in YAML, in the order of the model."""
     fields = type(settings).model_fields
     return [field.alias or name for name, field in fields.items() if name in settings.model_fields_set]
+
+
+def _docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """Return the docstrings of a model's fields, inherited ones too."""
+    found: dict[str, str] = {}
+    for base in reversed(model.__mro__):
+        if not issubclass(base, Settings) or base is Settings:
+            continue
+        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
+        body = getattr(definition, "body", [])
+        for field, text in zip_longest(body, body[1:]):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                found.pop(field.target.id, None)
+                if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                    found[field.target.id] = inspect.cleandoc(str(text.value.value))
+    return found
