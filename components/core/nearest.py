@@ -4,6 +4,11 @@ import difflib
 from collections.abc import Iterable
 
 
+def nearest(given: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """Return the known names that are nearest to one by spelling, however far."""
+    return difflib.get_close_matches(given.lower(), list(known), n=count, cutoff=0)
+
+
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """Return `"; did you mean 'x'?"` or `"; known are …"` for a misspelled name; else nothing."""
     names = sorted(known)

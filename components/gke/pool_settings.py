@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 
 from berth.components.core import fast_yaml
 from berth.components.core.bounds import CountOrBounds, at_least, at_most
-from berth.components.core.nearest import did_you_mean
+from berth.components.core.nearest import did_you_mean, nearest
 from berth.components.core.settings import Settings
 from berth.components.core.types import Duration, Memory, Name, NonEmpty, ProjectId, Quantity, Zone, parse_quantity
 from berth.components.hardware.allocatable import DEFAULT_MAX_PODS, GIB, Amounts, allocatable
@@ -234,11 +234,14 @@ class PoolSettings(Settings):
         if name in MACHINES or "gpus" not in info.data or info.data["gpus"]:
             return name
         hint = did_you_mean(name, MACHINES)
+        if "?" not in hint:
+            hint = f"; the nearest are {', '.join(nearest(name, MACHINES))}"
         if "-" not in name and "`" in (by_gpu := _machine_types_with(name)):
             hint = f"; {by_gpu}"
         raise ValueError(
             f"{name!r} is not a machine type that berth knows{hint}; for one that Google has, say which GPUs a node"
-            " has: gpus: {count: 0} for none, or for example gpus: {type: nvidia-l4, count: 8}"
+            " has: gpus: {count: 0} for none, or for example gpus: {type: nvidia-l4, count: 8}; on an existing cluster"
+            " berth reads them from the pool's nodes"
         )
 
     @property

@@ -107,7 +107,7 @@ def _of_machine(pool: PoolSettings) -> Iterator[Feature]:
     series, driver = pool.machine.series, pool.machine.gpu.oldest_driver
     default_driver = pool.driver == "gke" and pool.driver_version != "latest"
     for uses, key, name in (
-        (True, "gke_since", f"series {series.name} with its driver R{driver}"),
+        (True, "gke_since", f"series {series.name}{f' with its driver R{driver}' if driver else ''}"),
         (default_driver, "gke_driver_since", f"driver R{driver} for {series.name} as GKE's default"),
         (pool.rdma != "none", "gke_rdma_since", f"GPUDirect RDMA on {series.name}"),
     ):

@@ -112,6 +112,8 @@ class Series:
     """Size of one of their Local SSDs."""
     attaches: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     """Most vCPUs beside a number of GPUs that can be attached, by GKE's name of the GPU."""
+    gpu_part: bool = False
+    """Whether a node has a part of a GPU, which GKE alone serves and nobody shares further."""
     by_others: str = ""
     """Parts that berth does not make for a pool of them: it uses only nodes that others made."""
 
@@ -130,6 +132,8 @@ class Machine:
     memory_gib: int
     gpus: int = 0
     gpu: Gpu = NO_GPU
+    gpu_gib: int = 0
+    """Memory of its part of a GPU; 0 for whole ones."""
     local_ssds: int = 0
     """Local SSDs that it always has."""
     local_ssd_choices: tuple[int, ...] = ()

@@ -1,5 +1,6 @@
 """Hardware table of machines.yaml: GPUs, series and machine types by name."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,12 +15,29 @@ GPUS = {name: Gpu(accelerator=name, **figures) for name, figures in _TABLE["gpus
 """GPUs by GKE's name."""
 
 
-def _of_series(name: str, machines: dict[str, dict[str, Any]], **figures: Any) -> list[Machine]:
+_Sizes = dict[str, dict[int, int]]
+
+
+def _of_series(
+    name: str,
+    machines: dict[str, dict[str, Any]] | None = None,
+    sizes: _Sizes | None = None,
+    with_local_ssds: _Sizes | None = None,
+    **figures: Any,
+) -> Iterator[Machine]:
     series = Series(name=name, **figures)
-    return [
-        Machine(name=machine, series=series, gpu=GPUS.get(row.pop("gpu", ""), NO_GPU), **row)
-        for machine, row in machines.items()
-    ]
+    for machine, row in (machines or {}).items():
+        gpu = _part(GPUS.get(row.pop("gpu", ""), NO_GPU), row.get("gpu_gib", 0))
+        yield Machine(name=machine, series=series, gpu=gpu, **row)
+    for family, memory in (sizes or {}).items():
+        yield from (Machine(f"{family}-{vcpus}", series, vcpus, gib) for vcpus, gib in memory.items())
+        for vcpus, count in (with_local_ssds or {}).get(family, {}).items():
+            yield Machine(f"{family}-{vcpus}-lssd", series, vcpus, memory[vcpus], local_ssds=count)
+
+
+def _part(gpu: Gpu, memory_gib: int) -> Gpu:
+    """Return a GPU with another memory, a part of it or an unknown one: neither has instances."""
+    return replace(gpu, memory_gib=memory_gib, mig={}) if memory_gib else gpu
 
 
 MACHINES = {
@@ -45,10 +63,7 @@ def machine_of(name: str, accelerator: str = "", gpus: int = 0, memory_gib: int 
     if machine.gpus or not gpus:
         return machine
     gpu = GPUS.get(accelerator) or replace(NO_GPU, accelerator=accelerator, product=accelerator)
-    if memory_gib:
-        # A part of a GPU, or an unknown one; neither is known to be cut into instances.
-        gpu = replace(gpu, memory_gib=memory_gib, mig={})
-    return replace(machine, gpus=gpus, gpu=gpu)
+    return replace(machine, gpus=gpus, gpu=_part(gpu, memory_gib))
 
 
 GIB_PROFILES: dict[str, NcclProfile] = {

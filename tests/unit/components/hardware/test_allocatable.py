@@ -50,6 +50,8 @@ def test_nodes_of_many_pods_keep_more_cpu() -> None:
 def test_ephemeral_storage_is_on_local_ssds_where_there_are_any() -> None:
     machine = MACHINES["a4-highgpu-8g"]
     assert capacity(machine, 100, 32).storage > 11 * 1024 * GIB
+    # A4X's are eight times as large as those of other machines.
+    assert capacity(MACHINES["a4x-highgpu-4g"], 100, 4).storage > 11 * 1024 * GIB
     assert capacity(machine, 100, 0).storage == 100 * GIB - 5885 * (1 << 20)
     # 10 % for eviction, and 100 GiB for the system from three SSDs on.
     whole = capacity(machine, 100, 32).storage
