@@ -19,9 +19,12 @@ POOL_LABEL = "cloud.google.com/gke-nodepool"
 METADATA_SERVER_LABEL = "iam.gke.io/gke-metadata-server-enabled"
 """GKE's label of nodes that run its metadata server."""
 
-SHARED_BY_GKE = ("cloud.google.com/gke-gpu-sharing-strategy", "cloud.google.com/gke-gpu-partition-size")
-"""GKE's labels of nodes whose GPUs it shares by itself: `time-sharing` or `mps`, and a MIG size
-(GoogleCloudPlatform/cluster-autoscaler at 7d25050, pkg/cloudprovider/gke/labels)."""
+GKE_STRATEGY_LABEL = "cloud.google.com/gke-gpu-sharing-strategy"
+GKE_SHARES_LABEL = "cloud.google.com/gke-max-shared-clients-per-gpu"
+GKE_SIZE_LABEL = "cloud.google.com/gke-gpu-partition-size"
+"""GKE's labels of nodes whose GPUs it shares by itself: `time-sharing` or `mps`, the shares of a
+GPU, and a MIG size (GoogleCloudPlatform/cluster-autoscaler at 7d25050,
+pkg/cloudprovider/gke/labels)."""
 
 MAINTENANCE_LABEL = "cloud.google.com/scheduled-maintenance-time"
 """GKE's label of a node whose host is maintained: the Unix time at which the node goes down

@@ -7,7 +7,7 @@ from berth.components.core.problems import Path, Problem
 from berth.components.core.table import beside, broken
 from berth.components.gke import PoolSettings
 from berth.components.hardware.machines import MACHINES
-from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
+from berth.components.hardware.names import CONFIG_LABEL, GPU_RESOURCE, WHOLE_KEY
 from berth.components.sharing.device_plugin import label_command, serving_labels
 from berth.components.sharing.modes import MODES
 from berth.components.sharing.pools import offered
@@ -51,6 +51,9 @@ def _own_problems(pool: PoolSettings, settings: SharingSettings, path: Path) -> 
         profile=profile,
         claimable=claimable,
         claimed=claimed,
+        existing=settings.cluster.existing,
+        attached=next(iter(pool.machine.series.attaches), ""),
+        gpu_resource=GPU_RESOURCE,
         shared=bool(pool.machine.gpus) and (claimable or not (pool.by_dra and profile)),
         problem=profile.problem(pool.machine) if profile else "",
         known=did_you_mean(pool.sharing or "", settings.sharing) or "; `sharing:` has none",

@@ -8,11 +8,20 @@ from berth.components.cluster.pods import is_ready
 from berth.components.cluster.scheduling import untolerated
 from berth.components.core.words import counted
 from berth.components.gke import tolerations
-from berth.components.hardware.names import DEPLOYED_LABEL, METADATA_SERVER_LABEL, POOL_LABEL, SHARED_BY_GKE
+from berth.components.hardware.names import (
+    DEPLOYED_LABEL,
+    GKE_SHARES_LABEL,
+    GKE_SIZE_LABEL,
+    GKE_STRATEGY_LABEL,
+    METADATA_SERVER_LABEL,
+    POOL_LABEL,
+)
 from berth.components.sharing import Pool, label_command, offered, serving_labels
 from berth.stacks.settings.environment import EnvironmentSettings
 
 CLUSTER = Topic("cluster")
+
+_SHARED_BY_GKE = (GKE_STRATEGY_LABEL, GKE_SHARES_LABEL, GKE_SIZE_LABEL)
 
 # Taints that come and go with a node's condition; workloads do not tolerate them.
 _OF_CONDITION = (
@@ -59,10 +68,7 @@ def check_nodes(nodes: Iterable[Object], settings: EnvironmentSettings) -> list[
             for taint in _taints(of_pool)
             if untolerated([taint], tolerated)
         ]
-        if ways := sorted(
-            {_labels(node)[label] for node in of_pool for label in SHARED_BY_GKE if label in _labels(node)}
-        ):
-            findings.append(CLUSTER.found("shared-by-gke", pool=name, ways=", ".join(ways)))
+        findings += _shared_by_gke(pool, of_pool)
     return findings
 
 
@@ -92,6 +98,17 @@ def _unlabeled(pool: Pool, nodes: Sequence[Object], *, operator: bool) -> Iterab
     if lacking:
         facts = {"pool": pool.name, "count": len(without), "of": len(nodes), "node": without[0]}
         yield CLUSTER.found("unlabeled", remedy=label_command(pool.name, lacking), **facts)
+
+
+def _shared_by_gke(pool: Pool, nodes: Iterable[Object]) -> Iterable[Finding]:
+    """Yield that GKE itself shares the GPUs of nodes in another way than the settings say."""
+    said = {} if pool.settings.by_operator or pool.settings.by_dra else pool.profile.by_gke
+    for node in nodes:
+        found = {label: _labels(node)[label] for label in _SHARED_BY_GKE if label in _labels(node)}
+        if found != said:
+            ways = " × ".join(found.values()) or "whole"
+            yield CLUSTER.found("shared-by-gke", pool=pool.name, node=node["metadata"]["name"], ways=ways)
+            return
 
 
 def _taints(nodes: Iterable[Object]) -> list[Mapping[str, str]]:

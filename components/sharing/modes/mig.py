@@ -6,9 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from berth.components.core.nearest import did_you_mean
 from berth.components.hardware.facts import Machine, mig_memory_gib
-from berth.components.hardware.names import GPU, GPU_RESOURCE, MIG, MIG_LABEL
+from berth.components.hardware.names import GKE_SIZE_LABEL, GPU, GPU_RESOURCE, MIG, MIG_LABEL
 from berth.components.sharing.modes.mode import Facts, Mode
 
 
@@ -60,10 +59,7 @@ class Mig(Mode):
             return f"{machine.gpu.product} ({machine.name}) has no MIG; share it by time-slicing or MPS"
         if self.profile in instances:
             return ""
-        return (
-            f"{machine.gpu.product} has no MIG profile {self.profile}{did_you_mean(self.profile, instances)};"
-            f" it has {', '.join(instances)}"
-        )
+        return f"{machine.gpu.product} has no MIG profile {self.profile}; it has {', '.join(instances)}"
 
     def conflict(self, pool: str, others: Mapping[str, Facts]) -> str:
         """Return the reason why a pool cannot have the strategy beside the modes of other pools."""
@@ -83,6 +79,11 @@ class Mig(Mode):
         """Return the memory of one instance."""
         del machine
         return Decimal(mig_memory_gib(self.profile))
+
+    @property
+    def by_gke(self) -> dict[str, str]:
+        """GKE's labels of nodes whose GPUs GKE itself cuts into these instances."""
+        return {GKE_SIZE_LABEL: self.profile}
 
     def feature_labels(self, machine: Machine) -> dict[str, str]:
         """Return the labels that GPU feature discovery and the MIG manager give a node."""

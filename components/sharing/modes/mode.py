@@ -112,6 +112,11 @@ class Mode(Settings):
         """Return the GPU memory of one device."""
         return Decimal(machine.gpu.memory_gib) / self.per_gpu(machine)
 
+    @property
+    def by_gke(self) -> dict[str, str]:
+        """GKE's labels of nodes whose GPUs GKE itself shares in this mode."""
+        return {}
+
     def feature_labels(self, machine: Machine) -> dict[str, str]:
         """Return the labels that GPU feature discovery gives a node."""
         return {

@@ -14,6 +14,7 @@ class Mps(Shares):
     """`mps`: pods run at once, each with a share of memory."""
 
     section: ClassVar[str] = "mps"
+    gke_strategy: ClassVar[str] = "mps"
     strategy_label: ClassVar[str] = "mps"
     memory_note: ClassVar[str] = "; MPS refuses allocations beyond the share"
     foreign: ClassVar[Mapping[str, str]] = {

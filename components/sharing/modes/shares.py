@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from berth.components.hardware.facts import Machine
-from berth.components.hardware.names import GPU_RESOURCE
+from berth.components.hardware.names import GKE_SHARES_LABEL, GKE_STRATEGY_LABEL, GPU_RESOURCE
 from berth.components.sharing.modes.mode import Facts, Mode
 
 
@@ -20,6 +20,8 @@ class Shares(Mode):
 
     section: ClassVar[str]
     """Key of the mode in the device plugin's config."""
+    gke_strategy: ClassVar[str]
+    """GKE's word for the mode."""
     memory_note: ClassVar[str] = ""
     """Isolation of GPU memory, as the end of a warning about too little of it."""
     foreign: ClassVar[Mapping[str, str]] = dict.fromkeys(
@@ -40,6 +42,11 @@ class Shares(Mode):
             memory_note=self.memory_note,
             plugin={self.section: {**renamed, **plugin, "resources": resources}},
         )
+
+    @property
+    def by_gke(self) -> dict[str, str]:
+        """GKE's labels of nodes whose GPUs GKE itself shares in this mode."""
+        return {GKE_STRATEGY_LABEL: self.gke_strategy, GKE_SHARES_LABEL: str(self.replicas)}
 
     def per_gpu(self, machine: Machine) -> int:
         """Return the number of shares of one GPU."""

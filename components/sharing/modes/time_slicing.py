@@ -15,6 +15,7 @@ class TimeSlicing(Shares):
     """Refuse pods that ask for more than one share, since two shares are no more compute."""
 
     section: ClassVar[str] = "timeSlicing"
+    gke_strategy: ClassVar[str] = "time-sharing"
     strategy_label: ClassVar[str] = "time-slicing"
     memory_note: ClassVar[str] = (
         "; time-slicing does not isolate memory, so one pod can make its neighbors fail with out-of-memory errors"

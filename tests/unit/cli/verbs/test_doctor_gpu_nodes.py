@@ -20,10 +20,10 @@ RIGHT = {
 }
 
 
-def settings(**pools: dict[str, Any]) -> EnvironmentSettings:
+def settings(sharing: dict[str, Any] | None = None, **pools: dict[str, Any]) -> EnvironmentSettings:
     given = {
         "cluster": {"existing": {"kubeconfig": "~/.kube/config"}},
-        "sharing": {"any": {"kind": "time-slicing", "replicas": 4}},
+        "sharing": {"any": {"kind": "time-slicing", "replicas": 4}} if sharing is None else sharing,
         "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}, **pools},
     }
     return environment_of("test", given).settings
@@ -57,15 +57,36 @@ def test_an_operator_that_berth_did_not_install_is_noticed_by_its_label() -> Non
     assert found.remedy.endswith("nvidia.com/gpu.deploy.operands=false")
 
 
-def test_a_pool_whose_gpus_gke_itself_shares_is_told_since_berth_counts_whole_ones() -> None:
-    labels = {"cloud.google.com/gke-gpu-sharing-strategy": "time-sharing", "nvidia.com/gpu.deploy.operands": "false"}
-    (found,) = check_nodes([node("a", "train", labels)], settings(train=WHOLE))
-    assert found.state == "warning"
-    assert "pool train: GKE itself shares the GPUs of its nodes (time-sharing)" in found.text
-    (found,) = check_nodes(
-        [node("a", "train", {"cloud.google.com/gke-gpu-partition-size": "1g.10gb"})], settings(train=WHOLE)
+BY_GKE = {
+    "whole": {},
+    "time-sharing × 4": {
+        "cloud.google.com/gke-gpu-sharing-strategy": "time-sharing",
+        "cloud.google.com/gke-max-shared-clients-per-gpu": "4",
+    },
+    "mps × 2": {
+        "cloud.google.com/gke-gpu-sharing-strategy": "mps",
+        "cloud.google.com/gke-max-shared-clients-per-gpu": "2",
+    },
+    "1g.10gb": {"cloud.google.com/gke-gpu-partition-size": "1g.10gb"},
+}
+DESCRIBED: dict[str, dict[str, Any]] = {
+    "whole": {},
+    "time-sharing × 4": {"kind": "time-slicing", "replicas": 4, "failRequestsGreaterThanOne": True},
+    "mps × 2": {"kind": "mps", "replicas": 2},
+    "1g.10gb": {"kind": "mig", "strategy": "single", "profile": "1g.10gb"},
+}
+
+
+@pytest.mark.parametrize("said", DESCRIBED)
+@pytest.mark.parametrize("ways", BY_GKE)
+def test_gpus_that_gke_itself_shares_are_as_the_settings_describe_them(said: str, ways: str) -> None:
+    pool: dict[str, Any] = {"machineType": "a3-highgpu-8g", "nodes": 1, "gpuManagement": "gke"}
+    sharing = {"by-gke": DESCRIBED[said]} if DESCRIBED[said] else {}
+    described = settings(sharing=sharing, train=pool | ({"sharing": "by-gke"} if sharing else {}))
+    found = check_nodes([node("a", "train", BY_GKE[ways])], described)
+    assert [(finding.state, f"(such as a) {ways}, and" in finding.text) for finding in found] == (
+        [] if said == ways else [("warning", True)]
     )
-    assert "(1g.10gb)" in found.text
 
 
 def test_a_shared_pool_whose_nodes_do_not_choose_the_profile() -> None:
