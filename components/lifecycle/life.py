@@ -11,6 +11,7 @@ from berth.components.programs.decision import (
     KEEPER,
     KUEUE,
     OUTSIDE_HOURS,
+    QUEUE_LABEL,
     SUSPENSION,
     known_of,
     next_begin,
@@ -21,9 +22,6 @@ from berth.components.programs.lifetimes import IDLE, SETTINGS, Lifetime, lifeti
 
 PERSON = "person"
 """Value of `suspended_by` for a berth that the keeper did not suspend."""
-
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-"""Label of what Kueue manages, which its webhook may set with `suspend`, in its creator's name."""
 
 
 @dataclass(frozen=True)

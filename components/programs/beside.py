@@ -12,7 +12,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from berth.components.programs.decision import EXPIRED, KEEPER, OUTSIDE_HOURS, Known, due_since, owner_of_suspend
+from berth.components.programs.decision import (
+    EXPIRED,
+    KEEPER,
+    KUEUE,
+    OUTSIDE_HOURS,
+    QUEUE_LABEL,
+    Known,
+    due_since,
+    owner_of_suspend,
+)
 from berth.components.programs.lifetimes import Lifetime
 
 Object = Mapping[str, Any]
@@ -54,6 +63,8 @@ class Thing:
     """Time since when a RayJob has ended, or waits for a person; None if it runs."""
     elsewhere: bool = False
     """Whether this is a RayJob on a RayCluster that the RayJob does not own."""
+    queued: bool = False
+    """Whether Kueue starts it, and starts it again where it has room."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +140,7 @@ class _Judge:
             return berth.awake
         if root.key[0] == "RayCluster":
             # A RayCluster beside the berth's goes and comes with it: the keeper cannot ask its Ray.
-            return berth.awake and in_time
+            return (berth.awake or root.queued) and in_time
         if thing.key[0] == "Job" and root.ended:
             # Nothing submits the job of a RayJob again that has ended.
             return in_time and not thing.suspended
@@ -188,7 +199,8 @@ def judge(berth: Berth, things: Iterable[Thing], pods: Iterable[Pod], now: datet
     found = {thing.key: thing for thing in things}
     judging = _Judge(berth, now, found)
     suspend = [thing for thing in found.values() if judging.to_suspend(thing)]
-    wake = [thing.key for thing in found.values() if thing.suspended and thing.by_keeper and judging.wanted(thing)]
+    asleep = [thing for thing in found.values() if thing.suspended and thing.by_keeper and not thing.queued]
+    wake = [thing.key for thing in asleep if judging.wanted(thing)]
     keys = [thing.key for thing in suspend]
     own = ("RayCluster", berth.name)
     if berth.awake:
@@ -248,6 +260,7 @@ def thing_of(kind: str, item: Object) -> Thing | None:
         running=running,
         ended=ended if is_job and not running else None,
         elsewhere=is_job and not own,
+        queued=QUEUE_LABEL in (metadata.get("labels") or {}) or manager.startswith(KUEUE),
     )
 
 

@@ -215,6 +215,9 @@ SUSPENSION = "berth-suspension"
 """Field manager of `berth suspend` and `berth wake`. No stack sets `spec.suspend`, so `pulumi up`
 and `pulumi refresh` leave it alone."""
 
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""Label of what Kueue manages, which its webhook may set with `suspend`, in its creator's name."""
+
 KUEUE = "kueue"
 """Beginning of Kueue's field managers (https://github.com/kubernetes-sigs/kueue,
 pkg/util/useragent)."""

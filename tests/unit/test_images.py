@@ -57,6 +57,14 @@ def test_the_ray_of_the_image_with_podman_is_the_one_that_stacks_ask_for() -> No
     assert f"\nray=={versions.RAY} " in requirements("ray-podman")
 
 
+@PER_IMAGE
+def test_the_driver_of_gkes_nodes_is_on_the_path_unless_the_base_is_rays_own_which_has_it_there(image: str) -> None:
+    (base,) = [found.partition("=")[2] for found in rest_of(image, "ARG") if found.startswith("BASE=")]
+    variables = dict(found.split("=", 1) for found in rest_of(image, "ENV"))
+    driver = ("/usr/local/nvidia/bin" in variables.get("PATH", ""), variables.get("LD_LIBRARY_PATH"))
+    assert base.startswith("rayproject/ray:") or driver == (True, "/usr/local/nvidia/lib64")
+
+
 def readme_clusters() -> dict[str, Any]:
     (block,) = re.findall(r"^```yaml\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
     shown = yaml.safe_load(block)["clusters"]
