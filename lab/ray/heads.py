@@ -63,6 +63,9 @@ _SETTINGS = {
     "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
     "RAY_prestart_worker_first_driver": "0",  # otherwise as many processes as the berth has CPUs
     "RAY_enable_worker_prestart": "0",
+    # On a busy machine Ray would end after half a minute in which one of its own programs is slow.
+    "RAY_agent_register_timeout_ms": "180000",
+    "RAY_health_check_failure_threshold": "60",
 }
 
 _log = logging.getLogger("berth.lab.ray")
@@ -76,6 +79,35 @@ class _Ray:
     """Uid of the head's pod."""
     ports: dict[int, int]
     """Ports on this machine, by the head's own."""
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """Folder, programs and ports that were prepared for a head's Ray."""
+
+    folder: Path
+    programs: Path
+    """Folder with the programs of Ray's virtual environment."""
+    short: str
+    """Path of Ray's temporary folder."""
+    options: Mapping[str, int]
+    """Ports by option of `ray start`."""
+    notebook: int
+    serve: int
+
+    @property
+    def address(self) -> str:
+        """Address of Ray's dashboard."""
+        return f"http://{_LOOPBACK}:{self.options['dashboard-port']}"
+
+    def start_serve(self) -> None:
+        """Start Ray Serve, which its applications would start on port 8000 of all addresses."""
+        options = [f"--http-host={_LOOPBACK}", f"--http-port={self.serve}", "--proxy-location=HeadOnly"]
+        command = [str(self.programs / "serve"), "start", *options]
+        variables = json.loads((self.folder / program.ENVIRONMENT).read_text())
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise LabError(f"Ray Serve does not start:\n{quoted(done.stderr)}")
 
 
 class Heads:
@@ -194,52 +226,62 @@ class Heads:
                 f"Ray needs {_NEEDED / GIB:.1f} GiB of memory, and this machine has {available / GIB:.1f} GiB left",
                 "end another one: berth suspend NAME",
             )
-        namespace, cluster = pod["metadata"]["namespace"], self._cluster(pod)
-        selector = f"ray.io/cluster={cluster['metadata']['name']}"
-        pods = self._api.list(within(namespace, PODS), labelSelector=selector)
+        cluster = self._cluster(pod)
+        ready = self._prepared(head, pod)
+        self._start_ray(head, ready, self._resources(cluster))
+        if cluster["metadata"].get("labels", {}).get(_ORIGIN) == "RayService":
+            ready.start_serve()
+        self._api.patch(path_of(pod), {"metadata": {"annotations": {LOCAL_RAY: ready.address}}})
+        ports = {
+            _DASHBOARD: ready.options["dashboard-port"],
+            _CLIENT: ready.options["ray-client-server-port"],
+            _SERVE: ready.serve,
+        }
+        self._forward(pod, ports | {ready.notebook: ready.notebook})
+        return _Ray(str(pod["metadata"]["uid"]), ports)
+
+    def _prepared(self, head: str, pod: Object) -> _Prepared:
+        """Prepare the folder, the packages, the ports and the variables of a head's Ray."""
         packages = installed.packages(Progress())
         folder = self._of(head)
         folder.mkdir(parents=True, exist_ok=True)
-        code = shape.write_code(pod, folder / "code")
-        programs = installed.environment(folder / "venv", packages, code)
-        variables = dict(shape.variables(pod["spec"]["containers"][0], lambda *at: self._secret(namespace, *at)))
+        programs = installed.environment(folder / "venv", packages, shape.write_code(pod, folder / "code"))
         # The path of a socket may have 107 characters, of which Ray's own part is 67.
         short = tempfile.mkdtemp(prefix="berth-ray-", dir="/tmp")
         (folder / "short").symlink_to(short)
         *ports, notebook, serve = _free_ports(len(_OPTIONS) + 2)
-        options = dict(zip(_OPTIONS, ports, strict=True))
+        ready = _Prepared(folder, programs, short, dict(zip(_OPTIONS, ports, strict=True)), notebook, serve)
+        namespace = pod["metadata"]["namespace"]
+        of_pod = shape.variables(pod["spec"]["containers"][0], lambda *at: self._secret(namespace, *at))
         own = {
             MARK: self._supervisor.mark(_process(head)),
-            "RAY_ADDRESS": f"{_LOOPBACK}:{options['port']}",
-            "RAY_API_SERVER_ADDRESS": f"http://{_LOOPBACK}:{options['dashboard-port']}",
+            "RAY_ADDRESS": f"{_LOOPBACK}:{ready.options['port']}",
+            "RAY_API_SERVER_ADDRESS": ready.address,
             "TMPDIR": short,
             NOTEBOOK_PORT: str(notebook),
         }
-        environment = _environment(folder, programs) | variables | own
-        whole_file.write(folder / program.ENVIRONMENT, json.dumps(environment), mode=0o600)
-        start = shape.arguments(shape.resources(cluster, pods), options, short)
-        command = [str(programs / "python"), program.__file__, "log", str(folder), str(programs / "ray"), *start]
-        address = f"http://{_LOOPBACK}:{options['dashboard-port']}"
+        environment = json.dumps(_environment(folder, programs) | dict(of_pod) | own)
+        whole_file.write(folder / program.ENVIRONMENT, environment, mode=0o600)
+        return ready
+
+    def _start_ray(self, head: str, ready: _Prepared, resources: Mapping[str, float]) -> None:
+        start = shape.arguments(resources, ready.options, ready.short)
+        ray = str(ready.programs / "ray")
+        command = (str(ready.programs / "python"), program.__file__, "log", str(ready.folder), ray, *start)
         # The part that starts last, and runs jobs; KubeRay's probe of a head asks it, too.
-        probe = Probe(f"http://{_LOOPBACK}:{options['dashboard-agent-listen-port']}/api/local_raylet_healthz")
-        process = Process(_process(head), tuple(command), "Ray of a head", ("lab-controller",), probe=probe)
+        probe = Probe(f"http://{_LOOPBACK}:{ready.options['dashboard-agent-listen-port']}/api/local_raylet_healthz")
+        process = Process(_process(head), command, "Ray of a head", ("lab-controller",), probe=probe)
         _log.info("%s: starting Ray: %s", head, " ".join(start))
         try:
             self._supervisor.start([process])
         except LabError:
             _log.warning("%s: Ray does not start, and gives up after 30 s on a busy machine: again", head)
             self._supervisor.start([process])
-        if cluster["metadata"].get("labels", {}).get(_ORIGIN) == "RayService":
-            # Started by its applications, Serve would listen on port 8000 of all addresses.
-            options_of_serve = [f"--http-host={_LOOPBACK}", f"--http-port={serve}", "--proxy-location=HeadOnly"]
-            command = [str(programs / "serve"), "start", *options_of_serve]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise LabError(f"Ray Serve does not start:\n{quoted(done.stderr)}")
-        self._api.patch(path_of(pod), {"metadata": {"annotations": {LOCAL_RAY: address}}})
-        of_head = {_DASHBOARD: options["dashboard-port"], _CLIENT: options["ray-client-server-port"], _SERVE: serve}
-        self._forward(pod, of_head | {notebook: notebook})
-        return _Ray(str(pod["metadata"]["uid"]), of_head)
+
+    def _resources(self, cluster: Object) -> Mapping[str, float]:
+        metadata = cluster["metadata"]
+        selector = f"ray.io/cluster={metadata['name']}"
+        return shape.resources(cluster, self._api.list(within(metadata["namespace"], PODS), labelSelector=selector))
 
     def _secret(self, namespace: str, name: str, key: str) -> str | None:
         data = (self._api.get(f"{within(namespace, SECRETS)}/{name}") or {}).get("data") or {}
