@@ -13,8 +13,8 @@ from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import KEEPS_HOME, namespace_of
 from berth.components.core.words import are
-from berth.components.ray.shares import PREFIX
 from berth.components.ray.storage import CLAIM
+from berth.components.ray.volumes import SHARE_PREFIX
 
 CLAIMS = "/api/v1/persistentvolumeclaims"
 
@@ -41,7 +41,7 @@ class HomeDisk:
     """Name of the claim: `home`, or `share-team` for the volume `team`."""
 
     def __str__(self) -> str:
-        name = "home" if self.claim == CLAIM else f"Filestore volume {self.claim.removeprefix(PREFIX)}"
+        name = "home" if self.claim == CLAIM else f"Filestore volume {self.claim.removeprefix(SHARE_PREFIX)}"
         return f"the {name} ({self.size}, created {self.created})"
 
 
@@ -139,7 +139,7 @@ def _is_disk(claim: Object) -> bool:
     """Return whether a claim in a berth is its home, or a Filestore volume that berth created."""
     metadata = claim["metadata"]
     name, labels = metadata["name"], metadata.get("labels") or {}
-    return bool(name == CLAIM or (name.startswith(PREFIX) and MANAGED_BY.items() <= labels.items()))
+    return bool(name == CLAIM or (name.startswith(SHARE_PREFIX) and MANAGED_BY.items() <= labels.items()))
 
 
 def _left(api: ClusterApi, environment: Environment, name: str) -> list[HomeDisk]:

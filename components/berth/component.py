@@ -69,7 +69,6 @@ class Berth(pulumi.ComponentResource):
         )
 
     def _work(self, name: str, inputs: BerthInputs, needed: list[KubernetesObject]) -> None:
-        """Register the RayCluster, RayJob or RayService, with its jobs."""
         workload, manifests = inputs.workload, inputs.manifests
         self.main = self._register(
             name,
@@ -127,7 +126,6 @@ class Berth(pulumi.ComponentResource):
     def _register(
         self, name: str, manifest: Manifest, *, after: list[KubernetesObject] | None = None, **options: Any
     ) -> KubernetesObject:
-        """Register an object of the berth that needs other ones."""
         opts = pulumi.ResourceOptions(parent=self, depends_on=list(after or []), **options)
         return KubernetesObject(name, manifest, opts)
 

@@ -17,6 +17,5 @@ class KubernetesObject(pulumi.CustomResource):
     """The registered manifest; its values may be outputs."""
 
     def __init__(self, name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> None:
-        """Register the object."""
         self.manifest = manifest
         super().__init__(resource_type(manifest), name, owned(manifest, pulumi.get_stack()), opts)

@@ -11,13 +11,9 @@ def kubernetes_provider(
 ) -> pulumi_kubernetes.Provider:
     """Return a provider for one cluster that can resume after a killed run.
 
-    Args:
-        name: Pulumi's name of the provider.
-        kubeconfig: the kubeconfig as text, or the path of its file, whose credentials then stay out
-            of the stack's state.
-        cluster: an identifier that stays the same for the cluster's whole life. Without it, a new
-            address of the control plane would replace every object.
-        context: context of the kubeconfig. Default: its current one.
+    A `kubeconfig` is a text, or the path of a file whose credentials then stay out of the state.
+    `cluster` is an id for the cluster's whole life: without it, a new address of the control plane
+    would replace every object.
     """
     known = inspect.signature(pulumi_kubernetes.ProviderArgs).parameters
     arguments = pulumi_kubernetes.ProviderArgs(

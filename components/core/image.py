@@ -75,11 +75,8 @@ def mirrored(image: str, mirror: str) -> str:
     """Return the name of an image's copy: the mirror, and behind it the full name.
 
     The registry's host stays in the path, so that images of two registries never have one name, and
-    a copy tells where it comes from. `rayproject/ray` is `MIRROR/docker.io/rayproject/ray`.
-
-    Args:
-        image: reference of a published image, or its repository.
-        mirror: registry that has the copies, with a path or not; "" for none.
+    a copy tells where it comes from. `rayproject/ray` is `MIRROR/docker.io/rayproject/ray`, and
+    itself without a mirror ("").
     """
     return f"{mirror}/{full_name(image)}" if mirror else image
 

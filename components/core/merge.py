@@ -13,13 +13,10 @@ def merged(
 ) -> dict[str, Any]:
     """Return `above` over `below`: mappings merge key by key, any other value replaces.
 
-    Args:
-        below: values that give way. Neither mapping is changed.
-        above: values that win.
-        by_name: keys of lists whose entries merge by their `name`, such as `containers`; as a
-            mapping, with what tells entries apart. New entries follow those of `below`.
-        removes: whether a null in `above` takes the key out of the result (JSON merge patch, RFC
-            7386), and `$patch: delete` an entry. Else both stay, for whoever reads the result.
+    Lists of the keys `by_name`, such as `containers`, merge by the `name` of their entries, or, in
+    a mapping, by what the key has there. New entries follow those of `below`. If it `removes`, a
+    null in `above` takes the key out of the result (JSON merge patch, RFC 7386), and `$patch:
+    delete` an entry; else both stay, for whoever reads the result.
     """
     result = dict(below)
     for key, value in above.items():

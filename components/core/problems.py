@@ -92,21 +92,18 @@ def as_written(value: Any) -> str:
 
 
 def _no_choice(given: Any, known: str) -> str:
-    """Return what is wrong with a value that is none of the known ones, which are in words."""
     meant = given.lower() if isinstance(given, str) else given
     hint = f"; did you mean {meant!r}?" if meant != given and repr(meant) in known else ""
     return f"{as_written(given)} is not one of {known}{hint}"
 
 
 def _no_number(given: Any) -> str:
-    """Return what is wrong with a value in place of a whole number."""
     if isinstance(given, str) and given.strip().isdecimal():
         return f"{given!r} is text, and a whole number is needed; write {int(given)} without quotes"
     return f"{as_written(given)} is not a whole number"
 
 
 def _no_text(given: Any) -> str:
-    """Return what is wrong with a value in place of a text."""
     match given:
         case None:
             return 'has no value; write a text, "" for an empty one, or take the line out'
@@ -119,7 +116,6 @@ def _no_text(given: Any) -> str:
 
 
 def _as_mapping(given: Any) -> str:
-    """Return how to write a value as a mapping."""
     if isinstance(given, list) and given and all(isinstance(entry, str) for entry in given):
         return f"write each as a key: {{{given[0]}: …}}"
     if isinstance(given, list) and given and isinstance(given[0], dict) and given[0].keys() == {"name", "value"}:
@@ -145,7 +141,6 @@ def _has(outer: Any, part: str | int) -> bool:
 
 
 def _types(model: type[BaseModel], path: Path) -> list[Any]:
-    """Return the types of the value at a path of a model."""
     types: list[Any] = [model]
     for part in path:
         types = [inner for outer in types for inner in _step(outer, part)]

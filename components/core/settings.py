@@ -66,7 +66,6 @@ def written(settings: BaseModel) -> list[str]:
 
 
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """Return the docstrings of a model's fields, inherited ones too."""
     found: dict[str, str] = {}
     for base in reversed(model.__mro__):
         if not issubclass(base, Settings) or base is Settings:

@@ -52,12 +52,9 @@ def rows_of(group: Row) -> Iterator[Row]:
 
 
 def broken(table: Sequence[Row], path: Path, **objects: Any) -> Iterator[Problem]:
-    """Yield the problems of the rows that fit some objects.
+    """Yield the problems of the rows that fit some objects, by the names that the table has.
 
-    Args:
-        table: the table, as its file has it.
-        path: path of the settings that `at` is in; one that begins with `environment.` is whole.
-        objects: objects by the names that the table has for them.
+    `path` leads to the settings that `at` is in; one that begins with `environment.` is whole.
     """
     known = SimpleNamespace(**objects)
 

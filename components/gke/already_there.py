@@ -26,11 +26,7 @@ _CLUSTER = re.compile(r"projects/([^/]+)/(?:locations|zones)/([^/]+)/clusters/([
 def remedy_of(error: str, urn: str, parent: str, written: str = "") -> str:
     """Return what to do about an error of a creation; "" where the resource is not there already.
 
-    Args:
-        error: the provider's text.
-        urn: the resource's URN.
-        parent: the URN of its component.
-        written: file and line of the settings that describe the resource, where known.
+    `parent` is the URN of its component, and `written` the file and line of its settings.
     """
     match = _PATH.search(error)
     if not match:

@@ -37,7 +37,6 @@ class Cluster(pulumi.ComponentResource):
     """Kubeconfig as JSON, secret. It gets credentials from gke-gcloud-auth-plugin."""
 
     def __init__(self, name: str, inputs: ClusterInputs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Register the cluster."""
         super().__init__("berth:gke:Cluster", name, None, opts)
         network = inputs.network
         hooks = pulumi.ResourceHookBinding(on_error=[explained(self, "cluster", inputs.settings.project or "")])

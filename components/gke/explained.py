@@ -11,11 +11,7 @@ from berth.components.gke.already_there import remedy_of
 def explained(component: pulumi.Resource, name: str, project: str, pool: Pooled | None = None) -> pulumi.ErrorHook:
     """Return a hook that asks for no retry: the provider has retried long enough.
 
-    Args:
-        component: component to log on. A resource has no URN to log on until it is created.
-        name: unique name of the hook.
-        project: Google Cloud project of the environment.
-        pool: the node pool that the resource is.
+    It logs on a component, since a resource has no URN to log on until it is created.
     """
 
     async def explain(failure: pulumi.ErrorHookArgs) -> bool:

@@ -61,7 +61,6 @@ class Network(pulumi.ComponentResource):
     """Name of the secondary range for Services."""
 
     def __init__(self, name: str, inputs: NetworkInputs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Register the networks, or use existing ones."""
         super().__init__("berth:gke:Network", name, None, opts)
         self._name, self._inputs = name, inputs
         hooks = pulumi.ResourceHookBinding(on_error=[explained(self, "network", inputs.project)])

@@ -11,7 +11,6 @@ class NodeAccount(pulumi.ComponentResource):
     """Service account that only the nodes of one cluster run as."""
 
     def __init__(self, name: str, project: str, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Register the account and its roles."""
         super().__init__("berth:gke:NodeAccount", name, None, opts)
         hooks = pulumi.ResourceHookBinding(on_error=[explained(self, "node-account", project)])
         account = gcp.serviceaccount.Account(

@@ -37,7 +37,6 @@ class NodePool(pulumi.ComponentResource):
     """Nodes of one machine type."""
 
     def __init__(self, name: str, inputs: NodePoolInputs, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Register the pool."""
         super().__init__("berth:gke:NodePool", name, None, opts)
         settings, place = inputs.settings, inputs.place
 

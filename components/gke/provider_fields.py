@@ -85,7 +85,6 @@ class ResourceFields:
     """Names of the fields of each block, by the block's path; "" for the resource itself."""
 
     def __post_init__(self) -> None:
-        """Find the blocks."""
         blocks: dict[str, list[str]] = {}
         for path in self.fields:
             block, _, name = path.rpartition(".")
@@ -95,9 +94,7 @@ class ResourceFields:
     def at(self, path: str) -> Field | None:
         """The field that a path of the engine leads to; None where nothing is known of it.
 
-        Args:
-            path: may have list indices, and the key of a map at its end:
-                `nodeConfig.labels["a/b"]`.
+        It may have list indices, and the key of a map at its end: `nodeConfig.labels["a/b"]`.
         """
         plain = _INDEX.sub("", _QUOTED.sub(".", path)).rstrip(".")
         whole = plain == _INDEX.sub("", path)

@@ -39,9 +39,7 @@ def pod_policy() -> list[Manifest]:
 def ray_policy(trusted: Iterable[str] = ()) -> list[Manifest]:
     """Return the admission policy on Ray's kinds in namespaces of berths, with its binding.
 
-    Args:
-        trusted: further users to whom the policy does not apply, such as the keeper, whose rights
-            another policy limits.
+    It does not apply to `trusted` users, such as the keeper, whose rights another policy limits.
     """
     expression = f"!(request.userInfo.username in {json.dumps(sorted(trusted))})"
     return _policy("ray-policy", {"name": "not-trusted", "expression": expression})

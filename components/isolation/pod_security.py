@@ -73,9 +73,6 @@ def restricted(pod: Object) -> Object:
 
     KubeRay copies the context of Ray's container to the init container that waits for the head
     (kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go).
-
-    Args:
-        pod: a spec whose `needed_by` is `restricted`, but for folders of its node.
     """
     containers: Object = {
         kind: [
@@ -122,7 +119,6 @@ def _above_baseline(pod: Object) -> Iterator[bool]:
 
 
 def _probed_hosts(container: Object) -> Iterator[bool]:
-    """Yield whether each probe and hook of a container names a host."""
     hooks: list[Any] = [container.get(f"{kind}Probe") for kind in ("liveness", "readiness", "startup")]
     hooks += (container.get("lifecycle") or {}).values()
     for hook in hooks:

@@ -12,7 +12,6 @@ class Keeper(pulumi.ComponentResource):
     """CronJob that suspends and wakes berths, with its namespace, program and rights."""
 
     def __init__(self, name: str, manifests: Iterable[Manifest], opts: pulumi.ResourceOptions | None = None) -> None:
-        """Register the objects of the keeper (manifests.py)."""
         super().__init__("berth:index:Keeper", name, None, opts)
         registered: list[pulumi.Resource] = []
         for manifest in manifests:

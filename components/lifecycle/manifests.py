@@ -56,12 +56,7 @@ def keeper(
 ) -> list[Manifest]:
     """Return the keeper's objects: namespace, program, account, rights, limits, and the CronJob.
 
-    Args:
-        environment: name of the environment whose berths the keeper looks after.
-        image: image with Python 3.11 or newer.
-        schedule: how often the keeper runs, as a CronJob has it.
-        pools: node pools that the keeper may run on, by name.
-        labels: labels of the objects.
+    The image has Python 3.11 or newer; the keeper may run on any of the pools.
     """
     objects: list[Manifest] = fast_yaml.beside(__file__, "keeper.yaml")
     for manifest in objects:

@@ -68,14 +68,10 @@ def repositories(images: Iterable[ChartImage], mirror: str) -> dict[str, Any]:
 
 
 def pulled(image: ChartImage, values: Mapping[str, Any], version: str, *, own: bool) -> str:
-    """Return an image as the chart pulls it; "" where it pulls none.
+    """Return an image as the chart pulls it, with values over its own; "" where it pulls none.
 
-    Args:
-        image: the image.
-        values: Helm values over the chart's own.
-        version: version of the chart.
-        own: whether it is berth's own version, whose tags are known. The tag of another is left
-            out, unless the values have one.
+    Tags of berth's `own` version of the chart are known; another's is left out, unless the values
+    have one.
     """
     if image.switch and not _value(values, image.switch, image.by_default):
         return ""

@@ -18,7 +18,6 @@ class Installation(pulumi.ComponentResource):
     """An operator on a cluster: its namespace, charts and objects."""
 
     def __init__(self, name: str, operator: Operator[Any], opts: pulumi.ResourceOptions | None = None) -> None:
-        """Register the operator's parts, each after the one before it."""
         super().__init__(operator.pulumi_type(), name, None, opts)
         mirror = operator.site.chart_mirror or os.environ.get(CHART_MIRROR, "")
         last: list[pulumi.Resource] = []

@@ -85,10 +85,9 @@ class Chart:
     """Lines to print in a preview, from the Helm values before and after a change."""
 
     def mirrored(self, mirror: str) -> Chart:
-        """Return the chart as a mirror has it; a folder, or without a mirror, the chart itself.
+        """Return the chart as a repository, or a prefix of `oci://` references, has it.
 
-        Args:
-            mirror: a chart repository, or a prefix of `oci://` references; "" for none.
+        A folder, or without a mirror ("") any chart, stays as it is.
         """
         if not mirror or self.is_folder:
             return self

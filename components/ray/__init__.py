@@ -4,13 +4,13 @@ Belongs here: everything that Ray and KubeRay decide. Does not belong here: isol
 networks of the pods. `readiness` and `suspension` talk to a live cluster and are imported by name.
 """
 
-from berth.components.ray.complete import complete
 from berth.components.ray.condition import condition_of
 from berth.components.ray.manifest import dashboard_service, ray_cluster
+from berth.components.ray.place import complete
 from berth.components.ray.secret_manager import secret_objects
 from berth.components.ray.settings import BerthShape, RayClusterSettings, RayShape
-from berth.components.ray.shares import keeps, share_claims
 from berth.components.ray.storage import home_claim
+from berth.components.ray.volumes import keeps, share_claims
 from berth.components.ray.workload import (
     Workload,
     cluster_workload,

@@ -2,20 +2,28 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
 
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.core.table import beside, broken
+from berth.components.core.types import parse_quantity
 from berth.components.fabric import resource_problems
+from berth.components.hardware.allocatable import GIB
 from berth.components.isolation import DEVELOPMENT, PRODUCTION
-from berth.components.ray.complete import complete, small_node, whole_node
 from berth.components.ray.layers import Layer, group_problems, groups_of, over_defaults, within
 from berth.components.ray.pod_template_rules import pod_template_problems, without_patches
-from berth.components.ray.settings import RayClusterSettings, RayShape
+from berth.components.ray.settings import RayClusterSettings, RayShape, WorkerShape
 from berth.components.sharing import Pool, Pools
 
 _SIZE = ("gpus", "nics", "cpu", "cpu_limit", "memory", "ray_gpus", "ray_resources")
 """Settings of a worker's size, of which a worker on a whole node has none from `defaults`."""
+
+# Share of a node that a worker on a whole node requests; the rest is for GKE's reservation and
+# daemons. The A4 recipe of the DraNet documentation requests 200 of 224 cores.
+_WHOLE_NODE_CPU = Decimal("0.9")
+_WHOLE_NODE_MEMORY = Decimal("0.8")
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ def place(
             return None, [*problems, *broken(beside(__file__)["whole"], places[shared], pool=pools[shared])]
         groups = {group: _whole(worker, sizes[group], pools[group]) for group, worker in groups.items()}
     else:
-        groups = {group: {**small_node(pools[group]), **worker} for group, worker in groups.items()}
+        groups = {group: {**_small_node(pools[group]), **worker} for group, worker in groups.items()}
     problems += [
         problem
         for group, worker in groups.items()
@@ -88,7 +96,7 @@ def place(
 def _whole(worker: Mapping[str, object], own: Layer, pool: Pool) -> Layer:
     """Return a worker on a whole node: of sizes it has only its own."""
     return {
-        **whole_node(pool),
+        **_whole_node(pool),
         **{key: value for key, value in worker.items() if key not in _SIZE},
         **{key: own[key] for key in _SIZE if key in own},
     }
@@ -109,3 +117,59 @@ def _pool(given: str | None, role: str, path: Path, ground: Ground, *, gpus: boo
     several = f"several pools are {kind}: {', '.join(fitting)}"
     none = f"no pool is {kind}; pools are {', '.join(sorted(pools))}"
     return Problem(where, f"is required, since {several if fitting else none} (or set defaults.{role}.pool)")
+
+
+def _whole_node(pool: Pool) -> dict[str, Any]:
+    """Return the size of a worker that takes a whole node of a pool, as far as berth knows it."""
+    machine, offered = pool.settings.machine, pool.settings.for_pods
+    if offered is None:
+        return {"gpus": pool.per_node}
+    cores, memory = Decimal(machine.vcpus), Decimal(machine.memory_gib)
+    if not machine.known:
+        cores, memory = Decimal(offered.cpu_millis) / 1000, Decimal(offered.memory) / GIB
+    return {
+        "gpus": pool.per_node,
+        "cpu": str(max(1, int(cores * _WHOLE_NODE_CPU))),
+        "memory": f"{max(1, int(memory * _WHOLE_NODE_MEMORY))}Gi",
+    }
+
+
+def _small_node(pool: Pool) -> dict[str, Any]:
+    """Return sizes of a worker in place of defaults that a small node has no room for."""
+    offered = pool.settings.for_pods
+    if offered is None:
+        return {}
+    room = {"cpu": Decimal(offered.cpu_millis) / 1000, "memory": Decimal(offered.memory)}
+    defaults = {name: parse_quantity(WorkerShape.model_fields[name].default) for name in room}
+    return {name: size for name, size in _whole_node(pool).items() if name in room and defaults[name] > room[name]}
+
+
+def complete(
+    name: str,
+    shape: RayShape | Mapping[str, Any],
+    workers: Pool | Pools,
+    head: Pool,
+    priority: str,
+    groups: Mapping[str, Mapping[str, Any]] | None = None,
+) -> RayClusterSettings:
+    """Return the complete settings of a RayCluster.
+
+    `shape` is over all defaults; `workers` are a pool, or pools by the group's name. By default,
+    `groups` are those of the shape.
+    """
+    given = shape.written() if isinstance(shape, RayShape) else shape
+    groups = groups_of(given) if groups is None else groups
+    pools = dict.fromkeys(groups, workers) if isinstance(workers, Pool) else workers
+    return RayClusterSettings.model_validate(
+        {
+            "priority": priority,
+            **given,
+            "name": name,
+            "groups": [
+                {**group, "name": key, "pool": pools[key].name, "nccl": given.get("nccl"), "within": within(given, key)}
+                for key, group in groups.items()
+            ],
+            "head": {**given.get("head", {}), "pool": head.name},
+        },
+        context={pool.name: pool for pool in pools.values()},
+    )

@@ -1,4 +1,4 @@
-"""Fields of a pod template with their types, as the Kubernetes client knows them."""
+"""Fields of a pod template: types, by the Kubernetes client, and what no patch may have."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -6,11 +6,22 @@ from functools import cache
 from operator import itemgetter
 from typing import Any
 
+from berth.components.core import fast_yaml
 from berth.components.core.merge import REMOVES
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path
 from berth.components.core.types import parse_quantity
-from berth.components.ray.pod_template_refusals import refusal
+from berth.components.isolation import LONGEST_GRACE, RESTRICTED_VOLUMES
+
+REFUSALS: dict[str, Any] = fast_yaml.beside(__file__, "pod_template_refusals.yaml")
+"""Words for what no patch may have, by kind."""
+
+_WORDS: dict[str, str] = REFUSALS["words"]
+
+_HARMLESS: tuple[Any, ...] = (False, 0, "", {}, [])
+"""Values that ask for nothing."""
+
+_SIZES = ("cpu", "memory", "ephemeral-storage", "hugepages-")
 
 MERGED: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     **dict.fromkeys(("containers", "initContainers", "volumes", "env", "imagePullSecrets"), itemgetter("name")),
@@ -48,7 +59,6 @@ def key_of(field: str) -> str:
 
 @cache
 def _fields(kind: str) -> Mapping[str, str]:
-    """Return the types of an object's fields by name."""
     if kind in _OWN:
         return _OWN[kind]
     from kubernetes.client import models  # noqa: PLC0415 - takes half a second, and few stacks have patches
@@ -62,7 +72,7 @@ def problems(value: Any, kind: str = "template", path: Path = ()) -> Iterator[tu
     if value is None:
         if path in _NEVER_EMPTY:
             yield path, "is empty; take it out"
-    elif message := refusal(path, value):
+    elif message := _refusal(path, value):
         yield path, message
     elif kind in _VALUES:
         yield from _of_value(value, kind, path)
@@ -81,7 +91,7 @@ def _of_mapping(value: dict[str, Any], kind: str, path: Path) -> Iterator[tuple[
         field = any_key[1] if any_key else known.get(key)
         if field is None:
             # A field that no template has may still be one that berth refuses by name.
-            message = refusal((*path, key), inner) or f"unknown field {key!r} of a pod{did_you_mean(key, known)}"
+            message = _refusal((*path, key), inner) or f"unknown field {key!r} of a pod{did_you_mean(key, known)}"
             yield (*path, key), message
             continue
         if isinstance(inner, int) and not isinstance(inner, bool) and _is_quantity((*path, key)):
@@ -129,3 +139,46 @@ def _of_value(value: Any, kind: str, path: Path) -> Iterator[tuple[Path, str]]:
 
 def _is_quantity(path: Path) -> bool:
     return path[-1] in _QUANTITIES or (len(path) > 1 and path[-2] in _QUANTITIES)
+
+
+def _refusal(path: Path, value: Any) -> str:
+    """Return why a patch may not have a value at a path; "" for what it may have."""
+    if not path or isinstance(path[-1], int):
+        return ""
+    name, last = _name(path), str(path[-1])
+    if words := REFUSALS["fields"].get(name):
+        return "" if value in _HARMLESS else f"is not for a patch: {words}"
+    return _of_key(name.removesuffix(f".{last}"), last) or _of_named(name, value)
+
+
+def _of_key(parent: str, key: str) -> str:
+    if parent == "metadata.labels" and key.startswith(tuple(REFUSALS["labels"])):
+        return str(_WORDS["label"])
+    if parent == "metadata.annotations":
+        words = next((words for prefix, words in REFUSALS["annotations"].items() if key.startswith(prefix)), "")
+        return f"is not for a patch: {words}" if words else ""
+    if parent == "spec.volumes" and key not in {"name", *RESTRICTED_VOLUMES}:
+        return str(_WORDS["volume"])
+    if parent in ("container.resources.limits", "container.resources.requests") and not key.startswith(_SIZES):
+        return str(_WORDS["device"])
+    return ""
+
+
+def _of_named(name: str, value: Any) -> str:
+    if name.endswith(("seccompProfile.type", "appArmorProfile.type")) and value == "Unconfined":
+        return str(_WORDS["unconfined"])
+    if name == "spec.terminationGracePeriodSeconds" and isinstance(value, int) and value > LONGEST_GRACE:
+        return str(_WORDS["grace"].format(longest=LONGEST_GRACE))
+    if name.endswith(("httpGet.host", "tcpSocket.host")) and value:
+        return str(_WORDS["probe"])
+    if name == "container.env.name" and value in REFUSALS["variables"]:
+        return f"{value} is not for a patch: {REFUSALS['variables'][value]}"
+    taken = REFUSALS["taken"].get(name, {}).get(str(value))
+    return f"{value!r} is taken: {taken}; take another name" if taken else ""
+
+
+def _name(path: Path) -> str:
+    parts = [str(part) for part in path if not isinstance(part, int)]
+    if parts[:2] in (["spec", "containers"], ["spec", "initContainers"]) and len(path) > len(parts):
+        parts = ["container", *parts[2:]]
+    return ".".join(parts)

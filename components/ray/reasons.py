@@ -84,6 +84,5 @@ def _reasons_of_clusters(evidence: Evidence, namespace: str, names: Iterable[str
 
 
 def _warnings(evidence: Evidence, kind: str, key: Key) -> list[str]:
-    """Return the last distinct warnings about an object."""
     events = evidence.warnings[(kind, *key)]
     return list(dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events))[-3:]

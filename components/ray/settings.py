@@ -331,6 +331,5 @@ class RayClusterSettings(BerthShape):
 
 
 def _pool(info: ValidationInfo) -> Pool:
-    """Return the pool of a group that is validated."""
     pools: Pools = info.context or {}
     return pools[info.data["pool"]]

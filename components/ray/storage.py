@@ -12,6 +12,7 @@ from berth.components.core.table import beside, broken
 from berth.components.core.types import Memory, parse_quantity
 from berth.components.gke import SHARE_CLASSES
 from berth.components.isolation import RAY_USER
+from berth.components.nested import Parts, add_parts
 from berth.components.ray.variables import ObjectName
 from berth.components.sharing import Pool
 
@@ -104,15 +105,8 @@ def mounted(template: Manifest, volumes: list[Manifest], mounts: list[Manifest],
 
     New storage belongs to root: the group of the pod lets the user of Ray's image write.
     """
-    spec = template["spec"]
-    ray, *others = spec["containers"]
-    group = {"fsGroup": RAY_USER, "fsGroupChangePolicy": "OnRootMismatch"} if new_storage else {}
-    return {
-        **template,
-        "spec": {
-            **spec,
-            **({"securityContext": {**spec.get("securityContext", {}), **group}} if group else {}),
-            "volumes": [*spec.get("volumes", []), *volumes],
-            "containers": [{**ray, "volumeMounts": [*ray.get("volumeMounts", []), *mounts]}, *others],
-        },
-    }
+    result = add_parts(template, Parts(volumes=volumes, mounts=mounts))
+    if new_storage:
+        group = {"fsGroup": RAY_USER, "fsGroupChangePolicy": "OnRootMismatch"}
+        result["spec"]["securityContext"] = {**template["spec"].get("securityContext", {}), **group}
+    return result

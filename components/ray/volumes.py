@@ -7,17 +7,28 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
+from berth.components.core.manifest import Manifest
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import Settings
 from berth.components.core.table import beside, broken
-from berth.components.core.types import Memory, Name, Quantity, written_as
+from berth.components.core.types import Memory, Name, Quantity, parse_quantity, written_as
+from berth.components.gke import SHARE_CLASSES, own_class
 from berth.components.isolation import RAY_USER, of_buckets
-from berth.components.ray.shares import claim_name, shares_of
-from berth.components.ray.storage import HOME, mounted
+from berth.components.ray.storage import HOME, Home, claim, mounted
 from berth.components.ray.variables import ObjectName
 
 BUCKET_DRIVER = "gcsfuse.csi.storage.gke.io"
 """GKE's Cloud Storage FUSE driver."""
+
+_DEFAULT_CLASS = "standard-rwx"
+"""GKE's StorageClass of basic shares on hard disks, the cheapest ones."""
+
+SHARE_PREFIX = "share-"
+"""Beginning of the names of shares' claims, before the volume's name."""
+
+_OF_DISKS = ("hyperdisk-", "premium-rwo", "standard-rwo")
+"""Beginnings of the names of GKE's StorageClasses of disks, which one node mounts at a time
+(https://docs.cloud.google.com/kubernetes-engine/docs/concepts/persistent-volumes)."""
 
 # https://docs.cloud.google.com/storage/docs/buckets#naming
 _BUCKET = re.compile(r"[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9]")
@@ -44,7 +55,6 @@ def _check_folder(text: str) -> str:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Return whether one folder is the other, or in the other."""
     paths = PurePosixPath(one), PurePosixPath(other)
     return paths[0].is_relative_to(paths[1]) or paths[1].is_relative_to(paths[0])
 
@@ -99,6 +109,11 @@ class Volume(Settings):
             raise ValueError("is empty at the start, so that `readOnly` makes no sense with `scratch`")
         return self
 
+    @property
+    def class_of_share(self) -> str:
+        """StorageClass of the share, which is one of basic shares by default."""
+        return self.storage_class or _DEFAULT_CLASS
+
 
 # The forms stand in the description of the setting.
 _OF_FORM = ({"type": "string"}, {"type": "boolean"}, {"type": "array", "items": {"type": "string"}})
@@ -116,7 +131,12 @@ def mounts_buckets(volumes: Mapping[str, Volume]) -> bool:
 
 def mounts_shares(volumes: Mapping[str, Volume]) -> bool:
     """Return whether a volume is one of Filestore."""
-    return bool(shares_of(volumes))
+    return bool(_shares(volumes))
+
+
+def _shares(volumes: Mapping[str, Volume]) -> dict[str, Volume]:
+    """Return the volumes that are Filestore's, by name."""
+    return {name: volume for name, volume in volumes.items() if volume.filestore}
 
 
 def with_volumes(
@@ -149,10 +169,45 @@ def _name(name: str) -> str:
 def _source(name: str, volume: Volume) -> dict[str, Any]:
     if volume.scratch:
         return {"emptyDir": {"sizeLimit": volume.scratch}}
-    if claim := claim_name(name) if volume.filestore else volume.claim:
-        return {"persistentVolumeClaim": {"claimName": claim, "readOnly": volume.read_only}}
+    if claimed := f"{SHARE_PREFIX}{name}" if volume.filestore else volume.claim:
+        return {"persistentVolumeClaim": {"claimName": claimed, "readOnly": volume.read_only}}
     attributes = {"bucketName": volume.bucket, "mountOptions": ",".join([_OPTIONS, *volume.mount_options])}
     return {"csi": {"driver": BUCKET_DRIVER, "readOnly": volume.read_only, "volumeAttributes": attributes}}
+
+
+def share_claims(
+    volumes: Mapping[str, Volume], namespace: str, labels: dict[str, str], *, own_classes: bool
+) -> list[Manifest]:
+    """Return the claims of a berth's shares."""
+    found = []
+    for name, share in _shares(volumes).items():
+        storage_class = own_class(share.class_of_share) if own_classes else share.class_of_share
+        name_and_place = (f"{SHARE_PREFIX}{name}", namespace, labels)
+        found.append(claim(*name_and_place, "ReadWriteMany", str(share.filestore), storage_class))
+    return found
+
+
+def keeps(home: Home | None, volumes: Mapping[str, Volume]) -> bool:
+    """Return whether the home or a Filestore volume stays when the berth goes."""
+    return bool(home and home.retain) or any(share.retain for share in _shares(volumes).values())
+
+
+def share_problems(home: Home | None, volumes: Mapping[str, Volume], path: Path) -> Iterable[Problem]:
+    """Yield what no StorageClass can have, and shares of which some go and others stay."""
+    retained: dict[Path, bool] = {("home",): home.retain} if home else {}
+    for name, share in _shares(volumes).items():
+        where = (*path, "volumes", name)
+        retained["volumes", name] = share.retain
+        storage_class = share.class_of_share
+        least = SHARE_CLASSES[storage_class].least if storage_class in SHARE_CLASSES else "0"
+        too_small = parse_quantity(str(share.filestore)) < parse_quantity(least)
+        facts = {"storage_class": storage_class, "least": least, "too_small": too_small, "classes": [*SHARE_CLASSES]}
+        of_disks = storage_class.startswith(_OF_DISKS)
+        yield from broken(beside(__file__)["shares"], where, share=share, of_disks=of_disks, **facts)
+    if len(set(retained.values())) > 1:
+        stays = next(where for where, retain in retained.items() if retain)
+        for where in (where for where, retain in retained.items() if not retain):
+            yield from broken(beside(__file__)["retained"], (*path, *where), stays=".".join(map(str, stays)))
 
 
 def volume_problems(volumes: Mapping[str, Volume], local_ssds: int, pool: str, path: Path) -> Iterable[Problem]:

@@ -129,7 +129,6 @@ def service_condition(service: Object) -> ServiceCondition:
 
 
 def _applications(service: Object) -> list[str]:
-    """Return the names of the configured applications."""
     config = yaml.safe_load(service["spec"].get("serveConfigV2") or "") or {}
     return [str(application.get("name", "default")) for application in config.get("applications") or []]
 

@@ -74,7 +74,6 @@ def _runtime_env(given: Mapping[str, Any], path: Path, *, by_shell: bool) -> Ite
 
 
 def _texts(value: Any, path: Path) -> Iterable[tuple[Path, str]]:
-    """Yield every text in a value with its path."""
     if isinstance(value, str):
         yield path, value
     for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():

@@ -1,6 +1,7 @@
 """Manifests of RayJobs and RayServices: pure functions of settings and RayCluster."""
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -8,7 +9,7 @@ import yaml
 from berth.components.core.manifest import Manifest, digest, manifest_of
 from berth.components.core.types import canonical_quantity, parse_duration
 from berth.components.isolation import RESTRICTED_CONTAINER, SERVE_PORT, cluster_spec
-from berth.components.ray import code
+from berth.components.ray.storage import mounted
 from berth.components.ray.workload_settings import RayJobSettings, RayServiceSettings
 
 CLUSTER_CONFIG = "berth/cluster-config"
@@ -16,6 +17,9 @@ CLUSTER_CONFIG = "berth/cluster-config"
 
 SUBMITTER = "ray-job-submitter"
 """Container whose log is the job's output."""
+
+CODE = "/opt/berth/code"
+"""Parent of the folder of a service's code in the pods, which is named after its content."""
 
 _COPIED = ("nodeSelector", "tolerations", "affinity", "imagePullSecrets", "priorityClassName", "securityContext")
 
@@ -60,7 +64,7 @@ def ray_service(service: RayServiceSettings, cluster: Manifest) -> Manifest:
         # (https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/rayservice-high-availability.html).
         head["rayStartParams"].setdefault("num-cpus", "0")
     for part in (head, *config["workerGroupSpecs"]):
-        part["template"] = code.with_code(part["template"], service.files)
+        part["template"] = with_code(part["template"], service.files)
     # Without this port KubeRay creates no Service for requests if a head lists ports (kuberay
     # v1.6.2, BuildServeService).
     head["template"]["spec"]["containers"][0]["ports"].append({"name": "serve", "containerPort": SERVE_PORT})
@@ -68,10 +72,41 @@ def ray_service(service: RayServiceSettings, cluster: Manifest) -> Manifest:
         __file__,
         "ray_service",
         metadata=dict(cluster["metadata"]),
-        serve_config=yaml.safe_dump(code.on_python_path(service.settings.serve_config, service.files)),
+        serve_config=yaml.safe_dump(_on_python_path(service.settings.serve_config, service.files)),
         strategy="NewCluster" if service.settings.upgrade_strategy == "NewCluster" else "None",
         cluster=config,
     )
+
+
+def folder_of(files: Mapping[str, str]) -> str:
+    """Return the folder of files in the pods; each edit has its own, so that Ray sees it."""
+    return f"{CODE}/{digest(files)}"
+
+
+def with_code(template: Manifest, files: Mapping[str, str]) -> Manifest:
+    """Return a pod template with the code of an application in its first container, Ray's.
+
+    Annotations of the pods hold the code, and the kubelet mounts them as files. So an edit of the
+    code is an edit of the RayCluster, and while there are two clusters each has its own version.
+    """
+    if not files:
+        return template
+    keys = {f"berth/code-{number}": name for number, name in enumerate(sorted(files))}
+    notes = template["metadata"].get("annotations", {}) | {key: files[name] for key, name in keys.items()}
+    items = [{"path": name, "fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}} for key, name in keys.items()]
+    mount = {"name": "code", "mountPath": folder_of(files), "readOnly": True}
+    with_notes = {**template, "metadata": {**template["metadata"], "annotations": notes}}
+    return mounted(with_notes, [{"name": "code", "downwardAPI": {"items": items}}], [mount], new_storage=False)
+
+
+def _on_python_path(serve_config: Mapping[str, Any], files: Mapping[str, str]) -> Manifest:
+    """Return a configuration of Ray Serve whose applications find the code first."""
+    config: Manifest = copy.deepcopy(dict(serve_config))
+    for application in config["applications"] if files else ():
+        runtime_env = application["runtime_env"] = dict(application.get("runtime_env") or {})
+        variables = runtime_env["env_vars"] = dict(runtime_env.get("env_vars") or {})
+        variables["PYTHONPATH"] = ":".join(filter(None, (folder_of(files), variables.get("PYTHONPATH"))))
+    return config
 
 
 def submitter_pod(head: dict[str, Any], labels: dict[str, str]) -> Manifest:

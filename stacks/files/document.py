@@ -153,7 +153,6 @@ def _measure(node: Node, known: dict[int, int | None]) -> int:
 
 
 def _check(node: Node, line: int) -> None:
-    """Check one node by itself."""
     tag = str(node.tag)
     if tag not in _TAGS:
         raise DocumentError(f"has the tag {tag!r}, which settings do not have; take it out", line)

@@ -123,7 +123,6 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def _files(path: Path) -> tuple[dict[str, Path], int]:
-    """Return the files of some code by path, and the number of their bytes."""
     if path.is_file():
         return {path.name: path}, path.stat().st_size
     if not path.is_dir():

@@ -332,7 +332,6 @@ def rest_of(error: SettingsError) -> EngineerStack | None:
 
 
 def _remove(value: Any, path: Path) -> None:
-    """Remove the value at a path, where there is one."""
     for part in path[:-1]:
         try:
             value = value[part]

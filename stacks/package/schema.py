@@ -46,7 +46,6 @@ def package_schema() -> dict[str, Any]:
 
 
 def _members(node: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties of an object, and which of them are required."""
     described = {
         name: _type_of(member) | {"description": member.get("description", "")}
         for name, member in node["properties"].items()

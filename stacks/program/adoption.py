@@ -27,13 +27,7 @@ _PAUSE_SECONDS = 1.0
 async def wait_for_adoption(
     loaded: Environment, kubeconfig: pulumi.Output[str], operators: pulumi.CustomResource
 ) -> None:
-    """Wait until no berth's head is another version's; with an operator of berth's own only.
-
-    Args:
-        loaded: the environment.
-        kubeconfig: access to the cluster, as text.
-        operators: resource that comes after the operators.
-    """
+    """Wait until no berth's head is another version's; with an operator of berth's own only."""
     kuberay = loaded.settings.operators.kuberay
     mains = [inputs.manifests.main for inputs in loaded.berths if inputs.part != "isolation"]
     clusters = {key_of(main) for main in mains if main["kind"] == "RayCluster"}
@@ -55,7 +49,6 @@ async def wait_for_adoption(
 
 
 def _not_adopted(api: ClusterApi, version: str, clusters: Collection[Key]) -> list[str]:
-    """Return the names of the RayClusters with a head of another version of KubeRay."""
     try:
         heads = api.metadata(PODS, labelSelector=_HEADS)
     except ClusterError:

@@ -22,9 +22,7 @@ from berth.stacks.settings.contract import EnvironmentContract
 async def engineer(loaded: EngineerStack, *, prefix: str = "") -> Registered:
     """Register an engineer's berth, and return what `pulumi up` waits for and its outputs.
 
-    Args:
-        loaded: the engineer's stack.
-        prefix: beginning of Pulumi's names of what each of several berths needs for itself.
+    With `prefix` begin Pulumi's names of what each of several berths needs for itself.
     """
     if loaded.settings.part == "cluster":
         contract, kubeconfig, server = await asyncio.to_thread(read_own_part, loaded.settings, loaded.stack)

@@ -81,7 +81,6 @@ def _sent(step: Step) -> list[Property]:
 
 
 def _recreates(path: str) -> Literal["no", "yes", "unknown"]:
-    """Whether GKE recreates the nodes for a change in place of a field."""
     fact = resources()[NODE_POOL].at(path)
     return "unknown" if fact is None or fact.replaces else fact.nodes
 
@@ -137,7 +136,6 @@ def _size(before: PlannedPool, after: PlannedPool, properties: Sequence[Property
 
 
 def _zones_left(before: PlannedPool, after: PlannedPool) -> list[str]:
-    """Zones that a pool leaves."""
     old, new = before.settings.get("nodeLocations") or [], after.settings.get("nodeLocations") or []
     return sorted(set(old) - set(new)) if old and new else []
 

@@ -41,7 +41,6 @@ def warnings(settings: GkeSettings) -> Iterable[Problem]:
 
 
 def _facts(settings: GkeSettings) -> dict[str, object]:
-    """Return what the tables about an environment go by."""
     pools, network, on_rdma = settings.pools, settings.network, settings.pools_with_rdma("networks")
     return {
         "settings": settings,

@@ -49,7 +49,6 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
 
 
 def _used(settings: GkeSettings) -> dict[str, str]:
-    """Return the ranges that the environment uses, by key."""
     ranges = ranges_of(settings.network)
     used = {"nodeRange": ranges.nodes, "podRange": ranges.pods, "serviceRange": ranges.services}
     if settings.pools_with_rdma("networks"):

@@ -61,7 +61,6 @@ def _attached(pool: PoolSettings) -> dict[str, object]:
 
 
 def _of_made(name: str, pool: PoolSettings, settings: GkeSettings, path: Path) -> Iterable[Problem]:
-    """Yield problems of capacity, size, zones and kernel settings."""
     yield from broken(_TABLES["capacity"], path, pool=pool, **_capacity(pool))
     zones = settings.zones_of(pool)
     several, at_once = len(zones) > 1, pool.max_surge + pool.max_unavailable
