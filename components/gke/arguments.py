@@ -68,5 +68,9 @@ class NodePoolArguments(TypedDict, total=False):
 
 
 def given(arguments: Arguments) -> Arguments:
-    """Return arguments without those that are None, which the provider would get as a null."""
-    return cast("Arguments", {key: value for key, value in arguments.items() if value is not None})
+    """Return arguments without values that are None, and without blocks that have nothing else.
+
+    The provider would get them as nulls, and an empty block asks for defaults.
+    """
+    found = {key: given(value) if isinstance(value, dict) else value for key, value in arguments.items()}
+    return cast("Arguments", {key: value for key, value in found.items() if value not in (None, {})})

@@ -56,7 +56,13 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
         # lives for a minute.
         "remove_default_node_pool": True,
         "initial_node_count": 1,
-        "node_config": _first_node(node_account),
+        # In a form that policies of organizations accept.
+        "node_config": {
+            "oauth_scopes": [CLOUD_PLATFORM],
+            "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
+            "workload_metadata_config": {"mode": "GKE_METADATA"},
+            "service_account": node_account or None,
+        },
         # GKE finds the control plane's range itself: since 1.29 it uses Private Service Connect
         # instead of a peered network
         # (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/network-isolation).
@@ -64,24 +70,35 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
             "enable_private_nodes": cluster.private_nodes,
             "enable_private_endpoint": cluster.private_endpoint,
         },
-        "control_plane_endpoints_config": _endpoints(cluster),
+        # Without a value in the settings nothing is sent, so what is in force stays: endpoints,
+        # networks, a group or key, add-ons.
+        "control_plane_endpoints_config": {
+            "dns_endpoint_config": {"allow_external_traffic": cluster.dns_endpoint},
+            "ip_endpoints_config": {"enabled": cluster.ip_endpoint},
+        },
         "master_authorized_networks_config": _authorized_networks(cluster),
-        # Without a value in the settings nothing is sent, so a group or key that is in force stays.
         "authenticator_groups_config": {"security_group": cluster.security_group} if cluster.security_group else None,
         "database_encryption": (
             {"state": "ENCRYPTED", "key_name": cluster.secrets_encryption_key}
             if cluster.secrets_encryption_key
             else None
         ),
-        "addons_config": _addons(settings),
-        "secret_sync_config": _secret_sync(settings),
+        "addons_config": {
+            "ray_operator_configs": None if settings.ray_addon is None else [_ray_operator(settings)],
+            "gcs_fuse_csi_driver_config": None if settings.gcs_fuse is None else {"enabled": settings.gcs_fuse},
+            "gcp_filestore_csi_driver_config": None if settings.filestore is None else {"enabled": settings.filestore},
+        },
+        # Synchronization with Secret Manager follows new versions.
+        "secret_sync_config": None
+        if settings.secret_sync is None
+        else {"enabled": settings.secret_sync, "rotation_config": {"enabled": True} if settings.secret_sync else None},
         "enable_shielded_nodes": True,
         "logging_config": {"enable_components": [_LOGS.get(component, component) for component in cluster.logging]},
         "monitoring_config": {
             "enable_components": ["SYSTEM_COMPONENTS", *(["DCGM"] if cluster.managed_dcgm else [])],
             "managed_prometheus": {"enabled": cluster.managed_prometheus},
         },
-        "resource_labels": dict(settings.labels) or None,
+        "resource_labels": dict(settings.labels),
         "deletion_protection": cluster.deletion_protection,
     }
     return given(arguments)
@@ -94,35 +111,12 @@ def _multi_networking(settings: GkeSettings) -> bool | None:
     return True if settings.pools_with_rdma("networks") else None
 
 
-def _first_node(account: str | None) -> gcp.container.ClusterNodeConfigArgsDict:
-    """Return the first pool's node in a form that policies of organizations accept."""
-    node: gcp.container.ClusterNodeConfigArgsDict = {
-        "oauth_scopes": [CLOUD_PLATFORM],
-        "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
-        "workload_metadata_config": {"mode": "GKE_METADATA"},
-    }
-    if account:
-        node["service_account"] = account
-    return node
-
-
-def _endpoints(cluster: ClusterSettings) -> gcp.container.ClusterControlPlaneEndpointsConfigArgsDict | None:
-    """Return how the control plane is reached; without a value in the settings it stays."""
-    endpoints: gcp.container.ClusterControlPlaneEndpointsConfigArgsDict = {}
-    if cluster.dns_endpoint is not None:
-        endpoints["dns_endpoint_config"] = {"allow_external_traffic": cluster.dns_endpoint}
-    if cluster.ip_endpoint is not None:
-        endpoints["ip_endpoints_config"] = {"enabled": cluster.ip_endpoint}
-    return endpoints or None
-
-
 def _authorized_networks(
     cluster: ClusterSettings,
 ) -> gcp.container.ClusterMasterAuthorizedNetworksConfigArgsDict | None:
     """Return the networks that reach the control plane; a private endpoint always has a list.
 
-    Without a list in the settings nothing is sent, so a list that is in force stays. A default of
-    everywhere would open control planes that somebody closed outside of berth.
+    A default of everywhere would open control planes that somebody closed outside of berth.
     """
     if not cluster.authorized_networks and not cluster.private_endpoint:
         return None
@@ -139,42 +133,18 @@ def _maintenance(settings: Maintenance) -> gcp.container.ClusterMaintenancePolic
 
 
 def _exclusion(name: str, given: Exclusion) -> gcp.container.ClusterMaintenancePolicyMaintenanceExclusionArgsDict:
-    exclusion: gcp.container.ClusterMaintenancePolicyMaintenanceExclusionArgsDict = {
+    without_end = None if given.end else "UNTIL_END_OF_SUPPORT"
+    return {
         "exclusion_name": name,
         "start_time": _utc(given.start),
-        "exclusion_options": {"scope": given.scope},
+        "end_time": _utc(given.end) if given.end else None,
+        "exclusion_options": {"scope": given.scope, "end_time_behavior": without_end},
     }
-    if given.end:
-        exclusion["end_time"] = _utc(given.end)
-    else:
-        exclusion["exclusion_options"] = {"scope": given.scope, "end_time_behavior": "UNTIL_END_OF_SUPPORT"}
-    return exclusion
 
 
 def _utc(time: datetime) -> str:
     """Return a time as GKE reports it; in another form it would be a difference for ever."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _addons(settings: GkeSettings) -> gcp.container.ClusterAddonsConfigArgsDict | None:
-    """Return the state of GKE's Ray operator and of its drivers for buckets and shares."""
-    addons: gcp.container.ClusterAddonsConfigArgsDict = {}
-    if settings.ray_addon is not None:
-        addons["ray_operator_configs"] = [_ray_operator(settings)]
-    if settings.gcs_fuse is not None:
-        addons["gcs_fuse_csi_driver_config"] = {"enabled": settings.gcs_fuse}
-    if settings.filestore is not None:
-        addons["gcp_filestore_csi_driver_config"] = {"enabled": settings.filestore}
-    return addons or None
-
-
-def _secret_sync(settings: GkeSettings) -> gcp.container.ClusterSecretSyncConfigArgsDict | None:
-    """Return the state of GKE's synchronization with Secret Manager, which follows new versions."""
-    if settings.secret_sync is None:
-        return None
-    if not settings.secret_sync:
-        return {"enabled": False}
-    return {"enabled": True, "rotation_config": {"enabled": True}}
 
 
 def _ray_operator(settings: GkeSettings) -> gcp.container.ClusterAddonsConfigRayOperatorConfigArgsDict:

@@ -100,13 +100,13 @@ def _node_config(settings: PoolSettings, place: NodePlace) -> gcp.container.Node
         **place.node_labels,
         **({MANAGED_DRANET_LABEL: "true"} if settings.rdma == "managed" else {}),
     }
-    config: gcp.container.NodePoolNodeConfigArgsDict = {
+    return {
         "machine_type": settings.machine_type,
         "image_type": IMAGE_TYPES[settings.node_image],
         "disk_size_gb": settings.disk_size_gb,
         "disk_type": settings.boot_disk or None,
-        "labels": labels or None,
-        "resource_labels": dict(place.labels) or None,
+        "labels": labels,
+        "resource_labels": dict(place.labels),
         "taints": taints or None,
         "guest_accelerators": _accelerators(settings),
         "gvnic": {"enabled": True},
@@ -119,7 +119,7 @@ def _node_config(settings: PoolSettings, place: NodePlace) -> gcp.container.Node
         # The GPU Operator builds its driver on the node, so the driver is not signed for the node's
         # firmware.
         "shielded_instance_config": {"enable_secure_boot": secure_boot, "enable_integrity_monitoring": True},
-        "linux_node_config": {"sysctls": sysctls} if sysctls else None,
+        "linux_node_config": {"sysctls": sysctls},
         "service_account": place.service_account,
         "oauth_scopes": [CLOUD_PLATFORM],
         "host_maintenance_policy": (
@@ -130,7 +130,6 @@ def _node_config(settings: PoolSettings, place: NodePlace) -> gcp.container.Node
         **_local_ssds(settings),
         **machine_arguments(settings.capacity, place.project),
     }
-    return given(config)
 
 
 def _taints(settings: PoolSettings, place: NodePlace) -> list[Taint]:
@@ -159,7 +158,7 @@ def _accelerators(settings: PoolSettings) -> list[gcp.container.NodePoolNodeConf
 
 def _network_config(settings: PoolSettings, place: NodePlace) -> gcp.container.NodePoolNetworkConfigArgsDict:
     """Return networks that GKE creates for the NICs (managed DRANET), existing ones, or none."""
-    config: gcp.container.NodePoolNetworkConfigArgsDict = {
+    return {
         "enable_private_nodes": place.private,
         "accelerator_network_profile": "auto" if settings.rdma == "managed" else None,
         "additional_node_network_configs": (
@@ -168,7 +167,6 @@ def _network_config(settings: PoolSettings, place: NodePlace) -> gcp.container.N
             else None
         ),
     }
-    return given(config)
 
 
 def _local_ssds(settings: PoolSettings) -> gcp.container.NodePoolNodeConfigArgsDict:
