@@ -231,14 +231,16 @@ def _plain(value: Any) -> Any:
     raise ValueError(f"{str(value)!r} is neither text nor number; put it in quotes")
 
 
+# Their forms stand in forms.yaml, each with an example.
+Zone = Annotated[str, _of_form("zone")]
+Region = Annotated[str, _of_form("region")]
+ProjectId = Annotated[str, _of_form("project")]
+KmsKey = Annotated[str, _of_form("kms_key")]
+RayResource = Annotated[str, _of_form("ray_resource"), AfterValidator(_check_ray_resource)]
+RayLabelValue = Annotated[str, _of_form("ray_label_value")]
+
 Name = Annotated[str, AfterValidator(checked_name)]
 """A name that Kubernetes and KubeRay accept, with room for what they add to it."""
-
-Zone = Annotated[str, _of_form("zone")]
-"""A Compute Engine zone such as us-central1-b."""
-
-Region = Annotated[str, _of_form("region")]
-"""A Compute Engine region such as us-central1."""
 
 OWN_ACCOUNT = "own"
 """Word for a service account that berth creates."""
@@ -248,12 +250,6 @@ NodeAccount = Annotated[str, _of_form("node_account")]
 
 SecurityGroup = Annotated[str, _of_form("security_group")]
 """The Google group whose member groups GKE knows: gke-security-groups@DOMAIN."""
-
-KmsKey = Annotated[str, _of_form("kms_key")]
-"""The full name of a key of Cloud KMS."""
-
-ProjectId = Annotated[str, _of_form("project")]
-"""A Google Cloud project id."""
 
 IpRange = Annotated[str, AfterValidator(_check_range)]
 """A private IPv4 range in CIDR notation."""
@@ -272,14 +268,8 @@ Quantity = Annotated[
 Memory = Annotated[Quantity, AfterValidator(_check_memory)]
 """An amount of memory in bytes, 1Mi or more: 64Gi."""
 
-RayResource = Annotated[str, _of_form("ray_resource"), AfterValidator(_check_ray_resource)]
-"""The name of a custom resource of Ray's scheduler."""
-
 RayLabel = Annotated[str, _of_form("ray_label"), AfterValidator(_check_ray_label)]
 """A key of a label of Ray's nodes, which pods have too."""
-
-RayLabelValue = Annotated[str, _of_form("ray_label_value")]
-"""A value of a label of Ray's nodes."""
 
 Duration = Annotated[
     str, AfterValidator(_check_duration), Field(json_schema_extra={"pattern": f"^{_DURATION.pattern}$"})

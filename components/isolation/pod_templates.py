@@ -7,18 +7,14 @@ from berth.components.hardware.names import POOL_LABEL
 
 Object = dict[str, Any]
 
-# Keys from `spec` to the spec of the RayCluster (kuberay v1.6.2, ray-operator/apis/ray/v1).
-_CLUSTER_SPEC = {"RayCluster": (), "RayJob": ("rayClusterSpec",), "RayService": ("rayClusterConfig",)}
+# Key of `spec` with the spec of the RayCluster (kuberay v1.6.2, ray-operator/apis/ray/v1).
+_CLUSTER_SPEC = {"RayJob": "rayClusterSpec", "RayService": "rayClusterConfig"}
 
 
 def cluster_spec(manifest: Object) -> Object | None:
     """Return the spec of the RayCluster that a manifest is or makes; None for other manifests."""
-    spec = manifest.get("spec") or {}
-    if manifest["kind"] not in _CLUSTER_SPEC:
-        return None
-    for key in _CLUSTER_SPEC[manifest["kind"]]:
-        spec = spec.get(key)
-    return spec or None
+    kind, spec = manifest["kind"], manifest.get("spec") or {}
+    return (spec if kind == "RayCluster" else spec.get(_CLUSTER_SPEC.get(kind))) or None
 
 
 def pod_templates(manifest: Object) -> Iterator[tuple[str, Object, int]]:

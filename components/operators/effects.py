@@ -13,14 +13,12 @@ _QUIET: list[str] = fast_yaml.beside(__file__, "words.yaml")["quiet"]
 
 def of_release(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a Helm release."""
-    if step.old is None:
-        return []
     removed = step.operation in ("replace", "delete")
     changed = [change.path for change in step.properties if not any(below(change.path, quiet) for quiet in _QUIET)]
     if not changed and not removed:
         return []
     # The name alone, for an OCI reference and for a folder too.
-    chart = str(step.old.inputs.get("chart") or "").rstrip("/").rsplit("/", 1)[-1]
+    chart = str(step.before.get("chart") or "").rstrip("/").rsplit("/", 1)[-1]
     for operator in OPERATORS:
         if operator.release == chart:
             return operator.effects(step, fleet, changed)
@@ -32,8 +30,8 @@ def of_release(step: Step, fleet: PlannedFleet) -> list[Effect]:
 
 def of_daemon_set(step: Step, fleet: PlannedFleet) -> list[Effect] | None:
     """Return the effects of a change of an operator's DaemonSet; None for another DaemonSet."""
-    metadata = (step.old.inputs.get("metadata") if step.old else None) or {}
+    name = (step.before.get("metadata") or {}).get("name")
     for operator in OPERATORS:
-        if operator.daemon_set and operator.daemon_set == metadata.get("name"):
+        if operator.daemon_set and operator.daemon_set == name:
             return operator.effects(step, fleet, [change.path for change in step.properties])
     return None

@@ -5,7 +5,7 @@ time without workloads.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -19,7 +19,7 @@ from berth.components.operators.operator import Object, Operator
 from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.paths import below
-from berth.components.plan.plan import State, Step
+from berth.components.plan.plan import Step
 
 NAME = "nccl-rdma-installer"
 
@@ -81,7 +81,7 @@ class Gib(Operator[GibSettings]):
         text = (
             "gIB is written over on every node with RDMA NICs: jobs that use it may crash, so change it while none runs"
         )
-        if update and _installs_nccl(step.old) and not _installs_nccl(step.new):
+        if update and _installs_nccl(step.before) and not _installs_nccl(step.after):
             text += "; the NCCL that the installer put there before stays, and shadows the image's (docs/fabric.md)"
         return [Effect(where_somebody_works(fleet, sitting), text, sitting)]
 
@@ -92,9 +92,9 @@ def has_nics(pool: PlannedPool) -> bool:
     return bool(network.get("additionalNodeNetworkConfigs") or network.get("acceleratorNetworkProfile"))
 
 
-def _installs_nccl(state: State | None) -> bool:
+def _installs_nccl(inputs: Mapping[str, Any]) -> bool:
     """Return whether an installer copies an NCCL to nodes too, as older versions did."""
-    pod = (((state.inputs if state else {}).get("spec") or {}).get("template") or {}).get("spec") or {}
+    pod = ((inputs.get("spec") or {}).get("template") or {}).get("spec") or {}
     arguments = [word for container in pod.get("initContainers") or [] for word in container.get("args") or []]
     return any("--install-nccl" in word for word in arguments)
 

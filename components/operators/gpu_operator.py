@@ -36,7 +36,7 @@ from berth.components.operators.operator import (
 from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.paths import below
-from berth.components.plan.plan import State, Step
+from berth.components.plan.plan import Step
 from berth.components.sharing import KEEPS, Pools, config_changes, config_map, of_configs
 
 _GUARDED = {
@@ -173,7 +173,7 @@ class GpuOperator(Operator[GpuOperatorSettings]):
         if step.operation != "update":
             return super().effects(step, fleet, changed)
         effects = []
-        old, new = _values(step.old), _values(step.new)
+        old, new = step.before.get("values") or {}, step.after.get("values") or {}
         sitting = sitting_on(fleet, cls.pools_of(fleet))
         driver = any(below(path, "values.driver") for path in changed)
         chart = any(below(path, prefix) for path in changed for prefix in ("version", "chart"))
@@ -203,10 +203,6 @@ def _of_environment(values: Values, daemon: str, variables: Sequence[str], where
     for position, entry in enumerate(entries):
         if entry["name"] in variables:
             yield from broken(beside(__file__)["gpu_env"], (*where, daemon, "env", position), name=entry["name"])
-
-
-def _values(state: State | None) -> Values:
-    return (state.inputs if state else {}).get("values") or {}
 
 
 def _plugin_config(values: Values) -> Mapping[str, Any]:

@@ -66,6 +66,16 @@ class Step:
     deleted_first: bool = False
     """A replacement deletes the old resource before it creates the new one."""
 
+    @property
+    def before(self) -> Mapping[str, Any]:
+        """Inputs before; empty for a new resource."""
+        return self.old.inputs if self.old else {}
+
+    @property
+    def after(self) -> Mapping[str, Any]:
+        """Inputs afterward; empty for a deleted resource."""
+        return self.new.inputs if self.new else {}
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -14,7 +14,7 @@ from berth.components.core.words import are, counted
 from berth.components.plan.effect import Effect, Level, Sitting, sitting_whole
 from berth.components.plan.fleet import Occupant, PlannedFleet, occupant_of
 from berth.components.plan.paths import below
-from berth.components.plan.plan import State, Step
+from berth.components.plan.plan import Step
 from berth.components.ray.workload import RAY_CLUSTER_CONFIG
 
 _NUMBERS = ("replicas", "minReplicas", "maxReplicas", "scaleStrategy")
@@ -33,17 +33,15 @@ _LESS = "; a group that stays with `workers: 0`, or with `max: 0` where it has b
 
 def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a RayCluster."""
-    if step.old is None:
-        return []
-    occupant = _known(occupant_of(step.old.inputs), fleet)
+    occupant = _known(occupant_of(step.before), fleet)
     sitting = [sitting_whole(fleet, occupant)]
     who = f"{occupant.kind} {occupant.name}"
     if step.operation == "delete":
         return [Effect(Level.DESTROYS, f"{who} is deleted, with everything that runs in it", sitting)]
-    if step.operation == "replace" or step.new is None:
+    if step.operation == "replace":
         return [Effect(Level.DESTROYS, f"{who} is deleted and recreated: what runs in it is lost", sitting)]
-    spec = step.new.inputs.get("spec") or {}
-    if spec.get("suspend") and not (step.old.inputs.get("spec") or {}).get("suspend"):
+    spec = step.after.get("spec") or {}
+    if spec.get("suspend") and not (step.before.get("spec") or {}).get("suspend"):
         return [
             Effect(Level.DESTROYS, f"{who} is suspended: its pods are deleted, and what runs in them is lost", sitting)
         ]
@@ -69,13 +67,11 @@ def of_ray_job(step: Step, fleet: PlannedFleet) -> list[Effect]:
     A plan does not tell whether a job still runs; in a live fleet, a job whose own RayCluster is
     gone has ended.
     """
-    if step.old is None:
-        return []
     name = _owner(step, "job")
     if step.operation == "update":
         return [Effect(Level.HARMLESS, f"job {name} does not run again: only its submitter changes")]
     own = _made_for(step, fleet)
-    ended = fleet.asked and not own and "rayClusterSpec" in (step.old.inputs.get("spec") or {})
+    ended = fleet.asked and not own and "rayClusterSpec" in (step.before.get("spec") or {})
     level = Level.HARMLESS if ended else Level.DESTROYS
     what = "it has ended" if ended else "work of the previous run is lost"
     if step.operation == "replace":
@@ -86,8 +82,6 @@ def of_ray_job(step: Step, fleet: PlannedFleet) -> list[Effect]:
 
 def of_ray_service(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a RayService."""
-    if step.old is None:
-        return []
     name, own = _owner(step, "service"), _made_for(step, fleet)
     if step.operation == "delete":
         return [Effect(Level.DESTROYS, f"service {name} is deleted, and no longer answers requests", own)]
@@ -114,13 +108,13 @@ def _changes(step: Step, *prefixes: str) -> bool:
 
 
 def _owner(step: Step, kind: OwnerKind) -> str:
-    metadata = (step.old.inputs.get("metadata") or {}) if step.old else {}
+    metadata = step.before.get("metadata") or {}
     return str((metadata.get("labels") or {}).get(OWNER_LABELS[kind]) or metadata.get("name") or step.name)
 
 
 def _made_for(step: Step, fleet: PlannedFleet) -> list[Sitting]:
     """Return the RayClusters of a RayJob or a RayService, if the fleet is live."""
-    metadata = (step.old.inputs.get("metadata") or {}) if step.old else {}
+    metadata = step.before.get("metadata") or {}
     return [
         sitting_whole(fleet, occupant)
         for occupant in fleet.occupants
@@ -139,7 +133,7 @@ def _since(step: Step) -> tuple[str, str]:
 
     Both are empty for a RayCluster whose only group stays, and for an edit of all groups.
     """
-    old, new = _groups(step.old), _groups(step.new)
+    old, new = _groups(step.before), _groups(step.after)
     if len(old.keys() | new.keys()) == 1:
         return "", ""
     both = sorted(old.keys() & new.keys())
@@ -161,9 +155,8 @@ def _named(names: Sequence[str]) -> str:
     return f"{'group' if len(names) == 1 else 'groups'} {' and '.join(names)}"
 
 
-def _groups(state: State | None) -> dict[str, Mapping[str, Any]]:
-    spec = (state.inputs.get("spec") or {}) if state else {}
-    return {str(group.get("groupName")): group for group in spec.get("workerGroupSpecs") or []}
+def _groups(inputs: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {str(group.get("groupName")): group for group in (inputs.get("spec") or {}).get("workerGroupSpecs") or []}
 
 
 def _hashed(group: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,10 +170,10 @@ def _hashed(group: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fewer_workers(who: str, occupant: Occupant, step: Step, fleet: PlannedFleet) -> list[Effect]:
-    if step.new is None or not _changes(step, *_COUNTS):
+    if not _changes(step, *_COUNTS):
         return []
-    autoscaled = bool((step.new.inputs.get("spec") or {}).get("enableInTreeAutoscaling"))
-    groups = _groups(step.new)
+    autoscaled = bool((step.after.get("spec") or {}).get("enableInTreeAutoscaling"))
+    groups = _groups(step.after)
     effects = []
     for name, now in occupant.workers.items():
         after = _most(groups[name], autoscaled=autoscaled) if name in groups else 0

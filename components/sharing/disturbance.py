@@ -41,7 +41,7 @@ def of_labels(pool: str, old: Labels, new: Labels, occupants: Iterable[str]) -> 
 
 def of_node_labels(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effect of changed node labels that choose a sharing profile or a MIG layout."""
-    name = str(step.old.inputs.get("name")) if step.old else step.name
+    name = str(step.before.get("name", step.name))
     before, after = fleet.before.get(name), fleet.after.get(name)
     if step.operation != "update" or before is None or after is None:
         return []

@@ -185,26 +185,17 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
             problems += _problems_of_name(stack, None, None, ("engineer", "name"))
         raise SettingsError(stack, problems, file) from None
     problems += _name_problems(stack, settings)
-    if kind == "environment" and stack in TAKEN:
-        problems.append(Problem(("environment",), f"stack {stack!r} needs another name: {TAKEN[stack]}"))
-    if isinstance(settings, EngineerSettings):
-        problems += broken(CONTRADICTIONS["own"], ("engineer",), settings=settings)
     loaded: Environment | EngineerStack
     if isinstance(settings, EnvironmentSettings):
         loaded, across = _environment(stack, settings, file)
-        problems += across
+        problems += [*broken(CONTRADICTIONS["taken"], ("environment",), stack=stack), *across]
     else:
         loaded = EngineerStack(stack, settings, file)
+        problems += broken(CONTRADICTIONS["own"], ("engineer",), settings=settings)
     if problems:
         raise SettingsError(stack, problems, file)
     return loaded
 
-
-TAKEN = {
-    "engineers": "CI deploys engineers' own stacks under this name, without reviewers",
-    "none": "CI gives this name to jobs that deploy nothing",
-}
-"""Names that no environment's stack may have, with the reasons (docs/ci.md)."""
 
 CLUSTER_NAME_LIMIT = 40
 """Most characters of a GKE cluster's name

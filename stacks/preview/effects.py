@@ -27,17 +27,15 @@ _HARMLESS_IN_PLACE = (
 
 def _called(step: Step) -> str:
     """Return a resource's name in the cluster or in Google Cloud; else Pulumi's."""
-    inputs = step.old.inputs if step.old else {}
-    metadata = inputs.get("metadata") or {}
-    name = str(metadata.get("name") or inputs.get("name") or step.name)
+    metadata = step.before.get("metadata") or {}
+    name = str(metadata.get("name") or step.before.get("name") or step.name)
     return f"{metadata['namespace']}/{name}" if metadata.get("namespace") else name
 
 
 def _of_other(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a type without a function of its own."""
-    if step.old is None:
-        return []
-    if step.operation == "delete" and step.old.retained:
+    retained = step.old is not None and step.old.retained
+    if step.operation == "delete" and retained:
         return [Effect(Level.HARMLESS, f"{_called(step)} stays, with what is in it, and no stack has it any more")]
     if step.operation == "update":
         if step.type in _HARMLESS_IN_PLACE:
@@ -66,16 +64,17 @@ def _of_claim(step: Step, fleet: PlannedFleet) -> list[Effect]:
     The engine calls a change of a retained claim a replacement. It keeps the claim, and the server
     grows the disk in place, or refuses the change.
     """
-    if step.operation == "delete" or not (step.old and step.new):
+    if step.operation == "delete":
         return _of_other(step, fleet)
-    before, after = step.old.inputs.get("spec") or {}, step.new.inputs.get("spec") or {}
+    before, after = step.before.get("spec") or {}, step.after.get("spec") or {}
     sizes = [parse_quantity(str(value_at(spec, "resources.requests.storage"))) for spec in (before, after)]
     if sizes != sorted(sizes):
         refused = "Kubernetes refuses a smaller disk, and the update would fail"
     elif before.get("storageClassName") != after.get("storageClassName"):
         refused = "Kubernetes refuses another StorageClass for a disk that exists, and the update would fail"
     else:
-        return [] if step.operation == "update" or step.old.retained else _of_other(step, fleet)
+        retained = step.old is not None and step.old.retained
+        return [] if step.operation == "update" or retained else _of_other(step, fleet)
     return [Effect(Level.DISTURBS, f"{_called(step)}: {refused}")]
 
 

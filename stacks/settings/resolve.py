@@ -23,7 +23,7 @@ from berth.stacks.settings.contract import EnvironmentContract
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import KEYS, EnvironmentSettings
 from berth.stacks.settings.resolved import Resolved
-from berth.stacks.settings.rules import CONTRADICTIONS, RULES, WARNINGS, reserved
+from berth.stacks.settings.rules import CONTRADICTIONS, RULES, WARNINGS
 
 _OF_BERTHS = ("worker_groups", "lifecycle", "home")
 _NOT_INHERITED: dict[OwnerKind, tuple[str, ...]] = {
@@ -106,7 +106,7 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
     resolved = Resolved(ground.pools)
     facts = {"name": name, "owner": contract.namespaces.get(namespace_of(name))}
     resolved.problems += broken(CONTRADICTIONS["of_environment"], path, settings=settings, contract=contract, **facts)
-    resolved.problems += reserved(name, path)
+    resolved.problems += broken(CONTRADICTIONS["reserved"], path, name=name)
     placed, problems = place(name, settings, contract.defaults.written(), ground, path, for_whole_node=False)
     resolved.problems += problems
     if placed is None:

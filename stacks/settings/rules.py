@@ -18,18 +18,6 @@ from berth.stacks.settings.environment import KEYS, EnvironmentSettings
 CONTRADICTIONS = beside(__file__)
 """Contradictions of an environment, and of an engineer's own stack."""
 
-RESERVED = {
-    "verify": "`berth verify` runs its Jobs in namespace berth-verify",
-    "keeper": "the keeper runs in namespace berth-keeper",
-}
-"""Names that no engineer and no cluster can have, with the reason."""
-
-
-def reserved(name: str, path: Path) -> Iterable[Problem]:
-    """Yield the problem of a name whose namespace is berth's own."""
-    if name in RESERVED:
-        yield Problem(path, f"{name!r} is reserved: {RESERVED[name]}; take another name")
-
 
 def _workloads(settings: EnvironmentSettings) -> Iterable[Problem]:
     there = settings.engineers.keys() | settings.clusters.keys()
@@ -48,7 +36,8 @@ def _names(settings: EnvironmentSettings) -> Iterable[Problem]:
         else:
             kinds[name] = kind
             # A job on the RayCluster of another owner is in that one's namespace.
-            yield from () if isinstance(shape, JobShape) and shape.cluster else reserved(name, path)
+            if not (isinstance(shape, JobShape) and shape.cluster):
+                yield from broken(CONTRADICTIONS["reserved"], path, name=name)
 
 
 def _groups_of_nobody(settings: EnvironmentSettings) -> Iterable[Problem]:

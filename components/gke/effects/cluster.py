@@ -27,15 +27,12 @@ DISTURBS: Mapping[str, str] = {**_FIELDS["disturbs"], **OF_CONTROL_PLANE}
 
 def of_gke_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """The effects of a change of the GKE cluster itself."""
-    if step.old is None:
-        return []
-    everywhere = fleet.everywhere
-    sitting = sitting_on(fleet, everywhere)
+    sitting = sitting_on(fleet, fleet.everywhere)
     if step.operation in ("replace", "delete"):
         text = "the cluster is deleted with everything on it" + (
             ", then recreated, empty" if step.operation == "replace" else ""
         )
-        if step.old.inputs.get("deletionProtection"):
+        if step.before.get("deletionProtection"):
             text += "; deletion protection refuses that until `deletionProtection: false` is brought up first"
         # Its pools go with it, whatever the engine says of them.
         pools = fleet.before.values()
@@ -77,7 +74,7 @@ def _of_property(changed: Property, step: Step, fleet: PlannedFleet) -> Effect |
 
 def _upgrade(changed: Property, step: Step) -> Effect | None:
     """A minimum version is an upgrade only where the control plane is older."""
-    location = str(step.old.inputs.get("location") or "") if step.old else ""
+    location = str(step.before.get("location") or "")
     running = str(step.old.outputs.get("masterVersion") or "") if step.old else ""
     if changed.new is None or (running and _numbers(running) >= _numbers(str(changed.new))):
         return None

@@ -25,7 +25,7 @@ WORDS: Mapping[str, str] = WORDS_OF_FIELDS[NODE_POOL]["recreates_nodes"]
 
 def of_node_pool(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """The effects of a change of a node pool."""
-    name = str(step.old.inputs.get("name")) if step.old else step.name
+    name = str(step.before.get("name", step.name))
     before, after = fleet.before.get(name), fleet.after.get(name)
     if before is None:
         return []
@@ -75,8 +75,7 @@ def _nodes_anew(
 
 def _sent(step: Step) -> list[Property]:
     """The properties that change, without those whose values stay, whatever is asked for."""
-    inputs = (step.old.inputs, step.new.inputs) if step.old and step.new else ({}, {})
-    stay = [path for path, _ in left_out(*inputs, resources()[NODE_POOL])]
+    stay = [path for path, _ in left_out(step.before, step.after, resources()[NODE_POOL])]
     return [changed for changed in step.properties if not any(below(changed.path, path) for path in stay)]
 
 

@@ -45,9 +45,9 @@ def stays_of(steps: Sequence[Step]) -> list[Stay]:
     found = []
     for step in steps:
         facts = resources().get(step.type)
-        if facts is None or step.operation not in ("same", "update") or step.old is None or step.new is None:
+        if facts is None or step.operation not in ("same", "update"):
             continue
-        for path, value in left_out(step.old.inputs, step.new.inputs, facts):
+        for path, value in left_out(step.before, step.after, facts):
             if (step.type, path) not in QUIET:
                 way = WAYS.get((step.type, path), "to change it, write another value")
                 found.append(Stay(step.type, step.name, path, value, way))
