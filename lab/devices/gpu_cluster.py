@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 
 from berth.components.cluster.api import Object
-from berth.components.cluster.scheduling import selected, untolerated
+from berth.components.cluster.taints import untolerated
+from berth.lab.devices.scheduling import selected
 from berth.lab.devices.gpus import Labels
 
 _INSTALLER = "nvidia-driver-installer"

@@ -2,7 +2,8 @@ from typing import Any
 
 import pytest
 
-from berth.components.cluster.scheduling import amounts, requests, selected, untolerated
+from berth.components.cluster.taints import untolerated
+from berth.lab.devices.scheduling import amounts, requests, selected
 
 GPU = "nvidia.com/gpu"
 TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}

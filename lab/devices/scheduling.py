@@ -1,9 +1,9 @@
 """Rules of the Kubernetes scheduler: on which nodes a pod may be, and what it takes of one. Pure.
 
-Affinity between pods, spreading and volumes are left out.
+Affinity between pods, spreading and volumes are left out; taints are in components/cluster.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -40,23 +40,6 @@ def _matches(rule: Object, labels: Mapping[str, str]) -> bool:
             if value is None or not value.isdecimal():
                 return False
             return int(value) > int(values[0]) if operator == "Gt" else int(value) < int(values[0])
-
-
-def untolerated(taints: Iterable[Mapping[str, str]], tolerations: Iterable[Object]) -> Mapping[str, str] | None:
-    """Return the first taint that keeps a pod with these tolerations off a node, if any."""
-    known = list(tolerations)
-    for taint in taints:
-        if taint.get("effect") != "PreferNoSchedule" and not any(_tolerates(entry, taint) for entry in known):
-            return taint
-    return None
-
-
-def _tolerates(toleration: Object, taint: Mapping[str, str]) -> bool:
-    return (
-        toleration.get("effect") in (None, "", taint.get("effect"))
-        and toleration.get("key") in (None, "", taint["key"])
-        and (toleration.get("operator") == "Exists" or toleration.get("value", "") == (taint.get("value") or ""))
-    )
 
 
 def amounts(resources: Mapping[str, Any] | None) -> Amounts:
