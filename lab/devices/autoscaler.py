@@ -23,7 +23,6 @@ from berth.components.cluster.api import NODES, PODS, Object
 from berth.components.cluster.inventory import Inventory, inventory
 from berth.components.cluster.pods import finds_no_node, has_a_node
 from berth.components.cluster.taints import untolerated
-from berth.lab.devices.scheduling import Amounts, amounts, requests, selected
 from berth.components.hardware import names
 from berth.components.hardware.names import (
     ACCELERATOR_LABEL,
@@ -35,6 +34,7 @@ from berth.components.hardware.names import (
 from berth.lab.devices.api import CLAIMS, SLICES, Api
 from berth.lab.devices.gpu_cluster import is_of_daemonset
 from berth.lab.devices.gpus import gpu_count, gpu_of
+from berth.lab.devices.scheduling import Amounts, amounts, requests, selected
 from berth.lab.plugins.gcp.conditions import of_cloud
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.nodes import expected, group_name, manifest, resize, sizes_of, taints

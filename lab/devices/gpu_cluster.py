@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from berth.components.cluster.api import Object
 from berth.components.cluster.taints import untolerated
-from berth.lab.devices.scheduling import selected
 from berth.lab.devices.gpus import Labels
+from berth.lab.devices.scheduling import selected
 
 _INSTALLER = "nvidia-driver-installer"
 _KUBERNETES = "node.kubernetes.io/"

@@ -74,16 +74,11 @@ def _networks(table: str, settings: GkeSettings) -> Iterable[Problem]:
 
 def _ignored(settings: GkeSettings) -> Iterable[Problem]:
     """Yield settings of what berth does not make on an existing cluster."""
-    ignored = _TABLES["ignored_on_existing"]
-    of_cluster = [key for key in written(settings.cluster) if key != "existing"]
-    for path, keys in (
-        (_TOP, [key for key in written(settings) if key in ignored["environment"]]),
-        (_CLUSTER, of_cluster),
-        ((*_TOP, "network"), written(settings.network)),
-        *(
-            ((*_TOP, "pools", name), [key for key in written(pool) if key in ignored["pools"]])
-            for name, pool in settings.pools.items()
-        ),
+    for of, path, part in (
+        ("environment", _TOP, settings),
+        ("cluster", _CLUSTER, settings.cluster),
+        ("network", (*_TOP, "network"), settings.network),
+        *(("pool", (*_TOP, "pools", name), pool) for name, pool in settings.pools.items()),
     ):
-        for key in keys:
-            yield Problem((*path, key), ignored["says"])
+        for name in written(part):
+            yield from broken(_TABLES["ignored_on_existing"], (*path, name), of=of, name=name)
