@@ -21,9 +21,7 @@ class Berth(pulumi.ComponentResource):
     """
 
     inputs: BerthInputs
-    """Parts of the berth."""
     namespace: str
-    """Name of the namespace."""
     main: KubernetesObject | None
     """Registered RayCluster, RayJob or RayService; None where another stack registers it."""
     registered: dict[tuple[str, str], KubernetesObject]

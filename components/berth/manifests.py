@@ -66,7 +66,6 @@ class BerthInputs:
     """Inputs of a berth."""
 
     workload: Workload
-    """RayCluster, RayJob or RayService of the berth."""
     pools: Pools
     environment: str
     stack: str
@@ -78,7 +77,6 @@ class BerthInputs:
     kuberay: KubeRaySettings = field(default_factory=KubeRaySettings)
     """Source and namespace of the KubeRay operator."""
     jobs: Sequence[RayJobSettings] = ()
-    """RayJobs that run on the RayCluster."""
     part: Literal["isolation", "cluster"] | None = None
     """Half of the berth that the stack creates; None for both."""
     contract: str = ""

@@ -1,7 +1,5 @@
 """Devices that nodes publish and the claims on them, of any version of resource.k8s.io."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args

@@ -32,7 +32,6 @@ class Owner:
     """The engineer's id, or the name of the cluster, job or service."""
     environment: str
     stack: str
-    """Stack that created the berth."""
     keeps_home: bool = False
     """The namespace stays with the home when the berth goes."""
     lifecycle: Mapping[str, str] = field(default_factory=dict)

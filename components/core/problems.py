@@ -1,8 +1,9 @@
 """Problems of settings: place, message and fix."""
 
 import datetime as dt
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -18,9 +19,7 @@ class Problem:
     """Thing that is wrong."""
 
     path: Path
-    """Place, from the top of the settings."""
     message: str
-    """Message: what is wrong, and what fixes it."""
     rests_on: tuple[Path, ...] = ()
     """Other settings that it comes from: nothing can be said while one of them, or what is in it,
     is wrong by itself."""
@@ -128,33 +127,26 @@ def _location(parts: Path, model: type[BaseModel]) -> Path:
     types: list[Any] = [model]
     location: Path = ()
     for part in parts:
-        if any(_has(outer, part) for outer in types):
-            types = [inner for outer in types for inner in _step(outer, part)]
+        if steps := [found for outer in types if (found := _step(outer, part)) is not None]:
+            types = list(chain.from_iterable(steps))
             location += (part,)
     return location
-
-
-def _has(outer: Any, part: str | int) -> bool:
-    if isinstance(outer, type) and issubclass(outer, BaseModel):
-        return any(part in (field.alias, name) for name, field in outer.model_fields.items())
-    return outer is Any or get_origin(outer) is list or (get_origin(outer) is dict and part != "[key]")
 
 
 def _types(model: type[BaseModel], path: Path) -> list[Any]:
     types: list[Any] = [model]
     for part in path:
-        types = [inner for outer in types for inner in _step(outer, part)]
+        types = [inner for outer in types for inner in _step(outer, part) or ()]
     return types
 
 
-def _step(outer: Any, part: str | int) -> Iterator[Any]:
+def _step(outer: Any, part: str | int) -> list[Any] | None:
+    """Return the types of a part of a value; None where values of its type have no such part."""
     if isinstance(outer, type) and issubclass(outer, BaseModel):
-        for name, field in outer.model_fields.items():
-            if part in (field.alias, name):
-                yield from members(field.annotation)
-    elif outer is Any:
-        yield Any
-    elif get_origin(outer) is dict:
-        yield from members(get_args(outer)[1])
-    elif get_origin(outer) is list:
-        yield from members(get_args(outer)[0])
+        fields = outer.model_fields.items()
+        return next((members(field.annotation) for name, field in fields if part in (field.alias, name)), None)
+    if outer is Any:
+        return [Any]
+    if get_origin(outer) is list or (get_origin(outer) is dict and part != "[key]"):
+        return members(get_args(outer)[-1])
+    return None

@@ -22,7 +22,6 @@ class Claim:
     """Claim of one worker pod."""
 
     name: str
-    """Name of the claim in the pod."""
     kind: str
     """Prefix of the template's name: `8-gpu-nic`."""
     requests: list[dict[str, Any]]

@@ -42,11 +42,8 @@ class Parts:
     """
 
     env: dict[str, str] = field(default_factory=dict)
-    """Environment variables."""
     volumes: list[dict[str, Any]] = field(default_factory=list)
-    """Volumes of the pod."""
     mounts: list[dict[str, Any]] = field(default_factory=list)
-    """Mounts of the volumes in the container."""
 
 
 def parts_of(worker: Worker) -> Parts:

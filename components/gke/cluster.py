@@ -28,7 +28,6 @@ class Cluster(pulumi.ComponentResource):
     """VPC-native cluster. Its default node pool is removed: every pool is one of the settings."""
 
     name: pulumi.Output[str]
-    """Name of the cluster."""
     id: pulumi.Output[str]
     """Path `projects/P/locations/L/clusters/N`, which stays the same when the address changes."""
     version: pulumi.Output[str]

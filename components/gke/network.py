@@ -39,7 +39,6 @@ class NetworkInputs:
     """Inputs of the networks."""
 
     settings: NetworkSettings
-    """Address ranges, or names of existing networks."""
     project: str
     region: str
     private_nodes: bool = True

@@ -61,7 +61,6 @@ class NodePlace:
     service_account: str | None = None
     """Account of the nodes; Compute Engine's default without one."""
     private: bool = True
-    """Whether the nodes have no public addresses."""
     taint_gpus: bool = True
     """Whether nodes with GPUs are tainted; there must be others for pods without GPUs."""
     networks: Sequence[NodeNetwork] = ()

@@ -9,8 +9,8 @@ these facts, so that neither has a table of its own.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -41,15 +41,12 @@ class Field:
     """What holds several values: a list, a set (order means nothing) or a map; "" for a single
     value or block."""
     default: Any = None
-    """The value where none is given."""
     allowed: tuple[str, ...] = ()
     """The only values that the provider lets through."""
     elements: tuple[str, ...] = ()
     """The only values of an element."""
     least: float | None = None
-    """Smallest number."""
     most: float | None = None
-    """Largest number."""
     items: int = 0
     """Most elements; 0 without a limit."""
     conflicts: tuple[str, ...] = ()
@@ -81,15 +78,15 @@ class ResourceFields:
     fields: Mapping[str, Field]
     timeouts: Mapping[str, int]
     """Seconds that the provider waits for `create`, `update` and `delete`."""
-    blocks: Mapping[str, list[str]] = field(init=False)
-    """Names of the fields of each block, by the block's path; "" for the resource itself."""
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def blocks(self) -> Mapping[str, list[str]]:
+        """Names of the fields of each block, by the block's path; "" for the resource itself."""
         blocks: dict[str, list[str]] = {}
         for path in self.fields:
             block, _, name = path.rpartition(".")
             blocks.setdefault(block, []).append(name)
-        object.__setattr__(self, "blocks", blocks)
+        return blocks
 
     def at(self, path: str) -> Field | None:
         """The field that a path of the engine leads to; None where nothing is known of it.

@@ -20,7 +20,6 @@ class ShareClass:
     tier: str
     """Service tier of the shares, as the driver names it."""
     least: str
-    """Least size of a share."""
 
 
 # Names: https://docs.cloud.google.com/filestore/docs/csi-driver; tiers and sizes:

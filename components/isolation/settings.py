@@ -110,11 +110,8 @@ class IsolationInputs:
     """Inputs of a namespace's isolation."""
 
     settings: IsolationSettings = field(default_factory=IsolationSettings)
-    """Isolation that the environment loosens for all of its berths."""
     kuberay: KubeRaySettings = field(default_factory=KubeRaySettings)
-    """Source and namespace of the KubeRay operator."""
     access: Access = field(default_factory=Access)
-    """People and service accounts that use the berth."""
     priority: str | None = None
     """PriorityClass of the pods; None for no limit on classes."""
     gpu_resources: Collection[str] = ()

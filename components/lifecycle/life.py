@@ -29,9 +29,7 @@ class Life:
     """Lifecycle of a berth. Moments are as the API server writes them, "" for none."""
 
     created: str
-    """Moment of the berth's creation."""
     expires: str = ""
-    """Moment of the berth's expiry."""
     suspended_by: str = ""
     """`hours`, `idle` or `expired` (the keeper), `kueue`, or `person`; "" if awake."""
     until: str = ""
@@ -43,9 +41,7 @@ class Life:
     delete_due: str = ""
     """Moment since which the berth is due to be deleted."""
     zone: str = "UTC"
-    """Time zone of the berth's settings."""
     idle: str = ""
-    """Setting `idle` of the berth, "" for none."""
     problem: str = ""
     """Part of the lifecycle that cannot be read."""
 

@@ -70,7 +70,6 @@ class Chart:
     version: str
     """Version of the chart; unused for a folder, which has its own."""
     namespace: str
-    """Namespace of the release, which has to exist."""
     values: dict[str, Any] = field(default_factory=dict)
     ours: dict[str, Any] = field(default_factory=dict)
     """Values among them that berth sets, whatever the settings override."""
@@ -132,7 +131,6 @@ class Site:
     """A cluster that operators are installed on."""
 
     pools: Pools = field(default_factory=dict)
-    """All pools by name."""
     kubeconfig: pulumi.Input[str] = ""
     """Access to the cluster, as text."""
     occupants: Occupants = field(default_factory=dict)

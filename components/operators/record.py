@@ -40,7 +40,6 @@ class Revision:
     name: str
     """Name of the Secret."""
     uid: str
-    """Uid of the Secret."""
     left: str
     """Status before the repair; empty for a revision that needed none."""
     begun: dt.datetime

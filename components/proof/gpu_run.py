@@ -59,9 +59,7 @@ class GpuRun(Run):
     """Run for some pools of one cluster."""
 
     pools: Sequence[Pool]
-    """Pools with GPUs."""
     image: str
-    """Image with NVIDIA's sample vectorAdd."""
     keep: bool
     """Whether the objects of the run stay."""
 

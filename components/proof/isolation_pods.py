@@ -39,11 +39,9 @@ class Look:
     sees: int
     """Number of GPUs that the container may see."""
     gpus: int = 0
-    """GPUs that the container requests."""
     beside: int = 0
     """GPUs that another container of its pod requests."""
     runtime_class: str | None = None
-    """RuntimeClass of the pod."""
 
 
 def looks() -> list[Look]:

@@ -10,10 +10,10 @@ from typing import Any
 from pydantic.alias_generators import to_camel
 
 from berth.components.cluster.api import NODES, PODS, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ClusterError, Object, Reader
-from berth.components.cluster.demand import claimed_gpus_of, gpus_in, gpus_of_pod
+from berth.components.cluster.demand import claimed_gpus_of, gpus_in, gpus_of_pod, replicas_of
 from berth.components.cluster.inventory import NOTHING, Inventory
 from berth.components.cluster.owned import Owners, owners_of
-from berth.components.cluster.pods import is_ready
+from berth.components.cluster.pods import is_ready, why_not_ready
 from berth.components.core.owner import OWNER_LABELS, STACK_LABEL, OwnerKind
 from berth.components.core.words import counted
 from berth.components.hardware.names import POOL_LABEL
@@ -21,7 +21,6 @@ from berth.components.isolation import SERVE_PORT
 from berth.components.lifecycle import Life, life_of
 from berth.components.ray.condition import condition_of, gpus_of
 from berth.components.ray.evidence import Evidence, key_of
-from berth.components.ray.live_groups import Group, live_groups, pools_of
 from berth.components.ray.nodes import Node, nodes_of
 from berth.components.ray.reasons import reasons_of, reasons_of_job, reasons_of_service
 from berth.components.ray.workload_condition import job_condition, service_condition
@@ -58,6 +57,18 @@ class Pool:
 
 
 @dataclass(frozen=True)
+class Group:
+    """A group of workers of a berth or a named cluster."""
+
+    name: str
+    pool: str
+    workers_ready: int
+    workers_desired: int
+    gpus: int
+    """GPUs, or shares of them, that its workers request."""
+
+
+@dataclass(frozen=True)
 class Ray:
     """A berth or a named cluster."""
 
@@ -69,13 +80,11 @@ class Ray:
     pool: str
     """Node pool of its workers, or several with commas."""
     state: str
-    """KubeRay's state."""
     ready: bool
     """Head and all workers are ready, or it is suspended."""
     workers_ready: int
     workers_desired: int
     gpus: int
-    """GPUs, or shares of them, that its workers request."""
     nics: int
     """RDMA NICs that its workers hold."""
     reasons: list[str]
@@ -101,7 +110,6 @@ class Job:
     """It runs, or has succeeded."""
     created: str
     ended: str
-    """Moment of its end, or ""."""
     reasons: list[str]
 
 
@@ -125,7 +133,6 @@ class Service:
     """Number of ready workers in its RayClusters."""
     workers_desired: int
     gpus: int
-    """GPUs, or shares of them, that these request."""
     address: str
     """Address for requests from pods."""
     created: str
@@ -281,7 +288,7 @@ def _ray(evidence: Evidence, cluster: Object, owner_label: str, nics: Counter[st
         namespace=metadata["namespace"],
         ray_cluster=metadata["name"],
         stack=metadata["labels"][STACK_LABEL],
-        pool=pools_of(cluster["spec"]),
+        pool=_pools_of(cluster["spec"]),
         state=condition.state,
         ready=condition.ready,
         workers_ready=condition.workers_ready,
@@ -292,6 +299,34 @@ def _ray(evidence: Evidence, cluster: Object, owner_label: str, nics: Counter[st
         life=life_of(cluster),
         groups=live_groups(cluster, pods, suspended=condition.state == "suspended"),
     )
+
+
+def live_groups(cluster: Object, pods: Iterable[Object], *, suspended: bool) -> list[Group]:
+    """Return the groups of a RayCluster, with the ready workers among some pods."""
+    key = cluster["metadata"]["namespace"], cluster["metadata"]["name"]
+    ready: Counter[str] = Counter()
+    for pod in pods:
+        labels = pod["metadata"].get("labels") or {}
+        if (pod["metadata"]["namespace"], labels.get("ray.io/cluster")) == key and why_not_ready(pod) is None:
+            ready[labels.get("ray.io/group", "")] += 1
+    return [
+        Group(
+            name=group["groupName"],
+            pool=_pool_of(group),
+            workers_ready=ready[group["groupName"]],
+            workers_desired=0 if suspended else replicas_of(group),
+            gpus=replicas_of(group) * gpus_of_pod(group["template"]),
+        )
+        for group in cluster["spec"]["workerGroupSpecs"]
+    ]
+
+
+def _pools_of(spec: Object) -> str:
+    return ", ".join(dict.fromkeys(map(_pool_of, spec["workerGroupSpecs"])))
+
+
+def _pool_of(group: Object) -> str:
+    return str(group["template"]["spec"]["nodeSelector"][POOL_LABEL])
 
 
 def _jobs(reader: Reader, evidence: Evidence, owners: Owners) -> list[Job]:
@@ -333,7 +368,7 @@ def _service(evidence: Evidence, service: Object) -> Service:
         name=metadata["labels"][OWNER_LABELS["service"]],
         namespace=metadata["namespace"],
         stack=metadata["labels"][STACK_LABEL],
-        pool=pools_of(service["spec"]["rayClusterConfig"]),
+        pool=_pools_of(service["spec"]["rayClusterConfig"]),
         state=condition.state,
         ready=condition.ready,
         applications_running=condition.running,

@@ -20,7 +20,6 @@ class Holder:
     name: str
     """Engineer's id, name of the cluster, job or service; the namespace of other pods."""
     gpus: int
-    """GPUs, or shares of them, that its pods on the node hold."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,6 @@ class Node:
     gpus: int
     """GPUs, or shares of them, that it offers to pods."""
     holders: list[Holder]
-    """Holders of its GPUs, by name."""
     maintenance_at: str = ""
     """Moment at which it goes down for maintenance of its host; "" for none."""
 

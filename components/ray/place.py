@@ -42,7 +42,6 @@ class Placed:
     """RayCluster that is complete, with all that its rules go by."""
 
     cluster: RayClusterSettings
-    """The complete settings."""
     written: RayShape
     """Settings as written, without those of `defaults`."""
     path: Path

@@ -88,7 +88,6 @@ class Awaited:
     kind: Kind
     until: Until
     key: Key
-    """Its namespace and name."""
     timeout: str
 
     def __str__(self) -> str:
@@ -132,7 +131,6 @@ class Wait:
     once: bool = False
     """Look once, and return whatever is not done then."""
     stop: threading.Event = field(default_factory=threading.Event)
-    """Event that ends the wait early."""
     _seen: dict[Awaited, Object] = field(default_factory=dict, init=False)
     _standings: dict[Awaited, Standing] = field(default_factory=dict, init=False)
     _explained: dict[Awaited, tuple[Standing | None, list[str]]] = field(default_factory=dict, init=False)

@@ -21,7 +21,6 @@ class Workload:
     kind: OwnerKind
     settings: RayClusterSettings
     main_kind: Literal["RayCluster", "RayJob", "RayService"]
-    """Kubernetes kind of the main object."""
     wait: Wait | JobWait
     main: Callable[[Manifest, dict[str, str]], Manifest]
     """Returns the main object, given the RayCluster's manifest and labels."""
@@ -30,11 +29,8 @@ class Workload:
     clients: Sequence[str] = ()
     """Namespaces whose pods may send requests to Ray Serve."""
     delete_before_replace: bool | None = None
-    """Delete the old main object before its replacement is created."""
     replace_on_changes: Sequence[str] = ()
-    """Paths of the main object whose change replaces it."""
     ignore_changes: Sequence[str] = ()
-    """Paths of the main object whose change is ignored."""
 
 
 def cluster_workload(settings: RayClusterSettings, kind: Literal["engineer", "cluster"] = "engineer") -> Workload:

@@ -33,7 +33,6 @@ class JobCondition:
     failed: bool
     """The job has failed for good."""
     reason: str
-    """Explanation of Ray or KubeRay."""
     ray_cluster: str
     """RayCluster that runs the job; "" if unknown yet."""
 
@@ -71,9 +70,7 @@ class ServiceCondition:
     serving: int
     """Number of pods that answer requests."""
     running: int
-    """Number of running applications."""
     applications: int
-    """Number of configured applications."""
     upgrading: bool
     """A second cluster is starting."""
     ray_clusters: tuple[str, ...]

@@ -96,7 +96,6 @@ class RayJobSettings:
     cluster: RayClusterSettings
     """RayCluster that runs the job: the job's own, or that of a berth or named cluster."""
     own_cluster: bool
-    """Whether the RayCluster is the job's own."""
     wait: JobWait
 
 

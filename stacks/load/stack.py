@@ -1,7 +1,7 @@
 """Load of a stack: from its config to settings that are checked, resolved and judged, once."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -266,11 +266,10 @@ def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> l
         return []
     pools = value["pools"] if isinstance(value.get("pools"), dict) else {}
     known = {field.alias or name for name, field in EnvironmentSettings.model_fields.items()}
-    rest = copy.deepcopy({key: part for key, part in value.items() if key in known})
+    rest = {key: part for key, part in value.items() if key in known}
     wrong = [problem.path[1:] for problem in found]
     for _ in range(_ROUNDS):
-        for path in sorted(wrong, key=len, reverse=True):
-            _remove(rest, path)
+        rest = _without(rest, wrong)
         if not rest.get("pools"):
             # Place, network and operators do not depend on the pools; everything on a pool does.
             rest = {key: part for key, part in rest.items() if key not in KEYS.values()} | {"pools": _STAND_IN}
@@ -310,9 +309,7 @@ def rest_of(error: SettingsError) -> EngineerStack | None:
     value = error.file.settings.get("engineer") if error.file else None
     if not isinstance(value, dict):
         return None
-    rest = copy.deepcopy(value)
-    for path in sorted((problem.path[1:] for problem in error.problems), key=len, reverse=True):
-        _remove(rest, path)
+    rest = _without(value, [problem.path[1:] for problem in error.problems])
     try:
         settings = EngineerSettings.model_validate(rest, by_alias=True, by_name=False)
     except ValidationError:
@@ -320,6 +317,14 @@ def rest_of(error: SettingsError) -> EngineerStack | None:
     if _name_problems(error.stack, settings):
         return None  # a berth without a name is on no environment
     return EngineerStack(error.stack, settings, error.file)
+
+
+def _without(value: Any, paths: Iterable[Path]) -> Any:
+    """Return a copy of a value without what is at some paths."""
+    rest = copy.deepcopy(value)
+    for path in sorted(paths, key=len, reverse=True):
+        _remove(rest, path)
+    return rest
 
 
 def _remove(value: Any, path: Path) -> None:

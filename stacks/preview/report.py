@@ -55,7 +55,6 @@ class Change:
     type: str
     operation: Operation
     level: Level
-    """Level of the worst effect."""
     effects: Sequence[Effect]
     properties: Sequence[Property]
 
@@ -97,7 +96,6 @@ class Report:
     parts: Sequence[Part]
     drift: Sequence[Drift]
     counts: Mapping[str, int]
-    """Number of resources by operation."""
     hours: Sequence[GpuHours]
     cost: Money | None
     """Money a day; None where no rate is given."""

@@ -19,11 +19,9 @@ class Registered:
     """Stack whose resources are registered."""
 
     outputs: Mapping[str, pulumi.Input[Any]]
-    """Outputs by name."""
     kubeconfig: pulumi.Output[str]
     """Kubeconfig as text, for this process; secret."""
     berths: Sequence[Berth]
-    """Berths that `pulumi up` waits for."""
 
 
 class NotReadyError(BerthError):

@@ -23,9 +23,7 @@ class Resolved:
 
     pools: Pools
     berths: list[RayClusterSettings] = field(default_factory=list)
-    """RayClusters of engineers."""
     clusters: list[RayClusterSettings] = field(default_factory=list)
-    """Named RayClusters."""
     jobs: list[RayJobSettings] = field(default_factory=list)
     services: list[RayServiceSettings] = field(default_factory=list)
     demands: list[Demand] = field(default_factory=list)

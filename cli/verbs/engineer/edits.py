@@ -16,8 +16,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted
 from berth.components.ray import RayClusterSettings, condition_of
-from berth.components.ray.fleet import WHOLE
-from berth.components.ray.live_groups import live_groups
+from berth.components.ray.fleet import WHOLE, live_groups
 from berth.components.sharing import offered
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, Environment, Judged, load_stack

@@ -32,12 +32,10 @@ class Stay:
     """A value that stays."""
 
     type: str
-    """Pulumi's type of the resource."""
     name: str
     path: str
     value: Any
     way: str
-    """What to do about it."""
 
 
 def stays_of(steps: Sequence[Step]) -> list[Stay]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from berth.components.core import fast_yaml
 from berth.components.fabric import HOST_LIBRARIES
@@ -10,8 +9,6 @@ from berth.components.proof.checks import Check
 from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.evidence import Evidence
 from berth.components.proof.fabric.verdicts import Findings
-
-_TABLE = Path(__file__).with_name("causes.yaml")
 
 # Checks with one likely cause, under their own names in the table.
 _SIMPLE = ("pairs", "scheduling", "environment", "locked memory", "NCCL versions", "sums", "Ray's collective")
@@ -49,7 +46,7 @@ def causes_of(
         "reason": f" ({no_plugin})" if no_plugin else "",
         "tuner": tuner,
     }
-    table = fast_yaml.read(_TABLE)
+    table = fast_yaml.beside(__file__)
     return [
         Cause(entry["text"].format(**names), entry["look"].format(**names))
         for symptom in symptoms

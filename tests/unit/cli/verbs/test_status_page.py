@@ -17,8 +17,7 @@ from berth.cli.reach.fabric_reports import newest
 from berth.cli.verbs.status.page import page, write
 from berth.components.core.errors import BadInputError
 from berth.components.lifecycle import Life
-from berth.components.ray.fleet import Fleet, Job, Pool, Ray, Service
-from berth.components.ray.live_groups import Group
+from berth.components.ray.fleet import Fleet, Group, Job, Pool, Ray, Service
 from berth.components.ray.nodes import Holder, Node
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
