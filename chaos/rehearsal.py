@@ -1,6 +1,6 @@
 """`make rehearse`: seeded random edits of an environment in a lab, applied, and their plans scored.
 
-An update has edits of several engineers and at most one of the environment: each RayCluster is
+An update has edits of several engineers and up to three of the environment: each RayCluster is
 judged on its own. A wrong plan is tried again with half of its edits, until the smallest set is
 found. Exit code 1 if a plan missed a loss, if an update failed, or if too many losses that plans
 foresaw did not happen. Ctrl-C ends with the figures so far.
@@ -11,6 +11,8 @@ import contextlib
 import json
 import math
 import random
+import re
+import shutil
 import signal
 import sys
 import tempfile
@@ -29,11 +31,22 @@ from tests.lab.conftest import Lab
 from tests.lab.project import HEAD, SMALL, Project, Settings, environment_settings
 
 STACK = "rehearsal"
-ENGINEERS = 12
+ENGINEERS = 20
 _TABLE: dict[str, list[Any]] = fast_yaml.read(Path(__file__).with_suffix(".yaml"))
 _OF_ENGINEERS = "engineers."
-_OF_ENVIRONMENT = 0.8
-"""Share of updates with an edit of the environment."""
+_OF_ENVIRONMENT = 3
+"""Largest number of edits of the environment in an update."""
+_CHARTS, _OLDER = "CHARTS", "OLDER"
+"""Words in the table for the folders of the lab's charts, and of older versions of them."""
+_OLDER_VERSIONS = {"kuberay-operator": "1.5.1", "gpu-operator": "v26.3.3", "dranet": "1.3.0"}
+_NETWORK = {
+    "existing": {
+        "network": "shared",
+        "subnetwork": "shared-nodes",
+        "gvnic": {"network": "second", "subnetwork": "second-nodes"},
+        "rdma": {"network": "rdma", "subnetworks": [f"rdma-{number}" for number in range(8)]},
+    }
+}
 
 Values = Mapping[str, Any]
 """Values by the path of their setting."""
@@ -105,7 +118,10 @@ class Rehearsal:
             for path, values in _TABLE.items()
             for name in (names if "ENGINEER" in path else [""])
         }
-        self._names = names
+        self._names, self._older = names, folder / "older"
+        for chart, version in _OLDER_VERSIONS.items():
+            copied = shutil.copytree(lab.home.charts / chart, self._older / chart) / "Chart.yaml"
+            copied.write_text(re.sub(r"(?m)^version: .*", f"version: {version}", copied.read_text()))
         self._values: Values = {path: values[0] for path, values in self._choices.items()}
         self._write(self._values)
         self._project.up(STACK)
@@ -113,10 +129,11 @@ class Rehearsal:
         self._seen = seen(self._api) or {}
 
     def chosen(self, chance: random.Random) -> list[Edit]:
-        """Return an edit of the environment or none, and one each of some engineers."""
+        """Return edits of different parts of the environment, and one each of some engineers."""
         environment = [path for path in self._choices if not path.startswith(_OF_ENGINEERS)]
-        paths = [chance.choice(environment)] if chance.random() < _OF_ENVIRONMENT else []
-        for name in sorted(chance.sample(self._names, chance.randint(len(self._names) // 2, len(self._names)))):
+        parts = {path.split(".")[0]: path for path in chance.sample(environment, len(environment))}
+        paths = list(parts.values())[: chance.randint(1, _OF_ENVIRONMENT)]
+        for name in sorted(chance.sample(self._names, chance.randint(len(self._names) // 4, len(self._names) // 2))):
             whole = f"{_OF_ENGINEERS}{name}"
             own = [path for path in self._choices if path == whole or path.startswith(f"{whole}.")]
             paths.append(whole if self._values[whole] is None else chance.choice(own))
@@ -189,8 +206,14 @@ class Rehearsal:
         profile = {"kind": "time-slicing"}
         settings = environment_settings(
             self._lab,
-            {"cpu": {"machineType": "n2-standard-96"}, "dev": {}, "train": {"machineType": "g2-standard-96"}},
-            "gpu",
+            {
+                "cpu": {"machineType": "n2-standard-96"},
+                "dev": {},
+                "train": {"machineType": "g2-standard-96"},
+                "claims": {"machineType": "a4-highgpu-8g", "gpuAllocation": "dra", "rdma": "networks"},
+            },
+            "gpuDra",
+            network=_NETWORK,
             defaults={"head": HEAD | {"pool": "cpu"}, "worker": SMALL["worker"] | {"pool": "dev"}},
             sharing={"two": dict(profile), "four": dict(profile)},
         )
@@ -200,7 +223,8 @@ class Rehearsal:
         for name in self._names:
             if values[f"{_OF_ENGINEERS}{name}"] is None:
                 del settings["engineers"][name]
-        self._project.write(STACK, environment=settings)
+        text = json.dumps(settings).replace(_CHARTS, str(self._lab.home.charts)).replace(_OLDER, str(self._older))
+        self._project.write(STACK, environment=json.loads(text))
 
 
 def _set(settings: Settings, path: str, value: Any) -> None:
