@@ -13,7 +13,7 @@ UV := uv==0.13.8
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help lab lab-real lab-down lab-clean venv test test-quick test-unit test-long test-gpu fuzz lint types check dist bench chaos rehearse upgrade-test pictures pages effects site requirements
+.PHONY: help lab lab-real lab-down lab-clean venv test test-quick test-unit test-long test-gpu fuzz lint types check dist bench chaos rehearse upgrade-test states pictures pages effects site requirements
 
 help: ## show these targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|' 2>/dev/null \
@@ -91,6 +91,9 @@ rehearse: $(INSTALLED) ## apply random edits in a lab of its own, and say how of
 
 upgrade-test: ## upgrade KubeRay and edit the image in one update of many berths (N=20 BERTHS=30, and as make chaos)
 	@$(MAKE) --no-print-directory chaos PART=upgrades CASES=$(N)
+
+states: $(INSTALLED) ## record the states of all shipped stacks, in a lab of its own, for tests of later versions (VERSION=0.2.0)
+	@$(BIN)/python -m tests.lab.record_states $(VERSION)
 
 tasks: $(INSTALLED) ## time the tasks of a new user, by the commands of the pages (CACHE=~/.cache: with tools that are there)
 	@$(BIN)/python -m bench.tasks $(if $(CACHE),--cache $(CACHE))

@@ -1,24 +1,24 @@
-"""States of an earlier version (states/record.sh): an update replaces and restarts nothing."""
+"""States of earlier versions (record_states.py): an update replaces and restarts nothing."""
 
 import gzip
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import CLONE, Project
+from tests.lab.record_states import STATES, project_of
 from tests.unit.cases import table
 
 pytestmark = pytest.mark.lab
 
-STATES = Path(__file__).parent / "states"
 CHANGED_IN_PLACE: dict[str, str] = table(__file__, "changed_in_place.yaml")
-"""Types of resources that may change, with what newer versions of berth change there."""
-ALWAYS = {"lab", "alice", "prod"}
-NAMES = sorted(path.name.removesuffix(".json.gz") for path in STATES.glob("*.json.gz"))
+"""Types of resources that may change, with words of the changelog about it."""
+ALWAYS = {f"a0830ce/{stack}" for stack in ("lab", "alice", "prod")}
+"""States of tests that are not long."""
 
 
 def only_annotated(step: dict[str, Any]) -> bool:
@@ -28,24 +28,26 @@ def only_annotated(step: dict[str, Any]) -> bool:
     return of_cluster and step["op"] == "update" and all(path.startswith("metadata.annotations") for path in paths)
 
 
-@pytest.mark.parametrize(
-    "stack", [pytest.param(name, marks=[] if name in ALWAYS else [pytest.mark.long]) for name in NAMES]
-)
-def test_an_update_of_a_state_that_exists_is_in_place(lab: Lab, tmp_path: Path, stack: str) -> None:
-    lab.forget()
-    project = Project.make(tmp_path / "project", lab)
-    shutil.copytree(CLONE / "stacks/gallery", project.folder / "stacks/gallery")
-    (project.folder / ".lab").symlink_to(lab.home.root)
+def recorded() -> Iterator[Any]:
+    """Recorded states by version and stack, as parameters."""
+    for path in sorted(STATES.glob("*/*.json.gz")):
+        name = str(path.relative_to(STATES)).removesuffix(".json.gz")
+        yield pytest.param(*name.split("/"), id=name, marks=[] if name in ALWAYS else [pytest.mark.long])
+
+
+@pytest.mark.parametrize(("version", "stack"), recorded())
+def test_an_update_of_a_state_that_exists_is_in_place(lab: Lab, tmp_path: Path, version: str, stack: str) -> None:
+    project, states = project_of(tmp_path / "project", lab), STATES / version
     for name in dict.fromkeys(["lab", stack]):  # the engineer's own stack stands on the lab's
-        shutil.copy(STATES / f"{name}.yaml", project.folder / "stacks" / f"Pulumi.{name}.yaml")
+        shutil.copy(states / f"{name}.yaml", project.folder / "stacks" / f"Pulumi.{name}.yaml")
         lab.run(["pulumi", "stack", "init", name, "--no-select"], cwd=project.folder)
-        state = gzip.decompress((STATES / f"{name}.json.gz").read_bytes()).decode()
+        state = gzip.decompress((states / f"{name}.json.gz").read_bytes()).decode()
         lab.run(["pulumi", "stack", "import", "-s", name], cwd=project.folder, stdin=state)
     plan = json.loads(project.run("pulumi", "preview", "-s", stack, "--json").stdout)
     steps = [step for step in plan["steps"] if step["op"] not in {"same", "read"} and not only_annotated(step)]
     changed = {step["urn"].split("::")[2] for step in steps}
     changed = {types.rpartition("$")[2] for types in changed}
-    assert changed <= CHANGED_IN_PLACE.keys()
+    assert changed <= CHANGED_IN_PLACE.keys(), "the changelog says what changes (changed_in_place.yaml)"
     resources = json.loads(state)["deployment"]["resources"]
     assert sum(plan["changeSummary"].values()) >= len(resources) - 5, "the plan looks at all of them"
     replaced = [step["urn"] for step in plan["steps"] if step["op"] not in {"same", "read", "update", "create"}]
