@@ -39,14 +39,6 @@ _OF_ENVIRONMENT = 3
 _CHARTS, _OLDER = "CHARTS", "OLDER"
 """Words in the table for the folders of the lab's charts, and of older versions of them."""
 _OLDER_VERSIONS = {"kuberay-operator": "1.5.1", "gpu-operator": "v26.3.3", "dranet": "1.3.0"}
-_NETWORK = {
-    "existing": {
-        "network": "shared",
-        "subnetwork": "shared-nodes",
-        "gvnic": {"network": "second", "subnetwork": "second-nodes"},
-        "rdma": {"network": "rdma", "subnetworks": [f"rdma-{number}" for number in range(8)]},
-    }
-}
 
 Values = Mapping[str, Any]
 """Values by the path of their setting."""
@@ -213,7 +205,7 @@ class Rehearsal:
                 "claims": {"machineType": "a4-highgpu-8g", "gpuAllocation": "dra", "rdma": "networks"},
             },
             "gpuDra",
-            network=_NETWORK,
+            network={},
             defaults={"head": HEAD | {"pool": "cpu"}, "worker": SMALL["worker"] | {"pool": "dev"}},
             sharing={"two": dict(profile), "four": dict(profile)},
         )

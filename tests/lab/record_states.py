@@ -1,7 +1,7 @@
-"""`make states`: states of all shipped stacks, for updates by later versions (test_states_that_exist.py).
+"""`make states`: states of all shipped stacks, for updates by later versions of berth.
 
-Each stack comes up in a lab, unchanged. The folder gets NAME.json.gz, which is `pulumi stack export`
-with secrets under the lab's public passphrase, and NAME.yaml, the stack's file.
+Each stack comes up in a lab, unchanged. states/VERSION/ gets NAME.json.gz, which is `pulumi stack
+export` with secrets under the lab's public passphrase, and NAME.yaml, the stack's file.
 """
 
 import gzip
@@ -35,7 +35,6 @@ def record(project: Project, stack: str, target: Path) -> None:
     state = project.run("pulumi", "stack", "export", "-s", stack).stdout
     (target / f"{stack}.json.gz").write_bytes(gzip.compress(state.encode(), mtime=0))
     shutil.copy(project.folder / "stacks" / f"Pulumi.{stack}.yaml", target / f"{stack}.yaml")
-    print(f"recorded {stack}", file=sys.stderr)
 
 
 def main(version: str) -> None:

@@ -35,7 +35,7 @@ def recorded() -> Iterator[Any]:
         yield pytest.param(*name.split("/"), id=name, marks=[] if name in ALWAYS else [pytest.mark.long])
 
 
-@pytest.mark.parametrize(("version", "stack"), recorded())
+@pytest.mark.parametrize(("version", "stack"), [*recorded()])
 def test_an_update_of_a_state_that_exists_is_in_place(lab: Lab, tmp_path: Path, version: str, stack: str) -> None:
     project, states = project_of(tmp_path / "project", lab), STATES / version
     for name in dict.fromkeys(["lab", stack]):  # the engineer's own stack stands on the lab's
