@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, cast
 
@@ -11,10 +11,12 @@ from berth.components.plan.effect import Effect, GpusAway, Level, Sitting
 from berth.components.plan.fleet import NODE_POOL, planned_fleet
 from berth.components.plan.pending import remedy_of
 from berth.components.plan.plan import Operation, Plan, Property, Step
+from berth.components.sharing import Pools
 from berth.stacks.policies.policy import Planned, PolicyContext, Violation
 from berth.stacks.policies.registry import violations
 from berth.stacks.preview.cost import GpuHours, Money, gpu_hours, money
 from berth.stacks.preview.effects import effects_of
+from berth.stacks.preview.waits import Wait, waits_of
 from berth.stacks.preview.words import groups_of, titles_of, word_of
 
 Verdict = Literal["nothing", "harmless", "disturbs", "destroys"]
@@ -33,6 +35,8 @@ class Known:
     rates: Mapping[str, Decimal] | None = None
     """Price of a node an hour, by the pool's name."""
     currency: str | None = None
+    pools: Pools = field(default_factory=dict)
+    """Pools as the settings of an environment want them."""
     changed_outputs: Sequence[str] = ()
     """Outputs that engineers' stacks will read another value of."""
     edits: Sequence[Property] = ()
@@ -105,6 +109,8 @@ class Report:
     """Breaches of policies, waived or not."""
     stays: Sequence[Stay] = ()
     """Values that stay, though the settings no longer ask for them."""
+    waits: Sequence[Wait] = ()
+    """Pools without room for all pods."""
 
     @property
     def against_policies(self) -> list[Violation]:
@@ -178,6 +184,7 @@ def report_of(plan: Plan, known: Known) -> Report:
     parts = [Part(group.title, [change(group.title, step) for step in group.steps]) for group in groups_of(plan)]
     counted = Counter(str(step.operation) for step in plan.changes)
     texts = [effect.text for part in parts for change in part.changes for effect in change.effects]
+    waits = waits_of(plan, fleet, known.pools)
     operations = ("create", "update", "replace", "delete")
     return Report(
         known=known,
@@ -187,9 +194,13 @@ def report_of(plan: Plan, known: Known) -> Report:
         hours=gpu_hours(fleet),
         cost=money(fleet, known.rates or {}, known.currency),
         # The program warns of sharing in the words of the effects.
-        warnings=[remedy_of(line, known.stack) or line for line in plan.warnings if not line.startswith(tuple(texts))],
+        warnings=[
+            *(remedy_of(line, known.stack) or line for line in plan.warnings if not line.startswith(tuple(texts))),
+            *map(str, waits),
+        ],
         violations=violations(planned_of(plan), known.policies) if known.policies else (),
         stays=stays_of(plan.steps),
+        waits=waits,
     )
 
 

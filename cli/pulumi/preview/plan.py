@@ -134,4 +134,5 @@ def _of_environment(known: Known, environment: Environment, question: Question) 
         rates={name: rate for name, rate in rates.items() if rate is not None},
         currency=environment.settings.currency,
         changed_outputs=changed,
+        pools=environment.resolved.pools,
     )

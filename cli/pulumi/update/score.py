@@ -1,15 +1,19 @@
 """Score of a plan: what it foresaw for RayClusters and resources, beside what was seen."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
+from berth.components.core.words import counted
 from berth.components.plan.effect import Level
 from berth.components.ray.condition import condition_of
 from berth.stacks.preview.report import Report
 
 Key = tuple[str, str]
 """Namespace and name of a RayCluster."""
+
+_OF_RAY = "ray.io/cluster"
 
 
 @dataclass(frozen=True)
@@ -19,6 +23,8 @@ class Seen:
     pods: frozenset[str]
     moving: bool
     """Suspended, or with an edit that KubeRay has yet to look at."""
+    waiting: int = 0
+    """Pods for which no node has room."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +44,13 @@ class Score:
     lost: Sequence[str]
     """Names of the RayClusters that lost pods, foreseen or not."""
     missed: Sequence[Wrong]
-    """Losses and replacements that the plan did not say."""
+    """Losses, replacements and waits that the plan did not say."""
     false_alarms: Sequence[Wrong]
-    """Losses that the plan said and that did not happen."""
+    """Losses and waits that the plan said and that did not happen."""
+    waiting: Sequence[str] = ()
+    """Names of the RayClusters with pods that wait for room, foreseen or not."""
+    foreseen: Sequence[str] = ()
+    """Names of the RayClusters whose pods go by the plan, seen to the end or not."""
 
     def __str__(self) -> str:
         wrong = [f"not foreseen: {found.text}" for found in self.missed]
@@ -53,22 +63,31 @@ def seen(api: ClusterApi | None) -> dict[Key, Seen] | None:
     if api is None:
         return None
     try:
-        found, listed = api.list(RAY_CLUSTERS)[0], api.metadata(PODS, labelSelector="ray.io/cluster")
+        found, listed = api.list(RAY_CLUSTERS)[0], api.metadata(PODS, labelSelector=_OF_RAY)
+        pending = api.list(PODS, labelSelector=_OF_RAY, fieldSelector="status.phase=Pending")[0]
     except ClusterError:
         return None
     clusters = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in found}
     pods: dict[Key, set[str]] = {key: set() for key in clusters}
     for pod in listed:
         metadata = pod["metadata"]
-        labels = metadata["labels"]
-        key = metadata["namespace"], labels["ray.io/cluster"]
+        key, labels = _cluster_of(pod), metadata["labels"]
         # Ray's autoscaler takes workers away at any time.
         if key in clusters and "deletionTimestamp" not in metadata and not _comes_and_goes(clusters[key], labels):
             pods[key].add(metadata["uid"])
+    waiting = Counter(map(_cluster_of, filter(_finds_no_room, pending)))
     return {
-        key: Seen(frozenset(pods[key]), bool(item["spec"].get("suspend")) or not condition_of(item).seen)
+        key: Seen(frozenset(pods[key]), bool(item["spec"].get("suspend")) or not condition_of(item).seen, waiting[key])
         for key, item in clusters.items()
     }
+
+
+def _cluster_of(pod: Object) -> Key:
+    return pod["metadata"]["namespace"], pod["metadata"]["labels"]["ray.io/cluster"]
+
+
+def _finds_no_room(pod: Object) -> bool:
+    return any(found.get("reason") == "Unschedulable" for found in pod["status"].get("conditions") or ())
 
 
 def _comes_and_goes(cluster: Object, labels: Mapping[str, str]) -> bool:
@@ -105,4 +124,17 @@ def score_of(report: Report, done: Mapping[str, str], before: Mapping[Key, Seen]
         if operation in ("replace", "delete") and planned.get(urn) != operation:
             name = urn.rsplit("::", 1)[-1]
             missed.append(Wrong(name, f"{name} was {operation}d"))
-    return Score(right, [key[1] for key, loss in found.items() if loss], missed, false_alarms)
+    waiting = {key: now.waiting for key, now in after.items() if now.waiting and not now.moving}
+    foreseen = [{(who.namespace, who.ray_cluster) for who in wait.who} for wait in report.waits]
+    missed += [
+        Wrong(key[1], f"RayCluster {key[1]} waits for room for {counted(pods, 'pod')}")
+        for key, pods in waiting.items()
+        if not (key in before and before[key].waiting) and not any(key in keys for keys in foreseen)
+    ]
+    false_alarms += [
+        Wrong(wait.pool.name, f"nobody waits for room on pool {wait.pool.name}")
+        for wait, keys in zip(report.waits, foreseen, strict=True)
+        if not keys & waiting.keys() and not any(now.moving for key, now in after.items() if key in keys)
+    ]
+    lost = [key[1] for key, loss in found.items() if loss]
+    return Score(right, lost, missed, false_alarms, [key[1] for key in waiting], [key[1] for key in to_go])

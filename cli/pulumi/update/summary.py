@@ -57,7 +57,8 @@ def print_success(result: Result, score: Score | None = None) -> int:
     if score and str(score):
         err.print(f"the plan was wrong: {score}")
     elif score and score.right:
-        out.print(f"  plan: right about {counted(score.right, 'RayCluster')}")
+        waiting = f"; {', '.join(score.waiting)} still without room" if score.waiting else ""
+        out.print(f"  plan: right about {counted(score.right, 'RayCluster')}{waiting}")
     for name, value in outputs.items():
         if value:
             out.print(f"  {name}: {value}")

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from berth.cli.pulumi.update.score import Seen, score_of, seen
-from berth.components.cluster.api import ClusterApi, ClusterError
+from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, ClusterError
 from berth.components.plan.effect import Effect, Level, Sitting
 from berth.components.plan.plan import plan_of
 from berth.stacks.preview.report import Change, Known, Part, Report, report_of
 from tests.unit.cases import table
+from tests.unit.components.plan.test_waits import GUEST, NEW, POOLS
 
 
 def plan(level: str, names: Sequence[str]) -> Report:
@@ -47,6 +48,31 @@ def test_a_plan_is_compared_with_what_was_seen(
 
 
 @pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ({}, {"ann": 2}, ""),
+        ({}, {"eve": 2}, "not foreseen: RayCluster eve waits for room for 2 pods"),
+        ({"eve": 2}, {"ann": 1, "eve": 2}, ""),
+        ({}, {}, "foreseen, and did not happen: nobody waits for room on pool train"),
+        ({}, {"ann": None}, ""),
+    ],
+)
+def test_who_waits_is_compared(before: dict[str, int], after: dict[str, int | None], says: str) -> None:
+    report = report_of(plan_of([NEW]), Known("prod", "environment", live=[GUEST], pools=POOLS))
+    was, now = (
+        {
+            (f"berth-{name}", name): Seen(frozenset("a"), moving=pods is None, waiting=pods or 0)
+            for name, pods in ({"ann": 0, "eve": 0} | found).items()
+        }
+        for found in (before, after)
+    )
+    score = score_of(report, {}, was, now)
+    assert says in str(score)
+    assert bool(str(score)) == bool(says)
+    assert score.waiting == [name for name, pods in after.items() if pods]
+
+
+@pytest.mark.parametrize(
     ("spec", "observed", "moving"), [({}, 2, False), ({"suspend": True}, 2, True), ({}, 1, True), ({}, None, True)]
 )
 def test_a_raycluster_that_kuberay_has_yet_to_look_at_is_not_judged(
@@ -56,9 +82,12 @@ def test_a_raycluster_that_kuberay_has_yet_to_look_at_is_not_judged(
     metadata = {"namespace": "berth-ann", "name": "ann", "generation": 2}
     item = {"metadata": metadata, "spec": spec, "status": {"observedGeneration": observed} if observed else {}}
     pod = {"metadata": {"namespace": "berth-ann", "uid": "a", "labels": {"ray.io/cluster": "ann"}}}
-    monkeypatch.setattr(ClusterApi, "list", lambda *_: ([item], ""))
+    full = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    waiting, starting = (pod | {"status": {"conditions": conditions}} for conditions in ([full], []))
+    lists = {RAY_CLUSTERS: [item], PODS: [waiting, starting]}
+    monkeypatch.setattr(ClusterApi, "list", lambda _, path, **_query: (lists[path], ""))
     monkeypatch.setattr(ClusterApi, "metadata", lambda *_, **_query: [pod])
-    assert seen(object.__new__(ClusterApi)) == {("berth-ann", "ann"): Seen(frozenset("a"), moving)}
+    assert seen(object.__new__(ClusterApi)) == {("berth-ann", "ann"): Seen(frozenset("a"), moving, waiting=1)}
 
 
 def test_a_cluster_that_does_not_answer_gives_no_score(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,66 @@
+"""RayClusters whose new pods wait, because their pool has fewer GPUs than are asked for. Pure.
+
+Settings that alone ask for too much are refused (components/ray/fit.py); here the RayClusters on
+the cluster count too, those of other stacks and of nobody's included.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from berth.components.plan.fleet import NODE_POOL, RAY_CLUSTER, Occupant, PlannedFleet, occupant_of
+from berth.components.plan.plan import Plan
+from berth.components.sharing import Pool, Pools
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Pool with fewer GPUs, or shares of them, than RayClusters ask for."""
+
+    pool: Pool
+    asked: int
+    beside: int
+    """GPUs of RayClusters that the plan does not have."""
+    who: Sequence[Occupant]
+    """RayClusters that start pods there, of which one or more wait."""
+
+    def __str__(self) -> str:
+        beside = f", {self.beside} of them by RayClusters outside this plan" if self.beside else ""
+        names = ", ".join(f"{occupant.kind} {occupant.name}" for occupant in self.who)
+        return (
+            f"pool {self.pool.name} has {self.pool.counted(self.pool.at_most)}, and {self.asked} are asked for{beside}:"
+            f" new pods of {names} wait for room"
+        )
+
+
+def waits_of(plan: Plan, fleet: PlannedFleet, pools: Pools) -> list[Wait]:
+    """Return the pools that have too little after an update.
+
+    Args:
+        plan: the plan.
+        fleet: what it changes, with the RayClusters of the cluster.
+        pools: the pools as the settings want them.
+    """
+    steps = [step for step in plan.steps if step.type == RAY_CLUSTER]
+    live = {_key(occupant): occupant for occupant in fleet.occupants}
+    after, starting = dict(live), set()
+    for step in steps:
+        for gone in [occupant_of(step.old.inputs)] if step.old and not step.new else []:
+            after.pop(_key(gone), None)
+        if step.new and step.operation != "same":
+            occupant = occupant_of(step.new.inputs)
+            after[_key(occupant)] = occupant
+            starting.add(_key(occupant))
+    planned = starting | {_key(occupant_of(state.inputs)) for step in steps for state in (step.old, step.new) if state}
+    anew = {step.name for step in plan.changes if step.type == NODE_POOL}
+    found = []
+    for name, pool in pools.items():
+        on = {key: occupant.on[name].gpus for key, occupant in after.items() if name in occupant.on}
+        who = [after[key] for key, gpus in on.items() if gpus and (key in starting or name in anew)]
+        if sum(on.values()) > pool.at_most and who:
+            beside = sum(gpus for key, gpus in on.items() if key not in planned)
+            found.append(Wait(pool, sum(on.values()), beside, who))
+    return found
+
+
+def _key(occupant: Occupant) -> tuple[str, str]:
+    return occupant.namespace, occupant.ray_cluster
