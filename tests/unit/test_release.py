@@ -6,6 +6,7 @@ import tomllib
 import pytest
 
 from berth.cli.repository.changelog import CHANGELOG, UNRELEASED, between, entries, numbers
+from berth.components.core import fast_yaml
 from berth.components.core.distribution import installed_version
 from berth.lab.home import CLONE
 
@@ -31,6 +32,12 @@ def test_the_changelog_has_the_version_and_is_in_order() -> None:
     for entry in found:
         assert entry.text, entry.version
         assert set(re.findall(r"^### (.+)$", entry.text, flags=re.MULTILINE)) <= set(KINDS), entry.version
+
+
+def test_the_changelog_names_what_an_update_of_a_recorded_state_changes() -> None:
+    text = " ".join(CHANGELOG.read_text(encoding="utf-8").split())
+    changed = fast_yaml.read(CLONE / "tests/lab/changed_in_place.yaml")
+    assert [words for words in changed.values() if words not in text] == []
 
 
 def test_entries_between_two_versions() -> None:
