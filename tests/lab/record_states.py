@@ -11,6 +11,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from berth.components.hardware.versions import CHART_MIRROR
 from tests.lab.conftest import Lab, brought_up
 from tests.lab.database import Database
 from tests.lab.project import CLONE, Project
@@ -33,6 +34,7 @@ def record(project: Project, stack: str, target: Path) -> None:
     """Bring a stack up, and keep its state and file."""
     project.up(stack)
     state = project.run("pulumi", "stack", "export", "-s", stack).stdout
+    state = state.replace(project.lab.env[CHART_MIRROR], CHART_MIRROR)
     (target / f"{stack}.json.gz").write_bytes(gzip.compress(state.encode(), mtime=0))
     shutil.copy(project.folder / "stacks" / f"Pulumi.{stack}.yaml", target / f"{stack}.yaml")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from berth.components.hardware.versions import CHART_MIRROR
 from tests.lab.conftest import Lab
 from tests.lab.record_states import STATES, project_of
 from tests.unit.cases import table
@@ -42,6 +43,7 @@ def test_an_update_of_a_state_that_exists_is_in_place(lab: Lab, tmp_path: Path, 
         shutil.copy(states / f"{name}.yaml", project.folder / "stacks" / f"Pulumi.{name}.yaml")
         lab.run(["pulumi", "stack", "init", name, "--no-select"], cwd=project.folder)
         state = gzip.decompress((states / f"{name}.json.gz").read_bytes()).decode()
+        state = state.replace(CHART_MIRROR, lab.env[CHART_MIRROR])
         lab.run(["pulumi", "stack", "import", "-s", name], cwd=project.folder, stdin=state)
     plan = json.loads(project.run("pulumi", "preview", "-s", stack, "--json").stdout)
     changes = [(step["urn"].split("::")[2].rpartition("$")[2], step) for step in plan["steps"]]
