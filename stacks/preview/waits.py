@@ -41,16 +41,12 @@ def waits_of(plan: Plan, fleet: PlannedFleet, pools: Pools) -> list[Wait]:
         pools: the pools as the settings want them.
     """
     steps = [step for step in plan.steps if step.type == RAY_CLUSTER]
-    live = {_key(occupant): occupant for occupant in fleet.occupants}
-    after, starting = dict(live), set()
-    for step in steps:
-        for gone in [occupant_of(step.old.inputs)] if step.old and not step.new else []:
-            after.pop(_key(gone), None)
-        if step.new and step.operation != "same":
-            occupant = occupant_of(step.new.inputs)
-            after[_key(occupant)] = occupant
-            starting.add(_key(occupant))
-    planned = starting | {_key(occupant_of(state.inputs)) for step in steps for state in (step.old, step.new) if state}
+    planned = {_key(occupant_of(inputs)) for step in steps for inputs in (step.before, step.after) if inputs}
+    gone = {_key(occupant_of(step.before)) for step in steps if step.operation == "delete"}
+    changed = [occupant_of(step.after) for step in steps if step.operation not in ("same", "delete")]
+    starting = {_key(occupant): occupant for occupant in changed}
+    there = {_key(occupant): occupant for occupant in fleet.occupants}
+    after = {key: occupant for key, occupant in there.items() if key not in gone} | starting
     anew = {step.name for step in plan.changes if step.type == NODE_POOL}
     found = []
     for name, pool in pools.items():

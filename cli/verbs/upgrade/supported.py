@@ -39,6 +39,8 @@ class Version:
     """Versions of other parts, as a publisher names them."""
     old: tuple[str, ...] = ()
     """Reasons for an upgrade."""
+    sources: tuple[str, ...] = ()
+    """Pages that state the end of support, and what goes with the version."""
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -60,8 +62,11 @@ def combinations(part: str, version: str) -> Iterator[Mapping[str, Any]]:
     """Yield the combinations of a version, each with the other part's versions in full."""
     for row in TABLE["combinations"]:
         if part in row["of"] and _within(version, row.get("versions", "0 or newer")):
-            feature = FEATURES.get(row.get("feature", ""))
-            yield {**row, "goes_with": dict.fromkeys(row["goes_with"], f"{feature.since} or newer")} if feature else row
+            if feature := FEATURES.get(row.get("feature", "")):
+                goes_with = dict.fromkeys(row["goes_with"], f"{feature.since} or newer")
+                yield {**row, "goes_with": goes_with, "link": feature.source.link}
+            else:
+                yield {**row, "link": TABLE["sources"][row["source"]]["url"]}
 
 
 def in_words(row: Mapping[str, Any]) -> str:
@@ -88,7 +93,8 @@ def _judged(one: Version, others: Sequence[Version], today: date) -> Version:
         wrong = [version for version in there if not _fits(row, one.version, version)]
         old += [f"goes with {in_words(row)}, and there is {version}" for version in wrong]
     goes_with = tuple(filter(None, map(in_words, rows)))
-    return replace(one, ends=str(ends or one.ends), goes_with=goes_with, old=tuple(old))
+    sources = tuple(dict.fromkeys(row["link"] for row in rows))
+    return replace(one, ends=str(ends or one.ends), goes_with=goes_with, old=tuple(old), sources=sources)
 
 
 def _fits(row: Mapping[str, Any], version: str, other: str) -> bool:

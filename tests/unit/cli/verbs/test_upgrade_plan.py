@@ -133,6 +133,8 @@ def test_plan(case: dict[str, Any], stack: Any, capsys: pytest.CaptureFixture[st
     assert [text for text in case.get("says", []) if not any(says(line, text) for line in last)] == [], last
     upgrade.run("plan", "dev", as_json=True)
     parts = json.loads(capsys.readouterr().out)["versions"]
+    stated = {one["part"]: one["goes_with"] or one["ends"] != "unknown" for one in parts}
+    assert [one["part"] for one in parts if bool(one["sources"]) != bool(stated[one["part"]])] == []
     for part, known in case["known"].items():
         assert [[one["version"], one["asked"]] for one in parts if one["part"] == part] == known
 
