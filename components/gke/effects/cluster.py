@@ -5,7 +5,8 @@ Which changes recreate nodes is a fact about each field of Google's provider
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from berth.components.gke.effects import WORDS_OF_FIELDS
 from berth.components.gke.provider_fields import CLUSTER, resources
@@ -39,11 +40,24 @@ def of_gke_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
         gpus = [away for pool in pools for away in gpus_away(pool, pool.nodes, back=pool.name in fleet.after)]
         return [Effect(Level.DESTROYS, text, sitting, gpus)]
     effects: list[Effect] = []
-    for changed in step.properties:
+    for changed in (part for whole in step.properties for part in _parts(whole)):
         effect = _of_property(changed, step, fleet)
         if effect and effect.text not in {other.text for other in effects}:
             effects.append(effect)
     return effects
+
+
+def _parts(changed: Property) -> Iterator[Property]:
+    """Yield the parts of a mapping that comes or goes whole, where something is known of parts."""
+    values = [value if isinstance(value, Mapping) else {} for value in (changed.old, changed.new)]
+    known = (*QUIET, *DISTURBS, *WORDS)
+    if not any(below(prefix, changed.path) and prefix != changed.path for prefix in known) or not any(values):
+        yield changed
+        return
+    old, new = values
+    for key in dict.fromkeys([*old, *new]):
+        if old.get(key) != new.get(key):
+            yield from _parts(replace(changed, path=f"{changed.path}.{key}", old=old.get(key), new=new.get(key)))
 
 
 def _of_property(changed: Property, step: Step, fleet: PlannedFleet) -> Effect | None:
