@@ -1,7 +1,6 @@
 """Gallery (docs/gallery.md): the shipped environments come up in the lab unchanged, and Pulumi
-leaves Ray's autoscaler alone.
-
-`prod` is one of them; tests/lab/test_prod.py brings it up.
+leaves Ray's autoscaler alone. Long: test_prod brings `prod` up, and test_isolation has an
+autoscaler.
 """
 
 import json
@@ -79,6 +78,7 @@ def seen(project: Project, owner: str) -> bool:
     return bool(cluster["status"].get("observedGeneration") == cluster["metadata"]["generation"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("gallery", ["solo"], indirect=True)
 def test_solo_costs_no_gpu_until_ray_asks_and_pulumi_leaves_the_number_to_ray(gallery: Project) -> None:
     assert clusters(gallery) == {"me": ("ready", 0)}

@@ -98,10 +98,17 @@ def namespace(owner: str) -> str:
 
 
 def scale(fleet: Project, owner: str, workers: int) -> None:
-    """Ask for workers as Ray's autoscaler does."""
+    """Ask for workers as Ray's autoscaler does, which writes by Python's requests."""
     patch = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": workers}]
-    where = ["-n", namespace(owner), "--type=json", "-p", json.dumps(patch)]
+    where = ["-n", namespace(owner), "--type=json", "--field-manager=python-requests", "-p", json.dumps(patch)]
     fleet.run("kubectl", "patch", "raycluster", owner, *where)
+
+
+def group(fleet: Project, owner: str) -> tuple[int, int]:
+    """Number of workers that a RayCluster asks for, and the most that it may."""
+    (cluster,) = fleet.get("rayclusters", "-n", namespace(owner))
+    (found,) = cluster["spec"]["workerGroupSpecs"]
+    return found["replicas"], found["maxReplicas"]
 
 
 def running(pods: list[Object]) -> list[Object]:
@@ -645,6 +652,7 @@ def test_every_berth_is_closed_to_every_other_and_open_to_itself(network: Networ
 
 
 def test_a_named_cluster_preempts_engineers_workers_and_not_the_reverse(fleet: Project) -> None:
+    """Both updates edit the engineer's group of workers, and leave their number to Ray."""
     (before,) = fleet.workers(OWNERS[0])
     assert before["spec"]["priority"] == -1
     heads = {item["metadata"]["uid"] for item in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
@@ -654,8 +662,10 @@ def test_a_named_cluster_preempts_engineers_workers_and_not_the_reverse(fleet: P
     worker = {"pool": "dev", "cpu": 8, "memory": "64Gi"}
     settings["clusters"] = {"prod": {"workers": 1, "worker": worker, "wait": {"until": "ready"}}}
     settings["defaults"]["wait"]["until"] = "submitted"
+    settings["engineers"][OWNERS[0]]["workers"] = {"min": 0, "max": 2}
     fleet.write(STACK, environment=settings)
     fleet.up(STACK)
+    assert group(fleet, OWNERS[0]) == (1, 2)
     (cluster,) = fleet.get("rayclusters", "-n", namespace("prod"))
     assert cluster["status"]["state"] == "ready"
     preempted = fleet.get("events", "-n", namespace(OWNERS[0]), "--field-selector", "reason=Preempted")
@@ -670,9 +680,12 @@ def test_a_named_cluster_preempts_engineers_workers_and_not_the_reverse(fleet: P
     eventually(waits, "the engineer's worker waits, and preempts nobody")
     assert len(running(fleet.workers("prod"))) == 1
     assert heads <= {item["metadata"]["uid"] for item in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
+    (waiting,) = fleet.workers(OWNERS[0])
     fleet.write(STACK, environment=environment(fleet.lab))
     fleet.up(STACK)
     eventually(lambda: len(running(fleet.workers(OWNERS[0]))) == 1, "the engineer's worker runs again")
+    assert group(fleet, OWNERS[0]) == (1, 1)
+    assert [worker["metadata"]["uid"] for worker in fleet.workers(OWNERS[0])] == [waiting["metadata"]["uid"]]
 
 
 def arguments_with(words: tuple[bytes, ...]) -> set[str]:

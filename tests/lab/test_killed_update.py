@@ -1,6 +1,6 @@
 """`berth up` without checkpoints of the state, killed in its middle: the next one puts everything
 in order, also where the settings have changed in between. Long:
-`make chaos` kills at many more moments, and test_fleet kills plain Pulumi.
+`make chaos` kills at many more moments, and plain Pulumi, too.
 """
 
 import signal

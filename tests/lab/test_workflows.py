@@ -307,38 +307,6 @@ def test_the_label_is_taken_away_by_a_push(runner: Runner) -> None:
     assert runner.github["events"][1:] == [event("unlabeled", "allow-destroy", BEFORE)]
 
 
-def test_up_applies_the_settings_and_destroys_where_the_pull_request_had_the_label(
-    up: Runner, settings: Settings
-) -> None:
-    settings["engineers"]["jo"] = {"dashboard": "internal"}
-    up.write(settings)
-    done = up.step("up: Up")
-    assert done.code == 0, done.text
-    assert "jo" in done.summary
-    services = {
-        service["metadata"]["name"]: service for service in up.project.get("services", "-n", namespace_of("jo"))
-    }
-    assert services["jo-dashboard"]["spec"]["type"] == "LoadBalancer"
-    assert services["jo-dashboard"]["metadata"]["annotations"]["networking.gke.io/load-balancer-type"] == "Internal"
-    assert services["jo-head-svc"]["spec"]["type"] == "ClusterIP"
-    assert [cluster["status"]["state"] for cluster in up.project.get("rayclusters", "-n", namespace_of("jo"))] == [
-        "ready"
-    ]
-
-    nodes = {node["metadata"]["name"] for node in up.project.get("nodes")}
-    settings["engineers"] = {"jo": {}}
-    up.write(settings)
-    done = up.step("up: Up")
-    assert done.code == DESTRUCTIVE, done.text
-    assert "🛑 berth preview" in done.summary
-    assert {node["metadata"]["name"] for node in up.project.get("nodes")} == nodes
-    assert up.project.get("rayclusters", "-n", namespace_of("ines"))
-    up.set(events=[BEFORE_THE_MERGE])
-    done = up.step("up: Up")
-    assert done.code == 0, done.text
-    assert up.project.get("rayclusters", "-n", namespace_of("ines")) == []
-
-
 def test_drift_opens_one_issue_keeps_it_up_to_date_and_closes_it(up: Runner, tmp_path: Path) -> None:
     up.project.run("kubectl", "delete", "resourcequota", "berth", "-n", namespace_of("ines"))
     done = up.step("drift: Look for drift")
@@ -400,6 +368,34 @@ def test_an_engineers_own_stack_is_a_file_that_ci_applies(up: Runner) -> None:
     assert done.code == 0, done.text
     (cluster,) = project.get("rayclusters", "-n", namespace_of("kim"))
     assert cluster["status"]["state"] == "ready"
+
+
+def test_up_applies_the_settings_and_destroys_where_the_pull_request_had_the_label(
+    up: Runner, settings: Settings
+) -> None:
+    nodes = {node["metadata"]["name"] for node in up.project.get("nodes")}
+    settings["engineers"] = {"jo": {"dashboard": "internal"}}
+    up.write(settings)
+    done = up.step("up: Up")
+    assert done.code == DESTRUCTIVE, done.text
+    assert "🛑 berth preview" in done.summary
+    assert "jo" in done.summary
+    assert {node["metadata"]["name"] for node in up.project.get("nodes")} == nodes
+    assert up.project.get("rayclusters", "-n", namespace_of("ines"))
+    assert up.project.get("services", "-n", namespace_of("jo")) == []
+    up.set(events=[BEFORE_THE_MERGE])
+    done = up.step("up: Up")
+    assert done.code == 0, done.text
+    assert up.project.get("rayclusters", "-n", namespace_of("ines")) == []
+    services = {
+        service["metadata"]["name"]: service for service in up.project.get("services", "-n", namespace_of("jo"))
+    }
+    assert services["jo-dashboard"]["spec"]["type"] == "LoadBalancer"
+    assert services["jo-dashboard"]["metadata"]["annotations"]["networking.gke.io/load-balancer-type"] == "Internal"
+    assert services["jo-head-svc"]["spec"]["type"] == "ClusterIP"
+    assert [cluster["status"]["state"] for cluster in up.project.get("rayclusters", "-n", namespace_of("jo"))] == [
+        "ready"
+    ]
 
 
 def gitlab(runner: Runner, job: str, **variables: str) -> subprocess.CompletedProcess[str]:
