@@ -1,10 +1,12 @@
 """Shipped production environment, unmodified, in the lab: created, changed, drifted, and removed
-without a trace.
+without a trace; NICs and GPUs by claims: settings → drivers → ResourceSlices → scheduler → `berth
+status`.
 """
 
 import json
 import os
 import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +15,15 @@ import yaml
 from berth.components.hardware.machines import RDMA_NICS
 from berth.lab.plugins.gcp.store import Store
 from tests.lab.conftest import Lab
-from tests.lab.project import CLONE, Project, eventually
+from tests.lab.project import CLONE, HEAD, Project, brought_up, environment_settings, eventually
 
 pytestmark = pytest.mark.lab
 
 STACK = "prod"
 DRIFTED = 4
 
+ROOT = "resource.kubernetes.io/pcieRoot"
+KINDS = "resourceslices,resourceclaims,resourceclaimtemplates,deviceclasses"
 FIREWALL = "gcp:compute/firewall:Firewall"
 UNPROTECTED = {"deletion-protection": "it is being taken down"}
 
@@ -104,6 +108,135 @@ def test_the_fabric_is_proven_but_for_what_containers_would_do(prod: Project) ->
     assert found["all-reduce"] == ("simulated", "simulated: this node runs no containers (KWOK)")
 
 
+def named(listed: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    (found,) = [item for item in listed if item["name"] == name]
+    return found
+
+
+def results(prod: Project, owner: str) -> dict[str, list[dict[str, Any]]]:
+    """Allocation results of the claims of a cluster's pods, by the pod's name."""
+    return {
+        claim["status"]["reservedFor"][0]["name"]: claim["status"]["allocation"]["devices"]["results"]
+        for claim in prod.get("resourceclaims", "-n", f"berth-{owner}")
+        if (claim.get("status") or {}).get("allocation")
+    }
+
+
+def devices(prod: Project) -> dict[tuple[str, str, str], dict[str, Any]]:
+    """Devices of all published slices."""
+    return {
+        (slice_["spec"]["driver"], slice_["spec"]["pool"]["name"], device["name"]): device["attributes"]
+        for slice_ in prod.get("resourceslices")
+        for device in slice_["spec"]["devices"]
+    }
+
+
+def key(result: dict[str, Any]) -> tuple[str, str, str]:
+    return (result["driver"], result["pool"], result["device"])
+
+
+def scale(prod: Project, workers: int) -> None:
+    """Change the number of workers outside Pulumi: settings and quota refuse more workers than
+    nodes.
+    """
+    cores = [{"op": "replace", "path": "/spec/hard/requests.cpu", "value": 500 * workers}]
+    memory = [
+        {"op": "replace", "path": f"/spec/hard/{item}.memory", "value": "20000Gi"} for item in ("requests", "limits")
+    ]
+    counts = [
+        ("requests.nvidia.com~1gpu", 8 * workers),
+        ("count~1resourceclaims.resource.k8s.io", workers),
+        ("dranet.deviceclass.resource.k8s.io~1devices", 8 * workers),
+    ]
+    others = [{"op": "replace", "path": f"/spec/hard/{item}", "value": count} for item, count in counts]
+    edit(prod, "resourcequota/berth", [*cores, *memory, *others])
+    path = "/spec/workerGroupSpecs/0"
+    edit(prod, "raycluster/train", [{"op": "replace", "path": f"{path}/maxReplicas", "value": workers}])
+    edit(prod, "raycluster/train", [{"op": "replace", "path": f"{path}/replicas", "value": workers}])
+
+
+def edit(prod: Project, what: str, patch: list[dict[str, Any]]) -> None:
+    prod.run("kubectl", "patch", what, "-n", "berth-train", "--type=json", f"--patch={json.dumps(patch)}")
+
+
+def test_a_production_cluster_has_all_nics_of_two_nodes(prod: Project) -> None:
+    report = prod.status(STACK)
+    train = named(report["clusters"], "train")
+    assert (train["ready"], train["workersReady"], train["gpus"], train["nics"]) == (True, 2, 16, 16)
+    pool = named(report["pools"], "train")
+    assert [pool[item] for item in ("gpus", "gpusInUse", "nics", "nicsInUse")] == [16] * 4
+    given, there = results(prod, "train"), devices(prod)
+    nodes = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in prod.workers("train")}
+    assert {pod: {result["pool"] for result in held} for pod, held in given.items()} == {
+        pod: {node} for pod, node in nodes.items()
+    }
+    assert len(set(nodes.values())) == 2
+    for held in given.values():
+        interfaces = [there[key(result)]["dra.net/ifName"]["string"] for result in held]
+        assert sorted(interfaces) == [f"gpu{number}rdma0" for number in range(8)]
+
+
+def test_workers_without_free_nics_wait_and_status_names_the_holders(prod: Project) -> None:
+    scale(prod, 3)
+    eventually(lambda: len(prod.workers("train")) == 3, "a third worker is there")
+
+    def reasons() -> list[str]:
+        holders = {held[0]["pool"]: pod for pod, held in results(prod, "train").items()}
+        return [f"node {node}: 8 of 8 held by train (pod {pod})" for node, pod in holders.items()]
+
+    def explained() -> bool:
+        shown = "; ".join(named(prod.status(STACK)["clusters"], "train")["reasons"])
+        return "it wants 8 NICs; " in shown and all(item in shown for item in reasons())
+
+    eventually(explained, "status has the reason")
+    scale(prod, 2)
+    eventually(
+        lambda: len(results(prod, "train")) == len(prod.get("resourceclaims", "-n", "berth-train")) == 2,
+        "its claim goes",
+    )
+
+
+def test_without_dranet_status_says_where_to_look(prod: Project) -> None:
+    """DraNet's DaemonSet avoids the nodes of `train`: slices go with its pods, allocated devices
+    stay allocated.
+    """
+
+    def keep_to(pool: str | None) -> None:
+        selector = {"spec": {"template": {"spec": {"nodeSelector": {"cloud.google.com/gke-nodepool": pool}}}}}
+        patch = f"--patch={json.dumps(selector)}"
+        prod.run("kubectl", "patch", "daemonset", "dranet", "-n", "kube-system", "--type=merge", patch)
+
+    keep_to("cpu")
+    eventually(lambda: named(prod.status(STACK)["pools"], "train")["nics"] == 0, "the slices of its nodes go")
+    assert (
+        "train has 16 NICs, and its nodes publish 0 of them"
+        in prod.run("berth", "status", "-s", STACK, check=False).stdout
+    )
+    (victim, *_) = prod.workers("train")
+    prod.run("kubectl", "delete", "pod", "-n", "berth-train", victim["metadata"]["name"])
+    expected = "no node of pool train has published any NICs: DraNet does not run there"
+    eventually(
+        lambda: any(expected in reason for reason in named(prod.status(STACK)["clusters"], "train")["reasons"]),
+        "status has the new worker's reason",
+    )
+    keep_to(None)
+    eventually(lambda: named(prod.status(STACK)["clusters"], "train")["ready"], "the new worker has NICs")
+    assert {len(held) for held in results(prod, "train").values()} == {8}
+
+
+def test_a_changed_number_of_nics_is_another_template_that_the_cluster_follows(prod: Project) -> None:
+    (before,) = prod.get("resourceclaimtemplates", "-n", "berth-train")
+    changed = shipped()
+    changed["clusters"]["train"]["worker"] = {"pool": "train", "gpus": 4, "nics": 4, "cpu": 8, "memory": "64Gi"}
+    changed["policies"]["waived"]["rdma-whole"] = "the workers are smaller"
+    prod.write(STACK, environment=changed)
+    prod.up(STACK)
+    (after,) = prod.get("resourceclaimtemplates", "-n", "berth-train")
+    assert after["metadata"]["name"] != before["metadata"]["name"]
+    assert sorted(len(held) for held in results(prod, "train").values()) == [4, 4]
+    assert named(prod.status(STACK)["clusters"], "train")["nics"] == 8
+
+
 def test_it_is_protected_has_drift_only_where_something_is_gone_grows_and_then_leaves_nothing(prod: Project) -> None:
     store = Store(prod.lab.home.cloud)
     (firewall, *_) = store.list("firewalls")
@@ -126,3 +259,38 @@ def test_it_is_protected_has_drift_only_where_something_is_gone_grows_and_then_l
     prod.destroy(STACK)
     assert in_the_cloud(prod) == {}
     assert prod.resources(STACK) == []
+
+
+@pytest.mark.long
+def test_gpus_and_nics_come_in_pairs_of_one_pcie_root_by_gkes_own_dranet(lab: Lab, tmp_path: Path) -> None:
+    """GKE's own DRANET, and workers smaller than the node. A lab has one cluster: prod is gone."""
+    worker = {"pool": "train", "gpus": 2, "cpu": 8, "memory": "64Gi"}
+    settings = environment_settings(
+        lab,
+        {"train": {"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "managed", "gpuAllocation": "dra"}},
+        "gpuDra",
+        network={},
+        policies={"waived": {"rdma-whole": "the test has smaller workers"}},
+        defaults={"head": HEAD},
+        clusters={"train": {"workers": 3, "worker": worker}},
+    )
+    fleet = brought_up(tmp_path, lab, "pairs", settings)
+    report = fleet.status("pairs")
+    train, pool = named(report["clusters"], "train"), named(report["pools"], "train")
+    assert (train["ready"], train["gpus"], train["nics"]) == (True, 6, 6)
+    assert [pool[item] for item in ("gpus", "gpusInUse", "nics", "nicsInUse")] == [8, 6, 8, 6]
+    assert "dranet" not in [daemon_set["metadata"]["name"] for daemon_set in fleet.get("daemonsets", "-A")]
+    given, there = results(fleet, "train"), devices(fleet)
+    held = [key(result) for value in given.values() for result in value]
+    assert len(given) == 3
+    assert len(held) == len(set(held)) == 12
+    roots = [
+        {there[key(result)][ROOT]["string"] for result in value if result["request"].endswith(f"-{number}")}
+        for value in given.values()
+        for number in range(2)
+    ]
+    assert [len(root) for root in roots] == [1] * 6
+    (node,) = fleet.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")
+    assert "nvidia.com/gpu" not in node["status"]["allocatable"], "a device plugin would hand the same GPUs out again"
+    fleet.destroy("pairs")
+    eventually(lambda: fleet.get(KINDS, "-A") == [], "slices go with their nodes")
