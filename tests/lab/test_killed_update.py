@@ -3,7 +3,6 @@ in order, also where the settings have changed in between. Long:
 `make chaos` kills at many more moments, and plain Pulumi, too.
 """
 
-import signal
 from collections.abc import Iterator
 
 import pytest
@@ -73,24 +72,3 @@ def test_a_killed_removal_is_finished_by_the_next_one(fleet: Fleet) -> None:
     assert again.code == 0, again.text
     assert {name for name in own_objects(fleet, ENV) if "eng-" in name} == set()
     assert {name for name in fleet.known(ENV) if "eng-" in name} == set()
-
-
-def test_an_interrupted_update_has_written_its_state(fleet: Fleet) -> None:
-    settings_of(fleet, "bob", *NAMES)
-    fleet.run("before", *UP)
-    settings_of(fleet, "bob")
-    running = fleet.start("interrupted", *UP, "--allow-destroy")
-    try:
-        seen: list[str] = []
-        with fleet.proxy.disturbed(after=lambda request: seen.append(request.path) if request.writes else None):
-            while len(seen) < KILLED_DELETING_AT and running.process.poll() is None:
-                running.end(0.1)
-        running.process.send_signal(signal.SIGINT)
-        ended = running.end(120)
-    finally:
-        running.process.kill()
-    assert ended is not None
-    assert ended.code == 130, ended.text
-    again = fleet.run("again", *UP, "--allow-destroy")
-    assert again.code == 0, again.text
-    assert {name for name in own_objects(fleet, ENV) if "eng-" in name} == set()

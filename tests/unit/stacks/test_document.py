@@ -8,6 +8,7 @@ from berth.cli.repository.check import check
 from berth.stacks.files import document
 from berth.stacks.load import service_code
 from berth.stacks.program.login import KubeconfigError, one_context
+from tests.unit.cases import table
 
 FILE = """config:
   berth:environment:
@@ -21,36 +22,11 @@ FILE = """config:
 """
 DEEP = "{a: " * 60 + "1" + "}" * 60
 
-CASES = {
-    "day": ("lifecycle: {expires: 2026-02-30}", "'2026-02-30' has no value: day is out of range for month"),
-    "month": ("lifecycle: {expires: 2026-13-01}", "'2026-13-01' has no value: month must be in 1..12"),
-    "digits": (f"workers: {'9' * 5000}", f"'{'9' * 40}…' has more digits than a number of Pulumi"),
-    "tagged number": ("workers: !!int two", "'two' has no value"),
-    "tagged nothing": ("workers: !!int ", "'' has no value"),
-    "tag": ("workers: !two 2", "has the tag '!two'"),
-    "ordered": ("env: !!omap [a: b]", "has the tag 'tag:yaml.org,2002:omap'"),
-    "set": ("env: !!set {a, b}", "has the tag 'tag:yaml.org,2002:set'"),
-    "binary": ('image: !!binary "AAAA"', "has the tag 'tag:yaml.org,2002:binary'"),
-    "program": ("env: !!python/object:os.system {}", "has the tag 'tag:yaml.org,2002:python/object:os.system'"),
-    "octal": ("workers: 010", "'010' is another number for Pulumi, because of its leading 0"),
-    "infinite": ("workers: .inf", "'.inf' is not a number that Pulumi can pass on"),
-    "overflow": ("workers: 1e999", "'1e999' is not a number that Pulumi can pass on"),
-    "not a number": ("workers: .NaN", "'.NaN' is not a number that Pulumi can pass on"),
-    "NUL": ('env: {A: "a\\0b"}', "has the character '\\x00', which settings cannot have"),
-    "escape": ('env: {"\\e[31m": b}', "has the character '\\x1b', which settings cannot have"),
-    "half": ('image: "\\ud800"', "has the character '\\ud800', which settings cannot have"),
-    "key": ("? {a: b} : c", "has a mapping or list as a key"),
-    "merge": ("<<: 5", "expected a mapping or list of mappings for merging"),
-    "own merge": ("env: &a {<<: *a}", "has an anchor that contains itself"),
-    "own list": ("access: {users: &a [*a]}", "has an anchor that contains itself"),
-    "deep": (f"env: {DEEP}", "is nested more than 50 levels deep"),
-    "lists": (f"env: {'[' * 5000}", "is nested more than 50 levels deep"),
-    "twice": ("workers: 1, workers: 2", 'found duplicate key "workers"'),
-    "control": ("env: {A: \x01}", "has the character \\x01, which a reader of YAML or an editor may take"),
-    "line separator": ("workers: 1} # fine\u2028      bob: {", "has the character \\u2028, which a reader of YAML"),
-    "next line": ("workers: 1} # fine\x85      bob: {", "has the character \\x85, which a reader of YAML"),
-    "carriage return": ("workers: 1} # fine\r      bob: {", "has the character \\r, which a reader of YAML"),
-    "hidden order": ("workers: 1} # fine\u202e", "has the character \\u202e, which a reader of YAML"),
+TABLES = table(__file__, "document.yaml")
+CASES: dict[str, list[str]] = TABLES["settings"] | {
+    "digits": [f"workers: {'9' * 5000}", f"'{'9' * 40}…' has more digits than a number of Pulumi"],
+    "deep": [f"env: {DEEP}", "is nested more than 50 levels deep"],
+    "lists": [f"env: {'[' * 5000}", "is nested more than 50 levels deep"],
 }
 
 
@@ -62,20 +38,7 @@ def test_yaml_that_settings_do_not_have(case: str) -> None:
     assert lines[0].startswith(f"stacks/Pulumi.env.yaml:9: {problem}")
 
 
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("   currency: USD", "is indented neither like the entry above it"),
-        ("      currency: USD", "has a ':' that makes no entry: it is indented too far"),
-        ("    currency: USD: x", "has a ':' that makes no entry"),
-        ("\tcurrency: USD", "is indented by a tab; YAML takes spaces"),
-        ("    currency: @USD", "has a value that begins with '@', which YAML keeps for itself; put it in quotes"),
-        ("    currency: *usd", "has *usd, and no &usd that it refers to; put a text with '*' in quotes"),
-        ('    currency: "USD', "begins a text with a quote that nothing closes"),
-        ("    labels: {a: b", "begins a '{' that nothing closes, or lacks a ',' before line"),
-        ("    zones: [a, b", "begins a '[' that nothing closes, or lacks a ',' before line"),
-    ],
-)
+@pytest.mark.parametrize(("line", "problem"), TABLES["lines"])
 def test_a_line_that_is_indented_wrong(line: str, problem: str) -> None:
     text = FILE.format(setting="").replace("    pools:", f"{line}\n    pools:", 1)
     (found,) = check("env", text).lines

@@ -21,6 +21,7 @@ from berth.cli.verbs.connect import connect
 from berth.cli.verbs.connect.connect import submit_command
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BadInputError, BerthError
+from tests.unit.cases import table
 
 KUBECTL = """#!{python}
 import os, sys, time
@@ -56,20 +57,9 @@ def write(project: Path, stack: str, **config: Any) -> None:
 
 
 @pytest.mark.usefixtures("project")
-@pytest.mark.parametrize(
-    ("name", "stack", "expected"),
-    [
-        ("carol", None, ("carol", "lab")),
-        ("train", None, ("train", "lab")),
-        ("alice", None, ("alice", "alice")),
-        ("erin", None, ("erin", "erins-stack")),
-        (None, "erins-stack", ("erin", "erins-stack")),
-        ("bob", "prod", ("bob", "prod")),
-        ("elsewhere", "lab", ("elsewhere", "lab")),
-    ],
-)
-def test_which_berth_is_meant(name: str | None, stack: str | None, expected: tuple[str, str]) -> None:
-    assert which(name, stack) == expected
+@pytest.mark.parametrize(("name", "stack", "expected"), table(__file__, "connect.yaml"))
+def test_which_berth_is_meant(name: str | None, stack: str | None, expected: list[str]) -> None:
+    assert list(which(name, stack)) == expected
 
 
 @pytest.mark.usefixtures("project")

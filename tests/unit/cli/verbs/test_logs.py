@@ -13,6 +13,7 @@ from berth.cli.reach.pods import choose
 from berth.cli.verbs.status.live_view import Waiting, queue_of
 from berth.components.cluster.api import PODS
 from berth.components.core.errors import BadInputError, BerthError
+from tests.unit.cases import table
 from tests.unit.recorded_cluster import RecordedCluster
 
 
@@ -84,18 +85,7 @@ def test_the_operators_lines_are_of_this_berth_alone() -> None:
     assert list(about(berth(), lines)) == [lines[0], lines[2]]
 
 
-@pytest.mark.parametrize(
-    ("line", "shown"),
-    [
-        (
-            '{"level":"info","ts":"2026-11-27T08:00:00Z","msg":"reconciled","x":1}',
-            "2026-11-27T08:00:00Z  info  reconciled",
-        ),
-        ('{"level":"error","ts":"now","msg":"Reconciler error","error":"no"}', "now  error  Reconciler error  no"),
-        ("W1127 watch ended", "W1127 watch ended"),
-        ("12", "12"),
-    ],
-)
+@pytest.mark.parametrize(("line", "shown"), table(__file__, "logs.yaml"))
 def test_a_line_of_the_operator_is_readable(line: str, shown: str) -> None:
     assert readable(line) == shown
 
