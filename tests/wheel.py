@@ -86,7 +86,7 @@ def virtual_environment(folder: Path, wheel: Path, extras: Collection[str] = (),
         script = folder / "bin/pip"
         script.write_text(f'#!/bin/sh\nexec {folder / "bin/python"} -m pip "$@"\n')
         script.chmod(0o755)
-    pip(folder / "bin", "install", "--quiet", "--no-index", "--no-deps", str(wheel))
+    pip(folder / "bin", "install", "--quiet", "--no-index", "--no-deps", "--no-compile", str(wheel))
     pip(folder / "bin", "check")
     return folder / "bin"
 

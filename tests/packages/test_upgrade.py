@@ -4,12 +4,13 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from berth.cli.main import app
 from tests.wheel import build, copy_tree, pip, virtual_environment
 
 OLD, NEW = "0.1.0", "0.2.0"
@@ -197,12 +198,14 @@ def test_programs_get_the_move_as_json(old: Path, new: Path, tmp_path: Path) -> 
         ("version: 0.1.0\nvalues: {}\nfiles: {}\n", "lacks the value 'name'"),
     ],
 )
-def test_a_repository_without_a_readable_record_is_refused(tmp_path: Path, record: str | None, problem: str) -> None:
+def test_a_repository_without_a_readable_record_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: str | None, problem: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "Pulumi.yaml").write_text("name: fleet\nruntime: python\nstackConfigDir: stacks\n")
     if record:
         (tmp_path / ".berth.yaml").write_text(record)
-    command = [sys.executable, "-m", "berth.cli", "upgrade"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
+    done = CliRunner().invoke(app, ["upgrade"])
+    assert done.exit_code == 2
     assert problem in done.stderr
     assert "nothing was changed" in done.stderr

@@ -33,10 +33,10 @@ def test_a_setting_on_a_berth_is_what_the_page_names(tree: Copy) -> None:
 
     tree.stack("calm", STACK.format(default="calm", own="calm"))
     tree.stack("bold", STACK.format(default="bold", own="calm"))
-    tree.run("check", "calm", "bold")
     tree.stack("wrong", STACK.format(default="calm", own="loud"))
-    refused = tree.run("check", "wrong", code=2)
-    assert "Pulumi.wrong.yaml:13: environment.engineers.bob.worker.fakeSetting: 'loud' is not one of" in refused
+    checked = tree.run("check", "calm", "bold", "wrong", code=2)
+    assert ("✓ calm (environment" in checked, "✓ bold (environment" in checked) == (True, True)
+    assert "Pulumi.wrong.yaml:13: environment.engineers.bob.worker.fakeSetting: 'loud' is not one of" in checked
 
     known = json.loads(tree.python("-c", ASK))
     assert known["values"] == {

@@ -23,11 +23,11 @@ def test_a_machine_type_is_rows_of_the_files_that_the_page_names(tree: Copy) -> 
     tree.touched.add(SCHEMA)
     assert '"x9-test-8g"' in (tree.root / SCHEMA).read_text(encoding="utf-8")
 
-    tree.stack("x9", STACK.format(version="1.36.1-gke.1000"))
-    assert "x9" in tree.run("check", "x9")
+    tree.stack("new", STACK.format(version="1.36.1-gke.1000"))
     tree.stack("x9", STACK.format(version="1.35"))
-    refused = tree.run("check", "x9", code=2)
-    assert "series X9 with its driver R600 (pool 'train') needs 1.36.1-gke.1000" in refused
+    checked = tree.run("check", "new", "x9", code=2)
+    assert "✓ new (environment" in checked
+    assert "series X9 with its driver R600 (pool 'train') needs 1.36.1-gke.1000" in checked
 
     known = json.loads(tree.python("-c", ASK))
     assert known["hours"] == [["X9", 2 * 8 * 24, 2 * 8 * 24]]

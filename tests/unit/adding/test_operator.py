@@ -39,15 +39,14 @@ def test_an_operator_is_the_files_that_the_page_names(tree: Copy) -> None:
     assert '"fake": {' in (tree.root / SCHEMA).read_text(encoding="utf-8")
     assert tree.touched == listed("Add an operator")
 
-    tree.stack("fake", STACK.format(given="{version: 1.0.1}", pool=""))
-    refused = " ".join(tree.run("check", "fake", code=2).split())
-    assert "environment.operators.fake: would be ignored, since no pool has `gpuAllocation: dra`" in refused
     claimed = ", gpuAllocation: dra"
-    tree.stack("fake", STACK.format(given="{source: present, version: 1.0.1}", pool=claimed))
-    refused = " ".join(tree.run("check", "fake", code=2).split())
-    assert "environment.operators.fake.version: belongs to `source: chart`" in refused
+    tree.stack("ignored", STACK.format(given="{version: 1.0.1}", pool=""))
+    tree.stack("present", STACK.format(given="{source: present, version: 1.0.1}", pool=claimed))
     tree.stack("fake", STACK.format(given="{version: 1.0.1}", pool=claimed))
-    tree.run("check", "fake")
+    checked = " ".join(tree.run("check", "ignored", "present", "fake", code=2).split())
+    assert "environment.operators.fake: would be ignored, since no pool has `gpuAllocation: dra`" in checked
+    assert "environment.operators.fake.version: belongs to `source: chart`" in checked
+    assert "✓ fake (environment" in checked
 
     registered, effects, title = json.loads(tree.python("-c", ASK).partition("found")[2].splitlines()[0])
     components = [kind for kind, _, _ in registered if kind.startswith("berth:operators:")]

@@ -28,11 +28,13 @@ def test_a_sharing_mode_is_the_files_that_the_page_names(tree: Copy) -> None:
     assert '"const": "fake-sharing"' in (tree.root / SCHEMA).read_text(encoding="utf-8")
     assert tree.touched == listed("Add a sharing mode")
 
-    tree.stack("fake", STACK.format(worker="{gpus: 2}"))
-    refused = tree.run("check", "fake", code=2)
-    assert "whose profile refuses more than one a pod (it is a test's)" in " ".join(refused.split())
+    tree.stack("two", STACK.format(worker="{gpus: 2}"))
     tree.stack("fake", STACK.format(worker="{gpuMemory: 60Gi}"))
-    assert "is 45Gi; fake-sharing isolates nothing" in " ".join(tree.run("check", "fake").split())
+    checked = " ".join(tree.run("check", "two", "fake", code=2).split())
+    assert "✗ two stacks/Pulumi.two.yaml:10: environment.engineers.alice" in checked
+    assert "whose profile refuses more than one a pod (it is a test's)" in checked
+    assert "✓ fake (environment" in checked
+    assert "is 45Gi; fake-sharing isolates nothing" in checked
 
     known = json.loads(tree.python("-c", ASK))
     assert known["status"] == ["fake × 4", "1 × a4-highgpu-8g with 8 GPUs, each shared by 4"]
