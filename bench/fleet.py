@@ -116,7 +116,7 @@ class Bench:
 
     def state_kilobytes(self, stack: str) -> float:
         """Return the size of a stack's file in the lab's backend."""
-        return self.lab.state(stack).stat().st_size / 1000
+        return self.project.state(stack).stat().st_size / 1000
 
     def objects(self) -> list[Object]:
         """Return the objects of all berths as somebody would write them."""

@@ -75,7 +75,7 @@ class Kills(Part):
         fleet.project.write(OWN, engineer={"environment": ENV})
         fleet.unlock(OWN)
         fleet.project.destroy(OWN)
-        self._without = fleet.lab.state(OWN).read_bytes()
+        self._without = fleet.project.state(OWN).read_bytes()
         writes: list[str] = []
         with fleet.proxy.disturbed(after=lambda request: writes.append(request.path) if request.writes else None):
             fleet.project.up(OWN)
@@ -120,7 +120,7 @@ class Kills(Part):
         stack = f"{STACK_LABEL}={OWN}"
         fleet.lab.run(["kubectl", "delete", ",".join(sorted(outside)), "-l", stack, "--ignore-not-found"])
         fleet.unlock(OWN)
-        fleet.lab.state(OWN).write_bytes(self._without)
+        fleet.project.state(OWN).write_bytes(self._without)
 
 
 class _Killer:

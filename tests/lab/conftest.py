@@ -21,6 +21,9 @@ from tests.lab.database import Database
 COMMAND_SECONDS = 600.0
 BUILD_SECONDS = 3600.0
 
+QUICK = Path(__file__).with_name("quick")
+"""Folder with a quick answer to what Pulumi asks pip."""
+
 # The servers, the engine, helm and kubectl spend up to a third of their CPU on collecting garbage.
 os.environ.setdefault("GOGC", "400")
 
@@ -39,16 +42,12 @@ class Lab:
 
     @property
     def env(self) -> dict[str, str]:
-        return environment.complete(self.home)
+        found = environment.complete(self.home)
+        return found | {"PYTHONPATH": os.pathsep.join([found["PYTHONPATH"], str(QUICK)])}
 
     @property
     def kubeconfig(self) -> Path:
         return self.home.kubeconfig
-
-    def state(self, stack: str) -> Path:
-        """Return the file of a stack's state in the lab's backend."""
-        (path,) = self.home.backend.glob(f".pulumi/stacks/*/{stack}.json")
-        return path
 
     def run(
         self,

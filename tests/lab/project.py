@@ -82,14 +82,18 @@ class Project:
         text = yaml.safe_load(path.read_text()) if path.exists() else {}
         path.write_text(yaml.safe_dump(text | {"config": {f"berth:{key}": value for key, value in config.items()}}))
 
+    def state(self, stack: str) -> Path:
+        """File of a stack's state in the lab's backend."""
+        name = yaml.safe_load((self.folder / "Pulumi.yaml").read_text())["name"]
+        return self.lab.home.backend / f".pulumi/stacks/{name}/{stack}.json"
+
     def run(self, *command: str, check: bool = True) -> Done:
         """Run a command in the project's folder."""
         return self.lab.run(list(command), cwd=self.folder, check=check)
 
     def up(self, stack: str, *options: str, check: bool = True) -> Done:
         """`pulumi up` without questions; the stack is made where it is missing."""
-        name = yaml.safe_load((self.folder / "Pulumi.yaml").read_text())["name"]
-        if not (self.lab.home.backend / f".pulumi/stacks/{name}/{stack}.json").exists():
+        if not self.state(stack).exists():
             self.run("pulumi", "stack", "init", stack, "--no-select")
         return self.run("pulumi", "up", "-s", stack, "--yes", "--skip-preview", *options, check=check)
 
@@ -114,8 +118,8 @@ class Project:
 
     def resources(self, stack: str) -> list[dict[str, Any]]:
         """The resources in the stack's state."""
-        exported = json.loads(self.run("pulumi", "stack", "export", "-s", stack).stdout)
-        return list(exported["deployment"].get("resources") or [])
+        state = json.loads(self.state(stack).read_text())
+        return list(state["checkpoint"]["latest"].get("resources") or [])
 
     def get(self, *what: str) -> list[dict[str, Any]]:
         """Objects of the cluster, by kubectl: `get("pods", "-n", "berth-bob")`."""

@@ -103,9 +103,9 @@ def test_free_gpus_are_those_that_no_pod_holds(fleet: Project) -> None:
 
 def test_a_second_up_changes_nothing(fleet: Project) -> None:
     before = fleet.versions()
-    state = fleet.lab.state("fleet").read_bytes()
+    state = fleet.state("fleet").read_bytes()
     assert "✓ fleet is up: " in fleet.run("berth", "up", "-s", "fleet", "--yes").stdout
-    assert fleet.lab.state("fleet").read_bytes() == state, "the preview is enough where everything is ready"
+    assert fleet.state("fleet").read_bytes() == state, "the preview is enough where everything is ready"
     assert fleet.versions() == before
 
 
@@ -129,10 +129,10 @@ def test_status_agrees_with_the_api_server(fleet: Project) -> None:
 def test_other_shares_disturb_berths_of_other_stacks_too_and_removed_values_stay(fleet: Project) -> None:
     removed: Settings = {"pools__cpu__maxPodsPerNode": None, "pools__cpu__labels": None}
     changed(fleet, sharing__any__replicas=2, cluster__authorizedNetworks=None, **removed)
-    before = fleet.lab.state("fleet").read_bytes()
+    before = fleet.state("fleet").read_bytes()
     done = preview(fleet, "--json")
     assert done.returncode == 0, done.stderr
-    assert fleet.lab.state("fleet").read_bytes() == before
+    assert fleet.state("fleet").read_bytes() == before
     report = json.loads(done.stdout)
     assert report["verdict"] == "disturbs"
     stays = {(stay["name"], stay["path"]): stay for stay in report["stays"]}
@@ -209,7 +209,7 @@ def up_as_planned(fleet: Project) -> Done:
 
 def test_another_driver_replaces_a_pool_and_only_the_reviewed_plan_is_applied(fleet: Project) -> None:
     changed(fleet, pools__train__driverVersion="latest", engineers__carol=None)
-    before = fleet.run("pulumi", "stack", "export", "-s", "fleet").stdout
+    before = fleet.state("fleet").read_bytes()
     reviewed = preview(fleet, "--save", "plan.json")
     assert reviewed.returncode == 3, reviewed.stdout + reviewed.stderr
     assert "± replace node pool  2 × a4-highgpu-8g, 16 B200 GPUs" in reviewed.stdout
@@ -228,7 +228,7 @@ def test_another_driver_replaces_a_pool_and_only_the_reviewed_plan_is_applied(fl
     assert "work that is lost: cluster train" in refused.stderr
     assert "node pool cpu: change node pool cpu: nodeConfig.labels.team: research → ops" in refused.stderr
     assert (refused.returncode, "Pulumi.fleet.yaml is not as it was" in refused.stderr) == (2, True)
-    assert fleet.run("pulumi", "stack", "export", "-s", "fleet").stdout == before, "nothing was done"
+    assert fleet.state("fleet").read_bytes() == before, "nothing was done"
 
 
 def test_an_engineers_own_stack_has_its_berth_alone_and_goes_without_a_trace(fleet: Project) -> None:

@@ -231,8 +231,7 @@ def test_a_pull_request_has_one_comment_and_fails_without_the_label_that_allows_
 
 
 def test_nodes_run_as_an_account_that_berth_creates_with_two_roles(up: Runner) -> None:
-    exported = json.loads(up.project.run("pulumi", "stack", "export", "-s", "ci").stdout)
-    resources = exported["deployment"]["resources"]
+    resources = up.project.resources("ci")
     (email,) = [
         resource["outputs"]["email"] for resource in resources if resource["type"].startswith("gcp:serviceaccount/")
     ]
