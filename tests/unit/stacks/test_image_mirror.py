@@ -13,6 +13,7 @@ from berth.components.core.merge import merged
 from berth.components.hardware import versions
 from berth.components.operators.settings import OPERATORS
 from berth.stacks.program.environment import environment
+from tests.unit.cases import table
 from tests.unit.loaded import engineer_of, environment_of
 from tests.unit.recording import Recorder, run
 from tests.unit.stacks.test_fabric_program import RELEASE, serves
@@ -28,25 +29,7 @@ ON_NODES = "cos-nvidia-installer:fixed"
 """Image that every node has and nobody pulls."""
 
 A4: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"}
-EVERYTHING: dict[str, Any] = {
-    "project": "berth-lab",
-    "zone": "us-central1-b",
-    "sharing": {"any": {"kind": "time-slicing", "replicas": 4}},
-    "pools": {
-        "cpu": {"machineType": "n2-standard-32", "nodes": 2},
-        "dev": A4 | {"sharing": "any"},
-        "train": A4 | {"rdma": "networks", "gpuAllocation": "dra"},
-    },
-    "operators": {"gpu": {"dcgmExporter": True}},
-    "defaults": {"lifecycle": {"idle": "1h"}, "worker": {"pool": "dev", "gpus": 1}},
-    "engineers": {"alice": {}},
-    "clusters": {"big": {"workers": 2, "worker": {"pool": "train"}}},
-    "jobs": {
-        "nightly": {"entrypoint": "python train.py", "cluster": "big"},
-        "own": {"entrypoint": "python train.py", "worker": {"pool": "train"}},
-    },
-    "mirror": {"images": MIRROR},
-}
+EVERYTHING: dict[str, Any] = table(__file__, "image_mirror.yaml")
 
 
 @pytest.fixture

@@ -15,23 +15,7 @@ from tests.unit.cases import table
 KEYS = ("config", "berth:environment", "engineers")
 TABLE = table(__file__, "stack_edit.yaml")
 
-FILE = """\
-# yaml-language-server: $schema=schema.json
-# ours
-config:
-    berth:environment: # four columns
-        zone: "us-central1-b"   # quoted
-        engineers: # who
-            bob:
-                workers: 2 # two
-
-            # carol's
-            carol: {}
-            # the end
-        clusters: {train: {workers: 2}}
-    gcp:project: 'x'
-encryptionsalt: v1:abc
-"""
+FILE = Path(__file__).with_name("stack_edit_file.yaml").read_text(encoding="utf-8")
 
 
 def test_an_entry_is_added_behind_the_last_one() -> None:

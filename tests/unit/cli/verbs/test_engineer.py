@@ -10,20 +10,7 @@ from berth.cli.main import app
 from tests.unit.cases import table
 from tests.unit.cli.fake_pulumi import FakePulumi
 
-ENVIRONMENT = """\
-# yaml-language-server: $schema=schema.json
-config:
-  berth:environment:
-    project: berth-lab
-    zone: us-central1-b
-    pools:
-      cpu: {machineType: n2-standard-16, nodes: 1}
-      dev: {machineType: a4-highgpu-8g, nodes: 1, capacity: spot} # one node
-    engineers:
-      bob:
-        workers: 2 # two
-      carol: {}
-"""
+ENVIRONMENT = Path(__file__).with_name("engineer_environment.yaml").read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -16,24 +16,7 @@ from berth.components.operators.definitions import DefinitionsError, among, defi
 from berth.components.operators.operator import Chart
 
 RAY = "rayclusters.ray.io"
-TEXT = """# made by a generator
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  creationTimestamp: null
-  name: rayclusters.ray.io
-spec:
-  group: ray.io
-  names:
-    kind: RayCluster
-    plural: rayclusters
-  versions:
-  - name: v1
-    schema:
-      openAPIV3Schema:
-        properties:
-          spec: {type: object, maxProperties: 63}
-"""
+TEXT = Path(__file__).with_name("definition.yaml").read_text(encoding="utf-8")
 DEFINITION: dict[str, Any] = yaml.safe_load(TEXT)
 
 

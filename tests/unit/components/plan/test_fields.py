@@ -19,6 +19,7 @@ from berth.components.gke.effects.stays import WAYS
 from berth.components.gke.provider_fields import CLUSTER, NODE_POOL, resources
 from berth.components.plan.paths import below
 from berth.stacks.preview.report import Report
+from tests.unit.cases import table
 from tests.unit.components.plan.plans import RAY, Inputs, effects, event, pool, ray, report, same, texts_of
 
 POOL_FIELDS = {path: fact for path, fact in resources()[NODE_POOL].fields.items() if not fact.replaces}
@@ -93,24 +94,7 @@ def staying(token: str, old: Inputs, new: Inputs, operation: str = "same") -> Re
     return report(event(operation, token, "train", old, new))
 
 
-LEFT_OUT: list[tuple[str, Inputs]] = [
-    (NODE_POOL, {"maxPodsPerNode": 32}),
-    (NODE_POOL, {"nodeConfig": {"labels": {"team": "research"}}}),
-    (NODE_POOL, {"nodeConfig": {"resourceLabels": {"owner": "ml"}}}),
-    (NODE_POOL, {"nodeConfig": {"linuxNodeConfig": {"sysctls": {"vm.max_map_count": "262144"}}}}),
-    (NODE_POOL, {"nodeConfig": {"serviceAccount": "nodes@some-project.iam.gserviceaccount.com"}}),
-    (NODE_POOL, {"nodeConfig": {"guestAccelerators": [{"type": "nvidia-l4", "count": 1}]}}),
-    (NODE_POOL, {"nodeConfig": {"gcfsConfig": {"enabled": True}}}),
-    (CLUSTER, {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "203.0.113.0/24"}]}}),
-    (CLUSTER, {"controlPlaneEndpointsConfig": {"dnsEndpointConfig": {"allowExternalTraffic": True}}}),
-    (CLUSTER, {"authenticatorGroupsConfig": {"securityGroup": "gke-security-groups@example.com"}}),
-    (
-        CLUSTER,
-        {"databaseEncryption": {"state": "ENCRYPTED", "keyName": "projects/p/locations/l/keyRings/r/cryptoKeys/k"}},
-    ),
-    (CLUSTER, {"nodeLocations": ["us-central1-b"]}),
-    (CLUSTER, {"addonsConfig": {"rayOperatorConfigs": [{"enabled": True}]}}),
-]
+LEFT_OUT: list[list[Any]] = table(__file__, "left_out.yaml")
 
 
 def without(inputs: Inputs) -> Inputs:

@@ -22,24 +22,10 @@ from berth.components.proof.fabric.job import job_manifest, program_seconds, pro
 from berth.components.proof.fabric.report import page
 from berth.components.proof.fabric.run import Found
 from berth.components.proof.fabric.verdicts import judge, threshold_of
+from tests.unit.cases import table
 from tests.unit.components.proof.fabric_evidence import EXPECTED, raw
 
-CLUSTER = {
-    "metadata": {"name": "train", "namespace": "berth-train"},
-    "spec": {
-        "headGroupSpec": {
-            "template": {
-                "spec": {
-                    "nodeSelector": {"cloud.google.com/gke-nodepool": "cpu"},
-                    "tolerations": [],
-                    "securityContext": {"runAsNonRoot": True, "runAsUser": 1000},
-                    "priorityClassName": "berth-development",
-                    "containers": [{"name": "ray-head", "image": "rayproject/ray:2.60.0-py311-cu128"}],
-                }
-            }
-        }
-    },
-}
+CLUSTER: dict[str, Any] = table(__file__, "fabric_job_cluster.yaml")
 
 
 def manifest() -> dict[str, Any]:
