@@ -104,13 +104,6 @@ def scale(fleet: Project, owner: str, workers: int) -> None:
     fleet.run("kubectl", "patch", "raycluster", owner, *where)
 
 
-def group(fleet: Project, owner: str) -> tuple[int, int]:
-    """Number of workers that a RayCluster asks for, and the most that it may."""
-    (cluster,) = fleet.get("rayclusters", "-n", namespace(owner))
-    (found,) = cluster["spec"]["workerGroupSpecs"]
-    return found["replicas"], found["maxReplicas"]
-
-
 def running(pods: list[Object]) -> list[Object]:
     return [pod for pod in pods if pod["status"].get("phase") == "Running"]
 
@@ -652,7 +645,7 @@ def test_every_berth_is_closed_to_every_other_and_open_to_itself(network: Networ
 
 
 def test_a_named_cluster_preempts_engineers_workers_and_not_the_reverse(fleet: Project) -> None:
-    """The update edits the engineer's group of workers, and leaves their number to Ray."""
+    """The update leaves the engineers' numbers of workers to their autoscalers."""
     (before,) = fleet.workers(OWNERS[0])
     assert before["spec"]["priority"] == -1
     heads = {item["metadata"]["uid"] for item in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
@@ -662,10 +655,10 @@ def test_a_named_cluster_preempts_engineers_workers_and_not_the_reverse(fleet: P
     worker = {"pool": "dev", "cpu": 8, "memory": "64Gi"}
     settings["clusters"] = {"prod": {"workers": 1, "worker": worker, "wait": {"until": "ready"}}}
     settings["defaults"]["wait"]["until"] = "submitted"
-    settings["engineers"][OWNERS[0]]["workers"] = {"min": 0, "max": 2}
     fleet.write(STACK, environment=settings)
     fleet.up(STACK)
-    assert group(fleet, OWNERS[0]) == (1, 2)
+    (scaled,) = fleet.get("rayclusters", "-n", namespace(OWNERS[0]))
+    assert scaled["spec"]["workerGroupSpecs"][0]["replicas"] == 1
     (cluster,) = fleet.get("rayclusters", "-n", namespace("prod"))
     assert cluster["status"]["state"] == "ready"
     preempted = fleet.get("events", "-n", namespace(OWNERS[0]), "--field-selector", "reason=Preempted")

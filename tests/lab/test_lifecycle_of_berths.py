@@ -332,19 +332,6 @@ def test_expiry(keeper: Keeper) -> None:
     )
 
 
-@pytest.mark.long
-def test_an_update_of_the_image_returns_when_every_pod_has_it(keeper: Keeper) -> None:
-    changed = environment(keeper.project.lab, keeper.now)
-    changed["engineers"]["carol"]["image"] = "rayproject/ray:2.60.0-py311-cpu"
-    keeper.project.write(ENV, environment=changed)
-    before = {pod["metadata"]["uid"] for pod in keeper.pods("carol")}
-    keeper.project.up(ENV)
-    alive = [pod for pod in keeper.pods("carol") if "deletionTimestamp" not in pod["metadata"]]
-    assert {pod["spec"]["containers"][0]["image"] for pod in alive} == {"rayproject/ray:2.60.0-py311-cpu"}
-    assert [pod["status"]["phase"] for pod in alive] == ["Running", "Running"]
-    assert before.isdisjoint(pod["metadata"]["uid"] for pod in alive)
-
-
 LATER = timedelta(days=21)
 """Time after eve's berth has expired."""
 

@@ -132,23 +132,7 @@ def test_gkes_plugin_stays_without_what_its_user_added(tmp_path: Path) -> None:
     assert logged_in(public, None) == public, "it needs no other login"
 
 
-GKE = {"command": "gke-gcloud-auth-plugin"}
-
-
-@pytest.mark.parametrize(
-    ("user", "words"),
-    [
-        ({"exec": {"command": "sh", "args": ["-c", "evil"]}}, "'sh -c evil'"),
-        ({"exec": {"command": "./gke-gcloud-auth-plugin"}}, "'./gke-gcloud-auth-plugin'"),
-        ({"exec": GKE | {"args": ["--x"]}}, "'gke-gcloud-auth-plugin --x'"),
-        (
-            {"exec": GKE | {"env": [{"name": "LD_PRELOAD", "value": "evil.so"}]}},
-            "'gke-gcloud-auth-plugin with variables'",
-        ),
-        ({"exec": GKE, "tokenFile": "/home/you/.ssh/id_ed25519"}, "'gke-gcloud-auth-plugin tokenFile'"),
-        ({"auth-provider": {"name": "gcp", "config": {"cmd-path": "evil"}}}, "'gke-gcloud-auth-plugin auth-provider'"),
-    ],
-)
+@pytest.mark.parametrize(("user", "words"), table(__file__, "logins.yaml"))
 @pytest.mark.parametrize("clusters", [True, False])
 def test_a_state_runs_nothing_on_a_machine_but_gkes_own_login(
     user: dict[str, Any], words: str, *, clusters: bool
