@@ -44,7 +44,7 @@ def head(tmp_path: Path) -> Iterator[Head]:
 
 
 def status(server: dict[str, Any], token: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", server["port"], timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server["port"], timeout=60)
     connection.request("GET", "/api/status", headers={"Authorization": f"token {token}"})
     return connection.getresponse().status
 

@@ -24,7 +24,7 @@ def echo(server: socket.socket) -> None:
 def relayed(folder: Path, port: int) -> subprocess.CompletedProcess[str]:
     """Say hello to a port of a simulated head as KWOK does."""
     words = [sys.executable, "-I", program.__file__, "relay", str(folder / "egress.sock"), "berth-bob/bob-head-1"]
-    return subprocess.run([*words, str(port)], input="hello", capture_output=True, text=True, timeout=20, check=False)
+    return subprocess.run([*words, str(port)], input="hello", capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_a_connection_is_passed_on_in_both_directions_or_refused(tmp_path: Path) -> None:
