@@ -6,34 +6,9 @@ from typing import Any
 
 import pytest
 
-from berth.lab.plugins.gcp.resource import Kind
 from tests.unit.cases import table
 
-from .conftest import A4, CLUSTER, POOL, Simulated, cluster_inputs, pool_inputs
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "changes"),
-    [
-        (
-            {"ipAllocationPolicy": {"stackType": "IPV4"}},
-            {"ipAllocationPolicy": {"stackType": "IPV4", "additionalIpRangesConfigs": [{"subnetwork": "x"}]}},
-            {"ipAllocationPolicy.additionalIpRangesConfigs": Kind.ADD},
-        ),
-        (
-            {"loggingConfig": {"enableComponents": ["SYSTEM_COMPONENTS", "WORKLOADS"]}},
-            {"loggingConfig": {"enableComponents": ["WORKLOADS", "SYSTEM_COMPONENTS"]}},
-            {},
-        ),
-    ],
-)
-def test_edits_of_a_cluster_in_place(
-    simulated: Simulated, old: dict[str, Any], new: dict[str, Any], changes: dict[str, Kind]
-) -> None:
-    network = simulated.network()
-    inputs = cluster_inputs(network, simulated.subnetwork(network))
-    cluster = simulated.create(CLUSTER, **inputs, **old)
-    assert simulated.diff(CLUSTER, cluster, **inputs, **new) == changes
+from .conftest import A4, POOL, Simulated, pool_inputs
 
 
 def test_values_that_are_left_out_stay_in_force(simulated: Simulated) -> None:
@@ -84,16 +59,6 @@ def test_the_last_label_for_bills_never_goes(simulated: Simulated) -> None:
     assert simulated.diff(POOL, pool, **pool_inputs(cluster)) != {}
 
 
-def test_networks_that_reach_the_control_plane_stay_until_others_are_sent(simulated: Simulated) -> None:
-    network = simulated.network()
-    inputs = cluster_inputs(network, simulated.subnetwork(network))
-    office = {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "203.0.113.0/24"}]}}
-    cluster = simulated.create(CLUSTER, **inputs, **office)
-    assert simulated.diff(CLUSTER, cluster, **inputs) == {}
-    everywhere = {"masterAuthorizedNetworksConfig": {"cidrBlocks": [{"cidrBlock": "0.0.0.0/0"}]}}
-    assert [kind.replaces for kind in simulated.diff(CLUSTER, cluster, **inputs, **everywhere).values()] == [False]
-
-
 @pytest.mark.parametrize(("config", "anew"), table(__file__, "edits.yaml"))
 def test_what_makes_every_node_anew(simulated: Simulated, config: dict[str, Any], anew: bool) -> None:  # noqa: FBT001
     cluster = simulated.cluster()
@@ -110,13 +75,3 @@ def test_what_nobody_knows_is_said(simulated: Simulated) -> None:
     simulated.update(POOL, pool, **pool_inputs(cluster, networkConfig={"enablePrivateNodes": False}))
     (warning,) = simulated.warnings
     assert "networkConfig.enablePrivateNodes: whether GKE recreates the nodes for this change is not known" in warning
-
-
-def test_a_pool_that_the_autoscaler_takes_over_forgets_its_number_of_nodes(simulated: Simulated) -> None:
-    cluster = simulated.cluster()
-    pool = simulated.create(POOL, **pool_inputs(cluster, nodeCount=2))
-    scaled = pool_inputs(cluster, autoscaling={"totalMinNodeCount": 0, "totalMaxNodeCount": 4})
-    del scaled["nodeCount"]
-    simulated.update(POOL, pool, **scaled)
-    (record,) = simulated.store.list("nodePools")
-    assert "nodeCount" not in record.inputs
