@@ -83,7 +83,7 @@ class Gib(Operator[GibSettings]):
         )
         if update and _installs_nccl(step.before) and not _installs_nccl(step.after):
             text += "; the NCCL that the installer put there before stays, and shadows the image's (docs/fabric.md)"
-        return [Effect(where_somebody_works(fleet, sitting), text, sitting)]
+        return [Effect(where_somebody_works(fleet, sitting), text, sitting, all_go=False)]
 
 
 def has_nics(pool: PlannedPool) -> bool:

@@ -62,6 +62,9 @@ class Effect:
     text: str
     sitting: Sequence[Sitting] = ()
     gpus_away: Sequence[GpusAway] = ()
+    all_go: bool = True
+    """Whether an effect that destroys takes pods of all these RayClusters: else it is not known of
+    which, or their work ends and their pods stay."""
 
 
 def sitting_on(fleet: PlannedFleet, pools: Sequence[str]) -> list[Sitting]:

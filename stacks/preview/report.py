@@ -144,10 +144,14 @@ class Report:
                 worst[away.pool] = away
         return list(worst.values())
 
-    def sitting(self, least: Level) -> list[Sitting]:
-        """Return the RayClusters that effects of a level or worse reach, with the most pods."""
+    def sitting(self, least: Level, *, sure: bool = False) -> list[Sitting]:
+        """Return the RayClusters that effects of a level or worse reach, with the most pods.
+
+        With `sure`, only those of effects that take pods of all that they reach.
+        """
         most: dict[tuple[str, str], Sitting] = {}
-        for effect in (effect for change in self.changes for effect in change.effects if effect.level >= least):
+        effects = [effect for change in self.changes for effect in change.effects if effect.level >= least]
+        for effect in (effect for effect in effects if effect.all_go or not sure):
             for reached in effect.sitting:
                 key = reached.namespace, reached.ray_cluster
                 if key not in most or reached.pods > most[key].pods:

@@ -50,7 +50,7 @@ class Score:
     waiting: Sequence[str] = ()
     """Names of the RayClusters with pods that wait for room, foreseen or not."""
     foreseen: Sequence[str] = ()
-    """Names of the RayClusters whose pods go by the plan, seen to the end or not."""
+    """Names of the RayClusters that may lose pods by the plan."""
 
     def __str__(self) -> str:
         wrong = [f"not foreseen: {found.text}" for found in self.missed]
@@ -112,7 +112,7 @@ def losses(before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> dict[Key, s
 def score_of(report: Report, done: Mapping[str, str], before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> Score:
     """Return the score of a plan, by the engine's operations by URN, and by the RayClusters."""
     reached = {(sitting.namespace, sitting.ray_cluster) for sitting in report.sitting(Level.DISTURBS)}
-    to_go = {(sitting.namespace, sitting.ray_cluster) for sitting in report.sitting(Level.DESTROYS)}
+    to_go = {(sitting.namespace, sitting.ray_cluster) for sitting in report.sitting(Level.DESTROYS, sure=True)}
     found = losses(before, after)
     missed = [Wrong(key[1], loss) for key, loss in found.items() if loss and key not in reached]
     false_alarms = [
@@ -137,4 +137,4 @@ def score_of(report: Report, done: Mapping[str, str], before: Mapping[Key, Seen]
         if not keys & waiting.keys() and not any(now.moving for key, now in after.items() if key in keys)
     ]
     lost = [key[1] for key, loss in found.items() if loss]
-    return Score(right, lost, missed, false_alarms, [key[1] for key in waiting], [key[1] for key in to_go])
+    return Score(right, lost, missed, false_alarms, [key[1] for key in waiting], [key[1] for key in reached])

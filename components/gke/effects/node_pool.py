@@ -131,7 +131,8 @@ def _size(before: PlannedPool, after: PlannedPool, properties: Sequence[Property
     text = f"pool {before.name}: {change}; GKE deletes {which}, and evicts the pods there"
     if left:
         text += "; a home that is a disk in a zone that the pool leaves stays there, and its head finds no node"
-    return [Effect(where_somebody_works(fleet, sitting), text, sitting, gpus)]
+    all_go = fewer >= before.nodes[1]
+    return [Effect(where_somebody_works(fleet, sitting), text, sitting, gpus, all_go)]
 
 
 def _zones_left(before: PlannedPool, after: PlannedPool) -> list[str]:

@@ -18,7 +18,8 @@ from tests.unit.components.plan.test_waits import GUEST, NEW, POOLS
 def plan(level: str, names: Sequence[str]) -> Report:
     """A plan that reaches some RayClusters, and replaces a pool."""
     sitting = [Sitting("berth", name, f"berth-{name}", name, "fleet", 2, 0, shares=False) for name in names]
-    effects = [Effect(Level[level.upper()], "restarts", sitting)]
+    all_go = not level.startswith("may ")
+    effects = [Effect(Level[level.removeprefix("may ").upper()], "restarts", sitting, all_go=all_go)]
     change = Change("x", "x", "x", "", "urn::x", "x", "replace", Level.DESTROYS, effects, ())
     return replace(report_of(plan_of([]), Known("fleet", "environment")), parts=[Part("x", [change])])
 
