@@ -56,6 +56,8 @@ def test_effects(name: str) -> None:
         assert says(effect.text, words), effect.text
     if "who" in case:
         assert who(found)[: len(case["who"])] == case["who"]
+    if "all_go" in case:
+        assert [effect.all_go for effect in found] == case["all_go"]
     if "gpus" in case:
         away = [gone for effect in found for gone in effect.gpus_away]
         assert [[*gone.gpus, gone.back] for gone in away] == case["gpus"]
