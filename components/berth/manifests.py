@@ -13,8 +13,8 @@ from typing import Literal
 
 from berth.components.core.manifest import Manifest, manifest_of
 from berth.components.core.owner import KEEPS_HOME, OwnerKind, namespace_of, owner_labels
-from berth.components.fabric import Claim, claim_of
-from berth.components.hardware.names import ResourceApi
+from berth.components.fabric import NVLINK, Claim, claim_of, compute_domain, joined
+from berth.components.hardware.names import NVLINK_CHANNEL, ResourceApi
 from berth.components.isolation import (
     OWNER,
     IsolationInputs,
@@ -107,6 +107,11 @@ class BerthInputs:
         claims = [claim_of(group, self.pools[group.pool]) for group in self.settings.groups]
         return {claim.template_name: claim for claim in claims if claim}
 
+    @property
+    def joined(self) -> bool:
+        """Whether NVLink joins workers on several nodes."""
+        return any(joined(group, self.pools[group.pool]) for group in self.settings.groups)
+
     def on_api(self, resource_api: ResourceApi) -> BerthInputs:
         """Return the inputs for a cluster that serves a version of resource.k8s.io."""
         return self if resource_api == self.resource_api else replace(self, resource_api=resource_api)
@@ -135,7 +140,7 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
             settings.access,
             settings.priority,
             {pool.offer.resource for pool in inputs.pools.values() if pool.offer},
-            devices={name: claim.devices for name, claim in inputs.claims.items()},
+            devices={name: claim.devices for name, claim in inputs.claims.items()} | {NVLINK: {NVLINK_CHANNEL: 1}},
             clients=inputs.workload.clients,
             callers=keeper_peers(settings.lifecycle),
         ),
@@ -158,6 +163,7 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
             *([programs] if programs else []),
             *claims,
             *from_google,
+            *([compute_domain(namespace, labels)] if inputs.joined else []),
             *_for_owner(inputs),
         ],
         main=inputs.workload.applied(harden(main, inputs.isolation.pod_security, settings.priority)),

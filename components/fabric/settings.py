@@ -115,7 +115,7 @@ def _profile(given: str, gpus: int | None, nics: int, pool: Pool) -> str:
         return "single-node"
     if given == GIB:
         return GIB
-    return tuned.name if tuned else "none"
+    return tuned.name if tuned else GIB
 
 
 def pinned_by_default(given: NcclShape, workers: Iterable[Worker]) -> bool:

@@ -1,14 +1,16 @@
 """A GKE node pool, with or without GPUs."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pulumi
 import pulumi_gcp as gcp
 
+from berth.components.core.types import region_of
 from berth.components.gke.advice import Pooled
 from berth.components.gke.explained import explained
+from berth.components.gke.names import derived
 from berth.components.gke.node_pool_arguments import IGNORED_CHANGES, NodePlace, node_pool_arguments
 from berth.components.gke.pool_settings import PoolSettings
 
@@ -48,6 +50,8 @@ class NodePool(pulumi.ComponentResource):
         pooled = Pooled(name, settings, place, inputs.written)
         explain = explained(self, f"pool-{name}", place.project, pooled)
         hooks = pulumi.ResourceHookBinding(before_update=[sharing], on_error=[explain])
+        if topology := settings.machine.series.accelerator_topology:
+            place = replace(place, workload_policy=self._workload_policy(derived(place.cluster, name), place, topology))
         gcp.container.NodePool(
             name,
             name=name,
@@ -58,6 +62,20 @@ class NodePool(pulumi.ComponentResource):
             ),
         )
         self.register_outputs({})
+
+    def _workload_policy(self, name: str, place: NodePlace, topology: str) -> pulumi.Output[str]:
+        """Register the policy that has Compute Engine place the nodes in one domain of NVLink.
+
+        Names and values: GoogleCloudPlatform/cluster-toolkit, examples/gke-a4x.
+        """
+        policy = gcp.compute.ResourcePolicy(
+            name,
+            name=name,
+            region=region_of(place.zones[0]),
+            workload_policy={"type": "HIGH_THROUGHPUT", "accelerator_topology": topology},
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        return policy.name
 
 
 def _labels(inputs: Mapping[str, Any] | None) -> Labels:

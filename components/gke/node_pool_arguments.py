@@ -19,6 +19,7 @@ from berth.components.gke.pool_settings import PoolSettings, Taint
 from berth.components.hardware.names import GPU_RESOURCE, MANAGED_DRANET_LABEL
 
 if TYPE_CHECKING:
+    import pulumi
     import pulumi_gcp as gcp
 
 IMAGE_TYPES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
@@ -65,6 +66,8 @@ class NodePlace:
     """Whether nodes with GPUs are tainted; there must be others for pods without GPUs."""
     networks: Sequence[NodeNetwork] = ()
     """Further network interfaces of the nodes, in order."""
+    workload_policy: pulumi.Input[str] | None = None
+    """Name of the policy that places the nodes, for machines that need one."""
 
 
 def node_pool_arguments(settings: PoolSettings, place: NodePlace) -> NodePoolArguments:
@@ -77,7 +80,7 @@ def node_pool_arguments(settings: PoolSettings, place: NodePlace) -> NodePoolArg
         "node_locations": sorted(place.zones) or None,
         "node_config": _node_config(settings, place),
         "network_config": _network_config(settings, place),
-        "placement_policy": {"type": "COMPACT"} if settings.compact_placement else None,
+        "placement_policy": _placement(settings, place),
         "max_pods_per_node": settings.max_pods_per_node,
         **size_arguments(settings, len(place.zones)),
         **upkeep_arguments(settings),
@@ -85,8 +88,16 @@ def node_pool_arguments(settings: PoolSettings, place: NodePlace) -> NodePoolArg
     return given(arguments)
 
 
+def _placement(settings: PoolSettings, place: NodePlace) -> gcp.container.NodePoolPlacementPolicyArgsDict | None:
+    if place.workload_policy is not None:
+        return {"type": "COMPACT", "policy_name": place.workload_policy}
+    return {"type": "COMPACT"} if settings.compact_placement else None
+
+
 def _node_config(settings: PoolSettings, place: NodePlace) -> gcp.container.NodePoolNodeConfigArgsDict:
-    sysctls = {**(RDMA_SYSCTLS if settings.machine.rdma else {}), **settings.sysctls}
+    # Google's blueprint for A4X sets none.
+    tuned = settings.machine.rdma and not settings.machine.series.accelerator_topology
+    sysctls = {**(RDMA_SYSCTLS if tuned else {}), **settings.sysctls}
     secure_boot = settings.driver != "operator" if settings.secure_boot is None else settings.secure_boot
     taints: list[gcp.container.NodePoolNodeConfigTaintArgsDict] = [
         {"key": taint.key, "value": taint.value, "effect": _TAINT_EFFECTS[taint.effect]}

@@ -127,7 +127,7 @@ def _machine_types_with(accelerator: object) -> str:
     found = [
         machine.name
         for machine in MACHINES.values()
-        if machine.gpus and not machine.series.by_others and _is_called(machine.gpu, product)
+        if machine.gpus and _is_called(machine.gpu, product)
         if not count.strip().isdecimal() or machine.gpus == int(count)
     ]
     for machine in MACHINES.values() if product else ():
@@ -195,8 +195,8 @@ class PoolSettings(Settings):
     sharing: Annotated[Name | None, Field(examples=["quarter"])] = None
     """The sharing profile of its GPUs, one of `sharing`. Default: whole GPUs."""
     rdma: Literal["none", "managed", "networks"] = "none"
-    """`networks`: berth creates the RDMA networks, and DraNet hands the NICs out. `managed`: GKE
-    does both (managed DRANET). A worker takes all GPUs and NICs of its node."""
+    """`managed`: GKE creates the RDMA networks and hands the NICs out, as in Google's blueprints.
+    `networks`: berth and DraNet do. A worker takes all GPUs and NICs of its node."""
     gpu_allocation: Literal["device-plugin", "dra"] = "device-plugin"
     """How pods get GPUs: counted, or by claims on single ones (NVIDIA's DRA driver), each with its
     RDMA NIC, for workers smaller than a node."""
@@ -260,6 +260,11 @@ class PoolSettings(Settings):
     def nics(self) -> int:
         """RDMA NICs of a node that pods can claim."""
         return self.machine.series.gpu_nics if self.rdma != "none" else 0
+
+    @property
+    def nvlink(self) -> bool:
+        """Whether NVLink joins the GPUs of several nodes, in a ComputeDomain."""
+        return bool(self.machine.series.accelerator_topology) and self.rdma == "managed"
 
     @property
     def by_operator(self) -> bool:

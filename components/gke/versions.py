@@ -76,7 +76,7 @@ _BY_POOL: Mapping[str, Callable[[PoolSettings], bool]] = {
     "flex-start": lambda pool: pool.capacity.kind == "flex-start",
     "managed-dranet": lambda pool: pool.rdma == "managed",
     "dra": lambda pool: pool.rdma == "networks",
-    "gpu-dra": lambda pool: pool.by_dra,
+    "gpu-dra": lambda pool: pool.by_dra or pool.nvlink,
     "image-disks": lambda pool: bool(pool.image_disks),
     "streaming-on-ubuntu": lambda pool: bool(pool.streams_images) and pool.node_image == "ubuntu",
 }

@@ -114,8 +114,8 @@ class Series:
     """Most vCPUs beside a number of GPUs that can be attached, by GKE's name of the GPU."""
     gpu_part: bool = False
     """Whether a node has a part of a GPU, which GKE alone serves and nobody shares further."""
-    by_others: str = ""
-    """Parts that berth does not make for a pool of them: it uses only nodes that others made."""
+    accelerator_topology: str = ""
+    """NVLink's reach over nodes: the topology of the workload policy that places a pool of them."""
 
 
 UNKNOWN = Series("", (), {})

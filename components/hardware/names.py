@@ -79,7 +79,11 @@ MIG = "mig.nvidia.com"
 """Device class of MIG instances that NVIDIA's DRA driver serves; their attributes are in the
 driver's domain."""
 
-DEVICE_CLASSES = (GPU, MIG, DRANET, MANAGED_RDMA)
+NVLINK_CHANNEL = "compute-domain-default-channel.nvidia.com"
+"""Device class of a node's channel to the GPUs of other nodes by NVLink, which NVIDIA's DRA driver
+serves (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu, cmd/compute-domain-controller)."""
+
+DEVICE_CLASSES = (GPU, MIG, DRANET, MANAGED_RDMA, NVLINK_CHANNEL)
 """Device classes that pods of berths claim. The admission policy `berth-claims` lists the same
 ones."""
 

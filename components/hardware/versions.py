@@ -63,3 +63,7 @@ GIB_IMAGE = "us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib:v1.1.1
 """Google's NCCL plugin gIB, in the version of Google's own installer manifest
 (https://github.com/GoogleCloudPlatform/container-engine-accelerators,
 gpudirect-rdma/nccl-rdma-installer.yaml)."""
+
+GIB_ARM64_IMAGE = "us-docker.pkg.dev/gce-ai-infra/gpudirect-gib/nccl-plugin-gib-arm64:v1.1.0"
+"""gIB for Arm's processors, in the version of Google's blueprint for A4X
+(https://github.com/GoogleCloudPlatform/cluster-toolkit, examples/gke-a4x)."""

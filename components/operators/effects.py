@@ -32,6 +32,6 @@ def of_daemon_set(step: Step, fleet: PlannedFleet) -> list[Effect] | None:
     """Return the effects of a change of an operator's DaemonSet; None for another DaemonSet."""
     name = (step.before.get("metadata") or {}).get("name")
     for operator in OPERATORS:
-        if operator.daemon_set and operator.daemon_set == name:
+        if operator.daemon_set and str(name).startswith(operator.daemon_set):
             return operator.effects(step, fleet, [change.path for change in step.properties])
     return None

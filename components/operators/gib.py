@@ -15,7 +15,7 @@ from berth.components.core.manifest import Manifest
 from berth.components.core.settings import Settings
 from berth.components.gke import PoolSettings, on_pools
 from berth.components.hardware import versions
-from berth.components.operators.operator import Object, Operator
+from berth.components.operators.operator import Object, Operator, pulling
 from berth.components.plan.effect import Effect, Level, sitting_on, where_somebody_works
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.paths import below
@@ -30,7 +30,7 @@ class GibSettings(Settings):
     source: Literal["installer", "present"] = "installer"
     """`installer`: berth installs it. `present`: it is on the nodes already."""
     image: Annotated[Image, Field(examples=["registry.example.com/nccl-plugin-gib:v1.1.2"])] = versions.GIB_IMAGE
-    """Image with the plugin."""
+    """Image with the plugin, for nodes of amd64."""
 
 
 class Gib(Operator[GibSettings]):
@@ -45,11 +45,8 @@ class Gib(Operator[GibSettings]):
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:
-        """Return whether a pool has RDMA NICs, whoever hands them out.
-
-        The image is for amd64: Google's blueprint for Arm nodes brings an installer of its own.
-        """
-        return pool.rdma != "none" and not pool.machine.series.arm64
+        """Return whether a pool has RDMA NICs, whoever hands them out."""
+        return pool.rdma != "none"
 
     @classmethod
     def serves_planned(cls, pool: PlannedPool) -> bool:
@@ -57,16 +54,20 @@ class Gib(Operator[GibSettings]):
         return has_nics(pool)
 
     def parts(self, name: str) -> Iterator[Object]:
-        """Yield the DaemonSet."""
+        """Yield a DaemonSet for each architecture of the nodes."""
         del name
         written = self.settings.image if "image" in self.settings.model_fields_set else ""
-        yield Object(NAME, self.site.with_copies(installer(self.settings, self.pools), written))
+        for arm64 in (False, True):
+            if pools := [name for name, pool in self.pools.items() if pool.settings.machine.series.arm64 == arm64]:
+                manifest = installer(self.settings, pools, arm64=arm64)
+                yield Object(manifest["metadata"]["name"], self.site.with_copies(manifest, written))
 
     def images(self) -> Iterator[tuple[str, str]]:
-        """Yield the images of the DaemonSet; the installer's is the one of the settings."""
-        (_, installer), *others = super().images()
-        yield "image", installer
-        yield from others
+        """Yield the images of the DaemonSets; that of the settings is for amd64."""
+        for part in self.parts(self.release):
+            installer, *others = pulling(part.manifest)
+            yield "image" if part.name == NAME else "", installer["image"]
+            yield from (("", container["image"]) for container in others)
 
     @classmethod
     def effects(cls, step: Step, fleet: PlannedFleet, changed: Sequence[str]) -> list[Effect]:
@@ -99,10 +100,17 @@ def _installs_nccl(inputs: Mapping[str, Any]) -> bool:
     return any("--install-nccl" in word for word in arguments)
 
 
-def installer(settings: GibSettings, pools: Iterable[str]) -> Manifest:
-    """Return the DaemonSet that copies the plugin to each node once."""
+def installer(settings: GibSettings, pools: Iterable[str], *, arm64: bool = False) -> Manifest:
+    """Return the DaemonSet that copies the plugin to each node of one architecture once."""
     manifest: Manifest = fast_yaml.beside(__file__, f"{NAME}.yaml")
-    pod = manifest["spec"]["template"]["spec"]
+    template = manifest["spec"]["template"]
+    pod = template["spec"]
     pod["affinity"] = on_pools(pools)
-    pod["initContainers"][0]["image"] = settings.image
+    pod["initContainers"][0]["image"] = versions.GIB_ARM64_IMAGE if arm64 else settings.image
+    if arm64:
+        name = f"{NAME}-arm64"
+        for metadata in (manifest["metadata"], template["metadata"]):
+            metadata["labels"]["k8s-app"] = name
+        manifest["metadata"]["name"] = name
+        manifest["spec"]["selector"]["matchLabels"]["k8s-app"] = name
     return manifest

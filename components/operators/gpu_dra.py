@@ -1,4 +1,6 @@
-"""NVIDIA's DRA driver for GPUs on GKE: pods claim GPUs, each with the NIC of its PCIe root.
+"""NVIDIA's DRA driver for GPUs on GKE: pods claim GPUs, or NVLink to the GPUs of other nodes.
+
+A claimed GPU comes with the NIC of its PCIe root.
 
 Values: "Prepare GKE infrastructure for DRA workloads"
 (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra) and
@@ -23,7 +25,7 @@ from berth.components.plan.fleet import PlannedPool
 
 
 class GpuDraSettings(ChartSettings):
-    """NVIDIA's DRA driver for GPUs: installed where a pool has `gpuAllocation: dra`."""
+    """NVIDIA's DRA driver: installed for pools with `gpuAllocation: dra`, or A4X with NICs."""
 
     source: Literal["chart", "present"] = "chart"
     """`chart`: berth installs it. `present`: it is there already."""
@@ -42,20 +44,21 @@ class GpuDra(Operator[GpuDraSettings]):
     release: ClassVar[str] = "dra-driver-nvidia-gpu"
     setting: ClassVar[str] = "gpu_dra"
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DriverInstaller,)
-    pool_setting: ClassVar[str] = "`gpuAllocation: dra`"
+    pool_setting: ClassVar[str] = "`gpuAllocation: dra`, or A4X with `rdma: managed`"
     by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {
         ("kubeletPlugin", "affinity"): "`gpuAllocation: dra` of the pools"
     }
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:
-        """Return whether a pool's GPUs are claimed."""
-        return pool.by_dra
+        """Return whether a pool's GPUs, or NVLink between them, are claimed."""
+        return pool.by_dra or pool.nvlink
 
     @classmethod
     def serves_planned(cls, pool: PlannedPool) -> bool:
-        """Return whether the GPUs of a plan's pool are claimed."""
-        return pool.labels.get(CLAIMED_LABEL) == "true"
+        """Return whether the GPUs of a plan's pool, or NVLink between them, are claimed."""
+        placed = pool.settings.get("placementPolicy") or {}
+        return pool.labels.get(CLAIMED_LABEL) == "true" or bool(placed.get("policyName"))
 
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the namespace and the chart."""
@@ -64,4 +67,15 @@ class GpuDra(Operator[GpuDraSettings]):
 
     def values(self) -> dict[str, Any]:
         """Return the Helm values that differ from the chart's own."""
-        return manifest_of(__file__, "gpu_dra", driver=HOST_DRIVER, affinity=on_pools(self.pools))
+        nvlink = any(pool.settings.nvlink for pool in self.pools.values())
+        counted = not any(pool.settings.by_dra for pool in self.pools.values())
+        return manifest_of(
+            __file__,
+            "gpu_dra",
+            driver=HOST_DRIVER,
+            gpus=not counted,
+            override=None if counted else True,
+            nvlink=nvlink,
+            controller={"priorityClassName": ""} if nvlink else None,
+            affinity=on_pools(self.pools),
+        )

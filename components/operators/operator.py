@@ -183,8 +183,8 @@ class Operator(ABC, Generic[SettingsType]):
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = ()
     """Operators that are installed before it."""
     daemon_set: ClassVar[str] = ""
-    """Name of the DaemonSet by which a plan's object is recognized, for operators without a
-    chart."""
+    """Beginning of the names of the DaemonSets by which a plan's object is recognized, for
+    operators without a chart."""
     pool_setting: ClassVar[str] = ""
     """Setting of a pool that the operator is for; empty where its settings are never ignored."""
     sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("chart",): BY_CHART}

@@ -5,7 +5,7 @@ from typing import Any
 
 from berth.components.core.bounds import WorkerBounds
 from berth.components.core.manifest import Manifest, manifest_of, unawaited
-from berth.components.fabric import Parts, claim_of, parts_of, sourced
+from berth.components.fabric import NVLINK, Parts, claim_of, joined, parts_of, sourced
 from berth.components.gke import tolerations
 from berth.components.hardware.machines import GIB
 from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL, VISIBLE_DEVICES
@@ -184,6 +184,9 @@ def _template(
 ) -> dict[str, Any]:
     """Return the pod template of a head or worker, given fields of Ray's container."""
     claim, nccl = (claim_of(role, pool), parts_of(role)) if isinstance(role, WorkerGroup) else (None, Parts())
+    claims = {claim.name: claim.template_name} if claim else {}
+    if isinstance(role, WorkerGroup) and joined(role, pool):
+        claims[NVLINK] = NVLINK
     template = manifest_of(
         __file__,
         "pod",
@@ -191,12 +194,12 @@ def _template(
         annotations={CLAIMED_GPUS: str(claim.gpus)} if claim and claim.gpus else None,
         node_selector={POOL_LABEL: pool.name},
         tolerations=tolerations(pool.settings),
-        claims_of_pod=[{"name": claim.name, "resourceClaimTemplateName": claim.template_name}] if claim else None,
+        claims_of_pod=[{"name": name, "resourceClaimTemplateName": claims[name]} for name in claims] or None,
         volumes=nccl.volumes or None,
         pull_secrets=[{"name": name} for name in dict.fromkeys(settings.image_pull_secrets)] or None,
         image=settings.image,
         env=_environment(settings, nccl.env, role),
-        claims=[{"name": claim.name}] if claim else None,
+        claims=[{"name": name} for name in claims] or None,
         mounts=nccl.mounts or None,
         **container,
     )

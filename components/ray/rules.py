@@ -26,10 +26,12 @@ Rule = Callable[[Placed], Iterable[Problem]]
 
 def _groups(placed: Placed) -> Iterable[Problem]:
     cluster, pools, path = placed.cluster, placed.pools, placed.path
+    head_arm64 = pools[cluster.head.pool].settings.machine.series.arm64
     for group in cluster.groups:
         pool = pools[group.pool]
+        objects = {"cluster": cluster, "group": group, "pool": pool, "head_arm64": head_arm64}
         yield from fabric_problems("nics", group, pool, (*path, *group.within))
-        yield from broken(beside(__file__)["problems"], path, cluster=cluster, group=group, pool=pool)
+        yield from broken(beside(__file__)["problems"], path, **objects)
     # NCCL's settings are those of all groups, and count in the ones that have GPUs.
     for group in [group for group in cluster.groups if group.gpus or group.nics] or cluster.groups:
         yield from fabric_problems("nccl", group, pools[group.pool], path)

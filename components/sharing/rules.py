@@ -57,7 +57,7 @@ def _own_problems(pool: PoolSettings, settings: SharingSettings, path: Path) -> 
         shared=bool(pool.machine.gpus) and (claimable or not (pool.by_dra and profile)),
         problem=profile.problem(pool.machine) if profile else "",
         known=did_you_mean(pool.sharing or "", settings.sharing) or "; `sharing:` has none",
-        with_rdma=[name for name, machine in MACHINES.items() if machine.rdma and not machine.series.by_others],
+        with_rdma=[name for name, machine in MACHINES.items() if machine.rdma],
         instead=f", its GPUs' NICs are for {network}" if network else "",
     )
 

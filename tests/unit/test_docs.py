@@ -145,6 +145,13 @@ def test_the_settings_that_a_page_shows_are_valid(page: Path) -> None:
         load("page", values, None)
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/fabric.md"])
+def test_pools_of_a_new_stack_are_shown_with_the_rdma_of_googles_blueprints(page: str) -> None:
+    """Managed DRANET (GoogleCloudPlatform/cluster-toolkit, pull requests 5822 and 6193)."""
+    shown = re.findall(r"^ +rdma: (\w+)", (CLONE / page).read_text(encoding="utf-8"), re.MULTILINE)
+    assert shown == ["managed"]
+
+
 @pytest.mark.parametrize("page", WITH_LINKS, ids=shown)
 def test_each_row_of_a_table_has_as_many_cells_as_its_header(page: Path) -> None:
     header, wrong = 0, []

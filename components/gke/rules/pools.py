@@ -44,12 +44,13 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
 
 def warnings(settings: GkeSettings) -> Iterable[Problem]:
     """Yield pools that work in some projects or versions only, or that Google likely refuses."""
+    if settings.cluster.existing:
+        return
     version, maintenance = settings.cluster.version, settings.cluster.maintenance
     below = version is not None and not parse(version).at_least(_BREAKS_TCPX)
     held = below and bool(maintenance and maintenance.exclusions)
-    of_made = ("warnings_of_capacity", "warnings_of_pools")
     for name, pool in settings.pools.items():
-        for table in ("warnings_of_existing_pools",) if settings.cluster.existing else of_made:
+        for table in ("warnings_of_capacity", "warnings_of_pools"):
             yield from broken(_TABLES[table], ("environment", "pools", name), pool=pool, held=held, **_capacity(pool))
 
 

@@ -13,7 +13,7 @@ _CRON_JOB = "kubernetes:batch/v1:CronJob"
 
 
 def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
-    if resource.type == _DAEMON_SET and object_name(resource) == Gib.daemon_set:
+    if resource.type == _DAEMON_SET and object_name(resource).startswith(Gib.daemon_set):
         images = _images(at(resource.inputs, "spec", "template"))
         workload = "the installer of gIB, which is privileged,"
     elif resource.type == _CRON_JOB and object_name(resource) == KEEPER_NAME:

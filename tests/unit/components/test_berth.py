@@ -8,9 +8,10 @@ import pytest
 from berth.components.berth import Berth, BerthInputs, berth_manifests
 from berth.components.hardware.names import DEVICE_CLASSES, ResourceApi
 from berth.components.ray import cluster_workload
-from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, PAIRED, PAIRED_MANAGED, complete
+from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, NVLINKED, PAIRED, PAIRED_MANAGED, complete
 from tests.unit.recording import Recorder, options_of, run
 
+BOTH = {"image": "example.com/of-both-architectures:1"}
 RAY_CLUSTER = "kubernetes:ray.io/v1:RayCluster"
 
 
@@ -80,6 +81,23 @@ def test_a_changed_claim_is_a_new_template_and_the_cluster_follows() -> None:
     assert names == [f"x-{template_of(before)}", f"x-{template_of(after)}"]
 
 
+@pytest.mark.parametrize(("worker", "domains"), [({}, 1), ({"nics": 0}, 0), ({"gpus": 2, "nics": 2}, 0)])
+def test_nvlink_joins_the_workers_that_take_whole_nodes(worker: dict[str, Any], domains: int) -> None:
+    """As Google's JobSet for A4X (cluster-toolkit, examples/gke-a4x/nccl-jobset-example.yaml)."""
+    recorder = registered(NVLINKED, BOTH | {"workers": 2, "worker": worker})
+    (cluster,) = recorder.of_type(RAY_CLUSTER)
+    pod = cluster.inputs["spec"]["workerGroupSpecs"][0]["template"]["spec"]
+    claims = {claim["name"]: claim["resourceClaimTemplateName"] for claim in pod.get("resourceClaims") or []}
+    found = recorder.of_type("kubernetes:resource.nvidia.com/v1beta1:ComputeDomain")
+    assert (claims.get("nvlink"), len(found)) == ("nvlink" if domains else None, domains)
+    assert [claim["name"] for claim in pod["containers"][0]["resources"].get("claims") or []] == list(claims)
+    assert {"key": "kubernetes.io/arch", "operator": "Equal", "value": "arm64", "effect": "NoSchedule"} in pod[
+        "tolerations"
+    ]
+    for domain in found:
+        assert domain.inputs["spec"] == {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "nvlink"}}}
+
+
 def test_without_claims_there_is_no_template() -> None:
     assert [
         registration.type for registration in registered(A4, {}).registrations if "Claim" in registration.type
@@ -92,6 +110,8 @@ def test_without_claims_there_is_no_template() -> None:
         (PAIRED, {"workers": {"min": 0, "max": 3}, "worker": {"gpus": 2}}, "6", {"gpu.nvidia.com": 6, "dranet": 6}),
         (PAIRED_MANAGED, {"workers": 1}, "8", {"gpu.nvidia.com": 8, "mrdma.google.com": 8}),
         (BY_NETWORKS, {"workers": 2}, "16", {"dranet": 16}),
+        (NVLINKED, BOTH | {"workers": 2}, "8", {"mrdma.google.com": 8, "compute-domain-default-channel.nvidia.com": 2}),
+        (NVLINKED, BOTH | {"worker": {"nics": 0}}, "4", {}),
         (PAIRED, {"worker": {"gpus": 0, "pool": "train", "cpu": 4, "memory": "8Gi"}}, "0", {}),
     ],
 )

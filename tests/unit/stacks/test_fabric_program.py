@@ -17,8 +17,14 @@ from tests.unit.loaded import environment_of
 from tests.unit.recording import Recorder, run
 
 A4: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"}
+A4X: dict[str, Any] = {
+    "machineType": "a4x-highgpu-4g",
+    "nodes": 2,
+    "capacity": {"kind": "reservation", "reservation": "nvl"},
+}
+MANAGED_RDMA = {"rdma": "managed"}
 NETWORKS = A4 | {"rdma": "networks"}
-MANAGED = A4 | {"rdma": "managed"}
+MANAGED = A4 | MANAGED_RDMA
 CLAIMED = A4 | {"gpuAllocation": "dra"}
 
 RELEASE = "kubernetes:helm.sh/v3:Release"
@@ -79,6 +85,9 @@ CLASS = "kubernetes:resource.k8s.io/v1:DeviceClass"
         ({"train": A4}, {}, set(), set(), set()),
         ({"train": NETWORKS}, {}, {"dranet"}, {GIB}, {CLASS}),
         ({"train": MANAGED}, {}, set(), {GIB}, set()),
+        ({"train": A4X}, {}, set(), set(), set()),
+        ({"train": A4X | MANAGED_RDMA}, {}, {"dra-driver-nvidia-gpu"}, {f"{GIB}-arm64"}, set()),
+        ({"train": A4X | MANAGED_RDMA, "b": MANAGED}, {}, {"dra-driver-nvidia-gpu"}, {GIB, f"{GIB}-arm64"}, set()),
         ({"dev": CLAIMED}, {}, {"dra-driver-nvidia-gpu"}, {INSTALLER}, set()),
         ({"dev": CLAIMED | {"driver": "preinstalled"}}, {}, {"dra-driver-nvidia-gpu"}, set(), set()),
         (
@@ -106,6 +115,21 @@ def test_what_pools_need_is_installed_once(
     classes: set[str],
 ) -> None:
     assert installed(settings_of(operators, **pools)) == {"releases": releases, "daemons": daemons, "classes": classes}
+
+
+def test_a_workload_policy_places_a4x_in_one_domain_of_nvlink(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Google's blueprint does (cluster-toolkit, examples/gke-a4x/gke-a4x.yaml)."""
+    serves(monkeypatch, "v1")
+    recorder = run(lambda: environment(settings_of(train=A4X, other=A4)), "some")
+    (policy,) = recorder.of_type("gcp:compute/resourcePolicy:ResourcePolicy")
+    assert policy.inputs == {
+        "name": "some-train",
+        "region": "us-central1",
+        "workloadPolicy": {"type": "HIGH_THROUGHPUT", "acceleratorTopology": "1x72"},
+    }
+    pools = recorder.of_type("gcp:container/nodePool:NodePool")
+    placed = {pool.name: pool.inputs.get("placementPolicy") for pool in pools}
+    assert placed == {"cpu": None, "other": None, "train": {"type": "COMPACT", "policyName": "some-train"}}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from berth.components.fabric import SCRIPT, Parts, parts_of, sourced
 from berth.components.fabric.nccl import PROFILES
 from berth.components.hardware.machines import GIB_PROFILES, MACHINES
-from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, MANAGED, PAIRED, complete
+from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, MANAGED, NVLINKED, PAIRED, complete
 
 A3_ULTRA = BY_NETWORKS | {"machineType": "a3-ultragpu-8g"}
 TUNER = "NCCL_TUNER_CONFIG_PATH"
@@ -46,9 +46,10 @@ def test_the_profile_goes_by_machine_and_nics(pool: dict[str, Any], shape: dict[
     assert cluster.groups[0].nccl.profile == profile
 
 
-def test_every_machine_with_rdma_that_berth_makes_has_a_profile_of_its_own() -> None:
-    made = [machine.series for machine in MACHINES.values() if not machine.series.by_others]
-    assert all(series.nccl for series in made if series.gpu_network == "roce")
+def test_machines_with_rdma_have_a_profile_of_their_own_or_gibs() -> None:
+    without = {machine.name for machine in MACHINES.values() if machine.rdma and not machine.series.nccl}
+    assert without == {"a4x-highgpu-4g"}
+    assert complete(NVLINKED, "clusters", {"image": "both"})[0].groups[0].nccl.profile == "gib"
     assert {"gib", *GIB_PROFILES, "single-node", "none"} == PROFILES.keys()
 
 

@@ -20,6 +20,12 @@ from tests.unit.components.operators.test_gpu_operator import unknown_values
 UPSTREAM = Path(__file__).resolve().parents[5] / "shared" / "upstream"
 
 A4: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"}
+A4X: dict[str, Any] = {
+    "machineType": "a4x-highgpu-4g",
+    "nodes": 2,
+    "capacity": {"kind": "reservation", "reservation": "nvl"},
+    "rdma": "managed",
+}
 POOLS: dict[str, Any] = {
     "train": A4 | {"rdma": "networks", "gpuAllocation": "dra"},
     "small": A4 | {"rdma": "networks", "gpuAllocation": "dra"},
@@ -41,6 +47,7 @@ def of_dranet(**given: Any) -> dict[str, Any]:
 VALUES: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "dranet": ("dranet", of_dranet),
     "dranet-on-chosen-nodes": ("dranet", lambda: of_dranet(nodeSelector={"tier": "fast"}, version="1.4.1")),
+    "nvlink": ("dra-driver-nvidia-gpu", lambda: GpuDra(GpuDraSettings(), Site(fleet({"big": A4X})[1])).values()),
     "gpu-dra": ("dra-driver-nvidia-gpu", lambda: GpuDra(GpuDraSettings(), Site(fleet()[1])).values()),
 }
 
@@ -61,6 +68,7 @@ def test_every_value_exists_in_the_real_chart(case: str) -> None:
 def test_manifests(golden: Callable[[str, Any], None]) -> None:
     settings, pools = fleet()
     golden("fabric/gib-installer", installer(settings.operators.gib, Gib.served(pools)))
+    golden("fabric/gib-installer-arm64", installer(settings.operators.gib, ["big"], arm64=True))
     golden("fabric/device-class", dranet_class("v1"))
     assert dranet_class("v1beta1") == dranet_class("v1") | {"apiVersion": "resource.k8s.io/v1beta1"}
 
