@@ -67,7 +67,6 @@ def take(proposal: Proposal) -> None:
 
 
 def _content(commit: str, name: str) -> str | None:
-    """Return a file of a commit; None if there is none."""
     entry = _git("ls-tree", commit, "--", name).split()
     if not entry:
         return None

@@ -55,14 +55,12 @@ class Interrupts:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        """Take the signals over, unless they are ignored (`nohup`, `&`)."""
         for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is not signal.SIG_IGN:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as for `nohup` and `&`
                 self._before[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Give the signals back."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -113,11 +111,6 @@ class Engine:
     """
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        """Begin the run.
-
-        Raises:
-            BerthError: Pulumi is not installed, or does not run.
-        """
         command, options = _call([*arguments, "--json", "--color", "never"], environment)
         self._stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open until the run has ended
         try:
@@ -126,7 +119,6 @@ class Engine:
             raise BerthError(f"pulumi cannot be run: {error}") from None
 
     def __enter__(self) -> Self:
-        """Return the run."""
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -46,11 +46,7 @@ def applied(stack: str) -> dict[str, Any]:
 
 
 def selected() -> str:
-    """Return the stack that `pulumi stack select` chose; "" for none, or if Pulumi does not say.
-
-    Raises:
-        BerthError: Pulumi is not installed.
-    """
+    """Return the stack that `pulumi stack select` chose; "" for none, or if Pulumi does not say."""
     done = ask("stack", "--show-name")
     return "" if done.returncode else done.stdout.strip()
 

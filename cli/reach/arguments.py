@@ -79,11 +79,6 @@ def port(meaning: str, usual: int) -> Any:
 
 
 def _worker(text: str) -> str:
-    """Return the text that names a worker, as it is written.
-
-    Raises:
-        BadParameter: it is neither a number nor a group with a number.
-    """
     if not re.fullmatch(r"([a-z][-a-z0-9]*/)?[1-9][0-9]{0,4}", text, re.ASCII):
         raise typer.BadParameter(f"{text!r} is neither a number from 1 on nor GROUP/NUMBER; write 1 or gpu/1")
     return text

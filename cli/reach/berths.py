@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from berth.cli.reach.berth_names import names_in, names_of_stack, own_name
-from berth.cli.reach.environment import Environment, NotUpError, brought_up, settings_of
+from berth.cli.reach.environment import Environment, NotUpError, brought_up
 from berth.cli.reach.selected_stack import one_of
 from berth.components.cluster.api import (
     NAMESPACES,
@@ -138,7 +138,7 @@ def which(name: str | None, stack: str | None) -> tuple[str, str]:
     Of several stacks that have the name, the selected one is meant, else the only one that is up.
     """
     if stack is not None:
-        settings = settings_of(stack)
+        settings = stack_file.find(stack).settings
         own = own_name(stack, settings)
         if name is None and own is None:
             known = names_in(settings)

@@ -1,9 +1,9 @@
-"""Words of completion in a shell, from the settings' files alone.
+"""Words of completion in a shell, from the settings' files alone; typer takes those that fit.
 
 This module imports nothing that takes time.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import typer
@@ -13,51 +13,46 @@ from berth.cli.reach.berth_names import keys_in, names_of_stack
 Settings = dict[str, Any]
 
 
-def stacks(incomplete: str) -> list[str]:
+def stacks() -> list[str]:
     """Return stacks."""
     from berth.stacks.files.stack_file import stack_names  # noqa: PLC0415 - reading YAML takes a while to import
 
-    return _beginning(stack_names(), incomplete)
+    return stack_names()
 
 
-def other_stacks(ctx: typer.Context, incomplete: str) -> list[str]:
+def other_stacks(ctx: typer.Context) -> list[str]:
     """Return stacks that the call does not name yet."""
     named = ctx.params.get("stacks") or []
-    return [stack for stack in stacks(incomplete) if stack not in named]
+    return [stack for stack in stacks() if stack not in named]
 
 
-def environments(incomplete: str) -> list[str]:
+def environments() -> list[str]:
     """Return stacks of environments."""
-    return _beginning((stack for stack, settings in _all() if "environment" in settings), incomplete)
+    return [stack for stack, settings in _all() if "environment" in settings]
 
 
-def names(ctx: typer.Context, incomplete: str) -> list[str]:
+def names(ctx: typer.Context) -> list[str]:
     """Return berths and clusters: of the stack that the call names, or of all."""
-    found = (name for stack, settings in _chosen(ctx) for name in names_of_stack(stack, settings))
-    return _beginning(found, incomplete)
+    return sorted({name for stack, settings in _chosen(ctx) for name in names_of_stack(stack, settings)})
 
 
-def engineers(ctx: typer.Context, incomplete: str) -> list[str]:
+def engineers(ctx: typer.Context) -> list[str]:
     """Return the engineers in the files of environments."""
-    return _keys(ctx, incomplete, "engineers")
+    return _keys(ctx, "engineers")
 
 
-def clusters(ctx: typer.Context, incomplete: str) -> list[str]:
+def clusters(ctx: typer.Context) -> list[str]:
     """Return named clusters and engineers' berths."""
-    return _keys(ctx, incomplete, "clusters", "engineers")
+    return _keys(ctx, "clusters", "engineers")
 
 
-def pools(ctx: typer.Context, incomplete: str) -> list[str]:
+def pools(ctx: typer.Context) -> list[str]:
     """Return the node pools of the environment that the call names, or of all."""
-    return _keys(ctx, incomplete, "pools")
+    return _keys(ctx, "pools")
 
 
-def _keys(ctx: typer.Context, incomplete: str, *parts: str) -> list[str]:
-    return _beginning((key for _, settings in _chosen(ctx) for key in keys_in(settings, *parts)), incomplete)
-
-
-def _beginning(words: Iterable[str], incomplete: str) -> list[str]:
-    return sorted({word for word in words if word.startswith(incomplete)})
+def _keys(ctx: typer.Context, *parts: str) -> list[str]:
+    return sorted({key for _, settings in _chosen(ctx) for key in keys_in(settings, *parts)})
 
 
 def _chosen(ctx: typer.Context) -> Iterator[tuple[str, Settings]]:
@@ -78,12 +73,12 @@ def _all() -> Iterator[tuple[str, Settings]]:
     """Yield every stack with its settings, without files that cannot be read."""
     import yaml  # noqa: PLC0415
 
-    from berth.components.core.fast_yaml import LOADER  # noqa: PLC0415
+    from berth.components.core import fast_yaml  # noqa: PLC0415
     from berth.stacks.files.stack_file import stack_names, stack_path  # noqa: PLC0415
 
     for stack in stack_names():
         try:
-            document = yaml.load(stack_path(stack).read_text(encoding="utf-8"), Loader=LOADER)  # noqa: S506 - both are safe
+            document = fast_yaml.read(stack_path(stack))
         except (OSError, ValueError, yaml.YAMLError, RecursionError):
             continue
         config = document.get("config") if isinstance(document, dict) else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from berth.cli.reach.berths import Berth
-from berth.cli.reach.kubectl import Kubectl
+from berth.cli.reach.kubectl import kubectl
 from berth.cli.reach.pods import HEAD_CONTAINER
 from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BerthError
@@ -32,7 +32,7 @@ class Running:
         return [*map(str, self.jobs), *([self.login] if self.login else [])]
 
 
-def running_on(berth: Berth, program: Kubectl) -> Running:
+def running_on(berth: Berth) -> Running:
     """Return the work that runs on a berth."""
     pods = berth.pods()
     head = next((pod for pod in pods if pod["metadata"]["labels"].get("ray.io/node-type") == "head"), None)
@@ -47,7 +47,9 @@ def running_on(berth: Berth, program: Kubectl) -> Running:
         return Running(pods=len(pods), unknown=reason)
     login = open_login(berth.cluster["metadata"].get("annotations") or {}, datetime.now(UTC))
     try:
-        answer = program.execute(berth.namespace, head["metadata"]["name"], HEAD_CONTAINER, ["python", "-c", QUESTION])
+        with kubectl(berth.environment.kubeconfig) as program:
+            question = ["python", "-c", QUESTION]
+            answer = program.execute(berth.namespace, head["metadata"]["name"], HEAD_CONTAINER, question)
         return Running(running_jobs(answer), len(pods), login=login)
     except (BerthError, ValueError) as error:
         return Running(pods=len(pods), unknown=str(error), login=login)

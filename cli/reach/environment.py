@@ -53,7 +53,7 @@ def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> Environm
         NotUpError: it was never brought up, or was destroyed.
         KubeconfigError: no kubeconfig of this machine logs in to its cluster.
     """
-    engineer = settings_of(stack).get("engineer")
+    engineer = stack_file.find(stack).settings.get("engineer")
     environment = str(engineer["environment"]) if isinstance(engineer, dict) and "environment" in engineer else stack
     if isinstance(engineer, dict) and engineer.get("part") == "cluster":
         return _by_own_login(stack, environment)
@@ -90,9 +90,6 @@ def namespaces_not_in_state(environment: Environment, reader: Reader) -> list[st
 
     A killed update leaves them. The engineers' own stacks have states of their own, and a namespace
     may stay with its home.
-
-    Raises:
-        ClusterError: the namespaces cannot be listed.
     """
     if not environment.outputs:
         return []  # the user may not read the state
@@ -113,11 +110,6 @@ def not_in_state_note(namespaces: Sequence[str], stack: str) -> tuple[str, str]:
         " What the settings have, the next update takes over; the rest is removed by hand"
     )
     return text, f"kubectl delete namespace {' '.join(namespaces)}"
-
-
-def settings_of(stack: str) -> dict[str, Any]:
-    """Return the settings in a stack's file, by key without namespace."""
-    return stack_file.find(stack).settings
 
 
 def own_stacks(environment: str, *, without: Literal["cluster", "isolation"]) -> dict[str, str]:

@@ -21,7 +21,6 @@ from berth.components.ray.fleet import WHOLE, Fleet, Job, Missing, Pool, Ray, Se
 from berth.components.sharing import offered
 
 NOTHING = "–"
-"""Cell of a table without a value."""
 
 _SELDOM = {"NICs in use", "NICs", "expires"}
 """Columns that a terminal shows only where a row has a value."""
@@ -46,11 +45,7 @@ def fleet_on(up: Environment, stack: str) -> Fleet:
 
 
 def require_up(fleet: Fleet, stack: str, up: Environment) -> None:
-    """Refuse an engineer's stack without a berth on its environment.
-
-    Raises:
-        NotUpError: the stack has not been brought up.
-    """
+    """Refuse an engineer's stack without a berth on its environment."""
     if up.stack != stack and not fleet.berths:
         raise NotUpError(f"stack {stack} is not up on environment {up.stack}; run: pulumi up -s {stack}")
 

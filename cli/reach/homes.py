@@ -1,7 +1,6 @@
 """`berth home`: claims on disks of homes and on Filestore volumes, and their deletion."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from berth.cli.reach.environment import Environment, brought_up
@@ -12,7 +11,7 @@ from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import KEEPS_HOME, namespace_of
-from berth.components.core.words import are
+from berth.components.core.words import are, listed
 from berth.components.ray.storage import CLAIM
 from berth.components.ray.volumes import SHARE_PREFIX
 
@@ -45,11 +44,6 @@ class HomeDisk:
         return f"the {name} ({self.size}, created {self.created})"
 
 
-def listed(disks: Sequence[HomeDisk]) -> str:
-    """Return the disks of a berth as words: `the home (5Gi, created …) and the Filestore …`."""
-    return " and ".join(map(str, disks))
-
-
 def show(stack: str, *, as_json: bool) -> int:
     """Print the homes and Filestore volumes on an environment; return the exit code."""
     environment = brought_up(stack)
@@ -80,7 +74,7 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
             f"remove the berth first: berth engineer remove {name} -s {home.stack}; then berth up -s {home.stack}",
         )
     if not yes:
-        err.print(f"deletes, of {name}, with all files: {listed(disks)}")
+        err.print(f"deletes, of {name}, with all files: {listed(disks, 'and')}")
         if not agreed("Delete it?", f"berth home remove {name} --yes"):
             return LOST
     path = f"{NAMESPACES}/{namespace_of(name)}"
@@ -95,7 +89,7 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
             )
         time.sleep(_LOOK_SECONDS)
     document = {**asdict(home), "claims": [disk.claim for disk in disks], "removed": True}
-    done = f"{listed(disks)} of {name} {are(len(disks))} deleted"
+    done = f"{listed(disks, 'and')} of {name} {are(len(disks))} deleted"
     return print_result(document, done, as_json=as_json, to=err)
 
 
@@ -130,7 +124,6 @@ def disks_of(api: ClusterApi, name: str) -> list[HomeDisk]:
 
 
 def _disks(api: ClusterApi, name: str) -> list[Object]:
-    """Return the claims of home and Filestore volumes of a berth."""
     claims = [claim for claim in api.list(within(namespace_of(name), CLAIMS))[0] if _is_disk(claim)]
     return sorted(claims, key=lambda claim: str(claim["metadata"]["name"]))
 

@@ -35,7 +35,6 @@ class Kubectl:
     """kubectl on one cluster."""
 
     def __init__(self, kubeconfig: str, folder: Path) -> None:
-        """Write the kubeconfig into a private folder."""
         program = shutil.which("kubectl")
         if program is None:
             raise BerthError("kubectl is not on PATH; https://kubernetes.io/docs/tasks/tools/ says how to install it")

@@ -1,7 +1,6 @@
 """Sentences and dates about a berth's lifecycle."""
 
 from datetime import datetime
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from berth.components.core import fast_yaml
@@ -9,8 +8,7 @@ from berth.components.lifecycle import Life
 
 EXTEND = "give it a later `lifecycle.expires` and run pulumi up"
 
-REMARKS = fast_yaml.read(Path(__file__).with_name("remarks.yaml"))
-"""Texts of remarks, by what they are on."""
+REMARKS = fast_yaml.beside(__file__, "remarks.yaml")
 
 
 def sentences(name: str, life: Life) -> list[str]:

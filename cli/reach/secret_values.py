@@ -54,7 +54,6 @@ class Place:
     secret: str
     key: str
     login: bool = False
-    """Whether the value is a login to image registries."""
     secret_manager: str = ""
     """Secret of Secret Manager from which GKE writes the value; "" for none."""
 

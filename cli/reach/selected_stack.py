@@ -44,5 +44,4 @@ def one_of(stacks: Collection[str]) -> str | None:
 
 
 def _up() -> list[str]:
-    """Return the project's stacks that have resources."""
     return [stack for stack, resources in pulumi_stack.stacks().items() if resources]

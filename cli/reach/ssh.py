@@ -30,9 +30,7 @@ class Place:
     """Pod of a berth that SSH leads to."""
 
     berth: str
-    """The engineer's id or the cluster's name."""
     stack: str
-    """A stack that leads to its environment."""
     worker: str | None = None
     """The worker, counted from 1 by name, `2` or `gpu/2`; None for the head."""
     user: str = USER
@@ -141,11 +139,7 @@ def block(place: Place) -> str:
 
 
 def add(place: Place) -> Path:
-    """Add a host to the user's configuration, or replace it; return the file with its block.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Add a host to the user's configuration, or replace it; return the file with its block."""
     program("ssh")
     public_key()
     file = folder() / "config"
@@ -194,7 +188,6 @@ def code(place: Place, editor: str, where: str) -> int:
 
 
 def _blocks(file: Path) -> dict[str, str]:
-    """Return the blocks of berth's own file by host."""
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     return {found[1]: found[0] for found in _BLOCK.finditer(text)}
 

@@ -6,7 +6,6 @@ from typing import Any
 from berth.cli.reach.arguments import seconds_of
 from berth.cli.reach.berths import Berth, find
 from berth.cli.reach.current_work import Running, running_on
-from berth.cli.reach.kubectl import kubectl
 from berth.cli.reach.lifecycle import EXTEND, moment, sentences
 from berth.cli.shell.console import LOST, agreed, err, print_error, print_json, print_result
 from berth.components.core.errors import FAILED, BadInputError, BerthError
@@ -30,8 +29,7 @@ def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_
         )
     if suspension.is_suspended(berth.cluster) and condition_of(berth.cluster).state == "suspended":
         return _report(berth, "is suspended already", suspended=True, changed=False, as_json=as_json)
-    with kubectl(berth.environment.kubeconfig) as program:
-        running = running_on(berth, program)
+    running = running_on(berth)
     if running.note:
         err.print(f"note: {berth.name}: {running.note}")
     if (running.work or running.unknown) and not yes:

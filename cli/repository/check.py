@@ -95,7 +95,6 @@ class Checked:
 
 
 Loads = Callable[[str], Environment | EngineerStack]
-"""Load of a stack by its name."""
 
 
 def check(stack: str, text: str | None = None, load: Loads = load_stack) -> Checked:
@@ -136,11 +135,7 @@ def _with_rest(error: SettingsError, load: Loads) -> SettingsError:
 
 
 def _berth(loaded: EngineerStack, load: Loads) -> EngineerBerth | EngineerStack:
-    """Return the berth on its environment; without a readable environment the stack itself.
-
-    Raises:
-        SettingsError: the berth does not fit there, or there is no such environment.
-    """
+    """Return the berth on its environment; without a readable environment the stack itself."""
     environment = loaded.settings.environment
     own_part = loaded.settings.part == "cluster" and not stack_file.stack_path(environment).exists()
     if "/" in environment or own_part:

@@ -26,7 +26,6 @@ class Record:
     """Files that berth wrote, and its version then."""
 
     version: str
-    """Version of berth that wrote the files."""
     values: dict[str, str]
     files: dict[str, str]
     """Fingerprints of the texts as they were written, by path."""

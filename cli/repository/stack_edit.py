@@ -110,7 +110,6 @@ def _dumped(yaml: YAML, document: Any, before: str) -> str:
 
 
 def _mapping(document: Any, keys: Keys) -> CommentedMap:
-    """Return the mapping that keys lead to."""
     for depth, key in enumerate(keys, start=1):
         if not isinstance(document, CommentedMap) or document.get(key) is None:
             raise BadInputError(f"there is no {'.'.join(keys[:depth])}; {_BY_HAND}")
@@ -151,7 +150,6 @@ def _taken_comment(mapping: CommentedMap, name: str | None = None) -> str:
 
 
 def _put_behind(mapping: CommentedMap, name: str, lines: str) -> None:
-    """Put lines of comment behind an entry."""
     if not lines:
         return
     holder, key, index = _place(mapping, name)
@@ -162,7 +160,6 @@ def _put_behind(mapping: CommentedMap, name: str, lines: str) -> None:
 
 
 def _put_before(mapping: CommentedMap, name: str, lines: str) -> None:
-    """Put lines of comment before an entry."""
     tokens = mapping.ca.items.setdefault(name, [None] * 4)
     added = [
         CommentToken(f"{line.strip()}\n", CommentMark(len(line) - len(line.lstrip()))) for line in lines.splitlines()

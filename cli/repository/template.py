@@ -11,11 +11,7 @@ _WRITTEN_AS = {"main.txt": "__main__.py"}
 
 
 def files(values: Mapping[str, str]) -> dict[str, str]:
-    """Return the text of every file, by its path in a repository.
-
-    Args:
-        values: `name` of the Pulumi project, `requirement` of berth, `project` and `zone` of `dev`.
-    """
+    """Return the text of every file, with values filled in, by its path in a repository."""
     return {
         _written_as(source.relative_to(TEMPLATE)): _filled(source.read_text(encoding="utf-8"), values)
         for source in sorted(path for path in TEMPLATE.rglob("*") if path.is_file() and path.suffix != ".pyc")

@@ -38,11 +38,7 @@ def enter() -> None:
 
 
 def require_up() -> None:
-    """Check that the lab of the project, or of the shell, is up, if there is one.
-
-    Raises:
-        BerthError: it is not.
-    """
+    """Refuse to go on while the lab of the project, or of the shell, is not up."""
     if of_project := folder():
         raise BerthError(
             f"the lab in {shown(of_project)} is not up",

@@ -72,7 +72,6 @@ def _environment(stack: str, settings: Mapping[str, Any]) -> EnvironmentSettings
 
 
 def _written(settings: Mapping[str, Any], above: str = "") -> Iterator[dict[str, str]]:
-    """Yield the images that the settings name."""
     for key, value in settings.items():
         if key == _KEY and isinstance(value, str):
             yield _row(f"{above}{key}", value, value)
@@ -101,7 +100,6 @@ def _of_environment(environment: EnvironmentSettings) -> Iterator[dict[str, str]
 
 
 def _charts_of(environment: EnvironmentSettings) -> list[dict[str, Any]]:
-    """Return the charts that an environment installs."""
     from berth.components.operators.operator import Chart
 
     found: list[dict[str, Any]] = []

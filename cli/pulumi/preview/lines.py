@@ -17,12 +17,13 @@ from berth.stacks.preview.words import word_of
 SIGNS = {"create": "+", "update": "~", "replace": "±", "delete": "−"}
 VERBS = {"create": "create", "update": "change", "replace": "replace", "delete": "delete"}
 
-_VERDICTS = {
+VERDICTS = {
     "nothing": "Nothing to do.",
     "harmless": "Risk: none. Running work goes on.",
     "disturbs": "Risk: disturbs. Something is unavailable or restarts, and comes back automatically.",
     "destroys": "Risk: destroys. Running work, capacity or data is lost.",
 }
+"""Verdicts on a plan: its risk for what runs, whatever it costs."""
 _LONGEST_VALUE = 60
 
 
@@ -64,11 +65,6 @@ def counts_line(report: Report) -> str:
         if report.counts[key]
     ]
     return ", ".join([*parts, f"{report.counts['same']} unchanged"])
-
-
-def verdict_line(report: Report) -> str:
-    """Return the verdict on a plan: its risk for what runs, whatever it costs."""
-    return _VERDICTS[report.verdict]
 
 
 def gpus_line(gpus: Sequence[GpusAway]) -> str:

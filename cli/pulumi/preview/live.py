@@ -28,7 +28,6 @@ class Question(threading.Thread):
     """
 
     def __init__(self, stack: str, *, releases: bool = False) -> None:
-        """Start to ask."""
         super().__init__(daemon=True)
         self._stack, self._releases = stack, releases
         self.outputs: Mapping[str, Any] = {}

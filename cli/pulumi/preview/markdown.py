@@ -24,7 +24,7 @@ def markdown(report: Report) -> str:
     """Return the report, losses first; one that is too long is cut, and says so."""
     sign = "🛑" if report.against_policies else _SIGNS[report.verdict]
     head = [marker(report.known.stack), f"## {sign} berth preview: {_code(report.known.stack)}", ""]
-    head += [f"**{lines.verdict_line(report)}** {lines.counts_line(report)}.", ""]
+    head += [f"**{lines.VERDICTS[report.verdict]}** {lines.counts_line(report)}.", ""]
     body = [*_section("### Policies", _policies(report)), *_destroyed(report)]
     body += _section("### Cost a day", [f"- {_escaped(cost)}" for cost in lines.cost_lines(report)])
     body += _section("", [f"- {_escaped(note)}" for note in lines.notes(report)])
@@ -36,17 +36,14 @@ def markdown(report: Report) -> str:
 
 
 def _section(title: str, found: Sequence[str]) -> list[str]:
-    """Return lines below their title; nothing without lines."""
     return [*([title, ""] if title else []), *found, ""] if found else []
 
 
 def _details(title: str, found: Sequence[str]) -> list[str]:
-    """Return lines that unfold below their title; nothing without lines."""
     return [f"<details><summary>{title}</summary>", "", *found, "", "</details>", ""] if found else []
 
 
 def _policies(report: Report) -> list[str]:
-    """Return violations of policies, and waived policies with their reasons."""
     broken = [f"- 🛑 {_escaped(line)}" for line in lines.policy_lines(report)]
     return broken + [f"- {_escaped(line)}" for line in lines.waiver_lines(report)]
 

@@ -34,9 +34,7 @@ class Planned:
     """Plan of a stack, with what it was made of."""
 
     report: Report
-    """Meaning of the plan: what restarts, what is lost."""
     events: Sequence[Event]
-    """Events of the engine's preview."""
     loaded: Loaded | None
     """The settings; None for a destruction, which reads none."""
     outputs: Mapping[str, Any]
@@ -70,7 +68,7 @@ def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) 
             if not question.reads_releases:
                 options, unread = [*options, "--exclude", _RELEASES], [_UNREAD]
         engine = engine or begun(stack, *options)
-        before, settings = pulumi_stack.applied(stack), settings_of(stack)
+        before, settings = pulumi_stack.applied(stack), settings_as_json(stack)
         events = events_of(stack, engine, interrupts)
         if question:
             question.join(SECONDS)
@@ -84,7 +82,7 @@ def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) 
     return Planned(report, events, loaded, question.outputs if question else {}, question.api if question else None)
 
 
-def settings_of(stack: str) -> dict[str, Any]:
+def settings_as_json(stack: str) -> dict[str, Any]:
     """Return the settings in a stack's file as Pulumi records them: as JSON."""
     return dict(json.loads(json.dumps(stack_file.find(stack).settings, default=str)))
 

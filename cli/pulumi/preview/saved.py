@@ -14,7 +14,7 @@ from typing import Any
 
 from berth.cli.pulumi.preview.document import FORMAT, document, plain
 from berth.cli.pulumi.preview.lines import VERBS, property_text
-from berth.cli.pulumi.preview.plan import Planned, settings_of
+from berth.cli.pulumi.preview.plan import Planned, settings_as_json
 from berth.components.core import whole_file
 from berth.components.core.distribution import installed_version
 from berth.components.core.errors import BadInputError
@@ -48,7 +48,7 @@ class SavedPlan:
     settings: str
     """Digest of the stack's settings."""
     changes: Mapping[str, SavedChange]
-    """Changes by URN."""
+    """By URN."""
     lost: frozenset[tuple[str, str]]
     """RayClusters that lose work, by namespace and name."""
 
@@ -57,7 +57,7 @@ def save(planned: Planned, path: Path) -> None:
     """Write a plan's file: the document of `berth preview --json`, with three more fields."""
     more = {
         "berth": installed_version(),
-        "settings": digest_of(settings_of(planned.report.known.stack)),
+        "settings": digest_of(settings_as_json(planned.report.known.stack)),
         "inputs": _inputs(planned),
     }
     try:
@@ -67,11 +67,7 @@ def save(planned: Planned, path: Path) -> None:
 
 
 def read(path: Path, stack: str) -> SavedPlan:
-    """Read the plan of a stack that this version of berth saved.
-
-    Raises:
-        BadInputError: the file is something else.
-    """
+    """Read the plan of a stack that this version of berth saved."""
     expected = {"format": FORMAT, "stack": stack, "berth": installed_version()}
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
@@ -107,11 +103,7 @@ def _saved(path: Path, plan: Mapping[str, Any]) -> SavedPlan:
 
 
 def hold(planned: Planned, plan: SavedPlan) -> None:
-    """Refuse an update that does more than a saved plan, or something else.
-
-    Raises:
-        BadInputError: it does; the text has the differences.
-    """
+    """Refuse an update that does more than a saved plan, or something else."""
     stack = planned.report.known.stack
     if lines := list(_beyond(planned, plan)):
         listed = "\n".join(f"  {line}" for line in lines)
@@ -122,9 +114,8 @@ def hold(planned: Planned, plan: SavedPlan) -> None:
 
 
 def _beyond(planned: Planned, plan: SavedPlan) -> Iterator[str]:
-    """Yield what an update does beyond a plan, a line each."""
     report, inputs = planned.report, _inputs(planned)
-    if plan.settings != digest_of(settings_of(report.known.stack)):
+    if plan.settings != digest_of(settings_as_json(report.known.stack)):
         yield f"{stack_file.find(report.known.stack).shown_path} is not as it was"
     for change in report.changes:
         yield from _more(change, plan.changes.get(change.urn), inputs.get(change.urn))

@@ -83,4 +83,4 @@ def _summary(report: Report, *, fields: bool) -> list[Text]:
         more = f"Also: {counted(hidden, 'field')} of manifests ({again})"
         texts.append(Text(more, style="dim"))
     texts += [Text(line, style="bold red") for line in lines.policy_lines(report)]
-    return [*texts, Text(lines.verdict_line(report), style=_VERDICTS[report.verdict])]
+    return [*texts, Text(lines.VERDICTS[report.verdict], style=_VERDICTS[report.verdict])]

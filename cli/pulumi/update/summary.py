@@ -26,9 +26,7 @@ class Result:
     stack: str
     verb: Verb
     tracker: Tracker
-    """Report of the engine."""
     seconds: float
-    """Duration of the engine's runs."""
     options: Options
     more: Mapping[str, Any]
     """Fields of the document for programs."""

@@ -25,18 +25,15 @@ _NO_NEWS = ("", "Resource scheduled for deletion")
 
 @dataclass
 class Component:
-    """A component with its changes."""
+    """A component with its changes, such as `KubeRay operator` or `berth alice`."""
 
     title: str
-    """Title of the component: `KubeRay operator`, `berth alice`."""
     planned: int
     """Number of its resources that the plan changes."""
     done: dict[str, str] = field(default_factory=dict)
     """URNs of changed resources, with the operation."""
     began: float | None = None
-    """Start of the first change; None before."""
     ended: float | None = None
-    """End of the last change; None before."""
     failed: bool = False
 
     @property
@@ -47,7 +44,7 @@ class Component:
     @property
     def seconds(self) -> float:
         """Seconds from its first change to its last."""
-        return (self.ended or 0.0) - (self.began or 0.0) if self.ended is not None else 0.0
+        return self.ended - self.began if self.began is not None and self.ended is not None else 0.0
 
 
 class Tracker:
@@ -60,7 +57,7 @@ class Tracker:
         changed: URNs of changed resources that exist outside of Pulumi, with the operation.
         unchanged: number of resources that the plan leaves as they are.
         waiting: states of resources that the program waits for, by name.
-        outputs: the stack's outputs that are not secret.
+        outputs: those of the stack that are not secret.
     """
 
     def __init__(self, report: Report, clock: Callable[[], float], events: Iterable[Event] = ()) -> None:

@@ -37,13 +37,10 @@ class RayJob:
     """PENDING, RUNNING, STOPPED, SUCCEEDED or FAILED."""
     entrypoint: str
     message: str
-    """Ray's words on the status."""
     error: str
     """Ray's kind of failure; "" without one."""
     started: datetime | None
-    """Moment of the submission; None if unknown."""
     ended: datetime | None
-    """Moment of its end; None before."""
     exit_code: int | None
     """Exit code of the command; negative for a signal; None if it did not end."""
 
@@ -86,11 +83,7 @@ class UnknownJobError(BadInputError):
 
 
 class RayJobs:
-    """Jobs of one berth's Ray.
-
-    Raises:
-        UnknownJobError: the head knows no such job.
-    """
+    """Jobs of one berth's Ray."""
 
     def __init__(self, berth: str, dashboard: Dashboard) -> None:
         self.berth, self.dashboard = berth, dashboard

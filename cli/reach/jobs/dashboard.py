@@ -78,12 +78,7 @@ class Dashboard:
             ) from None
 
     def wait(self) -> None:
-        """Wait for the first answer, for which the lab starts Ray, and installs it the first time.
-
-        Raises:
-            DashboardError: Ray did not start in time.
-            DashboardRefusedError: it cannot start.
-        """
+        """Wait for the first answer, for which the lab starts Ray, installed at the first time."""
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
             progress.add_task("Ray starts", total=None)
@@ -152,11 +147,7 @@ class Connection:
         self._program, self._token, self._way = program, read_token(berth), ExitStack()
 
     def renew(self) -> None:
-        """Connect to the head, or again to the same head.
-
-        Raises:
-            DashboardError: nothing leads to the head.
-        """
+        """Connect to the head, or again to the same head."""
         self.close()
         port = local_port(None, 0)
         ways = forwarding(self._program, self.berth.namespace, self.head, {DASHBOARD: port})

@@ -7,7 +7,7 @@ from typing import Any
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.update.question import Options
 from berth.cli.reach.selected_stack import one_of
-from berth.cli.reach.update.single import up
+from berth.cli.reach.update import up
 from berth.cli.repository.check import check
 from berth.cli.repository.entries import engineers_in, environment_file, write
 from berth.cli.repository.stack_edit import Change, with_entry
@@ -27,11 +27,7 @@ Entry = dict[str, Any]
 
 
 def only_environment() -> str:
-    """Return the environment that is meant where none is named.
-
-    Raises:
-        BadInputError: there is none, or there are several.
-    """
+    """Return the environment that is meant where none is named."""
     found = [stack for stack, settings in stack_file.all_settings().items() if "environment" in settings]
     meant = found[0] if len(found) == 1 else one_of(found)
     if meant is None:
@@ -54,11 +50,7 @@ def create(name: str, environment: str, entry: Entry, options: Options) -> int:
 
 
 def write_only(name: str, environment: str, entry: Entry, *, dry_run: bool, as_json: bool) -> int:
-    """Write the file of a berth for a pull request; return the exit code.
-
-    Raises:
-        BadInputError: the file has other settings, or the environment has a berth of that name.
-    """
+    """Write the file of a berth for a pull request; return the exit code."""
     shown = stack_file.shown(stack_file.stack_path(name))
     if _is_written(name, environment, entry):
         out.print(f"{shown} is there already; nothing was changed")
@@ -71,11 +63,7 @@ def write_only(name: str, environment: str, entry: Entry, *, dry_run: bool, as_j
 
 
 def _is_written(name: str, environment: str, entry: Entry) -> bool:
-    """Return whether a berth has a file, with the settings that are asked for and maybe others.
-
-    Raises:
-        BadInputError: the file has other settings.
-    """
+    """Return whether a berth has a file; refuse one that differs from what is asked for."""
     path = stack_file.stack_path(name)
     if not path.exists():
         return False

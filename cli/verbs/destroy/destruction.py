@@ -14,7 +14,6 @@ from berth.cli.pulumi.update.tracker import Tracker
 from berth.cli.reach.berths import Berth, names_of
 from berth.cli.reach.current_work import Running, running_on
 from berth.cli.reach.environment import NotUpError, brought_up
-from berth.cli.reach.kubectl import kubectl
 from berth.cli.shell.console import err
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, Object
 from berth.components.cluster.owned import owners_of
@@ -93,11 +92,7 @@ def _print_losses(stack: str, report: Report, berths: Sequence[Loss], not_asked:
 
 
 def losses_of(stack: str, outputs: Mapping[str, Any], *, of_environment: bool) -> list[Loss]:
-    """Return the berths that are lost with a stack; with an environment's all on its cluster.
-
-    Raises:
-        BerthError: the cluster cannot be asked.
-    """
+    """Return the berths that are lost with a stack; with an environment's all on its cluster."""
     try:
         environment = brought_up(stack, outputs)
     except NotUpError:
@@ -110,8 +105,7 @@ def losses_of(stack: str, outputs: Mapping[str, Any], *, of_environment: bool) -
         name = next(iter(names_of([cluster])), cluster["metadata"]["name"])
         berth = Berth(name, environment, api, cluster)
         try:
-            with kubectl(environment.kubeconfig) as program:
-                return Loss(berth, running_on(berth, program))
+            return Loss(berth, running_on(berth))
         except BerthError as error:
             return Loss(berth, Running(pods=len(berth.pods()), unknown=str(error)))
 

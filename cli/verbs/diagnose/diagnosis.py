@@ -16,13 +16,13 @@ from typing import Any
 import yaml
 
 from berth.cli.pulumi.preview.document import document
-from berth.cli.pulumi.preview.plan import planned
+from berth.cli.pulumi.preview.plan import planned, settings_as_json
 from berth.cli.reach.berths import Berth, find, which
 from berth.cli.reach.current_work import running_on
 from berth.cli.reach.environment import NotUpError
 from berth.cli.reach.fleet import fleet_of
 from berth.cli.reach.head import read_token
-from berth.cli.reach.kubectl import kubectl, write_private
+from berth.cli.reach.kubectl import write_private
 from berth.cli.reach.operator_log import operator_lines
 from berth.cli.shell.console import err, print_result
 from berth.cli.shell.programs import output_of
@@ -71,7 +71,6 @@ class Part:
     language: str = ""
     """Language of the text, for readers that color it."""
     missing: bool = False
-    """Whether the part could not be gathered."""
     lost: frozenset[str] = field(default=frozenset(), repr=False)
     """Values of environment variables that it lost, and that no other part may show."""
 
@@ -112,11 +111,7 @@ def versions(api: ClusterApi | None) -> dict[str, Any]:
 
 def settings_of(stack: str) -> Any:
     """Return a stack's settings as they are written, without comments."""
-    file = stack_file.read(stack_file.stack_path(stack))
-    # Through JSON: YAML's plain writer does not know the reader's own types of strings and numbers.
-    return json.loads(
-        json.dumps({f"{stack_file.NAMESPACE}:{key}": value for key, value in file.settings.items()}, default=str)
-    )
+    return {f"{stack_file.NAMESPACE}:{key}": value for key, value in settings_as_json(stack).items()}
 
 
 def _plan(stack: str) -> Part:
@@ -212,8 +207,7 @@ def _claims(api: ClusterApi, namespace: str) -> list[Object]:
 
 
 def _running(berth: Berth) -> dict[str, Any]:
-    with kubectl(berth.environment.kubeconfig) as program:
-        running = running_on(berth, program)
+    running = running_on(berth)
     return {
         "state": condition_of(berth.cluster).state,
         "pods": running.pods,

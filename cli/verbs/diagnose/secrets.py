@@ -9,7 +9,6 @@ and the kubeconfig itself are never gathered.
 import base64
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -18,7 +17,7 @@ from berth.components.core import fast_yaml
 
 REMOVED = "[removed]"
 
-_TABLES = fast_yaml.read(Path(__file__).with_name("secrets.yaml"))
+_TABLES = fast_yaml.beside(__file__)
 
 _SECRET_NAME = re.compile(f"(?i){'|'.join(_TABLES['secret_names'])}")
 _HARMLESS_NAME = re.compile(f"(?i){'|'.join(_TABLES['harmless_names'])}")
@@ -57,7 +56,6 @@ def _cleaned(value: Any, lost: set[str]) -> Any:
 
 
 def _entry(key: str, inner: Any, lost: set[str]) -> Any:
-    """Return the value of a key."""
     if key in _ENVIRONMENTS and isinstance(inner, Mapping):
         return {name: _variable(str(name), value, lost) for name, value in inner.items()}
     return REMOVED if _taken_out(key, inner) else _cleaned(_opened(key, inner), lost)
@@ -83,7 +81,6 @@ def _at(path: str, value: Any, lost: set[str]) -> Any:
 
 
 def _opened(key: str, inner: Any) -> Any:
-    """Return an embedded YAML document as a structure."""
     if key not in _DOCUMENTS or not isinstance(inner, str):
         return inner
     try:

@@ -27,7 +27,6 @@ class Feature(NamedTuple):
     """Feature of GKE that settings need."""
 
     name: str
-    """Name for people."""
     path: str
     """Path that the API server has with the feature."""
     absent: str

@@ -158,7 +158,6 @@ class Limit:
 
 
 Limits = dict[Quota, Limit | GoogleError]
-"""Limit of each quota, or why it cannot be read."""
 
 
 def needs(settings: EnvironmentSettings) -> tuple[Counter[Quota], dict[Quota, list[str]]]:

@@ -123,7 +123,6 @@ Check = Callable[[Google, Future[list[Running]]], Iterable[Finding]]
 
 
 def _checks(stack: str, settings: EnvironmentSettings, bucket: str) -> list[tuple[Topic, Check]]:
-    """Return the questions to Google, by topic."""
     provider = marks(stack).get("secretsprovider", "")
     needed = project.apis(settings, bucket=bool(bucket), key=provider.startswith(machine.KMS))
     reserved = any(pool.capacity.kind == "reservation" for pool in settings.pools.values())

@@ -1,7 +1,6 @@
 """Findings of checks: a line, and the command that fixes what is missing."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 from berth.components.core import fast_yaml
@@ -9,7 +8,7 @@ from berth.components.core import fast_yaml
 State = Literal["fine", "warning", "missing", "unchecked"]
 _STATES: tuple[State, ...] = get_args(State)
 
-TEXTS: dict[str, dict[str, dict[str, str]]] = fast_yaml.read(Path(__file__).with_name("findings.yaml"))
+TEXTS: dict[str, dict[str, dict[str, str]]] = fast_yaml.beside(__file__)
 """Texts and remedies of findings, by topic and key."""
 
 
@@ -18,7 +17,6 @@ class Finding:
     """Finding of a check."""
 
     topic: str
-    """Topic of the finding, such as `quota`."""
     state: State
     """`fine`; `warning`, which stops no update; `missing`, for which an update would fail;
     `unchecked`, with the reason."""

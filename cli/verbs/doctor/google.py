@@ -6,7 +6,6 @@ import ipaddress
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -20,7 +19,7 @@ from google.oauth2.credentials import Credentials as UserCredentials
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 
-_TABLES = fast_yaml.read(Path(__file__).with_name("google.yaml"))
+_TABLES = fast_yaml.beside(__file__)
 
 BASES: dict[str, tuple[str, str]] = {api: tuple(base) for api, base in _TABLES["apis"].items()}
 """Environment variable and address of each API."""

@@ -1,7 +1,6 @@
 """Checks of the project: it exists, its APIs are enabled, and the caller has the permissions."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError
@@ -11,7 +10,7 @@ from berth.components.core.words import are
 from berth.components.gke import NODE_ROLES
 from berth.stacks.settings.environment import EnvironmentSettings
 
-_TABLES = fast_yaml.read(Path(__file__).with_name("permissions.yaml"))
+_TABLES = fast_yaml.beside(__file__, "permissions.yaml")
 
 ROLES: dict[str, str] = _TABLES["roles"]
 """Smallest of Google's roles with a permission, by its prefix; the first match counts."""
@@ -43,11 +42,8 @@ _OWN_ACCOUNT = ("gcp:serviceaccount/", "gcp:projects/")
 def needed_for(*, networks: bool, node_account: bool, own_account: bool = False, by_name: bool = False) -> list[str]:
     """Return the permissions that an update needs in the project.
 
-    Args:
-        networks: the program creates the networks.
-        node_account: nodes run as a service account of the settings, which is checked itself.
-        own_account: the program creates the nodes' service account.
-        by_name: kubeconfigs have the control plane's DNS name.
+    A node account of the settings is checked itself; the program may create its own one.
+    `by_name` says that kubeconfigs have the control plane's DNS name.
     """
     prefixes = ("gcp:container/", *(["gcp:compute/"] if networks else []), *(_OWN_ACCOUNT if own_account else ()))
     types = [kind for kind in OF_TYPE if kind.startswith(prefixes)]

@@ -1,7 +1,6 @@
 """Rights in a cluster: those of an update, and those of an engineer in a berth."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from berth.cli.verbs.doctor.findings import Finding, Topic
@@ -19,7 +18,7 @@ from berth.stacks.settings.engineer import EngineerSettings
 CLUSTER, ROAD = Topic("cluster"), Topic("road")
 
 _BINDINGS = "/apis/rbac.authorization.k8s.io/v1/rolebindings"
-_TABLES: dict[str, Any] = fast_yaml.read(Path(__file__).with_name("rights.yaml"))
+_TABLES: dict[str, Any] = fast_yaml.beside(__file__)
 
 
 def rights_for(types: Iterable[str]) -> list[Right]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from berth.cli.reach.berths import Berth, find
 from berth.cli.reach.environment import own_stacks
-from berth.cli.reach.homes import HomeDisk, disks_of, forget, listed
+from berth.cli.reach.homes import HomeDisk, disks_of, forget
 from berth.cli.repository.check import check_all
 from berth.cli.repository.entries import engineers_in, environment_file, write
 from berth.cli.repository.stack_edit import Change, with_entry, without_entry
@@ -14,7 +14,7 @@ from berth.cli.shell.console import Table, print_result
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
-from berth.components.core.words import counted
+from berth.components.core.words import counted, listed
 from berth.components.ray import RayClusterSettings, condition_of
 from berth.components.ray.fleet import WHOLE, live_groups
 from berth.components.sharing import offered
@@ -62,9 +62,9 @@ def remove(stack: str, name: str, *, forget_home: bool, dry_run: bool, as_json: 
     if not disks:
         raise BadInputError(f"berth {name} has no home", "leave --forget-home out")
     text = (
-        f"the next `berth up -s {stack}` removes everything in namespace {namespace_of(name)}, also {listed(disks)},"
-        f" which nothing undoes: {_standing(berth, len(berth.pods()))}; the empty namespace stays, until berth home"
-        f" remove {name} -s {stack}"
+        f"the next `berth up -s {stack}` removes everything in namespace {namespace_of(name)}, also"
+        f" {listed(disks, 'and')}, which nothing undoes: {_standing(berth, len(berth.pods()))}; the empty namespace"
+        f" stays, until berth home remove {name} -s {stack}"
     )
     code = write(stack, name, change, text, dry_run=dry_run, as_json=as_json)
     if code == 0 and not dry_run:
@@ -97,7 +97,6 @@ def show(stack: str, *, as_json: bool) -> int:
 
 
 def _rows(berth: RayClusterSettings, stack: str, judged: Judged) -> list[dict[str, Any]]:
-    """Return a row for each group of a berth's workers."""
     return [
         {
             "name": berth.name,
@@ -143,10 +142,11 @@ def _disks(stack: str, disks: Sequence[HomeDisk]) -> str:
     """Return what the next update does with home and Filestore volumes."""
     if not disks:
         return ""
+    words = listed(disks, "and")
     if not disks[0].retained:
-        return f", also {listed(disks)}"
+        return f", also {words}"
     stay = "stays" if len(disks) == 1 else "stay"
-    return f", but {listed(disks)} {stay}; to delete that later: berth home remove {disks[0].name} -s {stack}"
+    return f", but {words} {stay}; to delete that later: berth home remove {disks[0].name} -s {stack}"
 
 
 def _standing(berth: Berth, pods: int) -> str:

@@ -50,7 +50,6 @@ class Setting:
     node: Node
     """The setting's own part of it."""
     required: bool = False
-    """The mapping that it stands in must have it."""
 
     @property
     def name(self) -> str:
@@ -334,4 +333,4 @@ def completed(incomplete: str) -> list[tuple[str, str]]:
         found += [(one.name, one.description) for one in (child.children() if chosen else [child])]
     if not above:
         found += [("environment", "Settings of an environment."), ("engineer", "Settings of an engineer's own stack.")]
-    return [(f"{above}{dot}{name}", text) for name, text in found if f"{above}{dot}{name}".startswith(incomplete)]
+    return [(f"{above}{dot}{name}", text) for name, text in found]

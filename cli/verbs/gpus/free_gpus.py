@@ -64,7 +64,6 @@ def _offer(pool: Pool, nodes: Sequence[Node], currency: str | None) -> Offer:
 
 
 def _of_product(offers: list[Offer], product: str, stack: str) -> list[Offer]:
-    """Return the offers of a GPU."""
     found = [offer for offer in offers if _bare(product) in _bare(offer["gpu"])]
     if not found or not _bare(product):
         known = sorted({offer["gpu"] for offer in offers})

@@ -32,7 +32,6 @@ class Waiting:
     """Pods that wait for the same reason."""
 
     name: str
-    """The engineer's id or the cluster's name."""
     kind: str
     """`head` or `worker`."""
     pods: int

@@ -26,7 +26,6 @@ class JobRequest:
     """Job to submit."""
 
     id: str
-    """Id of the job."""
     body: dict[str, Any] = field(repr=False)
     """Fields of Ray's `JobSubmitRequest`."""
     folder: Path | None = None

@@ -29,13 +29,7 @@ def submit(
 ) -> int:
     """Run a command on a berth; return the exit code: that of the command, if it is waited for.
 
-    Args:
-        name: the engineer's id or the cluster's name.
-        stack: a stack that leads to its environment.
-        request: the job.
-        wake_in: seconds that a suspended berth has to wake first; None to leave it suspended.
-        follow: write the log until the job ends.
-        as_json: print the job for programs, and the log to stderr.
+    `wake_in` is the number of seconds that a suspended berth has to wake first; None leaves it so.
     """
     berth = find(name, stack)
     if note := berth.suspension_note():

@@ -50,7 +50,7 @@ def run(
     # The engine starts in the time of the other imports, half a second.
     with contextlib.nullcontext() if together else begun(stack) as engine:
         from berth.cli.pulumi.update.question import Options
-        from berth.cli.reach.update.single import up
+        from berth.cli.reach.update import up
         from berth.cli.verbs.up.stacks import up_all
 
         options = Options(yes=yes, allow_destroy=allow_destroy, as_json=as_json)

@@ -18,15 +18,15 @@ from berth.cli.pulumi.preview.tree import print_tree
 from berth.cli.pulumi.program import Engine, Interrupts, begun
 from berth.cli.pulumi.update.progress import progress_bar
 from berth.cli.pulumi.update.question import Options, refusal
-from berth.cli.reach.environment import own_stacks, settings_of
-from berth.cli.reach.update.single import up
-from berth.cli.reach.update.unchanged import is_up
+from berth.cli.reach.environment import own_stacks
+from berth.cli.reach.update import is_up, up
 from berth.cli.repository.check import check_all
 from berth.cli.shell.console import err, out, print_json, print_problems, print_warnings
 from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import plan_of
+from berth.stacks.files import stack_file
 from berth.stacks.preview.report import Known, Report, report_of
 
 AT_ONCE = max(2, min(16, 2 * (os.cpu_count() or 1)))
@@ -94,7 +94,7 @@ class OwnStack:
 
 def up_all(stack: str, options: Options) -> int:
     """Bring an environment up, and then the own stacks on it; return the exit code."""
-    if "environment" not in settings_of(stack):
+    if "environment" not in stack_file.find(stack).settings:
         raise BadInputError(f"stack {stack} is not an environment's, so no other stack is on it", "leave --all out")
     # A stack with `part: cluster` belongs to the engineer's project.
     checked = check_all([stack, *own_stacks(stack, without="cluster").values()])

@@ -33,7 +33,6 @@ class Change:
     old: str = ""
     """The file's text; empty for a new file."""
     new: str = ""
-    """The text that it gets."""
 
     def diff(self) -> str:
         """Return the way from the user's text to the new one."""

@@ -28,12 +28,7 @@ from berth.stacks.preview.effects import effects_of
 
 
 def show(stack: str, *, as_json: bool) -> int:
-    """Print the plan of an environment; return the exit code.
-
-    Raises:
-        BadInputError: the stack is not an environment's, or its settings have problems.
-        ClusterError: the environment is up, and its cluster does not answer.
-    """
+    """Print the plan of an environment; return the exit code."""
     loaded = load_stack(stack)
     if not isinstance(loaded, Environment):
         raise BadInputError(
@@ -60,7 +55,6 @@ def show(stack: str, *, as_json: bool) -> int:
 
 
 def _lines(steps: Sequence[Mapping[str, Any]], there: There) -> Iterator[str]:
-    """Yield the steps, and what would go with the CRDs."""
     for number, step in enumerate(steps, 1):
         yield f"{number}. {step['title']}: {step['how']}"
         yield from (f"   {text}" for text in (*step["old"], *(f"→ {effect}" for effect in step["effects"])))

@@ -7,14 +7,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from pathlib import Path
 from typing import Any
 
 from berth.components.core import fast_yaml
 from berth.components.gke.versions import FEATURES
 from berth.components.hardware import versions
 
-TABLE: Mapping[str, Any] = fast_yaml.read(Path(__file__).with_suffix(".yaml"))
+TABLE: Mapping[str, Any] = fast_yaml.beside(__file__)
 PARTS: Mapping[str, Mapping[str, Any]] = TABLE["parts"]
 """Parts by key, in the order in which they are upgraded."""
 
@@ -38,7 +37,6 @@ class Version:
     goes_with: tuple[str, ...] = ()
     """Versions of other parts, as a publisher names them."""
     old: tuple[str, ...] = ()
-    """Reasons for an upgrade."""
     sources: tuple[str, ...] = ()
     """Pages that state the end of support, and what goes with the version."""
 

@@ -60,11 +60,7 @@ def by_settings(loaded: Environment) -> There:
 
 
 def ask(api: ClusterApi, there: There) -> None:
-    """Put the versions that a cluster has in the place of those of the settings.
-
-    Raises:
-        ClusterError: the cluster does not answer.
-    """
+    """Put the versions that a cluster has in the place of those of the settings."""
     for question in (_control_plane, _nodes, _operators, _definitions, _rays):
         try:
             question(api, there)

@@ -148,7 +148,6 @@ def _shown(found: Found, title: str) -> list[Table | Text]:
 
 
 def _save(proof: Proof, report: str, folder: Path) -> None:
-    """Write evidence and report, and name the files."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in (("evidence.json", json.dumps(proof.document, indent=2) + "\n"), ("report.html", report)):

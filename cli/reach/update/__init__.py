@@ -1,1 +1,0 @@
-"""Update of one stack, by the engine and by what the cluster says."""
