@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from berth.cli import verbs
 from berth.cli.shell.console import err, print_error
-from berth.cli.shell.help import Section
+from berth.cli.shell.help import SECTIONS, section_of
 from berth.cli.shell.signals import INTERRUPTED, leave_to_the_system, raise_on_signals, unwrapped
 from berth.components.core.distribution import NAME, installed_version
 from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
@@ -25,25 +25,25 @@ class Verbs(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         # Names alone, which typer compares with a misspelled one.
-        names: Any = dict.fromkeys(_verb(module.name) for module in iter_modules(verbs.__path__))
+        names: Any = dict.fromkeys(module.name.replace("_", "-") for module in iter_modules(verbs.__path__))
         self.commands = names
 
     def list_commands(self, _ctx: Any) -> list[str]:
         """Return the names of all verbs in the order of the help's sections."""
-        sections = list(Section)
-        return sorted(self.commands, key=lambda name: (sections.index(_module(name).SECTION), name))
+        sections = list(SECTIONS)
+        return sorted(self.commands, key=lambda name: (sections.index(section_of(name)), name))
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
         """Return a verb's command; None for an unknown verb."""
         if cmd_name not in self.commands:
             return None
-        module = _module(cmd_name)
+        module = import_module(f"{verbs.__name__}.{cmd_name.replace('-', '_')}")
         group = getattr(module, "app", None)
         if group is None:
             group = typer.Typer(add_completion=False, rich_markup_mode="markdown")
             group.command(cmd_name)(module.run)
         command: Any = typer.main.get_command(group)
-        command.name, command.rich_help_panel = cmd_name, module.SECTION.value
+        command.name, command.rich_help_panel = cmd_name, section_of(cmd_name)
         return command
 
     def invoke(self, ctx: Any) -> Any:
@@ -112,14 +112,6 @@ def _discard_stdout() -> None:
     """Send the rest of stdout nowhere; Python would fail to write it at exit."""
     with contextlib.suppress(OSError):  # a stdout without a file has nothing to write at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _verb(module: str) -> str:
-    return module.replace("_", "-")
-
-
-def _module(verb: str) -> Any:
-    return import_module(f"{verbs.__name__}.{verb.replace('-', '_')}")
 
 
 app = typer.Typer(

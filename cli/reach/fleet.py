@@ -107,12 +107,7 @@ def table(fleet: Fleet) -> Group:
     parts += [Text(note, style="yellow") for note in notes_on(fleet)]
     lives = [(ray.name, ray.life) for ray in (*fleet.berths, *fleet.clusters)]
     parts += [Text(sentence, style="cyan") for name, life in lives for sentence in sentences(name, life)]
-    parts += [
-        Text(f"{workload.name} {reason_of(workload)}", style="yellow")
-        for workload in fleet.workloads
-        if not workload.ready
-    ]
-    return Group(*parts)
+    return Group(*parts, *(Text(reason, style="yellow") for reason in reasons_on(fleet)))
 
 
 def grids(fleet: Fleet, now: datetime) -> list[Grid]:
@@ -131,12 +126,14 @@ def _state(workload: Ray | Job | Service) -> tuple[str, str]:
     return workload.state, "good" if workload.ready else "warn"
 
 
-def reason_of(workload: Ray | Job | Service) -> str:
-    """Return why a workload is not ready: `is not ready: …`."""
-    state = "is not ready"
-    if isinstance(workload, Job):
-        state = "failed" if workload.ended else "does not run"
-    return f"{state}: {'; '.join(workload.reasons)}"
+def reasons_on(fleet: Fleet) -> Iterable[str]:
+    """Yield why workloads are not ready: `bob is not ready: …`."""
+    for workload in fleet.workloads:
+        state = "is not ready"
+        if isinstance(workload, Job):
+            state = "failed" if workload.ended else "does not run"
+        if not workload.ready:
+            yield f"{workload.name} {state}: {'; '.join(workload.reasons)}"
 
 
 def notes_on(fleet: Fleet) -> Iterable[str]:

@@ -2,7 +2,7 @@
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from berth.cli.reach.berths import Berth
@@ -34,19 +34,22 @@ def choose(berth: Berth, worker: str | None) -> Object:
             raise BerthError(f"{berth.name} has no head pod yet; berth logs {berth.name} --operator may show why")
         return pods[0]
     group, _, number = worker.rpartition("/")
-    of_group = ""
     if group:
-        names = [found["groupName"] for found in berth.cluster["spec"]["workerGroupSpecs"]]
-        if group not in names:
-            raise BadInputError(
-                f"{berth.name} has no group of workers {group!r}{did_you_mean(group, names)}",
-                f"name one of its groups: {', '.join(names)}",
-            )
+        require_group(berth.name, group, [found["groupName"] for found in berth.cluster["spec"]["workerGroupSpecs"]])
         pods = [pod for pod in pods if pod["metadata"]["labels"].get("ray.io/group") == group]
-        of_group = f" in group {group}"
     if int(number) > len(pods):
-        raise BadInputError(f"{berth.name} has {counted(len(pods), 'worker')}{of_group}; there is no worker {worker}")
+        where = f" in group {group}" if group else ""
+        raise BadInputError(f"{berth.name} has {counted(len(pods), 'worker')}{where}; there is no worker {worker}")
     return pods[int(number) - 1]
+
+
+def require_group(berth: str, group: str, known: Collection[str]) -> None:
+    """Refuse a group of workers that a berth does not have."""
+    if group not in known:
+        raise BadInputError(
+            f"{berth} has no group of workers {group!r}{did_you_mean(group, known)}",
+            f"name one of its groups: {', '.join(known)}",
+        )
 
 
 def attached(berth: Berth, worker: str | None, command: Sequence[str], *, terminal: bool = False) -> int:

@@ -21,9 +21,6 @@ from berth.stacks.files import stack_file
 USER = "ray"
 """User of Ray's images, https://github.com/ray-project/ray/blob/ray-2.60.0/docker/base-deps/Dockerfile."""
 
-DISCONNECTED = 255
-"""Exit code of OpenSSH's client for a connection that breaks or is refused, ssh(1)."""
-
 
 @dataclass(frozen=True)
 class Place:

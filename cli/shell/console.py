@@ -77,7 +77,7 @@ def agreed(question: str, command: str) -> bool:
     """Return whether somebody agrees; without a terminal, print the command that does not ask."""
     if sys.stdin.isatty():
         return typer.confirm(question, err=True)
-    err.print(f"nothing was done; to do it: {command}")
+    err.print(f"nothing was done, since there is no terminal to confirm at; to do it: {command}")
     return False
 
 

@@ -1,18 +1,20 @@
 """Sections of `berth --help`, and groups of commands inside a verb."""
 
-from enum import Enum
-
 import typer
 
+SECTIONS = {
+    "Settings": ("check", "engineer", "explain", "images", "new", "schema", "upgrade"),
+    "Deploy": ("create", "destroy", "doctor", "preview", "up"),
+    "Use": (),
+    "Debug": ("diagnose", "verify"),
+    "Lab": ("lab",),
+}
+"""Verbs by section, in the order of the page; a verb that no section names is in `Use`."""
 
-class Section(Enum):
-    """Section of `berth --help`, in the order of the page; a verb's module names its `SECTION`."""
 
-    SETTINGS = "Settings"
-    DEPLOY = "Deploy"
-    USE = "Use"
-    DEBUG = "Debug"
-    LAB = "Lab"
+def section_of(verb: str) -> str:
+    """Return the section of a verb."""
+    return next((section for section, verbs in SECTIONS.items() if verb in verbs), "Use")
 
 
 def verb_group(help_text: str) -> typer.Typer:

@@ -10,7 +10,6 @@ from types import FrameType
 
 INTERRUPTED = 130
 TERMINATED = 128 + signal.SIGTERM
-HUNG_UP = 128 + signal.SIGHUP
 
 
 class Ended(SystemExit):

@@ -7,10 +7,7 @@ import typer
 from berth.cli.reach import completion
 from berth.cli.reach.arguments import Json
 from berth.cli.shell.console import Table, err, out, print_json, print_problems, print_result
-from berth.cli.shell.help import Section
 from berth.components.core.errors import BAD_INPUT, BadInputError
-
-SECTION = Section.SETTINGS
 
 
 def run(

@@ -6,9 +6,7 @@ import typer
 
 from berth.cli.reach import completion
 from berth.cli.reach.arguments import Json, Stack, Yes
-from berth.cli.shell.help import Section, verb_group
-
-SECTION = Section.USE
+from berth.cli.shell.help import verb_group
 
 app = verb_group("Homes and Filestore volumes of berths: they stay when a berth is removed from the settings.")
 

@@ -6,13 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from berth.cli.reach.arguments import Json, Stack
-from berth.cli.shell.help import Section
 
 if TYPE_CHECKING:
     from berth.components.operators import Site
     from berth.stacks.settings.environment import EnvironmentSettings
-
-SECTION = Section.SETTINGS
 
 _KEY = "image"
 # Settings whose content is not berth's: values of charts, documents of Ray, variables.

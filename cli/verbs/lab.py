@@ -12,7 +12,7 @@ import typer
 
 from berth.cli.reach.arguments import Json
 from berth.cli.shell.console import Table, out, print_json
-from berth.cli.shell.help import Section, verb_group
+from berth.cli.shell.help import verb_group
 from berth.cli.shell.signals import INTERRUPTED
 from berth.components.core.errors import BerthError
 from berth.components.core.words import counted
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from berth.lab.home import Home
     from berth.lab.report import State
-
-SECTION = Section.LAB
 
 app = verb_group("A GKE cluster on this machine: real control plane, engine and operator; simulated GPUs and cloud.")
 real = verb_group("Make one node of the lab real: its containers run on this machine. Needs root on Linux.")

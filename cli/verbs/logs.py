@@ -7,10 +7,7 @@ from typing import Annotated
 import typer
 
 from berth.cli.reach.arguments import Name, OnStack, Worker
-from berth.cli.shell.help import Section
 from berth.components.core.errors import BadInputError
-
-SECTION = Section.USE
 
 _OF_THE_OPERATOR = 50
 """Number of the operator's lines, which are several for each look at a berth."""

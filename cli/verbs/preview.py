@@ -10,13 +10,10 @@ import typer
 
 from berth.cli.reach.arguments import Json, Stack
 from berth.cli.shell.console import LOST, err, out, print_json, print_warnings
-from berth.cli.shell.help import Section
 from berth.components.core.errors import BAD_INPUT, BadInputError
 
 if TYPE_CHECKING:
     from berth.stacks.preview.report import Report
-
-SECTION = Section.DEPLOY
 
 CHANGES = 4
 """Exit code if --expect-no-changes meets a change."""

@@ -2,10 +2,6 @@
 
 import sys
 
-from berth.cli.shell.help import Section
-
-SECTION = Section.SETTINGS
-
 
 def run() -> None:
     """Print the JSON Schema of a stack's config file, for editors.

@@ -5,9 +5,7 @@ from typing import Annotated
 import typer
 
 from berth.cli.reach.arguments import Json, OnStack, RequiredName
-from berth.cli.shell.help import Section, verb_group
-
-SECTION = Section.USE
+from berth.cli.shell.help import verb_group
 
 app = verb_group("Secret values of a berth's environment variables: in Secrets of its namespace, and nowhere else.")
 

@@ -5,10 +5,7 @@ from typing import Annotated
 import typer
 
 from berth.cli.reach.arguments import Json, Name, OnStack, User, Worker
-from berth.cli.shell.help import Section
 from berth.components.core.errors import BadInputError
-
-SECTION = Section.USE
 
 
 def run(

@@ -1,9 +1,6 @@
 """`berth wake`."""
 
 from berth.cli.reach.arguments import Json, Name, OnStack, Timeout
-from berth.cli.shell.help import Section
-
-SECTION = Section.USE
 
 
 def run(name: Name = None, stack: OnStack = None, timeout: Timeout = "10m", *, as_json: Json = False) -> int:

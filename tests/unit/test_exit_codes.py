@@ -1,10 +1,10 @@
 """Exit codes: one table on the page of commands has those of the code and of the help."""
 
 import re
+import signal
 
 import pytest
 
-from berth.cli.reach import ssh
 from berth.cli.shell import console, signals
 from berth.cli.verbs import lab, preview
 from berth.components.core.errors import BAD_INPUT, FAILED
@@ -19,9 +19,9 @@ OF_THE_CODE = {
     console.LOST,
     lab.NOT_RUNNING,
     signals.INTERRUPTED,
-    signals.HUNG_UP,
+    128 + signal.SIGHUP,
     signals.TERMINATED,
-    ssh.DISCONNECTED,
+    255,  # of OpenSSH's client, for a connection that breaks or is refused
 }
 
 

@@ -6,8 +6,7 @@ python/ray/_private/authentication/http_token_authentication.py).
 """
 
 import contextlib
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import IO, Any
 
@@ -68,8 +67,7 @@ class Dashboard:
 
     def ask(self, method: str, path: str, *, body: Any = None) -> Any:
         """Send a request, with a JSON body or none; return the JSON of the answer, or None."""
-        headers = self._headers | ({} if body is None else {"Content-Type": "application/json"})
-        text = self._send(method, path, headers, None if body is None else json.dumps(body), _SECONDS)
+        text = self._send(method, path, _SECONDS, json=body)
         try:
             return loads(text) if text else None
         except ValueError:
@@ -82,12 +80,12 @@ class Dashboard:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
             progress.add_task("Ray starts", total=None)
-            self._send("GET", "/api/version", self._headers, None, _FIRST_SECONDS)
+            self._send("GET", "/api/version", _FIRST_SECONDS)
 
     def put(self, path: str, file: IO[bytes], size: int) -> None:
         """Send a file."""
-        headers = self._headers | {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
-        self._send("PUT", path, headers, file, _UPLOAD_SECONDS)
+        headers = {"Content-Length": str(size), "Content-Type": "application/octet-stream"}
+        self._send("PUT", path, _UPLOAD_SECONDS, headers, body=file)
 
     def messages(self, path: str) -> Iterator[str]:
         """Yield the texts of a WebSocket until its end, and "" in each silent moment."""
@@ -115,15 +113,13 @@ class Dashboard:
                     return
                 yield data.decode(errors="replace")
 
-    def _send(self, method: str, path: str, headers: dict[str, str], body: Any, seconds: float) -> str:
+    def _send(
+        self, method: str, path: str, seconds: float, headers: Mapping[str, str] | None = None, **content: Any
+    ) -> str:
+        timeout, headers = urllib3.Timeout(connect=10, read=seconds), self._headers | dict(headers or {})
         try:
             answer = self._pool.request(
-                method,
-                self._url + path,
-                headers=headers,
-                body=body,
-                timeout=urllib3.Timeout(connect=10, read=seconds),
-                redirect=False,
+                method, self._url + path, headers=headers, timeout=timeout, redirect=False, **content
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise self._no_answer(error) from None

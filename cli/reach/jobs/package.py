@@ -8,6 +8,7 @@ Ray's own default excludes (ray 2.60.0, python/ray/_private/runtime_env/packagin
 
 import hashlib
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,6 @@ IGNORE_FILES = (".gitignore", ".rayignore")
 LARGEST = 100 * 2**20
 """Most bytes that Ray's dashboard takes (`DASHBOARD_CLIENT_MAX_SIZE`)."""
 
-_CHUNK = 2**20
 _LISTED = 5
 _SAME_DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -64,7 +64,7 @@ def pack(folder: Path, target: IO[bytes]) -> Package:
         raise _too_large(folder, sizes)
     target.seek(0)
     digest = hashlib.sha1(usedforsecurity=False)
-    while chunk := target.read(_CHUNK):
+    while chunk := target.read(2**20):
         digest.update(chunk)
     target.seek(0)
     return Package(f"_ray_pkg_{digest.hexdigest()}.zip", size, len(sizes))
@@ -103,8 +103,7 @@ def _add(package: ZipFile, path: Path, name: str) -> None:
     entry.external_attr = (path.stat().st_mode & 0xFFFF) << 16
     entry.compress_type = ZIP_DEFLATED
     with path.open("rb") as source, package.open(entry, "w", force_zip64=True) as target:
-        while chunk := source.read(_CHUNK):
-            target.write(chunk)
+        shutil.copyfileobj(source, target)
 
 
 def _too_large(folder: Path, sizes: dict[str, int]) -> BadInputError:

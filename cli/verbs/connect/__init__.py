@@ -5,9 +5,6 @@ from typing import Annotated
 import typer
 
 from berth.cli.reach.arguments import Json, Name, OnStack, port
-from berth.cli.shell.help import Section
-
-SECTION = Section.USE
 
 
 def run(

@@ -18,9 +18,6 @@ from berth.cli.reach.arguments import (
     Workers,
     Yes,
 )
-from berth.cli.shell.help import Section
-
-SECTION = Section.DEPLOY
 
 
 def run(  # noqa: PLR0913 - each is an option

@@ -1,9 +1,6 @@
 """`berth destroy`: say whose berths would be lost, ask, run `pulumi destroy`, and sum up."""
 
 from berth.cli.reach.arguments import AllowDestroy, Json, Stack, Yes
-from berth.cli.shell.help import Section
-
-SECTION = Section.DEPLOY
 
 
 def run(stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = False, as_json: Json = False) -> int:

@@ -6,9 +6,6 @@ from typing import Annotated
 import typer
 
 from berth.cli.reach.arguments import Json, Name, OnStack
-from berth.cli.shell.help import Section
-
-SECTION = Section.DEBUG
 
 
 def run(

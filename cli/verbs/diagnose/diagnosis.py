@@ -109,11 +109,6 @@ def versions(api: ClusterApi | None) -> dict[str, Any]:
     return found
 
 
-def settings_of(stack: str) -> Any:
-    """Return a stack's settings as they are written, without comments."""
-    return {f"{stack_file.NAMESPACE}:{key}": value for key, value in settings_as_json(stack).items()}
-
-
 def _plan(stack: str) -> Part:
     return gathered(f"Plan of stack {stack}", lambda: document(planned(stack).report))
 
@@ -276,7 +271,12 @@ def gather(name: str, stack: str, *, plan: bool) -> tuple[list[Part], list[str],
 
 
 def _settings(stack: str) -> Part:
-    return gathered(f"Settings of stack {stack}", lambda: settings_of(stack))
+    """Gather a stack's settings as they are written, without comments."""
+
+    def gather() -> dict[str, Any]:
+        return {f"{stack_file.NAMESPACE}:{key}": value for key, value in settings_as_json(stack).items()}
+
+    return gathered(f"Settings of stack {stack}", gather)
 
 
 def rendered(name: str, stack: str, parts: list[Part], now: datetime) -> str:

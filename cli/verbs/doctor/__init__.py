@@ -2,10 +2,7 @@
 
 from berth.cli.reach.arguments import Json, Stack
 from berth.cli.shell.console import out, print_json
-from berth.cli.shell.help import Section
 from berth.components.core.errors import FAILED
-
-SECTION = Section.DEPLOY
 
 
 def run(stack: Stack, *, as_json: Json = False) -> int:

@@ -12,6 +12,7 @@ from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.shell.programs import output_of
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError
+from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 from berth.stacks.files import passphrase, stack_file
 
@@ -21,13 +22,7 @@ _SECONDS = 60
 
 KMS = "gcpkms://"
 """Beginning of a secrets provider that is a key of Cloud KMS."""
-_KMS_PERMISSIONS = ("cloudkms.cryptoKeyVersions.useToDecrypt", "cloudkms.cryptoKeyVersions.useToEncrypt")
-_BUCKET_PERMISSIONS = (
-    "storage.objects.create",
-    "storage.objects.delete",
-    "storage.objects.get",
-    "storage.objects.list",
-)
+_PERMISSIONS = fast_yaml.beside(__file__, "permissions.yaml")["on_the_state"]
 
 # Pulumi's passphrase encryption (pulumi/pulumi, pkg/secrets/passphrase and
 # sdk/go/common/resource/config/crypt.go).
@@ -138,8 +133,10 @@ def check_bucket(google: Google, bucket: str) -> Finding:
         return STATE.found("unreadable-bucket", bucket=bucket, reason=error.problem)
     if found is None:
         return STATE.found("no-bucket", bucket=bucket, project=google.project)
-    held = google.get("storage", f"b/{bucket}/iam/testPermissions", permissions=list(_BUCKET_PERMISSIONS))
-    if lacking := [permission for permission in _BUCKET_PERMISSIONS if permission not in held.get("permissions", [])]:
+    held = google.get("storage", f"b/{bucket}/iam/testPermissions", permissions=_PERMISSIONS["bucket"])
+    if lacking := [
+        permission for permission in _PERMISSIONS["bucket"] if permission not in held.get("permissions", [])
+    ]:
         return STATE.found("unwritable-bucket", bucket=bucket, lacking=", ".join(lacking))
     kept = (found.get("versioning") or {}).get("enabled")
     return STATE.found("bucket" if kept else "no-versions", bucket=bucket)
@@ -151,7 +148,7 @@ def check_key(google: Google, provider: str) -> Finding:
         return STATE.found("other-provider", provider=provider)
     key = provider.removeprefix(KMS)
     try:
-        lacking = google.lacking("cloudkms", key, _KMS_PERMISSIONS)
+        lacking = google.lacking("cloudkms", key, _PERMISSIONS["key"])
     except GoogleError as error:
         if error.kind != "absent":
             raise

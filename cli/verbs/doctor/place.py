@@ -21,10 +21,12 @@ def check_zones(google: Google, settings: EnvironmentSettings) -> list[Finding]:
         for pool in settings.pools.values()
         for zone in settings.zones_of(pool)
     )
-    profiles = dict.fromkeys(
-        zone for pool in settings.pools.values() if pool.rdma == "networks" for zone in settings.zones_of(pool)
-    )
-    return [*(_machine(google, *pair) for pair in pairs), *(_profile(google, zone) for zone in profiles)]
+    return [*(_machine(google, *pair) for pair in pairs), *(_profile(google, zone) for zone in _rdma_zones(settings))]
+
+
+def _rdma_zones(settings: EnvironmentSettings) -> list[str]:
+    pools = [pool for pool in settings.pools.values() if pool.rdma == "networks"]
+    return sorted({zone for pool in pools for zone in settings.zones_of(pool)})
 
 
 def _machine(google: Google, machine: str, zone: str, attached: str, count: int) -> Finding:
@@ -61,10 +63,7 @@ def check_networks(google: Google, settings: EnvironmentSettings) -> Iterable[Fi
     if existing.gvnic:
         yield from at.subnetworks(existing.gvnic.network, [existing.gvnic.subnetwork])
     if existing.rdma:
-        zones = {
-            zone for pool in settings.pools.values() if pool.rdma == "networks" for zone in settings.zones_of(pool)
-        }
-        yield from at.rdma(existing.rdma, sorted(zones))
+        yield from at.rdma(existing.rdma, _rdma_zones(settings))
 
 
 class _Networks:
@@ -75,8 +74,7 @@ class _Networks:
         self._place = {"project": project, "region": region}
 
     def primary(self, existing: ExistingNetwork) -> Iterable[Finding]:
-        found = list(self.subnetworks(existing.network, [existing.subnetwork]))
-        yield from found
+        yield from self.subnetworks(existing.network, [existing.subnetwork])
         subnetwork = self._subnetwork(existing.subnetwork)
         if subnetwork is None:
             return

@@ -6,9 +6,7 @@ import typer
 
 from berth.cli.reach import completion
 from berth.cli.reach.arguments import Cpu, DryRun, Gpus, HeadCpu, HeadMemory, Image, Json, Memory, Pool, Stack, Workers
-from berth.cli.shell.help import Section, verb_group
-
-SECTION = Section.SETTINGS
+from berth.cli.shell.help import verb_group
 
 app = verb_group("Edit the engineers in an environment's file; `berth up` or `pulumi up` creates their berths.")
 

@@ -7,9 +7,6 @@ import typer
 
 from berth.cli.reach.arguments import Json
 from berth.cli.shell.console import out, print_json
-from berth.cli.shell.help import Section
-
-SECTION = Section.SETTINGS
 
 
 def _completed(incomplete: str) -> list[tuple[str, str]]:

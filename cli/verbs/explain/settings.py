@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache, cached_property
@@ -16,6 +16,7 @@ from rich.markup import escape
 
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
+from berth.components.core.words import listed
 
 EFFECTS = Path(__file__).with_name("effects.json")
 """Effect of an edit, by the setting's path: `make effects` writes it."""
@@ -286,7 +287,7 @@ def _mappings(node: Node, schema: Node) -> Iterator[Node]:
 
 
 def _type(node: Node, schema: Node) -> str:
-    return _either(dict.fromkeys(_type_of_form(form, schema) for form in _forms(node, schema)))
+    return listed(dict.fromkeys(_type_of_form(form, schema) for form in _forms(node, schema)) or ["value"], "or")
 
 
 def _type_of_form(form: Node, schema: Node) -> str:
@@ -294,7 +295,7 @@ def _type_of_form(form: Node, schema: Node) -> str:
         return flow(form["const"])
     if values := form.get("enum"):
         if len(values) <= _LONGEST_ENUM:
-            return _either(map(flow, values))
+            return listed(map(flow, values), "or")
         return f"one of {len(values)} values (such as {flow(values[0])})"
     kind = form.get("type", "value")
     if kind == "array":
@@ -311,12 +312,6 @@ def _many(node: Node, schema: Node) -> str:
     text = _type(node, schema)
     plain = kinds <= {"string", "integer", "number", "boolean", "object"} and len(kinds) == 1
     return f"{text}s" if plain and text in {"string", "integer", "number", "boolean", "mapping"} else text
-
-
-def _either(words: Iterable[str]) -> str:
-    """Return alternatives as text: `a, b or c`."""
-    *first, last = list(words) or ["value"]
-    return f"{', '.join(first)} or {last}" if first else last
 
 
 def completed(incomplete: str) -> list[tuple[str, str]]:

@@ -7,9 +7,6 @@ import typer
 
 from berth.cli.reach.arguments import Json
 from berth.cli.shell.console import err, out, print_json
-from berth.cli.shell.help import Section
-
-SECTION = Section.SETTINGS
 
 
 def run(

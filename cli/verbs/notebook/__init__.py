@@ -6,10 +6,7 @@ import typer
 
 from berth.cli.reach.arguments import Json, Name, OnStack
 from berth.cli.reach.arguments import port as port_option
-from berth.cli.shell.help import Section
 from berth.components.core.errors import BadInputError
-
-SECTION = Section.USE
 
 
 def run(

@@ -7,10 +7,7 @@ import typer
 
 from berth.cli.reach.arguments import Json, Stack
 from berth.cli.shell.console import print_result
-from berth.cli.shell.help import Section
 from berth.components.core.errors import FAILED, BadInputError
-
-SECTION = Section.USE
 
 
 def run(

@@ -98,18 +98,16 @@ def queue_of(pods: Iterable[Object], scaling: Iterable[Object]) -> list[Waiting]
     return sorted(queue, key=lambda waiting: (waiting.since, waiting.name, waiting.kind))
 
 
-def _queue_table(queue: Iterable[Waiting]) -> Table:
+def _tables(fleet: Fleet, queue: Iterable[Waiting]) -> list[RenderableType]:
     grid = Table("of", "pods", "for", "why", title="waiting")
     for waiting in queue:
         pods = counted(waiting.pods, waiting.kind)
         grid.add_row(waiting.name, pods, age(waiting.since, datetime.now(UTC)), Text(waiting.reason, style="yellow"))
-    return grid
+    return [table(fleet), *([grid] if grid.rows else [])]
 
 
 def _picture(fleet: Fleet, queue: list[Waiting], interval: float, problem: str = "") -> RenderableType:
-    parts: list[RenderableType] = [table(fleet)]
-    if queue:
-        parts.append(_queue_table(queue))
+    parts = _tables(fleet, queue)
     if problem:
         parts.append(Text(f"could not be asked: {problem}", style="bold red"))
     return Group(*parts, Text(f"{datetime.now(UTC):%H:%M:%S} UTC, every {interval:g} s; Ctrl-C ends it", style="dim"))
@@ -122,4 +120,4 @@ def _print(fleet: Fleet, queue: list[Waiting], *, as_json: bool) -> None:
         sys.stdout.flush()
         return
     out.print(f"{datetime.now(UTC):%H:%M:%S} UTC", style="dim")
-    out.print(table(fleet), *([_queue_table(queue)] if queue else []), sep="\n")
+    out.print(*_tables(fleet, queue), sep="\n")

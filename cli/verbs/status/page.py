@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from berth.cli.reach.fabric_reports import newest
-from berth.cli.reach.fleet import Grid, grids, notes_on, reason_of
+from berth.cli.reach.fleet import Grid, grids, notes_on, reasons_on
 from berth.cli.reach.lifecycle import sentences
 from berth.cli.shell.console import err
 from berth.components.core import whole_file
@@ -44,24 +44,22 @@ def write(fleet: Fleet, to: Path) -> None:
 
 def page(fleet: Fleet, now: datetime, proofs: Sequence[Mapping[str, Any]] = ()) -> str:
     """Return the page of a fleet at a moment, with links to the reports of fabric proofs."""
-    notes = list(notes_on(fleet))
-    waiting = [workload for workload in fleet.workloads if not workload.ready]
+    notes = [*notes_on(fleet), *reasons_on(fleet)]
     state = '<span class="good">everything is ready</span>'
-    if waiting or notes:
-        state = f'<span class="warn">{counted(len(waiting) + len(notes), "remark")}</span>'
+    if notes:
+        state = f'<span class="warn">{counted(len(notes), "remark")}</span>'
     stack = "" if fleet.stack == fleet.environment else f" · stack {escape(fleet.stack)}"
-    rays = [*fleet.berths, *fleet.clusters]
     pools, *workloads = grids(fleet, now)
     parts = [
         f"<p>{state}{stack}</p>",
         f'<p class="muted">Snapshot of {now:%Y-%m-%d %H:%M} UTC by berth status; later changes are not in it.</p>',
-        problems([*notes, *(f"{workload.name} {reason_of(workload)}" for workload in waiting)]),
+        problems(notes),
         _section(pools),
         *_nodes(fleet),
         *map(_section, workloads),
         *_proofs(proofs),
     ]
-    remarks = [sentence for ray in rays for sentence in sentences(ray.name, ray.life)]
+    remarks = [sentence for ray in (*fleet.berths, *fleet.clusters) for sentence in sentences(ray.name, ray.life)]
     if remarks:
         parts += ["<h2>Lifecycle</h2>", problems(remarks)]
     return document(f"Fleet of {fleet.environment}", filter(None, parts), _STYLE)

@@ -6,9 +6,6 @@ from typing import Annotated
 import typer
 
 from berth.cli.reach.arguments import Json, OnStack, RequiredName, Timeout, seconds_of
-from berth.cli.shell.help import Section
-
-SECTION = Section.USE
 
 
 def run(  # noqa: PLR0913 - each is an option

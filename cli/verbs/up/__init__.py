@@ -11,10 +11,7 @@ from typing import Annotated
 import typer
 
 from berth.cli.reach.arguments import AllowDestroy, Json, Stack, Yes
-from berth.cli.shell.help import Section
 from berth.components.core.errors import BadInputError
-
-SECTION = Section.DEPLOY
 
 
 def run(

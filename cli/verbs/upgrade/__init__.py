@@ -10,13 +10,10 @@ import typer
 from berth.cli.reach import completion
 from berth.cli.reach.arguments import Json, by_path
 from berth.cli.shell.console import err, out, print_json, print_problems
-from berth.cli.shell.help import Section
 from berth.components.core.errors import FAILED, BadInputError
 
 if TYPE_CHECKING:
     from berth.cli.verbs.upgrade.move import Upgrade
-
-SECTION = Section.SETTINGS
 
 
 def run(

@@ -10,13 +10,11 @@ import typer
 from berth.cli.reach import completion
 from berth.cli.reach.arguments import Json, Stack
 from berth.cli.shell.console import print_result
-from berth.cli.shell.help import Section, verb_group
+from berth.cli.shell.help import verb_group
 from berth.components.core.errors import FAILED
 
 if TYPE_CHECKING:
     from berth.cli.verbs.verify.clean_up import Proof
-
-SECTION = Section.DEBUG
 
 app = verb_group("Prove on the running cluster that what was provisioned really works.")
 

@@ -9,6 +9,7 @@ from rich.text import Text
 from berth.cli.reach.arguments import seconds_of
 from berth.cli.reach.environment import Environment, NotUpError, brought_up
 from berth.cli.reach.fabric_reports import FOLDER
+from berth.cli.reach.pods import require_group
 from berth.cli.shell.console import Table, err
 from berth.cli.verbs.verify.clean_up import Proof, cleaned_up, verdict_text
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, within
@@ -122,12 +123,8 @@ def _group_of(settings: RayClusterSettings, name: str | None) -> WorkerGroup:
     """Return the named group of workers; else the only one with NICs, with GPUs, or at all."""
     groups = {group.name: group for group in settings.groups}
     if name is not None:
-        if name in groups:
-            return groups[name]
-        raise BadInputError(
-            f"{settings.name} has no group of workers {name!r}{did_you_mean(name, groups)}",
-            f"name one of its groups: {', '.join(groups)}",
-        )
+        require_group(settings.name, name, groups)
+        return groups[name]
     with_nics = [group for group in settings.groups if group.nics]
     with_gpus = [group for group in settings.groups if group.gpus]
     candidates = with_nics or with_gpus or settings.groups

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
@@ -13,7 +12,7 @@ from typer.testing import CliRunner
 
 from berth.cli import verbs
 from berth.cli.main import app
-from berth.cli.shell.help import Section
+from berth.cli.shell.help import SECTIONS, section_of
 from tests.unit.cases import table
 
 
@@ -46,12 +45,12 @@ def test_help_has_every_word(option: str, width: int, monkeypatch: pytest.Monkey
 
 def test_the_page_of_all_commands_has_them_in_their_sections() -> None:
     page = CliRunner().invoke(app, ["--help"]).stdout
-    assert re.findall(r"─ (\w+) ─", page) == ["Options", *(section.value for section in Section)]
-    for module in iter_modules(verbs.__path__):
-        section = import_module(f"{verbs.__name__}.{module.name}").SECTION
-        block = page.split(f"─ {section.value} ─")[1].split("╰")[0]
-        name = module.name.replace("_", "-")
+    assert re.findall(r"─ (\w+) ─", page) == ["Options", *SECTIONS]
+    names = {module.name.replace("_", "-") for module in iter_modules(verbs.__path__)}
+    for name in names:
+        block = page.split(f"─ {section_of(name)} ─")[1].split("╰")[0]
         assert re.search(rf"^│ {name} ", block, flags=re.MULTILINE), name
+    assert {name for section in SECTIONS.values() for name in section} <= names
 
 
 @pytest.mark.parametrize(("call", "problem", "command"), table(__file__, "help.yaml"))
