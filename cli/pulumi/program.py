@@ -47,11 +47,12 @@ class Interrupts:
     Attributes:
         count: number of interrupts so far.
         code: exit code after the first one.
+        running: runs of the engine that an interrupt ends.
     """
 
     def __init__(self) -> None:
         self.count, self.code = 0, INTERRUPTED
-        self._running: set[subprocess.Popen[str]] = set()
+        self.running: set[subprocess.Popen[str]] = set()
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -64,16 +65,6 @@ class Interrupts:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def begin(self, process: subprocess.Popen[str]) -> None:
-        """Note a run that has begun."""
-        self._running.add(process)
-        if self.count:
-            process.send_signal(signal.SIGINT)
-
-    def end(self, process: subprocess.Popen[str]) -> None:
-        """Note a run that has ended."""
-        self._running.discard(process)
-
     def stop(self) -> None:
         """Raise the exception that ends the command, if there was an interrupt."""
         if self.count:
@@ -84,7 +75,7 @@ class Interrupts:
             self.code = TERMINATED
         self.count += 1
         if number == signal.SIGTERM or not _in_foreground():
-            for process in tuple(self._running):
+            for process in tuple(self.running):
                 process.send_signal(signal.SIGINT)
 
 
@@ -131,13 +122,15 @@ class Engine:
         """Read the events to the end of the run; return them, whatever comes of it."""
         outcome = Outcome()
         with self._process, self._stderr:
-            interrupts.begin(self._process)
+            interrupts.running.add(self._process)
+            if interrupts.count:
+                self._process.send_signal(signal.SIGINT)
             for line in self._process.stdout or ():
                 if line.startswith("{"):  # else it is a text of Pulumi's for people
                     outcome.events.append(json.loads(line))
                     see(outcome.events[-1])
             outcome.code = self._process.wait()
-            interrupts.end(self._process)
+            interrupts.running.discard(self._process)
             self._stderr.seek(0)
             outcome.stderr = self._stderr.read()
         return outcome

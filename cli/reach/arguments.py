@@ -25,9 +25,7 @@ _NOT_NAMED = "\0"
 
 def by_path(stack: str) -> str:
     """Return a stack's name, also where the path of its file names it."""
-    if "/" not in stack and not stack.endswith(".yaml"):
-        return stack
-    from berth.stacks.files.stack_file import named  # noqa: PLC0415 - seldom needed
+    from berth.stacks.files.stack_file import named  # noqa: PLC0415 - reading YAML takes a while to import
 
     return named(stack)
 
@@ -41,13 +39,9 @@ def _named_stack(ctx: typer.Context, stack: str) -> str:
     return stack_of_the_project()
 
 
-Name = Annotated[
-    str | None,
-    typer.Argument(metavar="NAME", help="Engineer's id, or cluster's name.", autocompletion=completion.names),
-]
-RequiredName = Annotated[
-    str, typer.Argument(metavar="NAME", help="Engineer's id, or cluster's name.", autocompletion=completion.names)
-]
+_NAME = typer.Argument(metavar="NAME", help="Engineer's id, or cluster's name.", autocompletion=completion.names)
+Name = Annotated[str | None, _NAME]
+RequiredName = Annotated[str, _NAME]
 OnStack = Annotated[
     str | None,
     typer.Option(

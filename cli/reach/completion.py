@@ -33,7 +33,7 @@ def environments() -> list[str]:
 
 def names(ctx: typer.Context) -> list[str]:
     """Return berths and clusters: of the stack that the call names, or of all."""
-    return sorted({name for stack, settings in _chosen(ctx) for name in names_of_stack(stack, settings)})
+    return sorted({name for stack, settings in _chosen(ctx).items() for name in names_of_stack(stack, settings)})
 
 
 def engineers(ctx: typer.Context) -> list[str]:
@@ -52,21 +52,15 @@ def pools(ctx: typer.Context) -> list[str]:
 
 
 def _keys(ctx: typer.Context, *parts: str) -> list[str]:
-    return sorted({key for _, settings in _chosen(ctx) for key in keys_in(settings, *parts)})
+    return sorted({key for settings in _chosen(ctx).values() for key in keys_in(settings, *parts)})
 
 
-def _chosen(ctx: typer.Context) -> Iterator[tuple[str, Settings]]:
-    """Yield the stack that a call names with its environment; all stacks if it names none."""
-    stack = ctx.params.get("stack") or ctx.params.get("environment")
-    found = dict(_all())
-    if stack not in found:
-        yield from found.items()
-        return
-    yield stack, found[stack]
-    engineer = found[stack].get("engineer")
+def _chosen(ctx: typer.Context) -> dict[str, Settings]:
+    """Return the stack that a call names with its environment; all stacks if it names none."""
+    stack, found = ctx.params.get("stack") or ctx.params.get("environment") or "", dict(_all())
+    engineer = found.get(stack, {}).get("engineer")
     environment = engineer.get("environment") if isinstance(engineer, dict) else None
-    if environment in found:
-        yield environment, found[environment]
+    return {name: found[name] for name in (stack, environment) if name in found} or found
 
 
 def _all() -> Iterator[tuple[str, Settings]]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -12,8 +13,6 @@ from berth.components.core.owner import namespace_of
 
 SELECTOR = "app.kubernetes.io/component=kuberay-operator"
 """Label of the operator's pods in the published chart, and in GKE's own installation of it."""
-
-_BEFORE, _AFTER = ('"', "/", " ", "="), ('"', "/", " ", ",", "\\")
 
 
 def operator_lines(berth: Berth, query: Mapping[str, str]) -> Iterator[str]:
@@ -33,10 +32,8 @@ def readable(line: str) -> str:
 
 def about(berth: Berth, lines: Iterable[str]) -> Iterator[str]:
     """Return the lines that name a berth's namespace."""
-    for line in lines:
-        # As a word: `berth-bob` is not `berth-bobby`.
-        if any(f"{before}{berth.namespace}{after}" in line for before in _BEFORE for after in _AFTER):
-            yield line
+    named = re.compile(rf'["/ =]{berth.namespace}["/ ,\\]')  # as a word: `berth-bob` is not `berth-bobby`
+    return filter(named.search, lines)
 
 
 def _lines(api: ClusterApi, simulated: frozenset[str], query: Mapping[str, str]) -> Iterator[str]:

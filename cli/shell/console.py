@@ -24,25 +24,23 @@ _COLUMNS_OF_NO_TERMINAL = 140
 class _Console(Console):
     """Rich's console without its own end at a closed pipe: silent, with exit code 1."""
 
+    def __init__(self, *, stderr: bool) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False)
+        # A terminal would break long lines inside words; a file has lines of any length.
+        self.soft_wrap = not self.is_terminal
+        if not self.is_terminal and "COLUMNS" not in os.environ:
+            self.width = _COLUMNS_OF_NO_TERMINAL
+
     def on_broken_pipe(self) -> NoReturn:
         """Leave the error to the command, which ends as for any output."""
         raise  # noqa: PLE0704 - rich calls this method where it handles the BrokenPipeError
 
 
-def _console(*, stderr: bool) -> Console:
-    console = _Console(stderr=stderr, highlight=False, markup=False)
-    # A terminal would break long lines inside words; a file has lines of any length.
-    console.soft_wrap = not console.is_terminal
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = _COLUMNS_OF_NO_TERMINAL
-    return console
-
-
 LOST = 3
 """Exit code if something would be lost and nobody agreed to it; nothing was changed."""
 
-out = _console(stderr=False)
-err = _console(stderr=True)
+out = _Console(stderr=False)
+err = _Console(stderr=True)
 
 
 class Table(RichTable):

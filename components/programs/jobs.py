@@ -70,7 +70,7 @@ def _going_on(jobs: Iterable[Mapping[str, Any]]) -> list[RunningJob]:
             id=str(job.get("submission_id") or job.get("job_id") or "?"),
             kind="job" if job.get("submission_id") else "session",
             status=str(job["status"]),
-            entrypoint=_short(str(job.get("entrypoint") or "")),
+            entrypoint=short(str(job.get("entrypoint") or "")),
             since=job["start_time"] / 1000 if job.get("start_time") else None,
         )
         for job in jobs
@@ -79,6 +79,7 @@ def _going_on(jobs: Iterable[Mapping[str, Any]]) -> list[RunningJob]:
     return sorted(found, key=lambda job: (job.since or 0, job.id))
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Return a command on one line, a long one cut."""
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST_ENTRYPOINT else f"{text[: _LONGEST_ENTRYPOINT - 1]}…"

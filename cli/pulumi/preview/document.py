@@ -19,7 +19,7 @@ FORMAT = 1
 def document(report: Report) -> dict[str, Any]:
     """Return the report as plain data."""
     known = report.known
-    content = {
+    content: dict[str, Any] = {
         "format": FORMAT,
         "stack": known.stack,
         "kind": known.kind,
@@ -52,7 +52,7 @@ def document(report: Report) -> dict[str, Any]:
         ],
         "warnings": report.warnings,
     }
-    return {key: plain(value) for key, value in content.items()}
+    return dict(plain(content))
 
 
 def plain(value: Any) -> Any:

@@ -50,7 +50,6 @@ class Question(threading.Thread):
             self.not_asked = ""
 
     def _live(self) -> Sequence[Mapping[str, Any]] | None:
-        """Return the cluster's RayClusters, with the labels of their owners."""
         kubeconfig = self.outputs.get("kubeconfig")
         if not kubeconfig:
             return None

@@ -49,7 +49,6 @@ def _policies(report: Report) -> list[str]:
 
 
 def _destroyed(report: Report) -> list[str]:
-    """Return a table of changes that end work or take capacity."""
     rows = [
         f"| {_cell(change)} | {_escaped(effect.text)} | {_escaped(', '.join(map(str, effect.sitting)) or '–')} |"
         f" {_escaped(lines.gpus_line(effect.gpus_away) or '–')} |"

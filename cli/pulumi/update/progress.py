@@ -18,11 +18,7 @@ def progress_bar() -> Bars:
 
 
 class Progress:
-    """Display of a tracker's components.
-
-    Attributes:
-        bars: the display, for a `with` block; its last picture stays.
-    """
+    """Display of a tracker's components: `bars`, for a `with` block; the last picture stays."""
 
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker

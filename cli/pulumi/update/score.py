@@ -70,10 +70,12 @@ def seen(api: ClusterApi | None) -> dict[Key, Seen] | None:
     clusters = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in found}
     pods: dict[Key, set[str]] = {key: set() for key in clusters}
     for pod in listed:
-        metadata = pod["metadata"]
-        key, labels = _cluster_of(pod), metadata["labels"]
+        metadata, key = pod["metadata"], _cluster_of(pod)
+        if key not in clusters or "deletionTimestamp" in metadata:
+            continue
         # Ray's autoscaler takes workers away at any time.
-        if key in clusters and "deletionTimestamp" not in metadata and not _comes_and_goes(clusters[key], labels):
+        worker = metadata["labels"].get("ray.io/node-type") == "worker"
+        if not (worker and clusters[key]["spec"].get("enableInTreeAutoscaling")):
             pods[key].add(metadata["uid"])
     waiting = Counter(map(_cluster_of, filter(_finds_no_room, pending)))
     return {
@@ -88,10 +90,6 @@ def _cluster_of(pod: Object) -> Key:
 
 def _finds_no_room(pod: Object) -> bool:
     return any(found.get("reason") == "Unschedulable" for found in pod["status"].get("conditions") or ())
-
-
-def _comes_and_goes(cluster: Object, labels: Mapping[str, str]) -> bool:
-    return bool(cluster["spec"].get("enableInTreeAutoscaling")) and labels.get("ray.io/node-type") == "worker"
 
 
 def losses(before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> dict[Key, str]:

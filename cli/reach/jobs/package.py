@@ -9,7 +9,7 @@ Ray's own default excludes (ray 2.60.0, python/ray/_private/runtime_env/packagin
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -70,14 +70,13 @@ def pack(folder: Path, target: IO[bytes]) -> Package:
     return Package(f"_ray_pkg_{digest.hexdigest()}.zip", size, len(sizes))
 
 
-def files_of(folder: Path) -> Iterator[tuple[Path, str]]:
-    """Yield the files of a folder that are not left out, each with its name in the package."""
-    yield from _files(folder, "", [(GitIgnoreSpec.from_lines(EXCLUDED), 0)], frozenset())
-
-
-def _files(
-    folder: Path, name: str, ignored: list[tuple[GitIgnoreSpec, int]], above: frozenset[str]
+def files_of(
+    folder: Path,
+    name: str = "",
+    ignored: Sequence[tuple[GitIgnoreSpec, int]] = ((GitIgnoreSpec.from_lines(EXCLUDED), 0),),
+    above: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a folder that are not left out, each with its name in the package."""
     real = os.path.realpath(folder)
     if real in above:  # a link to a folder above
         return
@@ -92,7 +91,7 @@ def _files(
         if any(spec.match_file(full[start:]) for spec, start in ignored):
             continue
         if inside:
-            yield from _files(path, full, ignored, above | {real})
+            yield from files_of(path, full, ignored, above | {real})
         elif path.is_file():
             yield path, full
 

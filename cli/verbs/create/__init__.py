@@ -4,20 +4,8 @@ from typing import Annotated
 
 import typer
 
+from berth.cli.reach import arguments as given
 from berth.cli.reach import completion
-from berth.cli.reach.arguments import (
-    Cpu,
-    DryRun,
-    Gpus,
-    HeadCpu,
-    HeadMemory,
-    Image,
-    Json,
-    Memory,
-    Pool,
-    Workers,
-    Yes,
-)
 
 
 def run(  # noqa: PLR0913 - each is an option
@@ -33,20 +21,20 @@ def run(  # noqa: PLR0913 - each is an option
         ),
     ] = None,
     *,
-    workers: Workers = None,
-    gpus: Gpus = None,
-    pool: Pool = None,
-    image: Image = None,
-    cpu: Cpu = None,
-    memory: Memory = None,
-    head_cpu: HeadCpu = None,
-    head_memory: HeadMemory = None,
+    workers: given.Workers = None,
+    gpus: given.Gpus = None,
+    pool: given.Pool = None,
+    image: given.Image = None,
+    cpu: given.Cpu = None,
+    memory: given.Memory = None,
+    head_cpu: given.HeadCpu = None,
+    head_memory: given.HeadMemory = None,
     write_only: Annotated[
         bool, typer.Option("--write-only", help="Write the file for a pull request; the admins' CI does the rest.")
     ] = False,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    as_json: Json = False,
+    dry_run: given.DryRun = False,
+    yes: given.Yes = False,
+    as_json: given.Json = False,
 ) -> int:
     """Create a berth with a stack of its own: write its file, show the plan, ask, bring it up.
 

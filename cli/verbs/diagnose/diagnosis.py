@@ -28,9 +28,9 @@ from berth.cli.shell.console import err, print_result
 from berth.cli.shell.programs import output_of
 from berth.cli.verbs.diagnose.secrets import cleaned, scrubbed, secrets_of_environment, secrets_of_kubeconfig
 from berth.components.cluster import inventory
-from berth.components.cluster.api import EVENTS, NODES, PODS, RAY_JOBS, RAY_SERVICES, ClusterApi, Object, within
+from berth.components.cluster.api import EVENTS, NODES, PODS, ClusterApi, Object, within
 from berth.components.cluster.pods import runs_here
-from berth.components.core.distribution import NAME
+from berth.components.core import fast_yaml
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.ray.condition import condition_of
 from berth.components.ray.evidence import Evidence
@@ -45,17 +45,7 @@ _SUMMARY = (
 LOG_LINES = 400
 """Number of last lines of each log."""
 
-_IN_NAMESPACE = (
-    "/api/v1/services",
-    "/api/v1/resourcequotas",
-    "/api/v1/limitranges",
-    "/api/v1/persistentvolumeclaims",
-    "/apis/networking.k8s.io/v1/networkpolicies",
-    "/apis/batch/v1/jobs",
-    RAY_JOBS,
-    RAY_SERVICES,
-)
-_PACKAGES = (NAME, "pulumi", "pulumi-kubernetes", "pulumi-gcp", "kubernetes", "pydantic")
+_TABLES = fast_yaml.beside(__file__)
 
 # Failures of one part; anything else is a bug of berth.
 _FAILURES = (BerthError, OSError, ValueError)
@@ -68,24 +58,23 @@ class Part:
     title: str
     text: str
     """Text of the part; for a missing one the reason."""
-    language: str = ""
-    """Language of the text, for readers that color it."""
+    language: str = "text"
     missing: bool = False
     lost: frozenset[str] = field(default=frozenset(), repr=False)
     """Values of environment variables that it lost, and that no other part may show."""
 
 
-def gathered(title: str, gather: Callable[[], Any], *, language: str = "yaml") -> Part:
+def gathered(title: str, gather: Callable[[], Any]) -> Part:
     """Gather one part; a failure becomes its text."""
     try:
         found = gather()
     except _FAILURES as error:
         return Part(title, str(error) or type(error).__name__, missing=True)
     if isinstance(found, str):
-        return Part(title, found, language if language != "yaml" else "")
+        return Part(title, found)
     shown, lost = cleaned(found)
     text = yaml.safe_dump(shown, sort_keys=False, allow_unicode=True, width=10_000)
-    return Part(title, text, language, lost=frozenset(lost))
+    return Part(title, text, "yaml", lost=frozenset(lost))
 
 
 def versions(api: ClusterApi | None) -> dict[str, Any]:
@@ -94,7 +83,7 @@ def versions(api: ClusterApi | None) -> dict[str, Any]:
     def of_kubectl() -> Any:
         return json.loads(output_of("kubectl", "version", "--client", "--output=json"))["clientVersion"]["gitVersion"]
 
-    questions: dict[str, Callable[[], Any]] = {name: partial(version, name) for name in _PACKAGES}
+    questions: dict[str, Callable[[], Any]] = {name: partial(version, name) for name in _TABLES["packages"]}
     questions |= {"pulumi (program)": partial(output_of, "pulumi", "version"), "kubectl (program)": of_kubectl}
     if api is not None:
         questions["Kubernetes (server)"] = lambda: (api.get("/version") or {}).get("gitVersion", "?")
@@ -126,7 +115,6 @@ def of_berth(berth: Berth, *, plan: bool) -> list[Part]:
         gathered(
             "Why it is not ready",
             lambda: "\n".join(reasons_of(Evidence(api, berth.key[0]), berth.key)) or "nothing: the berth is ready",
-            language="",
         ),
         gathered("Status", lambda: fleet_of(berth.environment.stack).as_json()),
         gathered("What runs on it", lambda: _running(berth)),
@@ -139,12 +127,13 @@ def of_berth(berth: Berth, *, plan: bool) -> list[Part]:
         gathered("Events", lambda: _events(api, namespace)),
         gathered("Nodes of its pods", lambda: _nodes(api, pods)),
         gathered("Resource claims", lambda: _claims(api, namespace)),
-        *(gathered(path.rpartition("/")[2], partial(_list, api, within(namespace, path))) for path in _IN_NAMESPACE),
-        gathered("The operator's log, lines about it", lambda: _operator(berth), language="text"),
+        *(
+            gathered(path.rpartition("/")[2], partial(_list, api, within(namespace, path)))
+            for path in _TABLES["in_namespace"]
+        ),
+        gathered("The operator's log, lines about it", lambda: _operator(berth)),
     ]
-    return found + [
-        gathered(f"Log of {pod['metadata']['name']}", partial(_log, berth, pod), language="text") for pod in pods
-    ]
+    return found + [gathered(f"Log of {pod['metadata']['name']}", partial(_log, berth, pod)) for pod in pods]
 
 
 def _object(item: Object) -> Object:

@@ -6,6 +6,7 @@ Each check leaves an UnreachableError, for a cluster that does not answer, to it
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from berth.cli.reach.homes import CLAIMS
 from berth.cli.reach.secret_values import Place, grant, places_of_berth, unread
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.components.berth import BerthInputs
@@ -19,7 +20,6 @@ from berth.components.ray.volumes import BUCKET_DRIVER
 CLUSTER, SECRET_VALUES, VOLUMES = Topic("cluster"), Topic("secrets"), Topic("volumes")
 
 _DRIVERS = "/apis/storage.k8s.io/v1/csidrivers/"
-_CLAIMS = "/api/v1/persistentvolumeclaims"
 _FOR_MANY = {"ReadWriteMany", "ReadOnlyMany"}
 
 
@@ -63,6 +63,11 @@ def check_berths(berths: Iterable[BerthInputs], api: ClusterApi) -> list[Finding
     return [*findings, *(finding for berth in berths for finding in check_claims(berth, api))]
 
 
+def check_berth(berth: BerthInputs, api: ClusterApi) -> list[Finding]:
+    """Check the values and the claims of one berth."""
+    return [*check_secrets(berth, api), *check_claims(berth, api)]
+
+
 def check_secrets(berth: BerthInputs, api: ClusterApi) -> list[Finding]:
     """Report which secret values of a berth are missing."""
     return [_value(berth, place, api) for place in places_of_berth(berth).values()]
@@ -102,7 +107,7 @@ def check_claims(berth: BerthInputs, api: ClusterApi) -> Iterable[Finding]:
             continue
         facts = {"what": f"volume {name} of {berth.settings.name}", "claim": volume.claim, "namespace": namespace}
         try:
-            claim = api.get(f"{within(namespace, _CLAIMS)}/{volume.claim}")
+            claim = api.get(f"{within(namespace, CLAIMS)}/{volume.claim}")
         except RefusedError as error:
             yield VOLUMES.found("unknown", reason=error, **facts)
             continue

@@ -5,15 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from berth.cli.reach.environment import NotUpError, brought_up, namespaces_not_in_state, not_in_state_note
-from berth.cli.verbs.doctor.berths import (
-    BUCKETS,
-    SECRET_MANAGER,
-    SHARES,
-    check_berths,
-    check_claims,
-    check_features,
-    check_secrets,
-)
+from berth.cli.verbs.doctor.berths import BUCKETS, SECRET_MANAGER, SHARES, check_berth, check_berths, check_features
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.nodes import check_metadata, check_nodes, check_pools
 from berth.cli.verbs.doctor.rights import check_rights, check_road
@@ -32,6 +24,7 @@ from berth.components.cluster.api import (
     unreachable,
 )
 from berth.components.cluster.owned import owners_of
+from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import ENVIRONMENT_LABEL
 from berth.components.gke import ExistingCluster, too_old
@@ -52,13 +45,7 @@ _GRANT = "kubectl create clusterrolebinding berth --clusterrole=cluster-admin --
 
 _DAEMON_SETS = "/apis/apps/v1/daemonsets"
 
-# Agents on nodes, by the names in their projects' own manifests. Dataplane V2 is anetd
-# (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dataplane-v2).
-_ENFORCERS = frozenset(
-    """
-    anetd antrea-agent calico-node canal cilium kube-router ovnkube-node weave-net
-    """.split()
-)
+_ENFORCERS = set(fast_yaml.beside(__file__)["enforcers"])
 
 _SOON = timedelta(minutes=1)
 """Time in which a controller that runs lets an object go."""
@@ -169,7 +156,7 @@ def check_environment(stack: str) -> list[Finding]:
         api = ClusterApi(up.kubeconfig)
         road = check_road(stack, settings, api)
         berth = loaded.on(up.contract).berth
-        inside = [*check_secrets(berth, api), *check_claims(berth, api)]
+        inside = check_berth(berth, api)
         if settings.part == "cluster":
             return [there, *road, *inside]
         uses = {

@@ -92,17 +92,14 @@ def no_project(project: str, error: GoogleError) -> Finding:
 
 def apis(settings: EnvironmentSettings, *, bucket: bool, key: bool) -> list[str]:
     """Return the APIs that have to be enabled, for a state's bucket and a Cloud KMS key too."""
-    names = [
-        "cloudresourcemanager",
-        "compute",
-        "container",
-        "iam",
-        *(["storage"] if bucket else []),
-        *(["containerfilesystem"] if any(pool.streams_images for pool in settings.pools.values()) else []),
-        *(["cloudkms"] if key else []),
-        *(["file"] if settings.filestore else []),
-        *(["secretmanager"] if settings.secret_sync else []),
-    ]
+    used = {
+        "storage": bucket,
+        "containerfilesystem": any(pool.streams_images for pool in settings.pools.values()),
+        "cloudkms": key,
+        "file": settings.filestore,
+        "secretmanager": settings.secret_sync,
+    }
+    names = ("cloudresourcemanager", "compute", "container", "iam", *(name for name in used if used[name]))
     return [f"{name}.googleapis.com" for name in names]
 
 

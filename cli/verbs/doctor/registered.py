@@ -7,7 +7,6 @@ Pulumi's runtime changes its process for good, so that the program runs in a pro
 import asyncio
 import json
 import sys
-from collections.abc import Coroutine
 from typing import Any
 
 from berth.cli.shell.programs import ended
@@ -47,6 +46,9 @@ def record(stack: str, outputs: dict[str, Any]) -> list[str]:
     """Run a stack's program in this process; return the types of its Kubernetes objects."""
     import pulumi
 
+    from berth.stacks.load.stack import load_stack
+    from berth.stacks.program.main import build
+
     types: set[str] = set()
 
     class Recorder(pulumi.runtime.Mocks):
@@ -64,17 +66,10 @@ def record(stack: str, outputs: dict[str, Any]) -> list[str]:
 
     @pulumi.runtime.test  # type: ignore[untyped-decorator]  # Pulumi's own has no types
     def run() -> Any:
-        return _program(stack)
+        return build(load_stack(stack), recorded=True)
 
     run()
     return sorted(kind for kind in types if kind.startswith(_KUBERNETES))
-
-
-def _program(stack: str) -> Coroutine[Any, Any, None]:
-    from berth.stacks.load.stack import load_stack
-    from berth.stacks.program.main import build
-
-    return build(load_stack(stack), recorded=True)
 
 
 def main() -> None:

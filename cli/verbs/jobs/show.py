@@ -12,8 +12,8 @@ from berth.cli.reach.jobs.follow import finish, stop
 from berth.cli.reach.lifecycle import age
 from berth.cli.shell.console import Table, err, print_result
 from berth.components.core.errors import FAILED, BadInputError
+from berth.components.programs.jobs import short
 
-_LONGEST_ENTRYPOINT = 60
 _COLORS = {"SUCCEEDED": "green", "FAILED": "red", "RUNNING": "cyan", "PENDING": "yellow"}
 
 
@@ -56,7 +56,7 @@ def table(found: list[RayJob], now: datetime) -> Table:
         grid.add_row(
             job.id if job.submitted else f"{job.id} (connected)",
             Text(job.status.lower(), style=_COLORS.get(job.status, "")),
-            _short(job.entrypoint) or "–",
+            short(job.entrypoint) or "–",
             age(job.started.isoformat(), now) if job.started else "–",
             _took(job, now) or "–",
             "–" if job.exit_code is None else str(job.exit_code),
@@ -85,8 +85,3 @@ def _took(job: RayJob, now: datetime) -> str:
     if job.started is None:
         return ""
     return str(timedelta(seconds=max(int(((job.ended or now) - job.started).total_seconds()), 0)))
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST_ENTRYPOINT else f"{text[: _LONGEST_ENTRYPOINT - 1]}…"

@@ -1,8 +1,4 @@
-"""`berth up`: say what would be lost, ask, run `pulumi up`, and sum up.
-
-Belongs here: the question, the runs of the engine, progress by component, the summary. Does not
-belong here: state, waits, and anything that `pulumi up` would not do as well.
-"""
+"""`berth up`: say what would be lost, ask, run `pulumi up`, and sum up."""
 
 import contextlib
 from pathlib import Path

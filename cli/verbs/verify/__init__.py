@@ -1,20 +1,13 @@
 """`berth verify`: proofs on the running cluster."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from berth.cli.reach import completion
 from berth.cli.reach.arguments import Json, Stack
-from berth.cli.shell.console import print_result
 from berth.cli.shell.help import verb_group
-from berth.components.core.errors import FAILED
-
-if TYPE_CHECKING:
-    from berth.cli.verbs.verify.clean_up import Proof
 
 app = verb_group("Prove on the running cluster that what was provisioned really works.")
 
@@ -57,7 +50,7 @@ def gpu(
     """
     from berth.cli.verbs.verify import gpu_proof
 
-    return _show(gpu_proof.verify_gpus(stack, pool or [], timeout, keep=keep, isolation=isolation), as_json=as_json)
+    return gpu_proof.verify_gpus(stack, pool or [], timeout, keep=keep, isolation=isolation, as_json=as_json)
 
 
 @app.command()
@@ -107,12 +100,6 @@ def fabric(  # noqa: PLR0913 - each is an option
     """
     from berth.cli.verbs.verify import fabric_proof
 
-    proof = fabric_proof.verify_fabric(
-        stack, cluster, group, timeout, max_size, output, collective=collective, keep=keep
+    return fabric_proof.verify_fabric(
+        stack, cluster, group, timeout, max_size, output, collective=collective, keep=keep, as_json=as_json
     )
-    return _show(proof, as_json=as_json)
-
-
-def _show(proof: Proof, *, as_json: bool) -> int:
-    print_result(proof.document, proof.shown, as_json=as_json)
-    return FAILED if proof.counts["fail"] else 0

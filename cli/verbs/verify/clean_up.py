@@ -2,35 +2,33 @@
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
 from rich.console import Group
 from rich.text import Text
 
-from berth.cli.shell.console import Table, err
+from berth.cli.shell.console import Table, err, print_result
 from berth.cli.shell.signals import put_off
 from berth.components.cluster.api import ClusterError
+from berth.components.core.errors import FAILED
 from berth.components.proof import RUN_LABEL, Check, Run, Verdict
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 _STYLES: dict[Verdict, str] = {"pass": "green", "fail": "bold red", "simulated": "cyan", "skipped": "dim"}
 
 
-class Proof:
-    """Result of a run.
+def counts_of(checks: Iterable[Check]) -> dict[Verdict, int]:
+    """Return the number of checks by verdict."""
+    counted = Counter(check.verdict for check in checks)
+    return {verdict: counted[verdict] for verdict in VERDICTS}
 
-    Attributes:
-        counts: number of checks by verdict.
-        document: the proof for programs, with the counts; no key has more than one word.
-        shown: the proof for people, with the counts in the last line.
-    """
 
-    def __init__(self, content: dict[str, Any], shown: list[Table | Text], checks: Iterable[Check]) -> None:
-        counted = Counter(check.verdict for check in checks)
-        self.counts = {verdict: counted[verdict] for verdict in VERDICTS}
-        self.document = {**content, "counts": self.counts}
-        self.shown = Group(*shown, Text(", ".join(f"{count} {verdict}" for verdict, count in self.counts.items())))
+def print_proof(document: Mapping[str, Any], shown: Iterable[Table | Text], *, as_json: bool) -> int:
+    """Print a proof, with its `counts` in the last line; return the exit code."""
+    counts = Text(", ".join(f"{count} {verdict}" for verdict, count in document["counts"].items()))
+    print_result(document, Group(*shown, counts), as_json=as_json)
+    return FAILED if document["counts"]["fail"] else 0
 
 
 @contextlib.contextmanager

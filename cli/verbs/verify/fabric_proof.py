@@ -1,8 +1,10 @@
 """`berth verify fabric`: the RayCluster, the run, and its result for people and programs."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.text import Text
 
@@ -11,7 +13,7 @@ from berth.cli.reach.environment import Environment, NotUpError, brought_up
 from berth.cli.reach.fabric_reports import FOLDER
 from berth.cli.reach.pods import require_group
 from berth.cli.shell.console import Table, err
-from berth.cli.verbs.verify.clean_up import Proof, cleaned_up, verdict_text
+from berth.cli.verbs.verify.clean_up import cleaned_up, counts_of, print_proof, verdict_text
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, within
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
@@ -29,7 +31,7 @@ from berth.stacks.settings.resolved import Resolved
 _SMALLEST = 1024
 
 
-def verify_fabric(
+def verify_fabric(  # noqa: PLR0913 - each is an option
     stack: str,
     cluster: str | None,
     group_name: str | None,
@@ -39,12 +41,9 @@ def verify_fabric(
     *,
     collective: bool,
     keep: bool,
-) -> Proof:
-    """Verify the fabric of a RayCluster, by default of the only one; write evidence and report.
-
-    By default, the group of workers is the only one with NICs, or with GPUs, and the folder is
-    build/fabric-proof/CLUSTER-RUN.
-    """
+    as_json: bool,
+) -> int:
+    """Verify the fabric of a RayCluster, write evidence and report; return the exit code."""
     seconds, max_bytes = seconds_of(timeout), _bytes(max_size)
     environment = brought_up(stack)
     loaded = load_stack(stack)
@@ -85,11 +84,11 @@ def verify_fabric(
         "threshold": asdict(run.threshold),
         "transport": asdict(found.findings.transport) if found.findings and found.findings.transport else None,
         "evidence": found.raw,
+        "counts": counts_of(found.checks),
     }
-    proof = Proof(content, _shown(found, f"{settings.name} ({run.namespace})"), found.checks)
     report = page(f"Fabric proof of {settings.name} ({environment.stack})", run.run, found, run.threshold)
-    _save(proof, report, output or FOLDER / f"{settings.name}-{run.run}")
-    return proof
+    _save(content, report, output or FOLDER / f"{settings.name}-{run.run}")
+    return print_proof(content, _shown(found, f"{settings.name} ({run.namespace})"), as_json=as_json)
 
 
 def expected_of(cluster: str, group: WorkerGroup, pool: Pool) -> Expected:
@@ -144,10 +143,10 @@ def _shown(found: Found, title: str) -> list[Table | Text]:
     return [grid, *heading, *causes]
 
 
-def _save(proof: Proof, report: str, folder: Path) -> None:
+def _save(proof: Mapping[str, Any], report: str, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in (("evidence.json", json.dumps(proof.document, indent=2) + "\n"), ("report.html", report)):
+        for name, text in (("evidence.json", json.dumps(proof, indent=2) + "\n"), ("report.html", report)):
             (folder / name).write_text(text, encoding="utf-8")
             err.print(f"written: {folder / name}")
     except OSError as error:

@@ -7,7 +7,7 @@ from typing import Any
 from berth.cli.reach.arguments import seconds_of
 from berth.cli.reach.environment import Environment, brought_up
 from berth.cli.shell.console import Table, err
-from berth.cli.verbs.verify.clean_up import Proof, cleaned_up, verdict_text
+from berth.cli.verbs.verify.clean_up import cleaned_up, counts_of, print_proof, verdict_text
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BadInputError
 from berth.components.core.image import mirrored
@@ -18,8 +18,8 @@ from berth.components.sharing import Pool, offered
 from berth.stacks.load.stack import EngineerStack, load_stack
 
 
-def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool, isolation: bool = False) -> Proof:
-    """Verify the GPUs of pools: by default of all with GPUs, or of the engineer's.
+def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool, isolation: bool, as_json: bool) -> int:
+    """Verify the GPUs of pools, by default of all or of the engineer's; return the exit code.
 
     `isolation` looks for GPUs that a pod should not see, on pools of the GPU Operator.
     """
@@ -45,7 +45,8 @@ def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool, i
         grid.add_section()
     content: dict[str, Any] = {"stack": stack, "environment": environment.stack, "run": run.run, "kept": keep}
     content["pools"] = [asdict(pool) for pool in proofs]
-    return Proof(content, [grid], [check for pool in proofs for check in pool.checks])
+    content["counts"] = counts_of(check for pool in proofs for check in pool.checks)
+    return print_proof(content, [grid], as_json=as_json)
 
 
 def _choose(stack: str, environment: Environment, names: Sequence[str]) -> list[Pool]:
