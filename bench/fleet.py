@@ -12,6 +12,7 @@ from rich.console import Console
 
 from bench.figures import Run
 from bench.measured import Measured, measured
+from berth.lab import environment
 from chaos import fleet as chaos
 from tests.lab.conftest import Lab, brought_up
 from tests.lab.project import Project, Settings
@@ -48,7 +49,8 @@ class Bench:
     env: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.env = self.lab.env
+        # As users have it: the tests' own environment answers Pulumi's question to pip at once.
+        self.env = environment.complete(self.lab.home)
         self.project = Project.make(self.folder / "project", self.lab)
 
     def do(self, *command: str, cwd: Path | None = None, stdin: str = "", codes: Sequence[int] = (0,)) -> Measured:
