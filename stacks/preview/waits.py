@@ -7,28 +7,32 @@ the cluster count too, those of other stacks and of nobody's included.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from berth.components.core.words import counted
 from berth.components.plan.fleet import NODE_POOL, RAY_CLUSTER, Occupant, PlannedFleet, occupant_of
 from berth.components.plan.plan import Plan
-from berth.components.sharing import Pool, Pools
+from berth.components.sharing import Pools
 
 
 @dataclass(frozen=True)
 class Wait:
     """Pool with fewer GPUs, or shares of them, than RayClusters ask for."""
 
-    pool: Pool
+    pool: str
+    has: int
+    unit: str
     asked: int
     beside: int
     """GPUs of RayClusters that the plan does not have."""
-    who: Sequence[Occupant]
-    """RayClusters that start pods there, of which one or more wait."""
+    who: Sequence[str]
+    """Owners that start pods there, of which one or more wait: `berth carol`."""
+    ray_clusters: Sequence[tuple[str, str]]
+    """Namespaces and names of their RayClusters."""
 
     def __str__(self) -> str:
         beside = f", {self.beside} of them by RayClusters outside this plan" if self.beside else ""
-        names = ", ".join(f"{occupant.kind} {occupant.name}" for occupant in self.who)
         return (
-            f"pool {self.pool.name} has {self.pool.counted(self.pool.at_most)}, and {self.asked} are asked for{beside}:"
-            f" new pods of {names} wait for room"
+            f"pool {self.pool} has {counted(self.has, self.unit)}, and {self.asked} are asked for{beside}: new pods of"
+            f" {', '.join(self.who)} wait for room"
         )
 
 
@@ -51,10 +55,11 @@ def waits_of(plan: Plan, fleet: PlannedFleet, pools: Pools) -> list[Wait]:
     found = []
     for name, pool in pools.items():
         on = {key: occupant.on[name].gpus for key, occupant in after.items() if name in occupant.on}
-        who = [after[key] for key, gpus in on.items() if gpus and (key in starting or name in anew)]
-        if sum(on.values()) > pool.at_most and who:
+        keys = [key for key, gpus in on.items() if gpus and (key in starting or name in anew)]
+        if sum(on.values()) > pool.at_most and keys:
             beside = sum(gpus for key, gpus in on.items() if key not in planned)
-            found.append(Wait(pool, sum(on.values()), beside, who))
+            who = [f"{after[key].kind} {after[key].name}" for key in keys]
+            found.append(Wait(name, pool.at_most, pool.unit, sum(on.values()), beside, who, keys))
     return found
 
 

@@ -40,16 +40,7 @@ def document(report: Report) -> dict[str, Any]:
         ],
         "waived": waivers(report.violations),
         "stays": report.stays,
-        "waits": [
-            {
-                "pool": wait.pool.name,
-                "has": wait.pool.at_most,
-                "asked": wait.asked,
-                "beside": wait.beside,
-                "rayClusters": [occupant.ray_cluster for occupant in wait.who],
-            }
-            for wait in report.waits
-        ],
+        "waits": report.waits,
         "warnings": report.warnings,
     }
     return dict(plain(content))

@@ -123,16 +123,15 @@ def score_of(report: Report, done: Mapping[str, str], before: Mapping[Key, Seen]
             name = urn.rsplit("::", 1)[-1]
             missed.append(Wrong(name, f"{name} was {operation}d"))
     waiting = {key: now.waiting for key, now in after.items() if now.waiting and not now.moving}
-    foreseen = [{(who.namespace, who.ray_cluster) for who in wait.who} for wait in report.waits]
     missed += [
         Wrong(key[1], f"RayCluster {key[1]} waits for room for {counted(pods, 'pod')}")
         for key, pods in waiting.items()
-        if not (key in before and before[key].waiting) and not any(key in keys for keys in foreseen)
+        if not (key in before and before[key].waiting) and not any(key in wait.ray_clusters for wait in report.waits)
     ]
     false_alarms += [
-        Wrong(wait.pool.name, f"nobody waits for room on pool {wait.pool.name}")
-        for wait, keys in zip(report.waits, foreseen, strict=True)
-        if not keys & waiting.keys() and not any(now.moving for key, now in after.items() if key in keys)
+        Wrong(wait.pool, f"nobody waits for room on pool {wait.pool}")
+        for wait in report.waits
+        if not any(now.waiting or now.moving for key, now in after.items() if key in wait.ray_clusters)
     ]
     lost = [key[1] for key, loss in found.items() if loss]
     return Score(right, lost, missed, false_alarms, [key[1] for key in waiting], [key[1] for key in reached])
