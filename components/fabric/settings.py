@@ -1,5 +1,6 @@
 """NCCL's settings, what the fabric asks of a worker, and defaults for its NICs and NCCL profile."""
 
+import re
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Annotated, Protocol
@@ -7,7 +8,7 @@ from typing import Annotated, Protocol
 from pydantic import AfterValidator, Field
 
 from berth.components.core.settings import DefaultedSettings
-from berth.components.core.types import Memory, NonEmpty, VariableName, parse_quantity
+from berth.components.core.types import Memory, NonEmpty, VariableName, parse_quantity, written_as
 from berth.components.hardware.machines import GIB, GIB_PROFILES, NCCL_PROFILES
 from berth.components.hardware.names import VISIBLE_DEVICES
 from berth.components.sharing import Pool
@@ -32,18 +33,13 @@ EnvironmentName = Annotated[VariableName, AfterValidator(_check_variable)]
 """Name of a variable that settings may give to Ray's containers."""
 
 _PROFILES = ("auto", *NCCL_PROFILES)
-
-
-def _known_profile(name: str) -> str:
-    if name not in _PROFILES:
-        raise ValueError(f"{name!r} is not one of {', '.join(map(repr, _PROFILES))}")
-    return name
+_KNOWN = written_as(re.compile("|".join(_PROFILES)), f"is not one of {', '.join(map(repr, _PROFILES))}")
 
 
 class NcclShape(DefaultedSettings):
     """NCCL, the library by which GPUs of one job talk, within a node and between nodes."""
 
-    profile: Annotated[str, AfterValidator(_known_profile), Field(json_schema_extra={"enum": list(_PROFILES)})] = "auto"
+    profile: Annotated[str, _KNOWN, Field(json_schema_extra={"enum": list(_PROFILES)})] = "auto"
     """Set of variables. `gib`: those that the node's gIB sets, where a worker has RDMA NICs; as
     `auto` elsewhere. `a4`, `a3-ultra`: pinned ones for gIB. `single-node`: keeps NCCL from failing
     on nodes with gIB without NICs. `auto`: by the worker's pool and NICs, pinned. See

@@ -17,7 +17,7 @@ from berth.components.gke.node_pool_arguments import NodePlace
 from berth.components.gke.placement import on_pools, tolerations
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.ranges import ranges_of
-from berth.components.gke.settings import GkeSettings
+from berth.components.gke.settings import Addon, GkeSettings
 from berth.components.gke.shares import SHARE_CLASSES, SHARE_DRIVER, own_class, storage_classes
 from berth.components.gke.versions import needed, parse, too_old
 

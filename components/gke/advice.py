@@ -1,9 +1,7 @@
 """Advice about errors of Google Cloud: what an error means, and what fixes it."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from berth.components.core import fast_yaml
 from berth.components.gke.node_pool_arguments import NodePlace
@@ -27,15 +25,12 @@ def advice(error: str, project: str, pool: Pooled | None = None) -> list[str]:
     """Return a line for each thing that is wrong; none where the error is not known."""
     values = _values(error, project, pool)
     for row in fast_yaml.beside(__file__):
-        if row.get("pool", pool is not None) != (pool is not None) or not _is_of(row, pool):
+        capacity = pool.settings.capacity.kind if pool else ""
+        if row.get("pool", pool is not None) != (pool is not None) or row.get("capacity", capacity) != capacity:
             continue
         if found := list(re.finditer(row["error"], error)):
             return list(dict.fromkeys(row["advice"].format_map(values | match.groupdict()) for match in found))
     return []
-
-
-def _is_of(row: Mapping[str, Any], pool: Pooled | None) -> bool:
-    return "capacity" not in row or (pool is not None and pool.settings.capacity.kind == row["capacity"])
 
 
 def _values(error: str, project: str, pool: Pooled | None) -> dict[str, str]:

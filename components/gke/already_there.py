@@ -19,8 +19,7 @@ _PATH = re.compile(
     r"|Already exists: \S*?(?P<api>projects/[^\s,]+?)\.?(?=[\s,]|$)"
     r"|[Rr]esource '[^']*?(?P<quoted>projects/[^']+)' already exists"
 )
-_POOL = re.compile(r"projects/([^/]+)/(?:locations|zones)/([^/]+)/clusters/([^/]+)/nodePools/([^/]+)")
-_CLUSTER = re.compile(r"projects/([^/]+)/(?:locations|zones)/([^/]+)/clusters/([^/]+)")
+_OF_GKE = re.compile(r"projects/([^/]+)/(?:locations|zones)/([^/]+)/clusters/([^/]+)(?:/nodePools/([^/]+))?")
 
 
 def remedy_of(error: str, urn: str, parent: str, written: str = "") -> str:
@@ -49,8 +48,7 @@ def remedy_of(error: str, urn: str, parent: str, written: str = "") -> str:
 
 def _id(path: str) -> str:
     """Return the id that `pulumi import` takes for a resource."""
-    if pool := _POOL.fullmatch(path):
-        return "/".join(pool.groups())
-    if cluster := _CLUSTER.fullmatch(path):
-        return "projects/{}/locations/{}/clusters/{}".format(*cluster.groups())
-    return path
+    if not (found := _OF_GKE.fullmatch(path)):
+        return path
+    project, location, cluster, pool = found.groups()
+    return "/".join(found.groups()) if pool else f"projects/{project}/locations/{location}/clusters/{cluster}"

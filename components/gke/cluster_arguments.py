@@ -8,11 +8,11 @@ and as defaults for GPU clusters GoogleCloudPlatform/cluster-toolkit, modules/sc
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from berth.components.gke.arguments import ClusterArguments, given
 from berth.components.gke.cluster_settings import ClusterSettings, Exclusion, Maintenance
-from berth.components.gke.settings import GkeSettings
+from berth.components.gke.settings import Addon, GkeSettings
 
 if TYPE_CHECKING:
     import pulumi_gcp as gcp
@@ -39,7 +39,7 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
     posture dashboard, which is on in its free form. No Kubernetes beta API is on: berth uses only
     APIs that are stable in every version that its features need.
     """
-    cluster = settings.cluster
+    cluster, gcs_fuse, filestore, secret_sync = settings.cluster, *map(settings.addon, get_args(Addon))
     arguments: ClusterArguments = {
         "location": settings.location,
         # Zones of a regional cluster's nodes, unless a pool names its own; a zonal one has its own.
@@ -47,7 +47,12 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
         "networking_mode": "VPC_NATIVE",
         # Dataplane V2 enforces network policies; it can only be chosen when the cluster is created.
         "datapath_provider": "ADVANCED_DATAPATH",
-        "enable_multi_networking": _multi_networking(settings),
+        # By default where a pool needs it.
+        "enable_multi_networking": (
+            bool(settings.pools_with_rdma("networks")) or None
+            if cluster.multi_networking is None
+            else cluster.multi_networking
+        ),
         "release_channel": {"channel": cluster.release_channel},
         "min_master_version": cluster.version,
         "maintenance_policy": _maintenance(cluster.maintenance) if cluster.maintenance else None,
@@ -85,13 +90,13 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
         ),
         "addons_config": {
             "ray_operator_configs": None if settings.ray_addon is None else [_ray_operator(settings)],
-            "gcs_fuse_csi_driver_config": None if settings.gcs_fuse is None else {"enabled": settings.gcs_fuse},
-            "gcp_filestore_csi_driver_config": None if settings.filestore is None else {"enabled": settings.filestore},
+            "gcs_fuse_csi_driver_config": None if gcs_fuse is None else {"enabled": gcs_fuse},
+            "gcp_filestore_csi_driver_config": None if filestore is None else {"enabled": filestore},
         },
         # Synchronization with Secret Manager follows new versions.
         "secret_sync_config": None
-        if settings.secret_sync is None
-        else {"enabled": settings.secret_sync, "rotation_config": {"enabled": True} if settings.secret_sync else None},
+        if secret_sync is None
+        else {"enabled": secret_sync, "rotation_config": {"enabled": True} if secret_sync else None},
         "enable_shielded_nodes": True,
         "logging_config": {"enable_components": [_LOGS.get(component, component) for component in cluster.logging]},
         "monitoring_config": {
@@ -102,13 +107,6 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
         "deletion_protection": cluster.deletion_protection,
     }
     return given(arguments)
-
-
-def _multi_networking(settings: GkeSettings) -> bool | None:
-    """Whether nodes can have further networks: by the settings, else where a pool has some."""
-    if settings.cluster.multi_networking is not None:
-        return settings.cluster.multi_networking
-    return True if settings.pools_with_rdma("networks") else None
 
 
 def _authorized_networks(

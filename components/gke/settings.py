@@ -1,6 +1,6 @@
 """Settings of an environment in Google Cloud: its place, cluster, networks and node pools."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -9,6 +9,9 @@ from berth.components.core.types import Name, NonEmpty, ProjectId, Region, Zone,
 from berth.components.gke.cluster_settings import ClusterSettings
 from berth.components.gke.network_settings import NetworkSettings
 from berth.components.gke.pool_settings import PoolSettings
+
+Addon = Literal["gcs_fuse", "filestore", "secret_sync"]
+"""Add-on of GKE that something in the settings may use, by the cluster's setting for it."""
 
 
 class GkeSettings(Settings):
@@ -50,20 +53,10 @@ class GkeSettings(Settings):
         """Whether GKE's own Ray operator is on; None leaves it as it is."""
         return None
 
-    @property
-    def gcs_fuse(self) -> bool | None:
-        """Whether GKE's Cloud Storage FUSE driver is on; None leaves it as it is."""
-        return self.cluster.gcs_fuse
-
-    @property
-    def filestore(self) -> bool | None:
-        """Whether GKE's Filestore driver is on; None leaves it as it is."""
-        return self.cluster.filestore
-
-    @property
-    def secret_sync(self) -> bool | None:
-        """Whether GKE synchronizes Secrets with Secret Manager; None leaves it as it is."""
-        return self.cluster.secret_sync
+    def addon(self, name: Addon) -> bool | None:
+        """Whether an add-on of GKE is on; None leaves it as it is."""
+        found: bool | None = getattr(self.cluster, name)
+        return found
 
     def zones_of(self, pool: PoolSettings) -> tuple[str, ...]:
         """Zones of a pool's nodes, without duplicates."""

@@ -43,7 +43,7 @@ def own_class(name: str) -> str:
 
 def storage_classes(settings: GkeSettings, cluster: str) -> list[Manifest]:
     """Return the StorageClasses of shares in the cluster's network; none without the driver."""
-    if not settings.filestore or settings.cluster.existing:
+    if not settings.addon("filestore") or settings.cluster.existing:
         return []
     labels = ",".join(f"{key}={value}" for key, value in sorted(settings.labels.items()))
     shared = {"managed": MANAGED_BY, "driver": SHARE_DRIVER, "labels": labels or None, **_network(settings, cluster)}

@@ -98,7 +98,7 @@ def _needs(settings: GkeSettings) -> Iterator[Need]:
         yield Need(FEATURES["managed-dcgm"], "cluster.managedDcgm")
     if settings.ray_addon:
         yield Need(FEATURES["ray-addon"], "operators.kuberay.source: addon")
-    if settings.secret_sync:
+    if settings.addon("secret_sync"):
         yield Need(FEATURES["secret-sync"], "secrets with secretManager")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from berth.components.core.settings import DefaultedSettings, Settings
 from berth.components.core.types import Cidr, Name, NonEmpty, Quantity, written_as
@@ -54,23 +54,13 @@ class IsolationSettings(Settings):
     spilling. A pod that uses more is evicted."""
 
 
-def _check_subject(name: str) -> str:
-    if name.startswith("system:"):
-        raise ValueError(
-            f"{name!r} includes people outside of the berth; name e-mail addresses of users, or groups of your own"
-        )
-    return name
-
-
-def _check_priority(name: str) -> str:
-    if name.startswith("system-"):
-        raise ValueError(
-            f"{name!r} is reserved for system pods of the cluster; take {PRODUCTION} or a class of your own"
-        )
-    return name
-
-
-Subject = Annotated[NonEmpty, AfterValidator(_check_subject)]
+Subject = Annotated[
+    NonEmpty,
+    written_as(
+        re.compile(r"(?!system:).*", re.DOTALL),
+        "includes people outside of the berth; name e-mail addresses of users, or groups of your own",
+    ),
+]
 """User or group of the cluster: on GKE an e-mail address."""
 
 ClusterServiceAccount = Annotated[
@@ -81,7 +71,10 @@ ClusterServiceAccount = Annotated[
 PriorityClass = Annotated[
     NonEmpty,
     written_as(_CLASS, "is not the name of a PriorityClass: lowercase letters, digits, '-' and '.'"),
-    AfterValidator(_check_priority),
+    written_as(
+        re.compile("(?!system-).*"),
+        f"is reserved for system pods of the cluster; take {PRODUCTION} or a class of your own",
+    ),
 ]
 """Name of a PriorityClass."""
 

@@ -49,7 +49,10 @@ def network_policies(namespace: str, manifests: Iterable[Manifest], inputs: Isol
     ]
     callers = [{"from": [caller], "ports": tcp(DASHBOARD)} for caller in inputs.callers]
     clients = [{"from": [peer(name)], "ports": tcp(SERVE_PORT)} for name in inputs.clients]
-    of_pods = {"operator": _operator(inputs.kuberay), "callers": callers, "clients": clients, "outside": outside}
+    # GKE's add-on is behind konnectivity.
+    addon = inputs.kuberay.source == "addon"
+    operator = peer("kube-system", **{"k8s-app": "konnectivity-agent"}) if addon else peer(inputs.kuberay.namespace)
+    of_pods = {"operator": operator, "callers": callers, "clients": clients, "outside": outside}
     rules = {
         "ingress": _from_load_balancers(contents) or None,
         "egress": [to_api_server()] if any(autoscales(manifest) for manifest in contents) else None,
@@ -84,13 +87,6 @@ def peer(namespace: str, **pods: str) -> dict[str, Any]:
 def tcp(*ports: int) -> list[dict[str, Any]]:
     """Return TCP ports as a NetworkPolicy lists them."""
     return [{"protocol": "TCP", "port": port} for port in ports]
-
-
-def _operator(kuberay: KubeRaySettings) -> dict[str, Any]:
-    """Return the peer of the operator's requests; the add-on is behind konnectivity."""
-    if kuberay.source == "addon":
-        return peer("kube-system", **{"k8s-app": "konnectivity-agent"})
-    return peer(kuberay.namespace)
 
 
 def _from_load_balancers(manifests: Iterable[Manifest]) -> list[dict[str, Any]]:

@@ -73,7 +73,8 @@ def pulled(image: ChartImage, values: Mapping[str, Any], version: str, *, own: b
     Tags of berth's `own` version of the chart are known; another's is left out, unless the values
     have one.
     """
-    if image.switch and not _value(values, image.switch, image.by_default):
+    switched = value_at(values, image.switch) if image.switch else True
+    if not (image.by_default if switched is MISSING else switched):
         return ""
     beside = value_at(values, image.repository.rpartition(".")[0])
     given: Mapping[str, Any] = beside if isinstance(beside, Mapping) else {}
@@ -88,8 +89,3 @@ def pulled(image: ChartImage, values: Mapping[str, Any], version: str, *, own: b
     if tag.startswith("sha256:"):
         return f"{name}@{tag}"
     return f"{name}:{tag}{image.suffix}" if tag else name
-
-
-def _value(values: Mapping[str, Any], path: str, default: bool) -> bool:  # noqa: FBT001 - a default, not a mode
-    found = value_at(values, path)
-    return default if found is MISSING else bool(found)

@@ -67,18 +67,8 @@ def definitions_hook(
 async def _definitions(name: str, chart: Chart, parent: pulumi.Resource) -> list[Manifest]:
     if chart.is_folder:
         return await asyncio.to_thread(in_folder, Path(chart.chart))
-    found = await pulumi.runtime.invoke_async(
-        "kubernetes:helm:template",
-        {"jsonOpts": json.dumps(_template(name, chart))},
-        pulumi.InvokeOptions(parent=parent),
-    )
-    # The API server takes no 1.0 for an integer.
-    return among(whole_numbers((found or {}).get("result") or []))
-
-
-def _template(name: str, chart: Chart) -> dict[str, Any]:
-    """Return options of the provider's own `helm template`, which can fetch what a release can."""
-    return {
+    # The provider's own `helm template` can fetch what a release can.
+    options = {
         "chart": chart.chart,
         "version": chart.version,
         "fetch_opts": {"repo": chart.in_repository} if chart.in_repository else {},
@@ -86,6 +76,11 @@ def _template(name: str, chart: Chart) -> dict[str, Any]:
         "release_name": name,
         "values": chart.values,
     }
+    found = await pulumi.runtime.invoke_async(
+        "kubernetes:helm:template", {"jsonOpts": json.dumps(options)}, pulumi.InvokeOptions(parent=parent)
+    )
+    # The API server takes no 1.0 for an integer.
+    return among(whole_numbers((found or {}).get("result") or []))
 
 
 def in_folder(chart: Path) -> list[Manifest]:

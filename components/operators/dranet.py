@@ -88,7 +88,7 @@ class DraNet(Operator[DraNetSettings]):
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the device class, and the chart or the objects, in the order of their file."""
         objects = self.site.manifests.get(self.setting, ())
-        if not any(_is_class(manifest) for manifest in objects):
+        if ("DeviceClass", DRANET) not in {(item["kind"], item["metadata"]["name"]) for item in objects}:
             yield Object(DRANET, dranet_class(self.site.resource_api))
         if self.settings.source == "chart":
             if self.settings.namespace != SYSTEM_NAMESPACE:
@@ -112,10 +112,6 @@ class DraNet(Operator[DraNetSettings]):
         for key in ("affinity", "nodeSelector"):
             pod |= {key: {**(pod.get(key) or {}), **values[key]}} if key in values else {}
         return changed
-
-
-def _is_class(manifest: Manifest) -> bool:
-    return bool(manifest["kind"] == "DeviceClass" and manifest["metadata"]["name"] == DRANET)
 
 
 def _name(manifest: Manifest) -> str:

@@ -45,7 +45,8 @@ def judge_nodes(pool: Pool, nodes: Sequence[Object]) -> list[Check]:
         found = {_name(node): str(_resources(node, part).get(offer.resource, "none")) for node in nodes}
         wrong = [f"{name} has {count}" for name, count in found.items() if count != expected]
         bad = wrong and f"{listed(wrong)}; {expected} were expected"
-        checks.append(_check(f"{part} of {offer.resource}", bad, f"{expected} on {_nodes(len(nodes))}"))
+        on = "the node" if len(nodes) == 1 else f"each of {len(nodes)} nodes"
+        checks.append(_check(f"{part} of {offer.resource}", bad, f"{expected} on {on}"))
     others = [f"{_name(node)} has {text}" for node in nodes if (text := _other_resources(node, offer.resource))]
     checks.append(_check("other GPU resources", listed(others), "none"))
     if offer.labels:
@@ -204,7 +205,3 @@ def _check(name: str, bad: str | list[str], good: str) -> Check:
 
 def _name(node: Object) -> str:
     return str(node["metadata"]["name"])
-
-
-def _nodes(count: int) -> str:
-    return "the node" if count == 1 else f"each of {count} nodes"

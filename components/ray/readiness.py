@@ -319,20 +319,17 @@ def _ready(condition: Condition | ServiceCondition) -> Standing:
     return Standing(str(condition), condition.ready)
 
 
-def _running(job: Object) -> Standing:
+def _of_job(job: Object, goal: Until) -> Standing:
     condition = job_condition(job)
-    return Standing(str(condition), condition.running, condition.failed)
-
-
-def _succeeded(job: Object) -> Standing:
-    condition = job_condition(job)
-    return Standing(str(condition), condition.succeeded, condition.failed)
+    return Standing(str(condition), getattr(condition, goal), condition.failed)
 
 
 GOALS: dict[tuple[Kind, Until], Goal] = {
     ("RayCluster", "ready"): Goal(RAY_CLUSTERS, lambda item: _ready(condition_of(item)), reasons_of),
     ("RayService", "ready"): Goal(RAY_SERVICES, lambda item: _ready(service_condition(item)), reasons_of_service),
-    ("RayJob", "running"): Goal(RAY_JOBS, _running, reasons_of_job),
-    ("RayJob", "succeeded"): Goal(RAY_JOBS, _succeeded, partial(reasons_of_job, until_its_end=True)),
+    ("RayJob", "running"): Goal(RAY_JOBS, partial(_of_job, goal="running"), reasons_of_job),
+    ("RayJob", "succeeded"): Goal(
+        RAY_JOBS, partial(_of_job, goal="succeeded"), partial(reasons_of_job, until_its_end=True)
+    ),
 }
 """Goals of waits, by kind and state."""

@@ -286,7 +286,8 @@ def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> l
         return [
             problem
             for problem in (*_name_problems(stack, settings), *across)
-            if problem.path not in reported and not problem.rests_on_any(reported) and not _of_stand_in(problem)
+            if problem.path not in reported and not problem.rests_on_any(reported)
+            if _STAND_IN_NAME not in problem.path and _STAND_IN_NAME not in problem.message
         ]
     return []
 
@@ -295,10 +296,6 @@ _ROUNDS = 3
 _STAND_IN_NAME = "berth-stand-in"
 _STAND_IN = {_STAND_IN_NAME: {"machineType": "n2-standard-16", "nodes": 1}}
 """Pools of an environment without a valid one, so that its other settings can be checked."""
-
-
-def _of_stand_in(problem: Problem) -> bool:
-    return _STAND_IN_NAME in problem.path or _STAND_IN_NAME in problem.message
 
 
 def rest_of(error: SettingsError) -> EngineerStack | None:

@@ -3,8 +3,6 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
 
 import pulumi
 from pulumi import provider
@@ -19,10 +17,6 @@ from berth.stacks.program.main import register
 from berth.stacks.program.waiting import Registered, wait_until_ready
 
 
-class Component(pulumi.ComponentResource):
-    """Environment or engineer's berth as a component of somebody's program."""
-
-
 class Package(provider.Provider):
     """Provider of the package's components."""
 
@@ -34,13 +28,16 @@ class Package(provider.Provider):
         self, name: str, resource_type: str, inputs: pulumi.Inputs, options: pulumi.ResourceOptions | None = None
     ) -> provider.ConstructResult:
         """Register a component and what belongs to it."""
-        component = Component(resource_type, name, None, options)
+        component = pulumi.ComponentResource(resource_type, name, None, options)
         # What has no parent gets this one. The engine's call has a context of its own, so several
         # components can be constructed at once.
         set_root_resource(component)
         registering: pulumi.Input[Registered] = _construct(name, COMPONENTS[resource_type], inputs)
         registered: pulumi.Output[Registered] = pulumi.Output.from_input(registering)
-        outputs = {output: registered.apply(_output(output)) for output in OUTPUTS[resource_type]}
+        outputs = {
+            output: registered.apply(lambda found, output=output: found.outputs.get(output))
+            for output in OUTPUTS[resource_type]
+        }
         component.register_outputs(outputs)
         return provider.ConstructResult(component.urn, outputs)
 
@@ -58,33 +55,25 @@ async def _construct(name: str, kind: str, inputs: pulumi.Inputs) -> Registered:
             f"inputs of {name} come from resources that do not exist yet, and berth checks all settings before it makes"
             " anything: write the values, or create those resources first with `pulumi up --target`"
         )
+    # By default a berth has the name of its component.
+    given = ({"name": name} if kind == "engineer" else {}) | whole_numbers(settings)
     try:
-        loaded = load(pulumi.get_stack(), {kind: _named(kind, name, whole_numbers(settings))}, None)
+        loaded = load(pulumi.get_stack(), {kind: given}, None)
         registered = await register(loaded, prefix=f"{name}-")
         if not os.environ.get(NO_WAIT):
             await wait_until_ready(loaded.stack, registered)
     except SettingsError as error:
         raise pulumi.InputPropertiesError(
             f"{name}: its inputs have problems; nothing of it is made",
-            [{"property_path": _below(problem.where), "reason": problem.message} for problem in error.problems],
+            # Below the kind of the settings, which are the inputs of the component.
+            [
+                {"property_path": problem.where.partition(".")[2], "reason": problem.message}
+                for problem in error.problems
+            ],
         ) from None
     except (BerthError, pulumi.RunError) as error:
         raise pulumi.InputPropertiesError(str(error)) from None
     return registered
-
-
-def _named(kind: str, name: str, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return settings in which a berth has, by default, the name of its component."""
-    return {"name": name, **settings} if kind == "engineer" else settings
-
-
-def _output(name: str) -> Callable[[Registered], Any]:
-    return lambda registered: registered.outputs.get(name)
-
-
-def _below(where: str) -> str:
-    """Return a path below the kind of the settings: the inputs of the component."""
-    return where.partition(".")[2]
 
 
 def main() -> None:

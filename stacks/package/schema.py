@@ -57,7 +57,8 @@ def _type_of(node: Mapping[str, Any]) -> dict[str, Any]:
     """Return the package's type of a value; a null is a property that is left out."""
     if "$ref" in node:
         return {"$ref": f"#/types/berth:index:{node['$ref'].rpartition('/')[2]}"}
-    choices = [_type_of(choice) for choice in node.get("anyOf") or node.get("oneOf") or () if not _is_null(choice)]
+    alternatives = node.get("anyOf") or node.get("oneOf") or ()
+    choices = [_type_of(choice) for choice in alternatives if choice.get("type") != "null"]
     if choices:
         unique = [choice for position, choice in enumerate(choices) if choice not in choices[:position]]
         return unique[0] if len(unique) == 1 else {"oneOf": unique}
@@ -68,7 +69,3 @@ def _type_of(node: Mapping[str, Any]) -> dict[str, Any]:
         values = node.get("additionalProperties")
         return {"type": "object", "additionalProperties": _type_of(values) if isinstance(values, dict) else _ANY}
     return {"type": kind} if kind else dict(_ANY)
-
-
-def _is_null(node: Mapping[str, Any]) -> bool:
-    return node.get("type") == "null"

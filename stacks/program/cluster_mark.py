@@ -81,7 +81,8 @@ async def looked_at(loaded: Environment, platform: Platform) -> tuple[Platform, 
     """
     text = str(await platform.kubeconfig.future())
     try:
-        answer = await asyncio.to_thread(_asked, text)
+        api = await asyncio.to_thread(ClusterApi, text)
+        answer = Answer(api, await asyncio.to_thread(api.get, _PATH))
     except ClusterError as error:
         if not pulumi.runtime.is_dry_run():
             raise
@@ -93,11 +94,6 @@ async def looked_at(loaded: Environment, platform: Platform) -> tuple[Platform, 
     data = answer.mark["data"] if answer.mark else {}
     ours = (data.get("project"), data.get("stack")) == (pulumi.get_project(), pulumi.get_stack())
     return (replace(platform, cluster_id=data["id"]) if ours and data.get("id") else platform), answer
-
-
-def _asked(kubeconfig: str) -> Answer:
-    api = ClusterApi(kubeconfig)
-    return Answer(api, api.get(_PATH))
 
 
 async def _refuse_second(loaded: Environment, answer: Answer, owner: pulumi.Output[str]) -> None:

@@ -41,7 +41,9 @@ async def _build() -> None:
 
 async def _load_and_build() -> None:
     stack = pulumi.get_stack()
-    file = _file_of(stack)
+    # With `--config-file` there may be none, and errors have no lines.
+    path = stack_file.stack_path(stack)
+    file = stack_file.read(path) if path.exists() else None
     passphrase.refuse_public(stack, file.path.read_text(encoding="utf-8") if file else "", os.environ)
     values = _values()
     if file:
@@ -122,12 +124,6 @@ def _instant(value: Any) -> dt.datetime | None:
     if not isinstance(value, dt.datetime):
         return None
     return value if value.tzinfo else value.replace(tzinfo=dt.UTC)
-
-
-def _file_of(stack: str) -> StackFile | None:
-    """Return the stack's config file; with `--config-file` errors have no lines."""
-    path = stack_file.stack_path(stack)
-    return stack_file.read(path) if path.exists() else None
 
 
 def _values() -> dict[str, Any]:

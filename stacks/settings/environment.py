@@ -1,6 +1,6 @@
 """Environment: a GKE cluster with its network, pools and operators, and its RayClusters."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated
 
 from pydantic import Field, field_validator
@@ -9,6 +9,7 @@ from berth.components.core.image import ImageMirror, mirrored
 from berth.components.core.owner import OwnerKind
 from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
+from berth.components.gke import Addon
 from berth.components.hardware import versions
 from berth.components.isolation import IsolationSettings, Subject
 from berth.components.lifecycle import KeeperSettings
@@ -24,6 +25,12 @@ KEYS: dict[OwnerKind, str] = {
     "service": "services",
 }
 """Key of an environment's settings that lists the owners of one kind."""
+
+_USES: Mapping[Addon, Callable[[RayShape], object]] = {
+    "gcs_fuse": lambda shape: mounts_buckets(shape.volumes),
+    "filestore": lambda shape: mounts_shares(shape.volumes),
+    "secret_sync": lambda shape: from_secret_manager(shape.secrets),
+}
 
 
 class PolicySettings(Settings):
@@ -100,25 +107,10 @@ class EnvironmentSettings(OperatedSettings):
             return {key: {} if entry is None else entry for key, entry in value.items()}
         return value
 
-    @property
-    def gcs_fuse(self) -> bool | None:
-        """Whether GKE's Cloud Storage FUSE driver is on: by the settings, else where it is used."""
-        return self._driver(lambda shape: mounts_buckets(shape.volumes), given=self.cluster.gcs_fuse)
-
-    @property
-    def filestore(self) -> bool | None:
-        """Whether GKE's Filestore driver is on: by the settings, else where it is used."""
-        return self._driver(lambda shape: mounts_shares(shape.volumes), given=self.cluster.filestore)
-
-    @property
-    def secret_sync(self) -> bool | None:
-        """Whether GKE synchronizes with Secret Manager: by the settings, else where it is used."""
-        return self._driver(lambda shape: bool(from_secret_manager(shape.secrets)), given=self.cluster.secret_sync)
-
-    def _driver(self, uses: Callable[[RayShape], bool], *, given: bool | None) -> bool | None:
-        """Return whether a driver is on; None leaves it to GKE."""
-        shapes = [self.defaults, *(shape for _, _, shape in self.owners())]
-        return True if given is None and any(map(uses, shapes)) else given
+    def addon(self, name: Addon) -> bool | None:
+        """Whether an add-on of GKE is on: by the settings, else where something uses it."""
+        given, shapes = super().addon(name), [self.defaults, *(shape for _, _, shape in self.owners())]
+        return True if given is None and any(map(_USES[name], shapes)) else given
 
     def owners(self) -> Iterator[tuple[OwnerKind, str, RayShape]]:
         """Yield everything that has a RayCluster or runs on one: kind, name and settings."""

@@ -19,11 +19,6 @@ CONTRADICTIONS = beside(__file__)
 """Contradictions of an environment, and of an engineer's own stack."""
 
 
-def _workloads(settings: EnvironmentSettings) -> Iterable[Problem]:
-    there = settings.engineers.keys() | settings.clusters.keys()
-    return workload_problems(settings.jobs, settings.services, there)
-
-
 def _names(settings: EnvironmentSettings) -> Iterable[Problem]:
     """Yield names that are taken: the namespaces would be one."""
     kinds: dict[str, OwnerKind] = {}
@@ -85,7 +80,7 @@ RULES: tuple[Rule, ...] = (
     *gke.RULES,
     *sharing.RULES,
     *operators.RULES,
-    _workloads,
+    lambda settings: workload_problems(settings.jobs, settings.services, {*settings.engineers, *settings.clusters}),
     lambda settings: group_problems(settings.defaults, ("environment", "defaults")),
     _names,
 )

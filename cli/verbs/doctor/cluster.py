@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import get_args
 
 from berth.cli.reach.environment import NotUpError, brought_up, namespaces_not_in_state, not_in_state_note
 from berth.cli.verbs.doctor.berths import BUCKETS, SECRET_MANAGER, SHARES, check_berth, check_berths, check_features
@@ -27,7 +28,7 @@ from berth.components.cluster.owned import owners_of
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import ENVIRONMENT_LABEL
-from berth.components.gke import ExistingCluster, too_old
+from berth.components.gke import Addon, ExistingCluster, too_old
 from berth.components.lifecycle import by_kueue
 from berth.components.operators import OPERATORS
 from berth.components.operators.found import found_on
@@ -57,8 +58,8 @@ _OPERATOR = "app.kubernetes.io/name=kuberay-operator"
 def check_existing(loaded: Environment, existing: ExistingCluster) -> list[Finding]:
     """Check an existing cluster: kubeconfig, API server, rights of an update, pools, berths."""
     stack, settings, berths = loaded.stack, loaded.settings, loaded.berths
-    uses = {BUCKETS: settings.gcs_fuse, SHARES: settings.filestore, SECRET_MANAGER: settings.secret_sync}
-    features = [feature for feature, used in uses.items() if used]
+    uses = zip((BUCKETS, SHARES, SECRET_MANAGER), map(settings.addon, get_args(Addon)), strict=True)
+    features = [feature for feature, used in uses if used]
     try:
         text, _ = one_context(stack_file.path_of(existing.kubeconfig), existing.context)
     except KubeconfigError as error:

@@ -96,8 +96,8 @@ def apis(settings: EnvironmentSettings, *, bucket: bool, key: bool) -> list[str]
         "storage": bucket,
         "containerfilesystem": any(pool.streams_images for pool in settings.pools.values()),
         "cloudkms": key,
-        "file": settings.filestore,
-        "secretmanager": settings.secret_sync,
+        "file": settings.addon("filestore"),
+        "secretmanager": settings.addon("secret_sync"),
     }
     names = ("cloudresourcemanager", "compute", "container", "iam", *(name for name in used if used[name]))
     return [f"{name}.googleapis.com" for name in names]

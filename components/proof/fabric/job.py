@@ -16,6 +16,8 @@ PROGRAMS = tuple(
 """Files of the program, in the order in which they run in one module."""
 
 _VARIABLE = "BERTH_ALL_REDUCE"
+_DECODED = f"base64.b64decode(os.environ['{_VARIABLE}'])"
+_START = f"import base64, os; exec(compile({_DECODED}, '{PROGRAMS[-1].name}', 'exec'))"
 # Longer than berth waits, so that it still finds the job and can say why that did not end.
 _GRACE_SECONDS = 120
 # Time of the submitter and Ray before the program begins, and to relay its last lines.
@@ -69,7 +71,7 @@ def job_manifest(
         labels=labels,
         cluster=metadata["name"],
         deadline=seconds + _GRACE_SECONDS,
-        entrypoint=f'python -c "{_start()}" {options}',
+        entrypoint=f'python -c "{_START}" {options}',
         environment=f"env_vars:\n  {_VARIABLE}: {program}\n",
         submitter=submitter_pod(head, labels),
     )
@@ -78,8 +80,3 @@ def job_manifest(
 def program_text() -> str:
     """Return a program that runs the files in its main module, which Ray sends to its workers."""
     return "".join(f"exec(compile({path.read_text()!r}, {path.name!r}, 'exec'))\n" for path in PROGRAMS)
-
-
-def _start() -> str:
-    decoded = f"base64.b64decode(os.environ['{_VARIABLE}'])"
-    return f"import base64, os; exec(compile({decoded}, '{PROGRAMS[-1].name}', 'exec'))"
