@@ -27,12 +27,14 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str | tuple[str, str]]])
     titles = list(heads)
     shown = [number for number in range(len(titles)) if any(line[number][0] != "–" for line in lines) or not lines]
     head = "".join(f"<th>{escape(titles[number])}</th>" for number in shown)
-    cell = '<td data-head="{}" class="{}"><span>{}</span></td>'
     body = "".join(
-        f"<tr>{''.join(cell.format(*map(escape, (titles[at], line[at][1], line[at][0]))) for at in shown)}</tr>"
-        for line in lines
+        "<tr>" + "".join(_cell(titles[number], *line[number]) for number in shown) + "</tr>" for line in lines
     )
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def _cell(head: str, text: str, kind: str) -> str:
+    return f'<td data-head="{escape(head)}" class="{escape(kind)}"><span>{escape(text)}</span></td>'
 
 
 def problems(texts: Iterable[str]) -> str:

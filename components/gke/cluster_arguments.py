@@ -8,11 +8,11 @@ and as defaults for GPU clusters GoogleCloudPlatform/cluster-toolkit, modules/sc
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from berth.components.gke.arguments import ClusterArguments, given
 from berth.components.gke.cluster_settings import ClusterSettings, Exclusion, Maintenance
-from berth.components.gke.settings import Addon, GkeSettings
+from berth.components.gke.settings import GkeSettings
 
 if TYPE_CHECKING:
     import pulumi_gcp as gcp
@@ -39,7 +39,11 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
     posture dashboard, which is on in its free form. No Kubernetes beta API is on: berth uses only
     APIs that are stable in every version that its features need.
     """
-    cluster, gcs_fuse, filestore, secret_sync = settings.cluster, *map(settings.addon, get_args(Addon))
+    cluster, multi_networking = settings.cluster, settings.cluster.multi_networking
+    if multi_networking is None and settings.pools_with_rdma("networks"):
+        multi_networking = True
+    gcs_fuse, filestore = settings.addon("gcs_fuse"), settings.addon("filestore")
+    secret_sync = settings.addon("secret_sync")
     arguments: ClusterArguments = {
         "location": settings.location,
         # Zones of a regional cluster's nodes, unless a pool names its own; a zonal one has its own.
@@ -47,12 +51,7 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
         "networking_mode": "VPC_NATIVE",
         # Dataplane V2 enforces network policies; it can only be chosen when the cluster is created.
         "datapath_provider": "ADVANCED_DATAPATH",
-        # By default where a pool needs it.
-        "enable_multi_networking": (
-            bool(settings.pools_with_rdma("networks")) or None
-            if cluster.multi_networking is None
-            else cluster.multi_networking
-        ),
+        "enable_multi_networking": multi_networking,
         "release_channel": {"channel": cluster.release_channel},
         "min_master_version": cluster.version,
         "maintenance_policy": _maintenance(cluster.maintenance) if cluster.maintenance else None,

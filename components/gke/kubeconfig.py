@@ -1,18 +1,10 @@
 """Kubeconfig of a GKE cluster."""
 
 import json
-from typing import Any
 
 from berth.components.core.manifest import manifest_of
 
-GKE_LOGIN: dict[str, Any] = {
-    "exec": {
-        "apiVersion": "client.authentication.k8s.io/v1beta1",
-        "command": "gke-gcloud-auth-plugin",
-        "installHint": "install gke-gcloud-auth-plugin: gcloud components install gke-gcloud-auth-plugin",
-        "provideClusterInfo": True,
-    }
-}
+GKE_LOGIN = manifest_of(__file__, "gke_login")
 """User of a kubeconfig who logs in by GKE's credential plugin."""
 
 

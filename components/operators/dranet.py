@@ -70,10 +70,6 @@ class DraNet(Operator[DraNetSettings]):
         ("manifest",): ("manifest",),
         ("chart", "manifest"): ("nodeSelector",),
     }
-    by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {
-        ("nodeSelector",): "operators.dranet.nodeSelector",
-        ("affinity",): "operators.dranet.nodeSelector, and `rdma: networks` of the pools",
-    }
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:

@@ -9,7 +9,7 @@ deployments/helm/dra-driver-nvidia-gpu/values.yaml. Google's installer installs 
 installs none on nodes whose GPUs are claimed.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -45,9 +45,6 @@ class GpuDra(Operator[GpuDraSettings]):
     setting: ClassVar[str] = "gpu_dra"
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DriverInstaller,)
     pool_setting: ClassVar[str] = "`gpuAllocation: dra`, or A4X with `rdma: managed`"
-    by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {
-        ("kubeletPlugin", "affinity"): "`gpuAllocation: dra` of the pools"
-    }
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:

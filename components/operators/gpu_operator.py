@@ -39,16 +39,6 @@ from berth.components.plan.paths import below
 from berth.components.plan.plan import Step
 from berth.components.sharing import KEEPS, Pools, config_changes, config_map, of_configs
 
-_GUARDED = {
-    "toolkit": (
-        "ACCEPT_NVIDIA_VISIBLE_DEVICES_ENVVAR_WHEN_UNPRIVILEGED",
-        "ACCEPT_NVIDIA_VISIBLE_DEVICES_AS_VOLUME_MOUNTS",
-        "NVIDIA_RUNTIME_SET_AS_DEFAULT",
-    ),
-    "devicePlugin": ("DEVICE_LIST_STRATEGY",),
-}
-"""Variables of the operator's daemons that decide who gets GPUs, by the daemon's values."""
-
 _CONFIG = "values.devicePlugin.config"
 
 
@@ -92,13 +82,6 @@ class GpuOperator(Operator[GpuOperatorSettings]):
     sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
         ("chart",): (*BY_CHART, "dcgmExporter", "nodeFeatureDiscovery", "validator")
     }
-    by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {
-        ("driver", "enabled"): "`driver` of the pools",
-        ("nfd", "enabled"): "operators.gpu.nodeFeatureDiscovery",
-        ("dcgmExporter", "enabled"): "operators.gpu.dcgmExporter",
-        ("devicePlugin", "config"): "`sharing` of the environment and of the pools",
-        ("mig", "strategy"): "`sharing` of the environment and of the pools",
-    }
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:
@@ -137,8 +120,8 @@ class GpuOperator(Operator[GpuOperatorSettings]):
         where = (*path, "values")
         no_cdi = not isinstance(cdi := values.get("cdi", {}), Mapping) or not cdi.get("enabled", True)
         yield from broken(beside(__file__)["gpu"], where, no_cdi=no_cdi, nri=not no_cdi and cdi.get("nriPluginEnabled"))
-        for daemon, variables in _GUARDED.items():
-            yield from _of_environment(values, daemon, variables, where)
+        for daemon in ("toolkit", "devicePlugin"):
+            yield from _of_environment(values, daemon, where)
 
     def _warnings(self, old: Values, new: Values) -> list[str]:
         return of_configs(_plugin_config(old), _plugin_config(new), self.site.pools, self.site.occupants)
@@ -190,7 +173,7 @@ class GpuOperator(Operator[GpuOperatorSettings]):
         return effects
 
 
-def _of_environment(values: Values, daemon: str, variables: Sequence[str], where: Path) -> Iterator[Problem]:
+def _of_environment(values: Values, daemon: str, where: Path) -> Iterator[Problem]:
     """Yield what is wrong with variables of a daemon in the Helm values of a user."""
     of_daemon = values.get(daemon, {})
     if not isinstance(of_daemon, Mapping):
@@ -201,8 +184,8 @@ def _of_environment(values: Values, daemon: str, variables: Sequence[str], where
         yield Problem((*where, daemon, "env"), "is not a list of variables; write [{name: NAME, value: TEXT}]")
         return
     for position, entry in enumerate(entries):
-        if entry["name"] in variables:
-            yield from broken(beside(__file__)["gpu_env"], (*where, daemon, "env", position), name=entry["name"])
+        path = (*where, daemon, "env", position)
+        yield from broken(beside(__file__)["gpu_env"], path, daemon=daemon, name=entry["name"])
 
 
 def _plugin_config(values: Values) -> Mapping[str, Any]:

@@ -189,13 +189,17 @@ class Operator(ABC, Generic[SettingsType]):
     """Setting of a pool that the operator is for; empty where its settings are never ignored."""
     sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("chart",): BY_CHART}
     """Settings that belong to some values of `source` only."""
-    by_setting: ClassVar[Mapping[tuple[str, ...], str]] = {}
-    """Settings in place of values, by the path of the value."""
 
     @classmethod
     def pulumi_type(cls) -> str:
         """Return Pulumi's type of the component."""
         return f"berth:operators:{cls.__name__}"
+
+    @classmethod
+    def by_setting(cls) -> Mapping[str, str]:
+        """Return the settings in place of Helm values, by the path of the value."""
+        found: Mapping[str, str] = _WORDS.get(cls.release, {}).get("by_setting", {})
+        return found
 
     @classmethod
     def known_chart(cls) -> KnownChart:

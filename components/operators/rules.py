@@ -76,9 +76,9 @@ def path_of(operator: Operator[Any] | type[Operator[Any]], settings: OperatedSet
 
 def _of_values(operator: type[Operator[Any]], given: BaseModel, path: Path) -> Iterable[Problem]:
     """Return Helm values for which there are settings, which other parts of berth read too."""
-    for value, setting in operator.by_setting.items():
-        if found := reaches(getattr(given, "values", None) or {}, value):
-            yield from broken(_TABLES["by_setting"], (*path, "values", *found), value=".".join(value), setting=setting)
+    for value, setting in operator.by_setting().items():
+        if found := reaches(getattr(given, "values", None) or {}, tuple(value.split("."))):
+            yield from broken(_TABLES["by_setting"], (*path, "values", *found), value=value, setting=setting)
 
 
 def _of_source(operator: type[Operator[Any]], given: BaseModel, path: Path) -> Iterable[Problem]:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import get_args
 
 from berth.cli.reach.environment import NotUpError, brought_up, namespaces_not_in_state, not_in_state_note
 from berth.cli.verbs.doctor.berths import BUCKETS, SECRET_MANAGER, SHARES, check_berth, check_berths, check_features
@@ -58,8 +57,8 @@ _OPERATOR = "app.kubernetes.io/name=kuberay-operator"
 def check_existing(loaded: Environment, existing: ExistingCluster) -> list[Finding]:
     """Check an existing cluster: kubeconfig, API server, rights of an update, pools, berths."""
     stack, settings, berths = loaded.stack, loaded.settings, loaded.berths
-    uses = zip((BUCKETS, SHARES, SECRET_MANAGER), map(settings.addon, get_args(Addon)), strict=True)
-    features = [feature for feature, used in uses if used]
+    addons: dict[str, Addon] = {BUCKETS: "gcs_fuse", SHARES: "filestore", SECRET_MANAGER: "secret_sync"}
+    features = [feature for feature, addon in addons.items() if settings.addon(addon)]
     try:
         text, _ = one_context(stack_file.path_of(existing.kubeconfig), existing.context)
     except KubeconfigError as error:

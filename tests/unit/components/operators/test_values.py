@@ -51,7 +51,7 @@ def test_what_berth_sets_is_known_of_each_chart() -> None:
     site = Site(offered(load_pools(), {}))
     for operator in OPERATORS:
         known = operator.known_chart().values
-        assert {path[0] for path in operator.by_setting} <= set(known)
+        assert {path.partition(".")[0] for path in operator.by_setting()} <= set(known)
     gpu = GpuOperator(GpuOperatorSettings(), site).values()
     assert gpu.keys() <= set(GpuOperator.known_chart().values)
     assert chart_of().values.keys() <= set(KubeRay.known_chart().values)
