@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pulumi
 from pulumi import provider
@@ -34,10 +36,7 @@ class Package(provider.Provider):
         set_root_resource(component)
         registering: pulumi.Input[Registered] = _construct(name, COMPONENTS[resource_type], inputs)
         registered: pulumi.Output[Registered] = pulumi.Output.from_input(registering)
-        outputs = {
-            output: registered.apply(lambda found, output=output: found.outputs.get(output))
-            for output in OUTPUTS[resource_type]
-        }
+        outputs = {output: registered.apply(_output(output)) for output in OUTPUTS[resource_type]}
         component.register_outputs(outputs)
         return provider.ConstructResult(component.urn, outputs)
 
@@ -74,6 +73,10 @@ async def _construct(name: str, kind: str, inputs: pulumi.Inputs) -> Registered:
     except (BerthError, pulumi.RunError) as error:
         raise pulumi.InputPropertiesError(str(error)) from None
     return registered
+
+
+def _output(name: str) -> Callable[[Registered], Any]:
+    return lambda registered: registered.outputs.get(name)
 
 
 def main() -> None:

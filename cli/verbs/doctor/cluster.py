@@ -27,7 +27,7 @@ from berth.components.cluster.owned import owners_of
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import ENVIRONMENT_LABEL
-from berth.components.gke import Addon, ExistingCluster, too_old
+from berth.components.gke import ExistingCluster, too_old
 from berth.components.lifecycle import by_kueue
 from berth.components.operators import OPERATORS
 from berth.components.operators.found import found_on
@@ -57,8 +57,12 @@ _OPERATOR = "app.kubernetes.io/name=kuberay-operator"
 def check_existing(loaded: Environment, existing: ExistingCluster) -> list[Finding]:
     """Check an existing cluster: kubeconfig, API server, rights of an update, pools, berths."""
     stack, settings, berths = loaded.stack, loaded.settings, loaded.berths
-    addons: dict[str, Addon] = {BUCKETS: "gcs_fuse", SHARES: "filestore", SECRET_MANAGER: "secret_sync"}
-    features = [feature for feature, addon in addons.items() if settings.addon(addon)]
+    uses = {
+        BUCKETS: settings.addon("gcs_fuse"),
+        SHARES: settings.addon("filestore"),
+        SECRET_MANAGER: settings.addon("secret_sync"),
+    }
+    features = [feature for feature, used in uses.items() if used]
     try:
         text, _ = one_context(stack_file.path_of(existing.kubeconfig), existing.context)
     except KubeconfigError as error:
