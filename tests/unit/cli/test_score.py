@@ -48,16 +48,7 @@ def test_a_plan_is_compared_with_what_was_seen(
     assert (score.right, str(score)) == (right, says)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "says"),
-    [
-        ({}, {"ann": 2}, ""),
-        ({}, {"eve": 2}, "not foreseen: RayCluster eve waits for room for 2 pods"),
-        ({"eve": 2}, {"ann": 1, "eve": 2}, ""),
-        ({}, {}, "foreseen, and did not happen: nobody waits for room on pool train"),
-        ({}, {"ann": None}, ""),
-    ],
-)
+@pytest.mark.parametrize(("before", "after", "says"), table(__file__, "score_waiting.yaml"))
 def test_who_waits_is_compared(before: dict[str, int], after: dict[str, int | None], says: str) -> None:
     report = report_of(plan_of([NEW]), Known("prod", "environment", live=[GUEST], pools=POOLS))
     was, now = (

@@ -13,6 +13,7 @@ from berth.components.cluster.api import ClusterApi, ClusterError
 from berth.stacks.load.stack import Environment, SettingsError
 from berth.stacks.program import claims_api
 from berth.stacks.program.environment import environment
+from tests.unit.cases import table
 from tests.unit.loaded import environment_of
 from tests.unit.recording import Recorder, run
 
@@ -132,23 +133,13 @@ def test_a_workload_policy_places_a4x_in_one_domain_of_nvlink(monkeypatch: pytes
     assert placed == {"cpu": None, "other": None, "train": {"type": "COMPACT", "policyName": "some-train"}}
 
 
-@pytest.mark.parametrize(
-    ("given", "registered"),
-    [
-        ({}, ("oci://registry.k8s.io/networking/charts/dranet", "1.4.0", None, "kube-system")),
-        (
-            {"chart": "dranet", "repository": "https://charts.example", "version": "1.5.0", "namespace": "dranet"},
-            ("dranet", "1.5.0", "https://charts.example", "dranet"),
-        ),
-        ({"chart": "./charts/dranet"}, ("./charts/dranet", None, None, "kube-system")),
-    ],
-)
-def test_dranets_chart(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], registered: tuple[Any, ...]) -> None:
+@pytest.mark.parametrize(("given", "registered"), table(__file__, "dranet_charts.yaml"))
+def test_dranets_chart(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], registered: list[Any]) -> None:
     serves(monkeypatch, "v1")
     recorder = run(lambda: environment(settings_of({"dranet": given}, train=NETWORKS)), "some")
     (release,) = (resource.inputs for resource in recorder.of_type(RELEASE) if resource.name == "dranet")
     repository = (release.get("repositoryOpts") or {}).get("repo")
-    assert (release["chart"], release.get("version"), repository, release["namespace"]) == registered
+    assert [release["chart"], release.get("version"), repository, release["namespace"]] == registered
     namespaces = {resource.inputs["metadata"]["name"] for resource in recorder.of_type("kubernetes:core/v1:Namespace")}
     assert ("dranet" in namespaces) is (release["namespace"] == "dranet"), "kube-system is in every cluster"
 

@@ -10,6 +10,7 @@ import pytest
 from berth.components.fabric import SCRIPT, Parts, parts_of, sourced
 from berth.components.fabric.nccl import PROFILES
 from berth.components.hardware.machines import GIB_PROFILES, MACHINES
+from tests.unit.cases import table
 from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, MANAGED, NVLINKED, PAIRED, complete
 
 A3_ULTRA = BY_NETWORKS | {"machineType": "a3-ultragpu-8g"}
@@ -118,16 +119,7 @@ def test_gibs_values_win_over_the_images_and_lose_against_the_pods(tmp_path: Pat
     ).items()
 
 
-@pytest.mark.parametrize(
-    ("memory", "given", "size"),
-    [
-        ("1600Gi", {}, "250Gi"),
-        ("1000Gi", {}, "250Gi"),
-        ("64Gi", {}, "16Gi"),
-        ("10Gi", {}, "2560Mi"),
-        ("64Gi", {"sharedMemory": "48Gi"}, "48Gi"),
-    ],
-)
+@pytest.mark.parametrize(("memory", "given", "size"), table(__file__, "shared_memory.yaml"))
 def test_shared_memory(memory: str, given: dict[str, Any], size: str) -> None:
     found = parts(BY_NETWORKS, worker={"memory": memory}, nccl=given)
     assert found.volumes[-1] == {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": size}}

@@ -49,17 +49,7 @@ def test_names_are_kept_where_they_fit_and_stay_different_where_they_do_not() ->
     assert all(len(name) <= LIMIT and "--" not in name for name in names)
 
 
-@pytest.mark.parametrize(
-    ("network", "parameters"),
-    [
-        ({}, {"network": "some"}),
-        ({"existing": {"network": "shared", "subnetwork": "nodes"}}, {"network": "shared"}),
-        (
-            {"existing": {"project": "network-host", "network": "shared", "subnetwork": "nodes"}},
-            {"network": "projects/network-host/global/networks/shared", "connect-mode": "PRIVATE_SERVICE_ACCESS"},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("network", "parameters"), table(__file__, "cluster_shares.yaml"))
 def test_shares_are_in_the_network_of_the_cluster(network: dict[str, Any], parameters: dict[str, str]) -> None:
     settings = environment_of(cluster={"filestore": True}, network=network, labels={"owner": "ml", "cost": "x"})
     classes = {found["metadata"]["name"]: found for found in storage_classes(settings, "some")}

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from berth.stacks.settings.environment import EnvironmentSettings
+from tests.unit.cases import table
 from tests.unit.components.gke import environment_of
 from tests.unit.components.gke.registered import recorded
 from tests.unit.recording import Recorder
@@ -119,23 +120,8 @@ EXISTING: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("more", "host", "second"),
-    [
-        ({}, "some-project", ("second", "second-sub")),
-        (
-            {"project": "host-project"},
-            "host-project",
-            (
-                "projects/host-project/global/networks/second",
-                "projects/host-project/regions/us-central1/subnetworks/second-sub",
-            ),
-        ),
-    ],
-)
-def test_existing_networks_are_used_and_nothing_is_made(
-    more: dict[str, str], host: str, second: tuple[str, str]
-) -> None:
+@pytest.mark.parametrize(("more", "host", "second"), table(__file__, "network_existing.yaml"))
+def test_existing_networks_are_used_and_nothing_is_made(more: dict[str, str], host: str, second: list[str]) -> None:
     settings = environment_of({"train": RESERVED | {"rdma": "networks"}}, network={"existing": EXISTING | more})
     recorder = recorded("some", settings)
     assert [registration.type for registration in recorder.registrations if registration.type in COMPUTE] == []
@@ -147,5 +133,5 @@ def test_existing_networks_are_used_and_nothing_is_made(
         "servicesSecondaryRangeName": "gke-services",
     }
     interfaces = further(recorder, "train")
-    assert interfaces[0] == second
+    assert interfaces[0] == tuple(second)
     assert [subnetwork.split("/")[-1] for _, subnetwork in interfaces[1:]] == [f"roce-{n}" for n in range(8)]

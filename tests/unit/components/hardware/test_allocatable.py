@@ -4,6 +4,7 @@ import pytest
 
 from berth.components.hardware.allocatable import GIB, Amounts, allocatable, capacity
 from berth.components.hardware.machines import MACHINES
+from tests.unit.cases import table
 
 
 def sized(name: str, max_pods: int = 110) -> Amounts:
@@ -20,17 +21,7 @@ def test_two_nodes_whose_figures_others_published_are_met() -> None:
     assert other.memory / 1024 == pytest.approx(963568636, rel=2e-4)
 
 
-@pytest.mark.parametrize(
-    ("name", "millis", "gib"),
-    [
-        ("n2-standard-16", 15890, 57.3),
-        ("a3-ultragpu-8g", 223370, 2840.0),
-        ("a4-highgpu-8g", 223370, 3819.8),
-        ("a4x-highgpu-4g", 139580, 843.2),
-        ("g4-standard-48", 47810, 166.7),
-        ("g4-standard-384", 382970, 1381.9),
-    ],
-)
+@pytest.mark.parametrize(("name", "millis", "gib"), table(__file__, "allocatable.yaml"))
 def test_gkes_formula(name: str, millis: int, gib: float) -> None:
     assert sized(name).cpu_millis == millis
     assert sized(name).memory / GIB == pytest.approx(gib, abs=0.05)

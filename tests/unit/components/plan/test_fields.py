@@ -118,16 +118,7 @@ def test_every_way_out_is_shown() -> None:
     assert shown == WAYS.keys()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "operation"),
-    [
-        ({"nodeConfig": {"spot": True}}, {"nodeConfig": {}}, "update"),
-        ({"nodeConfig": {"labels": {"a": "b"}}}, {"nodeConfig": {"labels": {}}}, "update"),
-        ({"maxPodsPerNode": 32}, {"maxPodsPerNode": 64}, "replace"),
-        ({"maxPodsPerNode": 32}, {}, "replace"),
-        ({"nodeCount": 2}, {"autoscaling": {"totalMaxNodeCount": 2}}, "update"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "operation"), table(__file__, "replaced_fields.yaml"))
 def test_what_goes_or_is_replaced_does_not_stay(old: Inputs, new: Inputs, operation: str) -> None:
     assert staying(NODE_POOL, old, new, operation).stays == []
 

@@ -87,16 +87,7 @@ def test_a_pod_that_no_connection_leaves_is_not_good() -> None:
     assert transport_of({PODS[0]: alone}).way == "none"
 
 
-@pytest.mark.parametrize(
-    ("line", "network", "device", "direct"),
-    [
-        # By way of the GPU beside the NIC (PXN), with the process that drives it.
-        ("Channel 02/0 : 2[2] -> 10[2] [send] via NET/gIB/2(1)/GDRDMA", "gIB", 2, True),
-        ("Channel 02/0 : 2[2] -> 10[2] [receive] via NET/gIB/2/GDRDMA(PCI)/Shared", "gIB", 2, True),
-        ("Channel 00 : 15[41000] -> 0[1b000] [receive] via NET/IB/0", "IB", 0, False),
-        ("Channel 00/0 : 1[0] -> 0[0] [send] via NET/AWS Libfabric/0/GDRDMA", "AWS Libfabric", 0, True),
-    ],
-)
+@pytest.mark.parametrize(("line", "network", "device", "direct"), table(__file__, "nccl_connections.yaml"))
 def test_forms_of_a_connection(line: str, network: str, device: int, *, direct: bool) -> None:
     assert parse(f"pod:1:2 [0] NCCL INFO {line}").between == ((f"{network}/GDRDMA" if direct else network, device),)
 
