@@ -197,6 +197,8 @@ def test_every_type_that_the_program_registers_has_its_permissions() -> None:
         "home": "50Gi",
     }
     values["cluster"] = values["cluster"] | {"nodeServiceAccount": "own"}
+    reserved = {"kind": "reservation", "reservation": "nvl"}
+    values["pools"]["nvl"] = {"machineType": "a4x-highgpu-4g", "nodes": 2, "capacity": reserved}
     recorded = run(lambda: environment(environment_of("prod", values)), "prod")
     types = {registration.type for registration in recorded.registrations}
     assert {type_ for type_ in types if type_.startswith("gcp:")} == set(checks.OF_TYPE)
