@@ -25,6 +25,8 @@ class Seen:
     """Suspended, or with an edit that KubeRay has yet to look at."""
     waiting: int = 0
     """Pods for which no node has room."""
+    scaled: frozenset[str] = frozenset()
+    """UIDs of the workers that Ray's autoscaler takes away at any time."""
 
 
 @dataclass(frozen=True)
@@ -68,19 +70,19 @@ def seen(api: ClusterApi | None) -> dict[Key, Seen] | None:
     except ClusterError:
         return None
     clusters = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in found}
-    pods: dict[Key, set[str]] = {key: set() for key in clusters}
+    pods, scaled = ({key: set[str]() for key in clusters} for _ in range(2))
     for pod in listed:
         metadata, key = pod["metadata"], _cluster_of(pod)
         if key not in clusters or "deletionTimestamp" in metadata:
             continue
-        # Ray's autoscaler takes workers away at any time.
         worker = metadata["labels"].get("ray.io/node-type") == "worker"
-        if not (worker and clusters[key]["spec"].get("enableInTreeAutoscaling")):
-            pods[key].add(metadata["uid"])
+        comes_and_goes = worker and clusters[key]["spec"].get("enableInTreeAutoscaling")
+        (scaled if comes_and_goes else pods)[key].add(metadata["uid"])
     waiting = Counter(map(_cluster_of, filter(_finds_no_room, pending)))
     return {
-        key: Seen(frozenset(pods[key]), bool(item["spec"].get("suspend")) or not condition_of(item).seen, waiting[key])
+        key: Seen(frozenset(pods[key]), moving, waiting[key], frozenset(scaled[key]))
         for key, item in clusters.items()
+        for moving in [bool(item["spec"].get("suspend")) or not condition_of(item).seen]
     }
 
 
@@ -114,7 +116,9 @@ def score_of(report: Report, done: Mapping[str, str], before: Mapping[Key, Seen]
     found = losses(before, after)
     missed = [Wrong(key[1], loss) for key, loss in found.items() if loss and key not in reached]
     false_alarms = [
-        Wrong(key[1], f"RayCluster {key[1]} keeps its pods") for key, loss in found.items() if not loss and key in to_go
+        Wrong(key[1], f"RayCluster {key[1]} keeps its pods")
+        for key, loss in found.items()
+        if not loss and key in to_go and before[key].scaled <= after[key].scaled
     ]
     right = len(found) - len(missed) - len(false_alarms)
     planned = {change.urn: change.operation for change in report.changes}

@@ -48,6 +48,15 @@ def test_a_plan_is_compared_with_what_was_seen(
     assert (score.right, str(score)) == (right, says)
 
 
+def test_workers_that_come_and_go_show_that_a_foreseen_loss_happened() -> None:
+    key, was = ("berth-ann", "ann"), Seen(frozenset("h"), moving=False, scaled=frozenset("w"))
+    for scaled, right in (frozenset("x"), 1), (frozenset("wx"), 0):
+        score = score_of(
+            plan("destroys", ["ann"]), {"urn::x": "replace"}, {key: was}, {key: replace(was, scaled=scaled)}
+        )
+        assert (score.right, len(score.false_alarms)) == (right, 1 - right)
+
+
 @pytest.mark.parametrize(("before", "after", "says"), table(__file__, "score_waiting.yaml"))
 def test_who_waits_is_compared(before: dict[str, int], after: dict[str, int | None], says: str) -> None:
     report = report_of(plan_of([NEW]), Known("prod", "environment", live=[GUEST], pools=POOLS))
