@@ -18,6 +18,9 @@ from berth.cli.shell.signals import INTERRUPTED, leave_to_the_system, raise_on_s
 from berth.components.core.distribution import NAME, installed_version
 from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError, BerthError
 
+_USAGE = typer.BadParameter.__base__
+"""Class of the error for words that a command does not take."""
+
 
 class Verbs(TyperGroup):
     """The modules of the package `verbs`, each imported when it is needed."""
@@ -81,7 +84,7 @@ def _failed(error: Exception) -> int:
         context, text = getattr(error, "ctx", None), error.format_message()
         if not text:
             return BAD_INPUT
-        known = BadInputError(text, f"run: {context.command_path if context else 'berth'} --help")
+        known = BadInputError(text, f"run: {_right_call(error, context)} --help")
     elif isinstance(error, ModuleNotFoundError):
         known = _missing_extra(error.name or "")
     elif isinstance(error, OSError):  # a full disk, a folder without write permission, a path through a file
@@ -91,6 +94,17 @@ def _failed(error: Exception) -> int:
         raise error
     print_error(known)
     return known.code
+
+
+def _right_call(error: typer.TyperException, context: typer.Context | None) -> str:
+    """Return the command whose help tells the right call; before it that call, if it is clear."""
+    command = context.command_path if context else "berth"
+    options = {option for parameter in (context.command.params if context else ()) for option in parameter.opts}
+    if type(error) is _USAGE and "--stack" in options and "name" not in options:
+        return f"{command} -s STACK, or {command}"
+    if getattr(error, "option_name", "") in ("-s", "--stack") and "--environment" in options:
+        return f"{command} -e STACK, or {command}"
+    return command
 
 
 def _missing_extra(module: str) -> BadInputError | None:

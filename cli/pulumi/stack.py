@@ -9,6 +9,7 @@ from berth.cli.pulumi.program import Outcome, ask
 from berth.cli.shell.console import ProblemsError
 from berth.components.cluster.conflicts import conflict_advice
 from berth.components.core.errors import BadInputError, BerthError
+from berth.components.core.nearest import did_you_mean
 from berth.components.plan.plan import Event
 from berth.stacks.files import stack_file
 
@@ -91,6 +92,9 @@ def failure(stack: str, outcome: Outcome) -> BerthError:
     """Return the error for a failed command, in the engine's words."""
     events, stderr = outcome.events, outcome.stderr
     if _UNKNOWN.search(stderr):
+        if not stack_file.stack_path(stack).exists():
+            known = did_you_mean(stack, stack_file.stack_names())
+            return UnknownStackError(f"there is no stack {stack!r}, neither in Pulumi's backend nor in stacks/{known}")
         return UnknownStackError(f"stack {stack} is not in Pulumi's backend yet; run: pulumi stack init {stack}")
     if not events and is_logged_out(stderr):
         return BerthError(f"{LOGGED_OUT}; run: {LOG_IN}, or bring the lab up: make lab")

@@ -1,6 +1,7 @@
 """Arguments and options that several verbs have."""
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -67,9 +68,21 @@ Stack = Annotated[
 ]
 
 
+def whole(least: int, most: int | None = None, hint: str = "") -> Callable[[str], int]:
+    """Return the parser of a whole number, with a hint for what is none."""
+
+    def parse(text: str) -> int:
+        if not re.fullmatch("[0-9]{1,9}", text) or int(text) < least or (most and int(text) > most):
+            span = f"from {least} to {most}" if most else f"from {least} on"
+            raise typer.BadParameter(f"{text!r} is not a whole number {span}{hint}")
+        return int(text)
+
+    return parse
+
+
 def port(meaning: str, usual: int) -> Any:
     """Return the option for a port of this machine, by default the usual one."""
-    return typer.Option(min=1, max=65535, help=meaning, metavar="PORT", show_default=f"{usual}, or a free one")
+    return typer.Option(parser=whole(1, 65535), help=meaning, metavar="PORT", show_default=f"{usual}, or a free one")
 
 
 def _worker(text: str) -> str:
@@ -99,7 +112,14 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the difference and
 Workers = Annotated[
     str | None, typer.Option(metavar="N|MIN..MAX", help="Number of workers; a range for Ray's autoscaler.")
 ]
-Gpus = Annotated[int | None, typer.Option(min=0, help="GPUs, or shares of them, of one worker.")]
+Gpus = Annotated[
+    int | None,
+    typer.Option(
+        parser=whole(0, hint="; a part of a GPU is a share of a pool with `sharing`"),
+        help="GPUs, or shares of them, of one worker.",
+        metavar="N",
+    ),
+]
 Cpu = Annotated[str | None, typer.Option(metavar="CORES", help="Cores of one worker: 8, or 500m.")]
 Memory = Annotated[str | None, typer.Option(metavar="BYTES", help="Memory of one worker: 32Gi.")]
 HeadCpu = Annotated[str | None, typer.Option(metavar="CORES", help="Cores of the head.")]

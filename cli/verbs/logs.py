@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from berth.cli.reach.arguments import Name, OnStack, Worker
+from berth.cli.reach.arguments import Name, OnStack, Worker, whole
 from berth.components.core.errors import BadInputError
 
 _OF_THE_OPERATOR = 50
@@ -18,7 +18,10 @@ def run(
     stack: OnStack = None,
     worker: Worker = None,
     tail: Annotated[
-        int | None, typer.Option(min=0, help="Number of last lines.", show_default="all; 50 of the operator")
+        int | None,
+        typer.Option(
+            parser=whole(0), metavar="N", help="Number of last lines.", show_default="all; 50 of the operator"
+        ),
     ] = None,
     *,
     head: Annotated[bool, typer.Option("--head", help="Log of the head; the default.")] = False,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from berth.components.core.types import NonEmpty
+from berth.components.core.types import NonEmpty, foreign_letter
 
 _WORD = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 PATH = rf"{_WORD}(?:/{_WORD})*"
@@ -35,7 +35,9 @@ def checked_image(text: str) -> str:
     """
     found = _REFERENCE.fullmatch(text)
     if not found or re.fullmatch(r"[0-9a-f]{64}", text):
-        raise ValueError(f"{text!r} is not the reference of an image: REGISTRY/PATH:TAG; {_EXAMPLE}")
+        raise ValueError(
+            f"{text!r} is not the reference of an image: REGISTRY/PATH:TAG; {_EXAMPLE}{foreign_letter(text)}"
+        )
     if len(found["name"]) > _LONGEST_NAME:
         raise ValueError(f"an image's name has {_LONGEST_NAME} characters at most, and not {len(found['name'])}")
     algorithm, _, digits = (found["digest"] or "").partition(":")

@@ -1,6 +1,7 @@
 """Problems of settings: place, message and fix."""
 
 import datetime as dt
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
@@ -68,7 +69,7 @@ def _message(detail: dict[str, Any]) -> str:
         case "literal_error" | "union_tag_invalid":
             return _no_choice(context.get("tag", given), str(context.get("expected") or context["expected_tags"]))
         case "int_type" | "int_parsing" | "int_from_float":
-            return _no_number(given)
+            return _no_number(given, bounds=detail["loc"][-1] == "count")
         case "string_type":
             return _no_text(given)
         case "bool_parsing" | "bool_type":
@@ -96,9 +97,12 @@ def _no_choice(given: Any, known: str) -> str:
     return f"{as_written(given)} is not one of {known}{hint}"
 
 
-def _no_number(given: Any) -> str:
+def _no_number(given: Any, *, bounds: bool) -> str:
     if isinstance(given, str) and given.strip().isdecimal():
         return f"{given!r} is text, and a whole number is needed; write {int(given)} without quotes"
+    range_of = re.fullmatch(r"\[?(\d+) ?(?:-|\.\.|,) ?(\d+)\]?", str(given), re.ASCII)
+    if bounds and range_of:
+        return f"{as_written(given)} is not a whole number; write {{min: {range_of[1]}, max: {range_of[2]}}}"
     return f"{as_written(given)} is not a whole number"
 
 

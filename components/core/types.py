@@ -61,6 +61,8 @@ def parse_quantity(text: str) -> Decimal:
 
 def _quantity_like(text: str) -> str:
     """Return the quantity that a text likely means: `32G or 32Gi` for 32GB; else examples."""
+    if cores := re.fullmatch(r"(\d+(?:\.\d+)?)\s*(c|v?cpus?|v?cores?)", text.strip(), re.ASCII | re.IGNORECASE):
+        return cores[1]
     found = re.fullmatch(r"(\d+(?:[.,]\d+)?)\s*([kmgtp])(i?)(b|bytes?)?", text.strip(), re.ASCII | re.IGNORECASE)
     if not found:
         return "for example 8, 500m or 64Gi"
@@ -81,6 +83,8 @@ def canonical_quantity(text: str) -> str:
 
 def _duration_like(text: str) -> str:
     """Return the duration that a text likely means: `2h` for 2 hours, 14d for 2w; else examples."""
+    if re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII):
+        return f"{text}s, {text}m, {text}h or {text}d"
     found = re.fullmatch(r"([1-9]\d{0,5})\s*([smhdw])[a-z]*", text.strip().lower(), re.ASCII)
     if not found:
         return "for example 90s, 10m, 2h or 7d"
@@ -104,7 +108,7 @@ def parse_duration(text: str) -> int:
     return seconds
 
 
-def _number_to_text(value: Any) -> Any:
+def number_to_text(value: Any) -> Any:
     """YAML reads `cpu: 8` as a number; Kubernetes takes quantities as text."""
     if isinstance(value, bool):
         return value
@@ -129,7 +133,7 @@ def written_as(pattern: re.Pattern[str], problem: str, *, secret: bool = False) 
 
     def check(text: str) -> str:
         if not pattern.fullmatch(text):
-            raise ValueError(problem if secret else f"{text!r} {problem}")
+            raise ValueError(problem if secret else f"{text!r} {problem}{foreign_letter(text)}")
         return text
 
     return AfterValidator(check)
@@ -151,12 +155,18 @@ def _check_duration(text: str) -> str:
     return text
 
 
+def foreign_letter(text: str) -> str:
+    """Return the name of a text's first letter that may look like one of ASCII; "" for none."""
+    foreign = next((letter for letter in text if not letter.isascii()), "")
+    return f"; {foreign!r} is {unicodedata.name(foreign, 'a character')}" if foreign else ""
+
+
 def _name_like(text: str) -> str:
     """Return the name that a text likely means, `anna-maria` for anna.maria; else examples."""
     plain = unicodedata.normalize("NFKD", text.partition("@")[0])
     letters = "".join(letter for letter in plain if not unicodedata.combining(letter))
-    if foreign := next((letter for letter in letters if not letter.isascii()), ""):
-        return f"alice or team-a; {foreign!r} is {unicodedata.name(foreign, 'a character')}"
+    if foreign := foreign_letter(letters):
+        return f"alice or team-a{foreign}"
     found = re.sub(r"[^a-z0-9]+", "-", letters.lower()).lstrip("-0123456789").rstrip("-")
     return found or "alice or team-a"
 
@@ -239,7 +249,7 @@ KmsKey = Annotated[str, _of_form("kms_key")]
 RayResource = Annotated[str, _of_form("ray_resource"), AfterValidator(_check_ray_resource)]
 RayLabelValue = Annotated[str, _of_form("ray_label_value")]
 
-Name = Annotated[str, AfterValidator(checked_name)]
+Name = Annotated[str, BeforeValidator(number_to_text), AfterValidator(checked_name)]
 """A name that Kubernetes and KubeRay accept, with room for what they add to it."""
 
 OWN_ACCOUNT = "own"
@@ -259,7 +269,7 @@ Cidr = Annotated[str, AfterValidator(_check_cidr)]
 
 Quantity = Annotated[
     str,
-    BeforeValidator(_number_to_text),
+    BeforeValidator(number_to_text),
     AfterValidator(_check_quantity),
     WithJsonSchema({"anyOf": [{"type": "string", "pattern": f"^{_QUANTITY.pattern}$"}, {"type": "number"}]}),
 ]
@@ -272,7 +282,10 @@ RayLabel = Annotated[str, _of_form("ray_label"), AfterValidator(_check_ray_label
 """A key of a label of Ray's nodes, which pods have too."""
 
 Duration = Annotated[
-    str, AfterValidator(_check_duration), Field(json_schema_extra={"pattern": f"^{_DURATION.pattern}$"})
+    str,
+    BeforeValidator(number_to_text),
+    AfterValidator(_check_duration),
+    Field(json_schema_extra={"pattern": f"^{_DURATION.pattern}$"}),
 ]
 """A time span such as 90s, 10m, 2h or 7d."""
 

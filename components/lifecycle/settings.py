@@ -14,7 +14,7 @@ from berth.components.core.image import Image
 from berth.components.core.problems import Path, Problem
 from berth.components.core.settings import DefaultedSettings, Settings
 from berth.components.core.table import beside, broken
-from berth.components.core.types import Duration, NonEmpty, iso_time, parse_duration
+from berth.components.core.types import Duration, NonEmpty, iso_time, number_to_text, parse_duration
 from berth.components.programs.lifetimes import (
     DELETE_AFTER,
     EXPIRES,
@@ -59,7 +59,7 @@ def _day_to_text(value: Any) -> Any:
         value = value.date()
     if isinstance(value, date):
         return value.isoformat()
-    value = iso_time(value)
+    value = number_to_text(iso_time(value))
     return value.removesuffix("T00:00:00Z") if isinstance(value, str) else value
 
 
@@ -118,11 +118,19 @@ Expiry = Annotated[
 ]
 """Last day, such as 2026-12-31, a duration, or never."""
 
-DurationOrNever = Annotated[str, _duration_or(NEVER), Field(json_schema_extra={"pattern": r"^(\d+[smhd]|never)$"})]
+DurationOrNever = Annotated[
+    str,
+    BeforeValidator(number_to_text),
+    _duration_or(NEVER),
+    Field(json_schema_extra={"pattern": r"^(\d+[smhd]|never)$"}),
+]
 """Duration such as 2h, or never."""
 
 DurationOrUnlimited = Annotated[
-    str, _duration_or(UNLIMITED), Field(json_schema_extra={"pattern": r"^(\d+[smhd]|unlimited)$"})
+    str,
+    BeforeValidator(number_to_text),
+    _duration_or(UNLIMITED),
+    Field(json_schema_extra={"pattern": r"^(\d+[smhd]|unlimited)$"}),
 ]
 """Duration such as 2h, or unlimited."""
 
@@ -152,11 +160,20 @@ class WorkingHours(Settings):
 
 def _which(value: Any) -> str:
     """Return the tag of the form that is meant, so that the error is about that form."""
-    return "working" if isinstance(value, (dict, WorkingHours)) else "always"
+    return "always" if value == ALWAYS else "working"
+
+
+def _hours(value: Any) -> Any:
+    """Refuse what is neither a mapping nor the word."""
+    if value != ALWAYS and not isinstance(value, (dict, WorkingHours)):
+        raise ValueError(f'{value!r} is not working hours; write {{from: "08:00", to: "20:00"}}, or always')
+    return value
 
 
 WorkingHoursOrAlways = Annotated[
-    Annotated[WorkingHours, Tag("working")] | Annotated[Literal["always"], Tag("always")], Discriminator(_which)
+    Annotated[WorkingHours, Tag("working")] | Annotated[Literal["always"], Tag("always")],
+    Discriminator(_which),
+    BeforeValidator(_hours),
 ]
 """Working hours, or always."""
 

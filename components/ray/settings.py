@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 
 from berth.components.core import fast_yaml
 from berth.components.core.bounds import WorkerBounds, WorkerCount, at_most
@@ -40,13 +40,21 @@ ImageContent = Literal["libnl", "podman", "torch"]
 _REDIS = re.compile(r"(rediss?://)?[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?:\d{1,5}", re.ASCII)
 
 
+def _whole(value: Any) -> Any:
+    """Refuse a part of a GPU."""
+    match value:
+        case float():
+            raise ValueError(f"{value!r} is not a whole number; a part of a GPU is a share of a pool with `sharing`")
+    return value
+
+
 class HeadShape(DefaultedSettings):
     """Head pod."""
 
     pool: Annotated[Name | None, Field(examples=["cpu"])] = None
     """Node pool of the head. Default: the environment's only pool without GPUs, or with them if
     `gpus`."""
-    gpus: Annotated[int, Field(examples=[1], ge=0, le=512, strict=True)] = 0
+    gpus: Annotated[int, Field(examples=[1], ge=0, le=512, strict=True), BeforeValidator(_whole)] = 0
     """GPUs of the head, or shares, for a berth of one pod (`workers: 0`)."""
     cpu: Annotated[Quantity, Field(examples=["4"])] = "2"
     """Cores: request and limit."""
@@ -90,7 +98,7 @@ class WorkerShape(DefaultedSettings):
 
     pool: Annotated[Name | None, Field(examples=["dev"])] = None
     """Node pool of the workers. Default: the environment's only pool with GPUs."""
-    gpus: Annotated[int, Field(examples=[2], ge=0, le=512, strict=True)] = 1
+    gpus: Annotated[int, Field(examples=[2], ge=0, le=512, strict=True), BeforeValidator(_whole)] = 1
     """GPUs of one worker, or shares of GPUs on a pool that shares them. Default: 1; for a named
     cluster all GPUs of a node."""
     gpu_resource: Annotated[NonEmpty | None, Field(examples=["nvidia.com/mig-2g.45gb"])] = None

@@ -101,6 +101,8 @@ def _in_words(error: MarkedYAMLError) -> DocumentError:
     line = error.problem_mark.line + 1 if error.problem_mark else 0
     if "quoted scalar" in context and begun:
         return DocumentError("begins a text with a quote that nothing closes", begun)
+    if "simple key" in context and begun:
+        return DocumentError("has no ':' with a blank behind it, so that it is no entry", begun)
     if "flow" in context and begun:
         sign = "[" if "sequence" in context else "{"
         return DocumentError(f"begins a {sign!r} that nothing closes, or lacks a ',' before line {line}", begun)

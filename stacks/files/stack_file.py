@@ -116,7 +116,7 @@ def find(stack: str) -> StackFile:
     path = stack_path(stack)
     if not _NAME.fullmatch(stack):
         shown_name = repr(stack if len(stack) <= _LONGEST_NAME else f"{stack[:20]}…")
-        inside = re.fullmatch(r"(?:.*/)?Pulumi\.([\w.-]+)\.yaml", stack)
+        inside = re.fullmatch(r"(?:.*/)?Pulumi\.([\w.-]+)\.ya?ml", stack)
         hint = f"; did you mean {inside[1]!r}?" if inside else f"; known are {', '.join(stack_names())}"
         raise StackFileError(
             f"{shown_name} is not a stack's name: at most {_LONGEST_NAME} letters, digits, '-', '_' and '.'{hint}"
@@ -181,5 +181,9 @@ def parse(path: Path, text: str) -> StackFile:
         raise StackFileError(f"has no `config:`; {remedy}", place=name)
     settings = {str(key): value for key, value in config.items()}
     prefix = f"{NAMESPACE}:"
+    for kind in ("environment", "engineer"):
+        if kind in settings:
+            line = int(config.lc.key(kind)[0]) + 1
+            raise StackFileError(f"`{kind}:` lacks its namespace; write `{prefix}{kind}:`", place=f"{name}:{line}")
     mine = {key[len(prefix) :]: document.plain(value) for key, value in settings.items() if key.startswith(prefix)}
     return StackFile(path, mine, config)

@@ -65,6 +65,17 @@ def test_the_driver_of_gkes_nodes_is_on_the_path_unless_the_base_is_rays_own_whi
     assert base.startswith("rayproject/ray:") or driver == (True, "/usr/local/nvidia/lib64")
 
 
+def test_images_are_built_as_an_account_that_the_page_makes_since_new_projects_give_the_default_one_no_role() -> None:
+    (options,) = re.findall(r'^BUILD="(.*?)"', README, flags=re.DOTALL | re.MULTILINE)
+    assert "--service-account=projects/$PROJECT/serviceAccounts/$BUILDS" in options
+    # Without it, the account would need a bucket for logs.
+    assert "--default-buckets-behavior=regional-user-owned-bucket" in options
+    assert "--member=serviceAccount:$BUILDS --role=roles/cloudbuild.builds.builder" in README
+    builds = re.findall(r"^ *gcloud builds submit .*", README, flags=re.MULTILINE)
+    assert builds
+    assert [line for line in builds if "$BUILD " not in line] == []
+
+
 def readme_clusters() -> dict[str, Any]:
     (block,) = re.findall(r"^```yaml\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
     shown = yaml.safe_load(block)["clusters"]

@@ -40,7 +40,9 @@ def create(name: str, environment: str, entry: Entry, options: Options) -> int:
     if not _is_written(name, environment, entry):
         # A program reads one document: the update's.
         with contextlib.redirect_stdout(sys.stderr) if options.as_json else contextlib.nullcontext():
-            if code := _write(name, environment, entry, f"it stays, and the same command goes on: berth create {name}"):
+            if code := _write(
+                name, environment, entry, f"if the update fails, run the same again: berth create {name}"
+            ):
                 return code
     if isinstance(loaded := check(name).loaded, EngineerBerth):
         err.print(f"{name} on {environment}: {in_words(loaded.berth.settings)}")
@@ -104,6 +106,10 @@ def in_words(settings: RayClusterSettings) -> str:
     for group in settings.groups:
         workers = group.workers
         bounds = "" if isinstance(workers, int) else f" ({workers.min} to {workers.max})"
-        size = f"{counted(group.gpus, 'GPU')}, {group.cpu} cores and {group.memory}"
+        size = f"{counted(group.gpus, 'GPU')}, {_cores(group.cpu)} and {group.memory}"
         parts.append(f"{counted(group.at_start, 'worker')}{bounds} with {size} of pool {group.pool}")
-    return "; ".join([*parts, f"a head with {settings.head.cpu} cores and {settings.head.memory}"])
+    return "; ".join([*parts, f"a head with {_cores(settings.head.cpu)} and {settings.head.memory}"])
+
+
+def _cores(cpu: str) -> str:
+    return "1 core" if cpu == "1" else f"{cpu} cores"

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Network
 
 from berth.cli.reach.environment import NotUpError, brought_up, namespaces_not_in_state, not_in_state_note
 from berth.cli.verbs.doctor.berths import BUCKETS, SECRET_MANAGER, SHARES, check_berth, check_berths, check_features
@@ -46,6 +47,7 @@ _GRANT = "kubectl create clusterrolebinding berth --clusterrole=cluster-admin --
 _DAEMON_SETS = "/apis/apps/v1/daemonsets"
 
 _ENFORCERS = set(fast_yaml.beside(__file__)["enforcers"])
+_BY_IDENTITY = set(fast_yaml.beside(__file__)["by_identity"])
 
 _SOON = timedelta(minutes=1)
 """Time in which a controller that runs lets an object go."""
@@ -140,6 +142,11 @@ def _isolation(api: ClusterApi, nodes: Sequence[Object], settings: EnvironmentSe
     if isolation.network_policies:
         agents = sorted({item["metadata"]["name"] for item in api.list(_DAEMON_SETS)[0]} & _ENFORCERS)
         yield CLUSTER.found("enforced" if agents else "not-enforced", agents=", ".join(agents))
+        pods = [str((node.get("spec") or {}).get("podCIDR") or ":") for node in nodes]
+        ranges = [IPv4Network(cidr) for cidr in pods if ":" not in cidr]
+        for cidr in isolation.reachable if _BY_IDENTITY & set(agents) else ():
+            if any(map(IPv4Network(cidr).overlaps, ranges)):
+                yield CLUSTER.found("range-of-pods", range=cidr)
     if isolation.metadata_server:
         yield from check_metadata(nodes, settings.pools)
 

@@ -37,6 +37,7 @@ def test_a_stack_is_one_kind(values: dict[str, Any], expected: str) -> None:
     [
         ("config:\n  berth:environment: {\n", ":3: "),
         ("config:\n  a: 1\n  a: 2\n", ":3: found duplicate key"),
+        ("config:\n  environment: {}\n", ":2: `environment:` lacks its namespace; write `berth:environment:`"),
         ("hello", "has no `config:`"),
         ("", "has no `config:`"),
     ],

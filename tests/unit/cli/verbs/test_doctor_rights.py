@@ -144,6 +144,17 @@ def test_what_is_missing_is_named(project: Path, cluster: Cluster) -> None:
         assert [text for text in missing if text.startswith(words)], words
 
 
+@pytest.mark.parametrize(("agent", "told"), [("anetd", ["10.4.0.0/14"]), ("calico-node", [])])
+def test_ranges_by_which_berths_reach_no_pod_are_told(
+    project: Path, cluster: Cluster, agent: str, told: list[str]
+) -> None:
+    cluster.nodes = [{"metadata": {"name": "a", "labels": {POOL_LABEL: "cpu"}}, "spec": {"podCIDR": "10.4.2.0/24"}}]
+    cluster.daemon_sets = [agent]
+    environment(project, FULL | {"isolation": {"reachable": ["10.4.0.0/14", "10.200.0.0/16"]}})
+    texts = [text for state, text in of_cluster(doctor("shop")) if state == "warning"]
+    assert [text.split()[0] for text in texts if "berths reach none of these pods by it" in text] == told
+
+
 def test_what_the_program_itself_finds_missing_is_said(project: Path, cluster: Cluster) -> None:
     environment(project, FULL)
     cluster.claims = False

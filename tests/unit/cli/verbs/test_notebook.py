@@ -156,7 +156,7 @@ def test_a_program_that_is_not_python_is_named(berth: SimpleNamespace) -> None:
     ("words", "problem"),
     [
         (("--stop", "--port", "8888"), "exclude each other"),
-        (("--port", "0"), "Input should be greater than or equal to 1"),
+        (("--port", "0"), "'0' is not a whole number from 1 to 65535"),
     ],
 )
 def test_arguments_that_cannot_be_are_bad_input(berth: SimpleNamespace, words: tuple[str, ...], problem: str) -> None:

@@ -1,9 +1,13 @@
 from typing import Any
 
+import pulumi
 import pytest
 
+from berth.components.sharing import offered
+from berth.stacks.program.google import google
 from tests.unit import loaded
 from tests.unit.components.gke.registered import recorded
+from tests.unit.recording import Recorder, run
 
 TRAIN = {"machineType": "a4-highgpu-8g", "nodes": 1, "capacity": {"kind": "spot"}}
 CPU = {"machineType": "n2-standard-16", "nodes": 1}
@@ -31,3 +35,21 @@ def test_gpu_nodes_are_for_gpus_where_others_have_nodes(pools: dict[str, Any], t
     found = {pool.name: pool.inputs["nodeConfig"].get("taints") or [] for pool in registered}
     assert found == taints
     assert list(found) == list(taints)
+
+
+class NoMachines(Recorder):
+    """Answers as an engine would whose pool `cpu` cannot be made."""
+
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        if args.name == "cpu":
+            raise RuntimeError("no machines")
+        return super().new_resource(args)
+
+
+def test_gpu_nodes_come_after_others_are_there() -> None:
+    values = {"project": "some-project", "zone": "us-central1-b", "pools": {"train": TRAIN, "cpu": CPU}}
+    settings, recorder = loaded.environment_of("some", values).settings, NoMachines()
+    with pytest.raises(Exception, match="no machines"):
+        run(lambda: google("some", settings, offered(settings.pools, settings.sharing), {}), "some", recorder=recorder)
+    assert recorder.of_type("gcp:container/cluster:Cluster")
+    assert recorder.of_type("gcp:container/nodePool:NodePool") == []
