@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.lab.conftest import Lab
-from tests.lab.project import CHARTS, SMALL, Project, Settings
+from tests.lab.project import CHARTS, SMALL, Project, Settings, environment_settings
 
 pytestmark = pytest.mark.lab
 
@@ -130,3 +130,18 @@ def test_a_cluster_carries_one_environment(tmp_path: Path, lab: Lab, shop: Shop,
     (remedy,) = re.findall(r"If that one is gone: (kubectl delete \S+ -l \S+=berth)", left)
     lab.run(remedy.split())
     elsewhere("preview", "staging")
+
+
+def test_a_new_pool_that_nvlink_joins_is_previewed_whole(lab: Lab, tmp_path: Path) -> None:
+    project = Project.make(tmp_path / "project", lab)
+    reserved = {"kind": "reservation", "reservation": "nvl"}
+    pools = {"big": {"machineType": "a4x-highgpu-4g", "nodes": 2, "rdma": "managed", "capacity": reserved}}
+    cluster = {"image": "example.com/of-both-architectures:1", "workers": 2, "worker": {"pool": "big"}}
+    settings = environment_settings(lab, pools, "gpuDra", network={}, clusters={"joined": cluster})
+    project.write("nvl", environment=settings | {"policies": {"waived": {"rdma-whole": "a preview alone"}}})
+    project.run("pulumi", "stack", "init", "nvl", "--no-select")
+    found = project.preview("nvl")
+    policy, installer = "gcp:compute/resourcePolicy:ResourcePolicy::nvl-big", "nccl-rdma-installer-arm64"
+    domain = "kubernetes:resource.nvidia.com/v1beta1:ComputeDomain::joined-nvlink"
+    assert {policy, domain, f"kubernetes:apps/v1:DaemonSet::{installer}"} <= found.keys()
+    assert set(found.values()) == {"create"}
