@@ -48,7 +48,7 @@ class SavedPlan:
     settings: str
     """Digest of the stack's settings."""
     changes: Mapping[str, SavedChange]
-    """By URN."""
+    """Changes by URN."""
     lost: frozenset[tuple[str, str]]
     """RayClusters that lose work, by namespace and name."""
 

@@ -57,7 +57,7 @@ class Tracker:
         changed: URNs of changed resources that exist outside of Pulumi, with the operation.
         unchanged: number of resources that the plan leaves as they are.
         waiting: states of resources that the program waits for, by name.
-        outputs: those of the stack that are not secret.
+        outputs: the stack's outputs that are not secret.
     """
 
     def __init__(self, report: Report, clock: Callable[[], float], events: Iterable[Event] = ()) -> None:

@@ -76,7 +76,7 @@ class Dashboard:
             ) from None
 
     def wait(self) -> None:
-        """Wait for the first answer, for which the lab starts Ray, installed at the first time."""
+        """Wait for the first answer, for which the lab starts Ray, and once installs it."""
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
             progress.add_task("Ray starts", total=None)
