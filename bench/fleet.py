@@ -12,7 +12,6 @@ from rich.console import Console
 
 from bench.figures import Run
 from bench.measured import Measured, measured
-from berth.lab import environment
 from chaos import fleet as chaos
 from tests.lab.conftest import Lab, brought_up
 from tests.lab.project import Project, Settings
@@ -49,8 +48,7 @@ class Bench:
     env: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # As users have it: the tests' own environment answers Pulumi's question to pip at once.
-        self.env = environment.complete(self.lab.home)
+        self.env = self.lab.env
         self.project = Project.make(self.folder / "project", self.lab)
 
     def do(self, *command: str, cwd: Path | None = None, stdin: str = "", codes: Sequence[int] = (0,)) -> Measured:

@@ -21,9 +21,6 @@ from tests.lab.database import Database
 COMMAND_SECONDS = 600.0
 BUILD_SECONDS = 3600.0
 
-QUICK = Path(__file__).with_name("quick")
-"""Folder with a quick answer to what Pulumi asks pip."""
-
 # The servers, the engine, helm and kubectl spend up to a third of their CPU on collecting garbage.
 os.environ.setdefault("GOGC", "400")
 
@@ -42,8 +39,7 @@ class Lab:
 
     @property
     def env(self) -> dict[str, str]:
-        found = environment.complete(self.home)
-        return found | {"PYTHONPATH": os.pathsep.join([found["PYTHONPATH"], str(QUICK)])}
+        return environment.complete(self.home)
 
     @property
     def kubeconfig(self) -> Path:

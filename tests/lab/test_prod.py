@@ -253,7 +253,9 @@ def test_it_is_protected_has_drift_only_where_something_is_gone_grows_and_then_l
     waived = {"waived": shipped()["policies"]["waived"] | UNPROTECTED}
     pools = shipped()["pools"] | {"train": shipped()["pools"]["train"] | {"nodes": 3}}
     prod.write(STACK, environment=shipped() | {"pools": pools, "cluster": unprotected, "policies": waived})
+    prod.run("kubectl", "label", "namespace", "berth-bob", "berth/engineer=mallory", "--overwrite")
     prod.up(STACK, "--refresh")
+    assert prod.get("namespaces", "-l", "berth/engineer=bob"), "the label is as the settings have it"
     assert firewall.name in in_the_cloud(prod)["firewalls"]
     assert len(prod.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")) == 3
     prod.destroy(STACK)
