@@ -158,20 +158,30 @@ def _row(token: str, row: dict[str, Any]) -> dict[str, Any]:
         "replaces": row["forceNew"],
         "keeps": bool(row.get("optional") and row.get("computed")),
         "nodes": None if row["forceNew"] else row.get("recreatesNodes"),
+        # The resource, or the block around the field, cannot be without it.
         "required": row.get("required"),
         "kind": _kind(row),
         "default": row.get("default"),
+        # The only values that the provider lets through, and of an element the only ones.
         "allowed": row.get("allowed"),
         "elements": row.get("each", {}).get("allowed"),
         "least": row.get("min"),
         "most": row.get("max"),
+        # Most elements; left out without a limit.
         "items": row.get("maxItems") if row.get("maxItems") != 1 else None,
+        # Paths that cannot be given beside this one.
         "conflicts": _paths(token, row.get("conflictsWith")),
+        # Paths of which exactly one is given.
         "one_of": _paths(token, row.get("exactlyOneOf")),
+        # Paths of which at least one is given, where the block around them is.
         "some_of": _paths(token, row.get("atLeastOneOf")),
+        # A name, a path and a self link of the same thing are equal.
         "reference": any(text in note for text in _REFERENCE),
+        # Upper and lower case are equal.
         "caseless": "case ignored" in note,
+        # The value that an empty one is equal to.
         "empty": empty[1] if empty else None,
+        # Name of the provider's check of the value.
         "format": row.get("validate"),
         "sticks": _STICKS.search(note) is not None,
     }

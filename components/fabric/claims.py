@@ -1,20 +1,28 @@
-"""ResourceClaimTemplates of workers, and the device class of DraNet's NICs.
+"""ResourceClaimTemplates of workers, the device class of DraNet's NICs, and the ComputeDomain.
 
 A template cannot be changed, and the kubernetes provider plans a change as an update that then
 fails. Its name comes from its content: other content is another template, the RayCluster follows to
 it, and the old one is deleted after.
+
+In a ComputeDomain NVLink joins workers on several nodes. NVIDIA's DRA driver makes the template of
+its claims, with its name, and starts a daemon on each node where a pod claims it
+(https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu, cmd/compute-domain-controller). A node
+has one channel, so that a worker takes a whole node.
 """
 
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from berth.components.core.manifest import MANAGED_BY, Manifest, digest, manifest_of
+from berth.components.core.manifest import MANAGED_BY, Manifest, digest, manifest_of, unawaited
 from berth.components.fabric.settings import Worker
 from berth.components.hardware.names import DRANET, DRANET_DRIVER, GPU, MANAGED_RDMA, PCIE_ROOT, ResourceApi
 from berth.components.sharing import Pool
 
 _RDMA = f'device.attributes["{DRANET_DRIVER}"].rdma == true'
+
+NVLINK = "nvlink"
+"""Name of the ComputeDomain, of the template of claims, and of the claim in a pod."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +94,16 @@ def dranet_class(api: ResourceApi) -> Manifest:
     """
     expression = f'device.driver == "{DRANET_DRIVER}" && {_RDMA}'
     return manifest_of(__file__, "device_class", api=api, name=DRANET, labels=dict(MANAGED_BY), expression=expression)
+
+
+def joined(worker: Worker, pool: Pool) -> bool:
+    """Return whether NVLink joins a worker with those on other nodes: one that takes all NICs."""
+    return pool.settings.nvlink and worker.nics == pool.settings.nics
+
+
+def compute_domain(namespace: str, labels: dict[str, str]) -> Manifest:
+    """Return the domain of a namespace; workers join and leave it, so it has no number of nodes."""
+    return unawaited(manifest_of(__file__, "compute_domain", name=NVLINK, namespace=namespace, labels=labels))
 
 
 def _pairs(count: int, pool: Pool) -> Claim:

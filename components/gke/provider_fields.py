@@ -35,36 +35,26 @@ class Field:
     nodes: Literal["no", "yes", "unknown"] = "no"
     """Whether GKE recreates nodes for a change in place; unknown where nothing that could be read
     says so."""
-    required: bool = False
-    """The resource, or the block around the field, cannot be without it."""
     kind: Literal["", "list", "set", "map"] = ""
     """What holds several values: a list, a set (order means nothing) or a map; "" for a single
     value or block."""
+    sticks: bool = False
+    """A change, but an update that empties the field sends nothing, so that the value stays."""
+    # Only the lab reads these; docs/provider_fields.py, which writes them, says what each is.
+    required: bool = False
     default: Any = None
     allowed: tuple[str, ...] = ()
-    """The only values that the provider lets through."""
     elements: tuple[str, ...] = ()
-    """The only values of an element."""
     least: float | None = None
     most: float | None = None
     items: int = 0
-    """Most elements; 0 without a limit."""
     conflicts: tuple[str, ...] = ()
-    """Paths that cannot be given beside this one."""
     one_of: tuple[str, ...] = ()
-    """Paths of which exactly one is given."""
     some_of: tuple[str, ...] = ()
-    """Paths of which at least one is given, where the block around them is."""
     reference: bool = False
-    """A name, a path and a self link of the same thing are equal."""
     caseless: bool = False
-    """Upper and lower case are equal."""
     empty: str = ""
-    """The value that an empty one is equal to."""
     format: str = ""
-    """Name of the provider's check of the value."""
-    sticks: bool = False
-    """A change, but an update that empties the field sends nothing, so that the value stays."""
 
     def stays(self, new: Any) -> bool:
         """Whether the value that is there stays, for what the new inputs have in its place."""

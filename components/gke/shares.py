@@ -4,34 +4,17 @@ GKE's own classes create shares in the VPC network `default`, which a cluster in
 does not reach (https://docs.cloud.google.com/filestore/docs/csi-driver).
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
+from berth.components.core import fast_yaml
 from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of, unawaited
 from berth.components.gke.settings import GkeSettings
 
 SHARE_DRIVER = "filestore.csi.storage.gke.io"
 """GKE's Filestore driver."""
 
-
-@dataclass(frozen=True)
-class ShareClass:
-    """StorageClass of Filestore."""
-
-    tier: str
-    """Service tier of the shares, as the driver names it."""
-    least: str
-
-
-# Names: https://docs.cloud.google.com/filestore/docs/csi-driver; tiers and sizes:
-# https://github.com/kubernetes-sigs/gcp-filestore-csi-driver, pkg/csi_driver/controller.go, and
-# https://docs.cloud.google.com/filestore/docs/service-tiers.
-SHARE_CLASSES = {
-    "standard-rwx": ShareClass("standard", "100Gi"),
-    "premium-rwx": ShareClass("premium", "2560Gi"),
-    "zonal-rwx": ShareClass("zonal", "1Ti"),
-    "enterprise-rwx": ShareClass("enterprise", "1Ti"),
-}
-"""GKE's StorageClasses of Filestore."""
+SHARE_CLASSES: Mapping[str, Mapping[str, str]] = fast_yaml.beside(__file__)
+"""GKE's StorageClasses of Filestore: `tier` and `least` size of their shares."""
 
 _OWN = "berth-"
 
@@ -48,7 +31,7 @@ def storage_classes(settings: GkeSettings, cluster: str) -> list[Manifest]:
     labels = ",".join(f"{key}={value}" for key, value in sorted(settings.labels.items()))
     shared = {"managed": MANAGED_BY, "driver": SHARE_DRIVER, "labels": labels or None, **_network(settings, cluster)}
     return [
-        unawaited(manifest_of(__file__, "storage_class", name=own_class(name), tier=known.tier, **shared))
+        unawaited(manifest_of(__file__, "storage_class", name=own_class(name), tier=known["tier"], **shared))
         for name, known in SHARE_CLASSES.items()
     ]
 

@@ -51,13 +51,8 @@ def machine_of(name: str, accelerator: str = "", gpus: int = 0, memory_gib: int 
     """Return a machine type with the GPUs that settings or a plan give it.
 
     GPUs belong to most machine types: what is given counts for those to which Google attaches some,
-    and for machine types and GPUs that the table lacks.
-
-    Args:
-        name: the machine type.
-        accelerator: GKE's name for the GPU.
-        gpus: number of GPUs of a node.
-        memory_gib: memory of one of them, where it isn't the table's.
+    and for machine types and GPUs that the table lacks. `memory_gib` is of one GPU, where it isn't
+    the table's.
     """
     machine = MACHINES.get(name) or Machine(name, UNKNOWN, 0, 0)
     if machine.gpus or not gpus:

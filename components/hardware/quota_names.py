@@ -69,13 +69,10 @@ def usual(quota: Quota) -> Quota:
 
 
 def taken(machine: Machine, capacity: str, local_ssds: int = 0) -> Counter[Quota]:
-    """Return what one machine takes of which quotas.
+    """Return what one machine takes of which quotas, with Local SSDs beside its type's own.
 
-    Args:
-        machine: a machine; one that berth does not know takes none that can be told.
-        capacity: `on-demand`, `spot`, `flex-start`, or `reservation`, for which quota was taken
-            when it was made.
-        local_ssds: Local SSDs beside those that the machine type always has.
+    An unknown machine takes none that can be told; for a reservation quota was taken when it was
+    made.
     """
     found = Counter[Quota]()
     if not machine.known or capacity == "reservation":

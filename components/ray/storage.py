@@ -54,8 +54,8 @@ def home_problems(home: Home | None, head: Pool, path: Path) -> Iterable[Problem
     share = SHARE_CLASSES.get(home.storage_class or "")
     facts = {
         "size": parse_quantity(home.size),
-        "least": share and share.least,
-        "least_size": parse_quantity(share.least) if share else 0,
+        "least": share and share["least"],
+        "least_size": parse_quantity(share["least"]) if share else 0,
         "has_pd": any(disk.startswith("pd-") for disk in head.settings.machine.series.boot_disks or ("pd-?",)),
     }
     yield from broken(beside(__file__)["home"], path, home=home, head=head, **facts)

@@ -199,7 +199,7 @@ def share_problems(home: Home | None, volumes: Mapping[str, Volume], path: Path)
         where = (*path, "volumes", name)
         retained["volumes", name] = share.retain
         storage_class = share.class_of_share
-        least = SHARE_CLASSES[storage_class].least if storage_class in SHARE_CLASSES else "0"
+        least = SHARE_CLASSES[storage_class]["least"] if storage_class in SHARE_CLASSES else "0"
         too_small = parse_quantity(str(share.filestore)) < parse_quantity(least)
         facts = {"storage_class": storage_class, "least": least, "too_small": too_small, "classes": [*SHARE_CLASSES]}
         of_disks = storage_class.startswith(_OF_DISKS)

@@ -1,6 +1,5 @@
 """Effects of planned changes of GKE clusters and node pools."""
 
-from pathlib import Path
 from typing import Any
 
 from berth.components.core import fast_yaml
