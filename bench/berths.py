@@ -12,7 +12,7 @@ from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, w
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.programs.keeper import CLOSING
-from berth.components.ray.evidence import Key
+from berth.components.ray.reasons import Key
 
 _AT_ONCE = 8
 

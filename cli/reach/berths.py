@@ -24,7 +24,7 @@ from berth.components.cluster.pods import is_simulated
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL, namespace_of
-from berth.components.ray.evidence import Key
+from berth.components.ray.reasons import Key
 from berth.components.ray.suspension import is_suspended
 from berth.stacks.files import stack_file
 

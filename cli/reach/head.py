@@ -17,8 +17,7 @@ from berth.components.cluster.api import RAY_CLUSTERS, SECRETS, ClusterError, Ob
 from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.ray.condition import condition_of
-from berth.components.ray.evidence import Evidence
-from berth.components.ray.reasons import reasons_of
+from berth.components.ray.reasons import Evidence, reasons_of
 
 DASHBOARD, CLIENT = 8265, 10001
 """Ray's own ports of a head (https://docs.ray.io/en/latest/ray-core/configure.html)."""

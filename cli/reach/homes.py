@@ -12,8 +12,7 @@ from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import KEEPS_HOME, namespace_of
 from berth.components.core.words import are, listed
-from berth.components.ray.storage import CLAIM
-from berth.components.ray.volumes import SHARE_PREFIX
+from berth.components.ray.storage import CLAIM, SHARE_PREFIX
 
 CLAIMS = "/api/v1/persistentvolumeclaims"
 

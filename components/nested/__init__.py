@@ -1,7 +1,113 @@
-"""Containers that Ray starts inside its pods, and how they get the pod's GPUs.
+"""Containers that Ray starts inside its pods: parts of the pods that give them the pods' GPUs.
 
-Belongs here: the setting, its rules, and the fields of pods that each way needs. Does not belong
-here: the programs that run in the pods (components/programs/cdi.py, podman.py).
+Tested with podman 4.3.1 and crun 1.8.1 as a user without any capability; docs/advanced.md
+explains each part. Does not belong here: the programs that run in the pods
+(components/programs/cdi.py, podman.py).
 """
 
-from berth.components.nested.pods import NestedContainers, Parts, add_parts, config_map, parts_of
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path, PurePath
+from typing import Any, Literal
+
+from berth.components import programs
+from berth.components.core import fast_yaml
+from berth.components.core.manifest import Manifest, manifest_of
+from berth.components.core.merge import merged
+from berth.components.isolation import RAY_USER, RESTRICTED_CONTAINER
+
+NestedContainers = Literal["none", "cdi-per-pod", "nvidia-runtime"]
+"""Way in which containers inside Ray's pods get the pods' GPUs."""
+
+RUNTIME_CLASS = "nvidia"
+"""RuntimeClass that the GPU Operator creates."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Parts of a pod that containers inside its Ray container need."""
+
+    volumes: list[dict[str, Any]] = field(default_factory=list)
+    mounts: list[dict[str, Any]] = field(default_factory=list)
+    env: dict[str, str] = field(default_factory=dict)
+    """Environment variables of the container; variables of the settings win."""
+    command: list[str] = field(default_factory=list)
+    """Shell commands before `ray start`, which KubeRay appends (kuberay v1.6.2,
+    ray-operator/controllers/ray/common/pod.go, BuildPod)."""
+    security_context: dict[str, Any] = field(default_factory=dict)
+    runtime_class: str | None = None
+
+
+def parts_of(way: NestedContainers, *, gpus: int) -> Parts:
+    """Return the parts of a pod that has a number of GPUs or shares."""
+    if way == "cdi-per-pod":
+        return _cdi_per_pod()
+    return Parts(runtime_class=RUNTIME_CLASS) if way == "nvidia-runtime" and gpus else Parts()
+
+
+def add_parts(template: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
+    """Return a pod template with the parts in its first container, Ray's.
+
+    On a conflict the template's environment wins, and the parts' security context.
+    """
+    if parts == Parts():
+        return dict(template)
+    spec: dict[str, Any] = dict(template["spec"])
+    ray, *others = spec["containers"]
+    named = {variable["name"] for variable in ray.get("env", [])}
+    ours = [{"name": name, "value": value} for name, value in parts.env.items() if name not in named]
+    command = [*ray.get("command", []), *(["&&"] if ray.get("command") and parts.command else []), *parts.command]
+    changes = {
+        "env": [*ray.get("env", []), *ours],
+        "volumeMounts": [*ray.get("volumeMounts", []), *parts.mounts],
+        "command": command,
+        "securityContext": merged(ray.get("securityContext", {}), parts.security_context),
+    }
+    container = {**ray, **{key: value for key, value in changes.items() if value}}
+    spec["containers"] = [container, *others]
+    if parts.volumes:
+        spec["volumes"] = [*spec.get("volumes", []), *parts.volumes]
+    if parts.runtime_class:
+        spec["runtimeClassName"] = parts.runtime_class
+    return {**template, "spec": spec}
+
+
+def config_map(way: NestedContainers, namespace: str, labels: dict[str, str]) -> Manifest | None:
+    """Return the ConfigMap of programs, named after its content; None if the way needs none."""
+    if way != "cdi-per-pod":
+        return None
+    place = {"namespace": namespace, "labels": labels}
+    return manifest_of(__file__, "programs", name=_config_map_name(), data=_data(), **place)
+
+
+@cache
+def _cdi_per_pod() -> Parts:
+    parts = Parts(**fast_yaml.beside(__file__, "cdi-per-pod.yaml"))
+    items = [{"key": PurePath(path).name, "path": path} for path in _files()]
+    parts.volumes[0]["configMap"] |= {"name": _config_map_name(), "items": items}
+    return replace(parts, security_context={**RESTRICTED_CONTAINER, "runAsUser": RAY_USER, **parts.security_context})
+
+
+@cache
+def _files() -> dict[str, str]:
+    """Return the files of the ConfigMap by their path in the folder.
+
+    Files for the ranges of user ids are empty: podman maps the ranges that an image lists, which
+    takes privileges.
+    """
+    programs_folder, own_folder = Path(programs.__file__).parent, Path(__file__).parent
+    sources = {"bin/podman": programs_folder / "podman.py", "bin/cdi.py": programs_folder / "cdi.py"}
+    for name in ("environment.sh", "containers.conf", "storage.conf", "subuid", "subgid"):
+        sources[f"etc/{name}"] = own_folder / "etc" / name
+    return {path: source.read_text(encoding="utf-8") for path, source in sources.items()}
+
+
+def _data() -> dict[str, str]:
+    return {PurePath(path).name: text for path, text in _files().items()}
+
+
+def _config_map_name() -> str:
+    text = "\0".join(f"{key}\0{content}" for key, content in _data().items())
+    return f"nested-containers-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

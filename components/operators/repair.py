@@ -1,16 +1,51 @@
-"""Repair of a Helm release before Pulumi touches it: the hook, and the input that calls it."""
+"""Repair of a Helm release before Pulumi touches it: the hook, and the input that calls it.
+
+An engine that is killed takes no Kubernetes plugin with it, and the plugin ends an operation that
+has begun before it asks whether its engine is still there (pulumi,
+pkg/resource/provider/main.go).
+"""
 
 import asyncio
+import re
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pulumi
 
 from berth.components.cluster.api import ClusterApi, ClusterError, ConflictError
 from berth.components.core.errors import BerthError
-from berth.components.operators.orphans import orphans
 from berth.components.operators.record import Revision, forget, mark_failed, note, revisions
+
+_PLUGIN = re.compile(r"(^|/)pulumi-resource-kubernetes( |$)")
+_ENGINE = re.compile(r"(^|/)pulumi( |$)")
+
+
+def orphans() -> list[int]:
+    """Return the pids of this project's plugins without an engine; none where `ps` is missing."""
+    try:
+        command = ("ps", "-A", "-ww", "-o", "pid=,ppid=,args=")
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return []
+    rows = [line.split(maxsplit=2) for line in listed.splitlines()]
+    programs = {pid: " ".join(words) for pid, _, *words in rows}
+    return [
+        int(pid)
+        for pid, parent, *_ in rows
+        if _PLUGIN.search(programs[pid]) and not _ENGINE.search(programs.get(parent, "")) and _is_here(pid)
+    ]
+
+
+def _is_here(pid: str) -> bool:
+    """Return whether a plugin is of this folder's project; yes where the system does not say."""
+    try:
+        return Path("/proc", pid, "cwd").readlink() == Path.cwd()
+    except OSError:
+        return True
+
 
 _PAUSE_SECONDS = 1.0
 

@@ -1,5 +1,6 @@
 """Plan that the engine's events describe: what is done to which resource, and why. Pure."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -270,3 +271,28 @@ def _value(state: State, path: str, *, outputs: bool) -> Any:
         if found is not MISSING:
             return found
     return None
+
+
+_PENDING = re.compile(r"^\s*\* (?P<urn>urn:pulumi:\S+), interrupted while (?P<doing>\w+)$", re.MULTILINE)
+
+
+def pending_creates(warning: str) -> list[str]:
+    """Return the URNs of resources whose creation is pending, from the engine's warning of them.
+
+    The text is that of pulumi, pkg/resource/deploy/deployment_executor.go. Every update repeats it.
+    """
+    return [found["urn"] for found in _PENDING.finditer(warning) if found["doing"] == "creating"]
+
+
+def remedy_of(warning: str, stack: str) -> str:
+    """Return how to end pending creations; "" where a warning of the engine names none.
+
+    A plain `pulumi refresh` leaves pending creations in the state.
+    """
+    if not (urns := pending_creates(warning)):
+        return ""
+    named = ", ".join(urn.rpartition("::")[2] for urn in urns)
+    return (
+        f"an update was killed while it created {named}, which may exist or not; look there, then clear what is pending"
+        f" in the state: pulumi refresh -s {stack} --clear-pending-creates --yes"
+    )

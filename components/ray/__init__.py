@@ -9,8 +9,7 @@ from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.place import complete
 from berth.components.ray.secret_manager import secret_objects
 from berth.components.ray.settings import BerthShape, RayClusterSettings, RayShape
-from berth.components.ray.storage import home_claim
-from berth.components.ray.volumes import keeps, share_claims
+from berth.components.ray.storage import home_claim, keeps, share_claims
 from berth.components.ray.workload import (
     Workload,
     cluster_workload,

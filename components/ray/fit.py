@@ -15,7 +15,7 @@ from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER
 from berth.components.ray.place import Placed
 from berth.components.ray.pod_template import added_requests
 from berth.components.ray.settings import Head, RayClusterSettings, WorkerGroup
-from berth.components.ray.volumes import mounts_buckets
+from berth.components.ray.storage import mounts_buckets
 from berth.components.sharing import Pool, Pools
 
 GIB = 2**30

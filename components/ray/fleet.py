@@ -19,11 +19,9 @@ from berth.components.core.words import counted
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.isolation import SERVE_PORT
 from berth.components.lifecycle import Life, life_of
-from berth.components.ray.condition import condition_of, gpus_of
-from berth.components.ray.evidence import Evidence, key_of
+from berth.components.ray.condition import condition_of, gpus_of, job_condition, service_condition
 from berth.components.ray.nodes import Node, nodes_of
-from berth.components.ray.reasons import reasons_of, reasons_of_job, reasons_of_service
-from berth.components.ray.workload_condition import job_condition, service_condition
+from berth.components.ray.reasons import Evidence, key_of, reasons_of, reasons_of_job, reasons_of_service
 from berth.components.sharing import Pool as OfferedPool
 
 WHOLE = "GPU"

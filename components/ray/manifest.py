@@ -14,9 +14,8 @@ from berth.components.nested import add_parts
 from berth.components.nested import parts_of as nested_parts
 from berth.components.ray.pod_template import patched
 from berth.components.ray.settings import AutoscalerShape, Head, RayClusterSettings, WorkerGroup
-from berth.components.ray.storage import with_home
+from berth.components.ray.storage import with_home, with_volumes
 from berth.components.ray.variables import Variables, entries_of, entry_of, references_of
-from berth.components.ray.volumes import with_volumes
 from berth.components.sharing import Pool, Pools
 
 RAY_HEAD, RAY_WORKER = "ray-head", "ray-worker"

@@ -1,24 +1,200 @@
 """Patch of a pod template: its form, and how it is merged into the template that berth makes.
 
 It is a JSON merge patch (RFC 7386), but for lists of named entries, such as containers, which merge
-entry by entry, and tolerations, which are added.
+entry by entry, and tolerations, which are added. The types of its fields are those of the
+Kubernetes client.
 """
 
 import copy
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
+from functools import cache
+from operator import itemgetter
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, WithJsonSchema
 from pydantic_core import InitErrorDetails, ValidationError
 
+from berth.components.core import fast_yaml
 from berth.components.core.manifest import Manifest
 from berth.components.core.merge import REMOVES, merged
+from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path
 from berth.components.core.types import parse_quantity
 from berth.components.hardware.names import VISIBLE_DEVICES
-from berth.components.isolation import DEFAULT_LIMIT
-from berth.components.ray.pod_fields import MERGED, key_of, problems
+from berth.components.isolation import DEFAULT_LIMIT, LONGEST_GRACE, RESTRICTED_VOLUMES
+
+REFUSALS: dict[str, Any] = fast_yaml.beside(__file__, "pod_template_refusals.yaml")
+"""Words for what no patch may have, by kind."""
+
+_WORDS: dict[str, str] = REFUSALS["words"]
+
+_HARMLESS: tuple[Any, ...] = (False, 0, "", {}, [])
+"""Values that ask for nothing."""
+
+_SIZES = ("cpu", "memory", "ephemeral-storage", "hugepages-")
+
+MERGED: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    **dict.fromkeys(("containers", "initContainers", "volumes", "env", "imagePullSecrets"), itemgetter("name")),
+    "volumeMounts": itemgetter("mountPath"),
+    "ports": lambda port: (port["containerPort"], port.get("protocol", "TCP")),
+}
+"""Lists of a pod whose entries merge, with what tells the entries apart."""
+
+_OWN: Mapping[str, Mapping[str, str]] = {
+    "template": {"metadata": "metadata", "spec": "V1PodSpec"},
+    "metadata": {
+        **dict.fromkeys(("annotations", "labels"), "Dict[str, str]"),
+        **dict.fromkeys(("name", "namespace"), "str"),
+        "finalizers": "List[str]",
+    },
+}
+"""Fields of a template of KubeRay, which has less than the client's."""
+
+_VALUES: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "str": ((str,), "is not text; put it in quotes"),
+    "int": ((int,), "is not a whole number"),
+    "bool": ((bool,), "is neither true nor false"),
+    "object": ((int, str), "is neither a whole number nor text"),
+}
+"""Types of values by the client's names; `object` is a port by number or by name."""
+
+_NEVER_EMPTY = (("metadata",), ("spec",), ("spec", "containers"))
+_QUANTITIES = ("limits", "requests", "sizeLimit", "divisor")
+
+
+def key_of(field: str) -> str:
+    """Return the key of entries by which a list merges."""
+    return {"volumeMounts": "mountPath", "ports": "containerPort"}.get(field, "name")
+
+
+@cache
+def _fields(kind: str) -> Mapping[str, str]:
+    if kind in _OWN:
+        return _OWN[kind]
+    from kubernetes.client import models  # noqa: PLC0415 - takes half a second, and few stacks have patches
+
+    model = getattr(models, kind)
+    return {name: model.openapi_types[attribute] for attribute, name in model.attribute_map.items()}
+
+
+def problems(value: Any, kind: str = "template", path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Yield what is wrong with a part of a pod template; quantities in it become text."""
+    if value is None:
+        if path in _NEVER_EMPTY:
+            yield path, "is empty; take it out"
+    elif message := _refusal(path, value):
+        yield path, message
+    elif kind in _VALUES:
+        yield from _of_value(value, kind, path)
+    elif kind.startswith("List["):
+        yield from _of_list(value, kind[len("List[") : -1], path)
+    elif not isinstance(value, dict):
+        yield path, f"{value!r} is not a mapping; write its keys on lines of their own"
+    else:
+        yield from _of_mapping(value, kind, path)
+
+
+def _of_mapping(value: dict[str, Any], kind: str, path: Path) -> Iterator[tuple[Path, str]]:
+    any_key = re.fullmatch(r"Dict\[str, (.*)\]", kind)
+    known = {} if any_key else _fields(kind)
+    for key, inner in list(value.items()):
+        field = any_key[1] if any_key else known.get(key)
+        if field is None:
+            # A field that no template has may still be one that berth refuses by name.
+            message = _refusal((*path, key), inner) or f"unknown field {key!r} of a pod{did_you_mean(key, known)}"
+            yield (*path, key), message
+            continue
+        if isinstance(inner, int) and not isinstance(inner, bool) and _is_quantity((*path, key)):
+            value[key] = str(inner)
+        yield from problems(value[key], field, (*path, key))
+
+
+def _of_list(value: Any, kind: str, path: Path) -> Iterator[tuple[Path, str]]:
+    if not isinstance(value, list):
+        yield path, f"{value!r} is not a list; begin each entry with `- `"
+        return
+    field, seen = str(path[-1]), set[str]()
+    key = key_of(field)
+    for number, entry in enumerate(value):
+        where = (*path, number)
+        if entry is None:
+            yield where, "is empty; take it out"
+            continue
+        directive = entry.pop(REMOVES, None) if isinstance(entry, dict) else None
+        if directive not in (None, "delete"):
+            yield (*where, REMOVES), "is not a directive that berth has; write `$patch: delete`, or leave it out"
+        yield from problems(entry, kind, where)
+        if not isinstance(entry, dict) or field not in MERGED:
+            continue
+        if directive:
+            entry[REMOVES] = directive
+        if entry.get(key) is None:
+            yield where, f"needs `{key}`, by which it is merged with other entries"
+        elif (identity := repr(MERGED[field](entry))) in seen:
+            yield where, f"has the `{key}` of an entry before it, {entry[key]!r}; write one of them"
+        else:
+            seen.add(identity)
+
+
+def _of_value(value: Any, kind: str, path: Path) -> Iterator[tuple[Path, str]]:
+    types, words = _VALUES[kind]
+    if not isinstance(value, types) or (kind != "bool" and isinstance(value, bool)):
+        yield path, f"{value!r} {words}"
+    elif _is_quantity(path):
+        try:
+            parse_quantity(str(value))
+        except ValueError as error:
+            yield path, str(error)
+
+
+def _is_quantity(path: Path) -> bool:
+    return path[-1] in _QUANTITIES or (len(path) > 1 and path[-2] in _QUANTITIES)
+
+
+def _refusal(path: Path, value: Any) -> str:
+    """Return why a patch may not have a value at a path; "" for what it may have."""
+    if not path or isinstance(path[-1], int):
+        return ""
+    name, last = _name(path), str(path[-1])
+    if words := REFUSALS["fields"].get(name):
+        return "" if value in _HARMLESS else f"is not for a patch: {words}"
+    return _of_key(name.removesuffix(f".{last}"), last) or _of_named(name, value)
+
+
+def _of_key(parent: str, key: str) -> str:
+    if parent == "metadata.labels" and key.startswith(tuple(REFUSALS["labels"])):
+        return str(_WORDS["label"])
+    if parent == "metadata.annotations":
+        words = next((words for prefix, words in REFUSALS["annotations"].items() if key.startswith(prefix)), "")
+        return f"is not for a patch: {words}" if words else ""
+    if parent == "spec.volumes" and key not in {"name", *RESTRICTED_VOLUMES}:
+        return str(_WORDS["volume"])
+    if parent in ("container.resources.limits", "container.resources.requests") and not key.startswith(_SIZES):
+        return str(_WORDS["device"])
+    return ""
+
+
+def _of_named(name: str, value: Any) -> str:
+    if name.endswith(("seccompProfile.type", "appArmorProfile.type")) and value == "Unconfined":
+        return str(_WORDS["unconfined"])
+    if name == "spec.terminationGracePeriodSeconds" and isinstance(value, int) and value > LONGEST_GRACE:
+        return str(_WORDS["grace"].format(longest=LONGEST_GRACE))
+    if name.endswith(("httpGet.host", "tcpSocket.host")) and value:
+        return str(_WORDS["probe"])
+    if name == "container.env.name" and value in REFUSALS["variables"]:
+        return f"{value} is not for a patch: {REFUSALS['variables'][value]}"
+    taken = REFUSALS["taken"].get(name, {}).get(str(value))
+    return f"{value!r} is taken: {taken}; take another name" if taken else ""
+
+
+def _name(path: Path) -> str:
+    parts = [str(part) for part in path if not isinstance(part, int)]
+    if parts[:2] in (["spec", "containers"], ["spec", "initContainers"]) and len(path) > len(parts):
+        parts = ["container", *parts[2:]]
+    return ".".join(parts)
+
 
 _CONTAINERS = ("initContainers", "containers")
 

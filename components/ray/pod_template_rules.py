@@ -7,8 +7,7 @@ from berth.components.core.merge import REMOVES
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER, ray_cluster
-from berth.components.ray.pod_fields import REFUSALS
-from berth.components.ray.pod_template import clashes, patched
+from berth.components.ray.pod_template import REFUSALS, clashes, patched
 from berth.components.ray.settings import RayClusterSettings, RayShape
 from berth.components.sharing import Pools
 

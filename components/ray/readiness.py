@@ -29,16 +29,24 @@ from berth.components.cluster.mirror import Mirror
 from berth.components.cluster.pods import finds_no_node, has_a_node
 from berth.components.core.owner import STACK_LABEL
 from berth.components.core.types import parse_duration
-from berth.components.ray.condition import Condition, condition_of, pods_missing
-from berth.components.ray.evidence import Evidence, Key, key_of
+from berth.components.ray.condition import (
+    Condition,
+    ServiceCondition,
+    condition_of,
+    job_condition,
+    pods_missing,
+    service_condition,
+)
 from berth.components.ray.reasons import (
     GONE,
+    Evidence,
+    Key,
+    key_of,
     pool_of,
     reasons_of,
     reasons_of_job,
     reasons_of_service,
 )
-from berth.components.ray.workload_condition import ServiceCondition, job_condition, service_condition
 
 Kind = Literal["RayCluster", "RayService", "RayJob"]
 Until = Literal["ready", "running", "succeeded"]

@@ -12,8 +12,7 @@ from berth.components.ray.image import image_warnings
 from berth.components.ray.place import Placed
 from berth.components.ray.secret_manager import secret_problems
 from berth.components.ray.settings import BerthShape, RayClusterSettings
-from berth.components.ray.storage import home_problems
-from berth.components.ray.volumes import share_problems, volume_problems
+from berth.components.ray.storage import home_problems, share_problems, volume_problems
 from berth.components.sharing import Pool, Pools
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"

@@ -28,9 +28,8 @@ from berth.components.isolation import Access, PriorityClass
 from berth.components.lifecycle import Lifecycle, LifecycleShape
 from berth.components.nested import NestedContainers
 from berth.components.ray.pod_template import PodTemplate
-from berth.components.ray.storage import HomeSetting
+from berth.components.ray.storage import GcsFuse, HomeSetting, Volumes
 from berth.components.ray.variables import FromSecret, ObjectName, Secrets, Variables
-from berth.components.ray.volumes import GcsFuse, Volumes
 from berth.components.sharing import Pool, Pools
 
 ImageContent = Literal["libnl", "podman", "torch"]

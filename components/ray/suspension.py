@@ -11,8 +11,7 @@ from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, Cluster
 from berth.components.core.words import are, counted
 from berth.components.programs.decision import SUSPENSION
 from berth.components.ray.condition import condition_of
-from berth.components.ray.evidence import Evidence, Key
-from berth.components.ray.reasons import reasons_of
+from berth.components.ray.reasons import Evidence, Key, reasons_of
 
 _PAUSE_SECONDS = 1
 

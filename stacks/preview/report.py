@@ -9,8 +9,7 @@ from typing import Any, Literal, cast
 from berth.components.gke.effects.stays import Stay, stays_of
 from berth.components.plan.effect import Effect, GpusAway, Level, Sitting
 from berth.components.plan.fleet import NODE_POOL, planned_fleet
-from berth.components.plan.pending import remedy_of
-from berth.components.plan.plan import Operation, Plan, Property, Step
+from berth.components.plan.plan import Operation, Plan, Property, Step, remedy_of
 from berth.components.sharing import Pools
 from berth.stacks.policies.policy import Planned, PolicyContext, Violation
 from berth.stacks.policies.registry import violations

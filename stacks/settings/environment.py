@@ -15,8 +15,8 @@ from berth.components.isolation import IsolationSettings, Subject
 from berth.components.lifecycle import KeeperSettings
 from berth.components.operators import OperatedSettings
 from berth.components.ray import BerthShape, JobShape, RayShape, ServiceShape
+from berth.components.ray.storage import mounts_buckets, mounts_shares
 from berth.components.ray.variables import from_secret_manager
-from berth.components.ray.volumes import mounts_buckets, mounts_shares
 
 KEYS: dict[OwnerKind, str] = {
     "engineer": "engineers",

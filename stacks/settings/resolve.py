@@ -16,8 +16,8 @@ from berth.components.ray import JobShape, RayClusterSettings, RayJobSettings, R
 from berth.components.ray.fit import capacity_problems, demands_of, second_cluster_warnings
 from berth.components.ray.place import Ground, place
 from berth.components.ray.rules import cluster_problems, cluster_warnings, may_be_evicted
+from berth.components.ray.storage import mounts_buckets, mounts_shares
 from berth.components.ray.variables import from_secret_manager
-from berth.components.ray.volumes import mounts_buckets, mounts_shares
 from berth.components.sharing import offered
 from berth.stacks.settings.contract import EnvironmentContract
 from berth.stacks.settings.engineer import EngineerSettings

@@ -20,8 +20,7 @@ from berth.cli.pulumi.update.summary import Result, print_failure, print_success
 from berth.cli.pulumi.update.tracker import Tracker
 from berth.cli.shell.console import print_warnings
 from berth.components.cluster.api import ClusterApi
-from berth.components.plan.pending import remedy_of
-from berth.components.plan.plan import BERTH
+from berth.components.plan.plan import BERTH, remedy_of
 from berth.stacks.preview.report import Report
 from berth.stacks.program import NO_WAIT
 

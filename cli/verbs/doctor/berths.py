@@ -15,7 +15,7 @@ from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted
 from berth.components.gke import SHARE_DRIVER
 from berth.components.ray.secret_manager import SYNC_GROUP
-from berth.components.ray.volumes import BUCKET_DRIVER
+from berth.components.ray.storage import BUCKET_DRIVER
 
 CLUSTER, SECRET_VALUES, VOLUMES = Topic("cluster"), Topic("secrets"), Topic("volumes")
 

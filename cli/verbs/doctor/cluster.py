@@ -33,8 +33,8 @@ from berth.components.lifecycle import by_kueue
 from berth.components.operators import OPERATORS
 from berth.components.operators.found import found_on
 from berth.components.operators.record import pending
+from berth.components.ray.storage import mounts_shares
 from berth.components.ray.variables import from_secret_manager
-from berth.components.ray.volumes import mounts_shares
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerStack, Environment, load_stack
 from berth.stacks.program.login import KubeconfigError, one_context

@@ -28,7 +28,7 @@ from berth.components.isolation import (
 from berth.components.isolation.admission import preview_rights
 from berth.components.isolation.quota import resource_quota
 from berth.components.ray.manifest import dashboard_service, ray_cluster
-from berth.components.ray.pod_fields import REFUSALS
+from berth.components.ray.pod_template import REFUSALS
 from berth.components.ray.storage import home_claim
 from tests.unit.cases import holds, table
 from tests.unit.loaded import environment_of

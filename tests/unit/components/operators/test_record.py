@@ -17,9 +17,8 @@ import pytest
 
 from berth.components.cluster.api import ClusterError, ConflictError
 from berth.components.operators import repair
-from berth.components.operators.orphans import orphans
 from berth.components.operators.record import failed, note
-from berth.components.operators.repair import Repair, RepairError
+from berth.components.operators.repair import Repair, RepairError, orphans
 
 PROVIDER = "pulumi-kubernetes"
 REPAIRED = "repairs revision 2, which was left pending-upgrade"

@@ -1,6 +1,6 @@
 """Pending creations, by the engine's warning of them."""
 
-from berth.components.plan.pending import pending_creates, remedy_of
+from berth.components.plan.plan import pending_creates, remedy_of
 
 POOL = "urn:pulumi:lab::berth::berth:gke:NodePool$gcp:container/nodePool:NodePool::extra"
 # The text is the engine's (pulumi 3.250.0).

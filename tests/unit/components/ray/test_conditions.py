@@ -8,8 +8,14 @@ import pytest
 import yaml
 
 from berth.components.cluster.pods import SYNCED, why_not_ready
-from berth.components.ray.condition import condition_of, gpus_of, pods_missing, reasons_not_ready
-from berth.components.ray.workload_condition import job_condition, service_condition
+from berth.components.ray.condition import (
+    condition_of,
+    gpus_of,
+    job_condition,
+    pods_missing,
+    reasons_not_ready,
+    service_condition,
+)
 from tests.unit.cases import over, says, table
 
 TABLE = table(__file__, "conditions.yaml")
