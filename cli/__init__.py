@@ -1,5 +1,1 @@
-"""The `berth` command line.
-
-Belongs here: arguments, tables, exit codes. Does not belong here: state of its own; a second way to
-do what the programs in stacks/ do.
-"""
+"""The `berth` command line: no state of its own, and no second way to do what stacks/ does."""

@@ -43,11 +43,6 @@ class Interrupts:
     The terminal itself sends Ctrl-C to Pulumi, which is in berth's own process group. What reaches
     only berth is passed on: SIGTERM, and SIGINT without a terminal. The first one cancels a run,
     and the second one ends it at once.
-
-    Attributes:
-        count: number of interrupts so far.
-        code: exit code after the first one.
-        running: runs of the engine that an interrupt ends.
     """
 
     def __init__(self) -> None:

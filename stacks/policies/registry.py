@@ -1,4 +1,4 @@
-"""Registry of the policies: every `POLICY` of rules/ and of the project's folder `policies`."""
+"""Registry of the policies: `judge` of rules/, and `POLICY` of the project's `policies/`."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -11,11 +11,13 @@ from berth.components.core.errors import BadInputError
 from berth.stacks.files.stack_file import project, shown
 from berth.stacks.policies import rules
 from berth.stacks.policies.planned import rdma_pools
-from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation
+from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation, described
 
 _MODULES = (import_module(module.name) for module in iter_modules(rules.__path__, f"{rules.__name__}."))
 
-POLICIES: dict[str, Policy] = {policy.name: policy for policy in (module.POLICY for module in _MODULES)}
+POLICIES: dict[str, Policy] = {
+    policy.name: policy for policy in (described(str(module.__file__), module.judge) for module in _MODULES)
+}
 """berth's own policies by name, in the order in which they are shown."""
 
 

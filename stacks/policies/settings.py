@@ -1,7 +1,4 @@
-"""Policies applied to a stack's settings: a breach is a problem of the setting that causes it.
-
-What is judged are the manifests and arguments that the stack's program registers.
-"""
+"""Policies applied to a stack's settings: a breach is a problem of the setting that causes it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -37,13 +37,7 @@ class Wait:
 
 
 def waits_of(plan: Plan, fleet: PlannedFleet, pools: Pools) -> list[Wait]:
-    """Return the pools that have too little after an update.
-
-    Args:
-        plan: the plan.
-        fleet: what it changes, with the RayClusters of the cluster.
-        pools: the pools as the settings want them.
-    """
+    """Return the pools, as the settings want them, that have too little after an update."""
     steps = [step for step in plan.steps if step.type == RAY_CLUSTER]
     planned = {_key(occupant_of(inputs)) for step in steps for inputs in (step.before, step.after) if inputs}
     gone = {_key(occupant_of(step.before)) for step in steps if step.operation == "delete"}

@@ -1,8 +1,4 @@
-"""Programs that Pulumi runs: an environment's, and an engineer's own stack.
-
-Belongs here: wiring of components, and the wait until everything is ready. Does not belong here:
-models of settings (stacks/settings), resources (components/).
-"""
+"""Programs that Pulumi runs: an environment's, and an engineer's own stack."""
 
 import hashlib
 import json

@@ -1,7 +1,4 @@
-"""Resources of an environment in Google Cloud: networks, cluster, node pools.
-
-The module stands alone since an environment on an existing cluster does not need it.
-"""
+"""Resources of an environment in Google Cloud: networks, cluster, node pools."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

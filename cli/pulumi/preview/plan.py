@@ -1,6 +1,7 @@
 """Plan of an update or a destruction: the engine's preview, and what it means for the fleet."""
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -9,18 +10,21 @@ from typing import Any
 from pydantic import ValidationError
 
 from berth.cli.pulumi import stack as pulumi_stack
-from berth.cli.pulumi.preview.live import SECONDS, Question
 from berth.cli.pulumi.program import Engine, Interrupts, begun
 from berth.cli.pulumi.stack import errors_of, failure
 from berth.cli.repository.check import check
 from berth.cli.shell.console import ProblemsError, err
-from berth.components.cluster.api import ClusterApi
+from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, UnreachableError
+from berth.components.cluster.owned import owners_of
+from berth.components.cluster.rights import may
 from berth.components.core.errors import BerthError
+from berth.components.gke import ExistingCluster
 from berth.components.plan.plan import Event, differences, plan_of
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, EngineerStack, Environment
 from berth.stacks.policies.policy import PolicyContext
 from berth.stacks.preview.report import Known, Report, report_of
+from berth.stacks.program.login import logged_in, own_login
 from berth.stacks.settings.contract import EnvironmentContract
 
 Loaded = Environment | EngineerBerth | EngineerStack
@@ -43,6 +47,55 @@ class Planned:
     """The environment's cluster, if it could be asked."""
 
 
+_SECONDS = 10
+"""Time that a cluster has to answer once the engine has its plan."""
+
+
+class _Question(threading.Thread):
+    """Question to Pulumi for a stack's outputs, then to its cluster, while the engine previews.
+
+    Attributes:
+        outputs: outputs of the stack, secret ones in clear text.
+        api: its cluster; None if the outputs name none.
+        live: RayClusters of its cluster; None if the cluster was not asked.
+        not_asked: why it was not asked; "" where there was nothing to ask.
+        reads_releases: whether this identity may read Helm's record of releases, which is Secrets.
+    """
+
+    def __init__(self, stack: str, *, releases: bool = False) -> None:
+        super().__init__(daemon=True)
+        self._stack, self._releases = stack, releases
+        self.outputs: Mapping[str, Any] = {}
+        self.api: ClusterApi | None = None
+        self.live: Sequence[Mapping[str, Any]] | None = None
+        self.not_asked = f"no answer within {_SECONDS} s"
+        self.reads_releases = True
+        self.start()
+
+    def run(self) -> None:
+        """Ask."""
+        try:
+            self.outputs = pulumi_stack.outputs(self._stack)
+            self.live = self._live()
+        except UnreachableError as error:
+            self.not_asked = str(error.of_stack(self._stack))
+        except BerthError as error:
+            self.not_asked = str(error)
+        else:
+            self.not_asked = ""
+
+    def _live(self) -> Sequence[Mapping[str, Any]] | None:
+        kubeconfig = self.outputs.get("kubeconfig")
+        if not kubeconfig:
+            return None
+        contract = self.outputs.get("environment")
+        named = contract.get("login") if isinstance(contract, Mapping) else None
+        login = own_login(str(kubeconfig), ExistingCluster.model_validate(named) if named else None)
+        self.api = api = ClusterApi(logged_in(str(kubeconfig), login))
+        self.reads_releases = not self._releases or may(api, ("list", "", "secrets"))
+        return owners_of(api).labeled(api.list(RAY_CLUSTERS)[0])
+
+
 # A replacement and a deletion, in the engine's words (pulumi, pkg/resource/deploy).
 _PROTECTED = ("as it is currently marked for protection", "because it is protected")
 
@@ -60,18 +113,18 @@ def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) 
         raise ProblemsError(stack, checked.lines)
     loaded = checked.loaded
     # An engineer's plan touches no other RayCluster, so the cluster is not asked.
-    question = Question(stack, releases=refresh) if isinstance(loaded, Environment) else None
+    question = _Question(stack, releases=refresh) if isinstance(loaded, Environment) else None
     options, unread = ["--refresh"] if refresh else [], list[str]()
     with Interrupts() as interrupts, err.status(f"previewing {stack}"):
         if refresh and question:
-            question.join(SECONDS)
+            question.join(_SECONDS)
             if not question.reads_releases:
                 options, unread = [*options, "--exclude", _RELEASES], [_UNREAD]
         engine = engine or begun(stack, *options)
         before, settings = pulumi_stack.applied(stack), settings_as_json(stack)
         events = events_of(stack, engine, interrupts)
         if question:
-            question.join(SECONDS)
+            question.join(_SECONDS)
     interrupts.stop()
     edits = [edit for key in before for edit in differences(before[key], settings.get(key) or {})]
     known = Known(stack, loaded.kind, refreshed=refresh, policies=policies_of(loaded), edits=edits)
@@ -89,10 +142,10 @@ def settings_as_json(stack: str) -> dict[str, Any]:
 
 def planned_destruction(stack: str) -> Planned:
     """Return what `pulumi destroy` would do."""
-    question = Question(stack)
+    question = _Question(stack)
     with Interrupts() as interrupts, err.status(f"previewing {stack}"):
         events = events_of(stack, Engine(["destroy", "--preview-only", "--stack", stack]), interrupts)
-        question.join(SECONDS)
+        question.join(_SECONDS)
     interrupts.stop()
     if question.not_asked and not question.outputs:
         raise BerthError(question.not_asked)  # whose berths would be lost is not known
@@ -116,7 +169,7 @@ def policies_of(loaded: Loaded) -> PolicyContext | None:
     return None if isinstance(loaded, EngineerStack) else loaded.judgment.context
 
 
-def _of_environment(known: Known, environment: Environment, question: Question) -> Known:
+def _of_environment(known: Known, environment: Environment, question: _Question) -> Known:
     """Return what is known, completed by the cluster and the settings as they are and were."""
     rates = {name: pool.hourly_rate for name, pool in environment.settings.pools.items()}
     new, changed = environment.contract(), list[str]()

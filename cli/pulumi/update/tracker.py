@@ -51,11 +51,8 @@ class Tracker:
     """Components of an update, kept up to date by events, such as those of a preview.
 
     Attributes:
-        components: components by title.
         errors: errors, each once, behind the title of their component or the name of a resource.
-        warnings: warnings of the engine and the program.
         changed: URNs of changed resources that exist outside of Pulumi, with the operation.
-        unchanged: number of resources that the plan leaves as they are.
         waiting: states of resources that the program waits for, by name.
         outputs: the stack's outputs that are not secret.
     """

@@ -1,8 +1,4 @@
-"""Move of a repository to the installed berth: `berth upgrade`.
-
-A file that berth wrote and nobody edited is replaced. An edited one stays; if its template changed,
-the new text stands beside it, in FILE.new.
-"""
+"""Move of a repository to the installed berth: `berth upgrade`."""
 
 import difflib
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,4 @@
-"""`berth upgrade plan`: what is old in an environment, and in which order it is upgraded.
-
-What an upgrade does to what runs is what a preview says of the same change (components/**/effects).
-"""
+"""`berth upgrade plan`: what is old in an environment, and in which order it is upgraded."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict

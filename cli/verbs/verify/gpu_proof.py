@@ -19,10 +19,7 @@ from berth.stacks.load.stack import EngineerStack, load_stack
 
 
 def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool, isolation: bool, as_json: bool) -> int:
-    """Verify the GPUs of pools, by default of all or of the engineer's; return the exit code.
-
-    `isolation` looks for GPUs that a pod should not see, on pools of the GPU Operator.
-    """
+    """Verify the GPUs of pools, by default of all or of the engineer's; return the exit code."""
     seconds = seconds_of(timeout)
     environment = brought_up(stack)
     chosen = _choose(stack, environment, pools)

@@ -1,1 +1,1 @@
-"""Policies, one module each: the registry finds the `POLICY` of every module here."""
+"""Policies, one module each: the registry finds the `judge` of every module here."""

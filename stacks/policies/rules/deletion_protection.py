@@ -4,13 +4,11 @@ from collections.abc import Iterator
 
 from berth.components.plan.fleet import GKE_CLUSTER
 from berth.stacks.policies.planned import at, google_name
-from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext
 
 
-def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+    """Yield clusters without deletion protection."""
     # pulumi-gcp's default is on, so a cluster without the property is protected.
     if resource.type == GKE_CLUSTER and at(resource.inputs, "deletionProtection") not in (None, True):
         yield Finding(f"cluster {google_name(resource)} of a production environment has no deletion protection")
-
-
-POLICY = described(__file__, _judge)

@@ -6,13 +6,14 @@ from typing import Any
 from berth.components.lifecycle import KEEPER_NAME
 from berth.components.operators import Gib
 from berth.stacks.policies.planned import as_list, at, object_name, ray_specs
-from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext
 
 _DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
 _CRON_JOB = "kubernetes:batch/v1:CronJob"
 
 
-def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+    """Yield images whose name has a tag in place of a digest."""
     if resource.type == _DAEMON_SET and object_name(resource).startswith(Gib.daemon_set):
         images = _images(at(resource.inputs, "spec", "template"))
         workload = "the installer of gIB, which is privileged,"
@@ -37,6 +38,3 @@ def _images(template: Any) -> list[str]:
     """Return the images of a pod template; a missing one, which is berth's mistake, as ""."""
     kinds = ("initContainers", "containers")
     return [str(at(container, "image") or "") for kind in kinds for container in as_list(at(template, "spec", kind))]
-
-
-POLICY = described(__file__, _judge)

@@ -4,14 +4,15 @@ from collections.abc import Iterator
 
 from berth.components.plan.fleet import NODE_POOL
 from berth.stacks.policies.planned import at, google_name
-from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext
 
 # Compute Engine's default account, by GKE's word for it and by its address
 # (https://docs.cloud.google.com/compute/docs/access/service-accounts#default_service_account).
 _DEFAULT, _DEFAULTS_END = "default", "-compute@developer.gserviceaccount.com"
 
 
-def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+    """Yield node pools that run as Compute Engine's default account, or as an unknown one."""
     if resource.type != NODE_POOL:
         return
     account = at(resource.inputs, "nodeConfig", "serviceAccount")
@@ -22,6 +23,3 @@ def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
         )
     elif "@" not in str(account):
         yield Finding(f"the nodes of pool {google_name(resource)} run as {account}, which may be any account")
-
-
-POLICY = described(__file__, _judge)

@@ -5,7 +5,7 @@ from typing import Any
 
 from berth.components.ray.manifest import INTERNAL_LOAD_BALANCER
 from berth.stacks.policies.planned import as_mapping, at, group_and_kind, object_name, ray_specs
-from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext
 
 # Kinds that let requests in from outside the cluster, by API group.
 _GATES = {
@@ -16,7 +16,8 @@ _GATES = {
 }
 
 
-def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+    """Yield ways from outside the cluster to a dashboard."""
     name = object_name(resource)
     group, kind = group_and_kind(resource)
     if (group, kind) == ("core", "Service"):
@@ -48,6 +49,3 @@ def _exposed(service: str, service_type: Any, annotations: Any) -> Iterator[Find
     (key, value), *_ = INTERNAL_LOAD_BALANCER.items()
     if at(annotations, key) != value:
         yield Finding(f"{service} is a load balancer with a public address, where everyone can send code to Ray")
-
-
-POLICY = described(__file__, _judge)

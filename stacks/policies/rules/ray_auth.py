@@ -4,10 +4,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from berth.stacks.policies.planned import as_list, at, object_name, ray_specs
-from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext
 
 
-def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+    """Yield RayClusters that do not ask for a token."""
     for spec in ray_specs(resource):
         name, mode = object_name(resource), at(spec, "authOptions", "mode")
         if mode != "token":
@@ -28,6 +29,3 @@ def _auth_modes(spec: Mapping[str, Any]) -> Iterator[str]:
             for variable in as_list(at(container, "env")):
                 if at(variable, "name") == "RAY_AUTH_MODE":
                     yield str(at(variable, "value"))
-
-
-POLICY = described(__file__, _judge)

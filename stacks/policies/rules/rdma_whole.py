@@ -6,10 +6,11 @@ from typing import Any
 from berth.components.hardware.names import CLAIMED_GPUS, CONFIG_LABEL, GPU_RESOURCE, POOL_LABEL, WHOLE_KEY
 from berth.components.plan.fleet import NODE_POOL
 from berth.stacks.policies.planned import as_list, at, google_name, object_name, ray_specs
-from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext
 
 
-def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
+def judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
+    """Yield workers that take some GPUs of a node with RDMA, and pools that share such GPUs."""
     for spec in ray_specs(resource):
         groups = as_list(at(spec, "workerGroupSpecs"))
         for group in groups:
@@ -47,6 +48,3 @@ def _gpus(pod: Any) -> int:
     """Return the number of whole GPUs that a pod asks for, without shares and MIG instances."""
     counts = [str(at(part, "resources", "limits", GPU_RESOURCE) or 0) for part in as_list(at(pod, "containers"))]
     return sum(int(count) for count in counts if count.isdecimal())
-
-
-POLICY = described(__file__, _judge)

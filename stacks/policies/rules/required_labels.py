@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from berth.components.plan.fleet import GKE_CLUSTER
 from berth.stacks.policies.planned import as_mapping, at, google_name
-from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext
 
 
-def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
+def judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
+    """Yield clusters without labels that the settings require."""
     if resource.type != GKE_CLUSTER:
         return
     labels = as_mapping(at(resource.inputs, "resourceLabels"))
@@ -18,6 +19,3 @@ def _judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
             f" {', '.join(missing)}",
             f"add {'them' if several else 'it'} to `labels`",
         )
-
-
-POLICY = described(__file__, _judge)

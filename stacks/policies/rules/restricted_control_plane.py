@@ -6,13 +6,14 @@ from typing import Any
 
 from berth.components.plan.fleet import GKE_CLUSTER
 from berth.stacks.policies.planned import as_list, at, google_name
-from berth.stacks.policies.policy import Finding, Planned, PolicyContext, described
+from berth.stacks.policies.policy import Finding, Planned, PolicyContext
 
 # A public range of more than 2^24 addresses is nobody's office: two halves are the internet, too.
 _WIDEST_PREFIX = 8
 
 
-def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
+    """Yield control planes that most of the internet can reach."""
     if resource.type != GKE_CLUSTER:
         return
     inputs, cluster = resource.inputs, f"the control plane of cluster {google_name(resource)}"
@@ -44,6 +45,3 @@ def _is_open(cidr: Any) -> bool:
         return True
     # Python calls the whole internet private, since both its first and its last address are.
     return network.prefixlen < _WIDEST_PREFIX
-
-
-POLICY = described(__file__, _judge)
