@@ -7,7 +7,7 @@ automatically, and then publishes each NIC's network and the node's block.
 """
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -20,7 +20,6 @@ from berth.components.hardware import versions
 from berth.components.hardware.names import DRANET
 from berth.components.operators.gib import has_nics
 from berth.components.operators.operator import (
-    BY_CHART,
     ChartName,
     ChartSettings,
     Object,
@@ -65,11 +64,6 @@ class DraNet(Operator[DraNetSettings]):
     release: ClassVar[str] = "dranet"
     setting: ClassVar[str] = "dranet"
     pool_setting: ClassVar[str] = "`rdma: networks`"
-    sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
-        ("chart",): BY_CHART,
-        ("manifest",): ("manifest",),
-        ("chart", "manifest"): ("nodeSelector",),
-    }
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:

@@ -41,7 +41,6 @@ class Gib(Operator[GibSettings]):
     setting: ClassVar[str] = "gib"
     daemon_set: ClassVar[str] = NAME
     pool_setting: ClassVar[str] = "`rdma`"
-    sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("installer",): ("image",)}
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:

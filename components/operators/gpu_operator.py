@@ -23,7 +23,6 @@ from berth.components.hardware import versions
 from berth.components.hardware.names import CONFIG_LABEL, WHOLE_KEY
 from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstaller
 from berth.components.operators.operator import (
-    BY_CHART,
     ChartName,
     ChartSettings,
     Object,
@@ -79,9 +78,6 @@ class GpuOperator(Operator[GpuOperatorSettings]):
     release: ClassVar[str] = "gpu-operator"
     setting: ClassVar[str] = "gpu"
     needs: ClassVar[tuple[type[Operator[Any]], ...]] = (DriverInstaller,)
-    sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {
-        ("chart",): (*BY_CHART, "dcgmExporter", "nodeFeatureDiscovery", "validator")
-    }
 
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:

@@ -51,9 +51,6 @@ ChartValues = Annotated[
         examples=[{"resources": {"limits": {"memory": "1Gi"}}}],
     ),
 ]
-BY_CHART = ("chart", "repository", "version", "namespace", "values")
-"""Settings of an operator that is installed by its chart."""
-
 Values = Mapping[str, Any]
 
 _CONTRADICTIONS, _WORDS = (fast_yaml.beside(__file__, f"{name}.yaml") for name in ("contradictions", "words"))
@@ -187,8 +184,6 @@ class Operator(ABC, Generic[SettingsType]):
     operators without a chart."""
     pool_setting: ClassVar[str] = ""
     """Setting of a pool that the operator is for; empty where its settings are never ignored."""
-    sources: ClassVar[Mapping[tuple[str, ...], tuple[str, ...]]] = {("chart",): BY_CHART}
-    """Settings that belong to some values of `source` only."""
 
     @classmethod
     def pulumi_type(cls) -> str:

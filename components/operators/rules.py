@@ -21,8 +21,7 @@ _Place = tuple[str, ...]
 """Path of a Helm value."""
 
 _TABLES = beside(__file__)
-_OTHERWISE: Mapping[str, str] = fast_yaml.beside(__file__, "words.yaml")["source"]
-"""Origin of an operator, by the value of its `source`."""
+_WORDS: Mapping[str, Any] = fast_yaml.beside(__file__, "words.yaml")
 
 
 def problems(settings: OperatedSettings) -> Iterable[Problem]:
@@ -84,11 +83,12 @@ def _of_values(operator: type[Operator[Any]], given: BaseModel, path: Path) -> I
 def _of_source(operator: type[Operator[Any]], given: BaseModel, path: Path) -> Iterable[Problem]:
     """Return keys that belong to another source than the chosen one."""
     source = getattr(given, "source", None)
-    for sources, keys in operator.sources.items():
+    for row in _WORDS["of_source"].get(operator.release, ()):
+        sources, keys = row["sources"], row["keys"]
         if source is None or source in sources:
             continue
         for key in (key for key in written(given) if key in keys):
-            facts = {"source": source, "sources": sources, "otherwise": _OTHERWISE[source]}
+            facts = {"source": source, "sources": sources, "otherwise": _WORDS["source"][source]}
             yield from broken(_TABLES["of_source"], path, setting=key, **facts)
 
 

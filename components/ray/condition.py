@@ -9,6 +9,7 @@ import yaml
 from berth.components.cluster.api import Object
 from berth.components.cluster.demand import gpus_of_pod, replicas_of
 from berth.components.cluster.pods import why_not_ready, why_still_there
+from berth.components.core import fast_yaml
 from berth.components.core.words import are, counted
 from berth.components.ray.layers import HEAD_GROUP
 
@@ -160,14 +161,7 @@ def _role(pod: Object) -> str:
 # Final states of a failed RayJob (kuberay v1.6.2, ray-operator/apis/ray/v1/rayjob_types.go).
 _ENDED_BADLY = ("Failed", "ValidationFailed")
 
-_WORDS = {
-    "": "waiting for the KubeRay operator",
-    "Initializing": "waiting for its RayCluster",
-    "Waiting": "waiting to be submitted",
-    "Retrying": "trying again on a new RayCluster",
-    "Suspending": "being suspended",
-    "Suspended": "suspended",
-}
+_WORDS: Mapping[str, str] = fast_yaml.beside(__file__)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from berth.components.cluster.demand import replicas_of
+from berth.components.core import fast_yaml
 from berth.components.core.owner import OWNER_LABELS, OwnerKind
 from berth.components.core.words import are, counted
 from berth.components.plan.effect import Effect, Level, Sitting, sitting_whole
@@ -28,7 +29,7 @@ _LEFT_OUT = (
 )
 
 
-_LESS = "; a group that stays with `workers: 0`, or with `max: 0` where it has bounds, ends its workers alone"
+_WORDS: Mapping[str, Mapping[str, Any]] = fast_yaml.beside(__file__)
 
 
 def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
@@ -36,29 +37,22 @@ def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     occupant = _known(occupant_of(step.before), fleet)
     sitting = [sitting_whole(fleet, occupant)]
     who = f"{occupant.kind} {occupant.name}"
-    if step.operation == "delete":
-        return [Effect(Level.DESTROYS, f"{who} is deleted, with everything that runs in it", sitting)]
-    if step.operation == "replace":
-        return [Effect(Level.DESTROYS, f"{who} is deleted and recreated: what runs in it is lost", sitting)]
     spec = step.after.get("spec") or {}
+    if step.operation in ("delete", "replace"):
+        return _effects("RayCluster", step.operation, sitting, who=who)
     if spec.get("suspend") and not (step.before.get("spec") or {}).get("suspend"):
-        return [
-            Effect(Level.DESTROYS, f"{who} is suspended: its pods are deleted, and what runs in them is lost", sitting)
-        ]
+        return _effects("RayCluster", "suspend", sitting, who=who)
     recreates = any(
         below(changed.path, "spec") and not any(below(changed.path, prefix) for prefix in (*_COUNTS, *_LEFT_OUT))
         for changed in step.properties
     )
     if recreates and (spec.get("upgradeStrategy") or {}).get("type") == "Recreate":
         if not sitting[0].pods:
-            return [Effect(Level.HARMLESS, f"{who} has no pods that the change could reach")]
+            return _effects("RayCluster", "no pods", (), who=who)
         since, less = _since(step)
-        text = f"{who} restarts{since}: KubeRay recreates all its pods, and what runs in them is lost{less}"
-        return [Effect(Level.DESTROYS, text, sitting)]
-    effects = _fewer_workers(who, occupant, step, fleet)
-    if recreates:
-        effects.append(Effect(Level.HARMLESS, f"{who}: only pods that are created later change"))
-    return effects
+        return _effects("RayCluster", "restart", sitting, who=who, since=since, less=less)
+    later = _effects("RayCluster", "later", (), who=who) if recreates else []
+    return [*_fewer_workers(who, occupant, step, fleet), *later]
 
 
 def of_ray_job(step: Step, fleet: PlannedFleet) -> list[Effect]:
@@ -67,39 +61,29 @@ def of_ray_job(step: Step, fleet: PlannedFleet) -> list[Effect]:
     A plan does not tell whether a job still runs; in a live fleet, a job whose own RayCluster is
     gone has ended.
     """
-    name = _owner(step, "job")
+    name, own = _owner(step, "job"), _made_for(step, fleet)
     if step.operation == "update":
-        return [Effect(Level.HARMLESS, f"job {name} does not run again: only its submitter changes")]
-    own = _made_for(step, fleet)
+        return _effects("job", "update", (), name=name)
     ended = fleet.asked and not own and "rayClusterSpec" in (step.before.get("spec") or {})
-    level = Level.HARMLESS if ended else Level.DESTROYS
-    what = "it has ended" if ended else "work of the previous run is lost"
-    if step.operation == "replace":
-        return [Effect(level, f"job {name} runs again, as a new RayJob, since its content changed; {what}", own)]
-    what = "it has ended" if ended else "if it still runs, its work is lost"
-    return [Effect(level, f"job {name} is deleted; {what}", own)]
+    return _effects("job", f"{step.operation} ended" if ended else step.operation, own, name=name)
 
 
 def of_ray_service(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a RayService."""
     name, own = _owner(step, "service"), _made_for(step, fleet)
-    if step.operation == "delete":
-        return [Effect(Level.DESTROYS, f"service {name} is deleted, and no longer answers requests", own)]
-    if step.operation == "replace":
-        text = f"service {name} is deleted and recreated (upgradeStrategy: Recreate): it answers no requests meanwhile"
-        return [Effect(Level.DESTROYS, text, own)]
-    if _changes(step, RAY_CLUSTER_CONFIG):
-        # A new configuration of Ray Serve goes to the second one alone (kuberay v1.6.2,
+    what: str = step.operation
+    if what == "update":
+        # A new configuration of Ray Serve goes to the second RayCluster alone (kuberay v1.6.2,
         # rayservice_controller.go, Reconcile).
-        text = (
-            f"service {name}: KubeRay creates a second RayCluster, moves the Service to it when it serves, and"
-            " removes the first one"
-        )
-        return [Effect(Level.HARMLESS, text, own)]
-    if _changes(step, "spec.serveConfigV2"):
-        text = f"service {name}: Ray Serve takes the new configuration in place; deployments that it changes restart"
-        return [Effect(Level.DISTURBS, text, own)]
-    return []
+        paths = {"new cluster": RAY_CLUSTER_CONFIG, "new applications": "spec.serveConfigV2"}
+        what = next((words for words, path in paths.items() if _changes(step, path)), "")
+    return _effects("service", what, own, name=name)
+
+
+def _effects(kind: str, what: str, sitting: Sequence[Sitting], **names: str) -> list[Effect]:
+    """Return the effect that effects.yaml has for an event of a kind; none for another event."""
+    found = _WORDS[kind].get(what, {})
+    return [Effect(Level[level], text.format(**names), sitting) for level, text in found.items()]
 
 
 def _changes(step: Step, *prefixes: str) -> bool:
@@ -148,7 +132,7 @@ def _since(step: Step) -> tuple[str, str]:
         reasons.append("Ray's autoscaler comes or goes")
     if not reasons:
         return "", ""
-    return f", since {' and '.join(reasons)}", _LESS if verbs["removed"] else ""
+    return f", since {' and '.join(reasons)}", str(_WORDS["less"]["removed"]) if verbs["removed"] else ""
 
 
 def _named(names: Sequence[str]) -> str:

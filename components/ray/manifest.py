@@ -159,7 +159,8 @@ def _head(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> d
     head = settings.head
     gpus = {pool.offer.resource: str(head.gpus)} if head.gpus and pool.offer else {}
     resources = {"cpu": head.cpu, "memory": head.memory, **gpus}
-    container = {"name": RAY_HEAD, "limits": resources, "requests": dict(resources), "ports": _HEAD_PORTS}
+    ports = manifest_of(__file__, "head_ports")
+    container = {"name": RAY_HEAD, "limits": resources, "requests": dict(resources), **ports}
     template = with_home(_template(settings, container, pool, labels, head), settings.home)
     with_all = with_volumes(template, settings.volumes, settings.gcs_fuse, worker=False)
     return patched(with_all, head.pod_template)
@@ -208,13 +209,6 @@ def _template(
 def given(key: str, value: Any) -> dict[str, Any]:
     """Return a mapping of the key to a value; empty for an empty value."""
     return {key: value} if value else {}
-
-
-_HEAD_PORTS: list[dict[str, Any]] = [
-    {"name": "gcs-server", "containerPort": 6379},
-    {"name": "dashboard", "containerPort": 8265},
-    {"name": "client", "containerPort": 10001},
-]
 
 
 def _environment(settings: RayClusterSettings, nccl: dict[str, str], role: Head | WorkerGroup) -> list[dict[str, Any]]:

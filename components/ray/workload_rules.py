@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from berth.components.core import fast_yaml
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Path, Problem
 from berth.components.core.table import beside, broken
@@ -10,14 +11,8 @@ from berth.components.isolation import SERVE_PORT
 from berth.components.ray.settings import RayShape
 from berth.components.ray.workload_settings import JobShape, ServiceShape
 
-# Keys of Ray (https://docs.ray.io/en/latest/ray-core/handling-dependencies.html#api-reference). A
-# plugin of the image may know more, so other keys are refused only if they look like one of these.
-_RUNTIME_ENV = frozenset(
-    """
-    conda config container env_vars excludes image_uri java_jars nsight pip py_executable py_modules uv
-    worker_process_setup_hook working_dir
-    """.split()
-)
+_RUNTIME_ENV: frozenset[str] = frozenset(fast_yaml.beside(__file__, "runtime_env.yaml"))
+"""Ray's own keys of a runtime environment."""
 
 # Special characters of a shell within double quotes: KubeRay's submitter quotes the runtime
 # environment so (kuberay v1.6.2, ray-operator/controllers/ray/common/job.go,

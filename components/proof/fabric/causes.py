@@ -38,7 +38,7 @@ def causes_of(
     symptoms = [*_symptoms(wrong, expected, evidence, findings, tuner)]
     if not symptoms:
         return []
-    names = _commands(expected.cluster, namespace) | {
+    names = {
         "cluster": expected.cluster,
         "namespace": namespace,
         "why_no_nics": expected.why_no_nics,
@@ -46,6 +46,8 @@ def causes_of(
         "reason": f" ({no_plugin})" if no_plugin else "",
         "tuner": tuner,
     }
+    for command, text in fast_yaml.beside(__file__, "commands.yaml").items():
+        names[command] = text.format(**names)
     table = fast_yaml.beside(__file__)
     return [
         Cause(entry["text"].format(**names), entry["look"].format(**names))
@@ -74,16 +76,3 @@ def _symptoms(
         yield "tuner"
     if "bandwidth" in wrong and not wrong & {"claims", "transport", "NICs used"}:
         yield "slow"
-
-
-def _commands(cluster: str, namespace: str) -> dict[str, str]:
-    """Return the beginnings of commands about the RayCluster's pods."""
-    workers, head = (
-        f"-n {namespace} -l ray.io/cluster={cluster},ray.io/node-type={kind}" for kind in ("worker", "head")
-    )
-    return {
-        "workers": workers,
-        "environment": f"kubectl get pods {workers} -o yaml | grep -A1 NCCL_",
-        "in_worker": f"kubectl exec -n {namespace} $(kubectl get pods {workers} -o name | head -1) --",
-        "in_head": f"kubectl exec -n {namespace} $(kubectl get pods {head} -o name) --",
-    }

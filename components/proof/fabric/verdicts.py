@@ -4,28 +4,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
+from berth.components.core import fast_yaml
 from berth.components.core.words import counted
 from berth.components.fabric import NODE_MOUNTS, SCRIPT
 from berth.components.hardware.facts import Machine
 from berth.components.proof.checks import SIMULATED, Check, Verdict
 from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.evidence import Evidence, Traffic
-from berth.components.proof.fabric.nccl_log import GIB, ProcessLog, Transport, Way, parse, transport_of
+from berth.components.proof.fabric.nccl_log import GIB, ProcessLog, Transport, parse, transport_of
 
-AFTER_PROGRAM = (
-    "all-reduce",
-    "environment",
-    "locked memory",
-    "sums",
-    "transport",
-    "NICs used",
-    "traffic",
-    "algorithm",
-    "bandwidth",
-    "NCCL versions",
-    "Ray's collective",
-)
+_WORDS: dict[str, Any] = fast_yaml.beside(__file__)
+
+AFTER_PROGRAM: tuple[str, ...] = tuple(_WORDS["after_program"])
 """Checks that need the program to run, in order."""
 
 NO_MEMORY = "Cannot allocate memory"
@@ -47,7 +39,7 @@ LARGE_ENOUGH = 2**28
 _Judged = tuple[Verdict, str]
 """Verdict and evidence of a check."""
 
-_ONE_WORKER = "there is one worker: nothing goes over the fabric"
+_ONE_WORKER: str = _WORDS["one_worker"]
 
 # Share of a pod's traffic: the processes coordinate over the pods' network, whatever way tensors
 # take.
@@ -192,16 +184,9 @@ def _by_nccl(transport: Transport, logs: Sequence[ProcessLog]) -> _Judged:
     gib = next((log.gib for log in logs if log.gib), "")
     counts = ", ".join(f"{count} × NET/{network}" for network, count in sorted(transport.networks.items()))
     missing = next((f"; {text}" for log in logs for text in log.no_plugin), "")
-    texts: dict[Way, str] = {
-        "fabric": f"{GIB}{f' {gib}' if gib else ''} with GPUDirect RDMA: {counts}",
-        "staged": f"{GIB} without GPUDirect RDMA, through the nodes' memory: {counts}",
-        "tcp": f"TCP instead of the fabric: {counts or 'NET/Socket'}{missing}",
-        "other plugin": f"not {GIB}, but another network plugin: {counts}{missing}",
-        "none": _ONE_WORKER,
-        "unknown": f"unknown: NCCL's log ends too early, or says nothing of connections{missing}",
-    }
-    verdicts: dict[Way, Verdict] = {"fabric": "pass", "none": "skipped"}
-    return verdicts.get(transport.way, "fail"), texts[transport.way]
+    verdict, text = _WORDS["ways"][transport.way]
+    names = {"gib": f"{GIB} {gib}".strip(), "counts": counts, "sockets": counts or "NET/Socket", "missing": missing}
+    return verdict, text.format(**names)
 
 
 def _by_gloo(evidence: Evidence, expected: Expected) -> _Judged:
