@@ -9,13 +9,7 @@ from berth.components.cluster.api import Object
 from berth.components.cluster.inventory import Claim, Device, Inventory, Key
 from berth.components.core import fast_yaml
 from berth.components.core.words import counted
-from berth.components.hardware.names import (
-    DRANET_DRIVER,
-    GPU,
-    MANAGED_DRANET_LABEL,
-    MIG,
-    POOL_LABEL,
-)
+from berth.components.hardware.names import DRANET_DRIVER, GPU, MANAGED_DRANET_LABEL, MIG, POOL_LABEL
 
 NETWORK_PODS = "k8s-app=dranet"
 """Label of DraNet's pods, in its chart and its manifest alike

@@ -9,8 +9,8 @@ class KubernetesObject(pulumi.CustomResource):
     """Object of any kind of the `kubernetes` provider.
 
     The typed classes of pulumi_kubernetes register the same resource types, but importing one API
-    group takes longer
-    than the rest of a program (core/v1: 0.4 s), and they take arguments instead of manifests.
+    group takes longer than the rest of a program (core/v1: 0.4 s), and they take arguments instead
+    of manifests.
     """
 
     manifest: Manifest

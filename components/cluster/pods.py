@@ -1,6 +1,6 @@
-"""State of pods and nodes, in the scheduler's and the kubelet's own words. Pure."""
+"""State of pods and nodes, in the scheduler's and the kubelet's own words, and taints. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from berth.components.cluster.api import Object
@@ -130,6 +130,23 @@ def said_by_autoscaler(pod: Object, scaling: Iterable[Object]) -> str:
     if last.get("reason") == "TriggeredScaleUp":
         return "the autoscaler is adding a node for it"
     return f"the autoscaler: {last.get('message') or last.get('reason')}"
+
+
+def untolerated(taints: Iterable[Mapping[str, str]], tolerations: Iterable[Object]) -> Mapping[str, str] | None:
+    """Return the first taint that keeps a pod with these tolerations off a node, if any."""
+    known = list(tolerations)
+    for taint in taints:
+        if taint.get("effect") != "PreferNoSchedule" and not any(_tolerates(entry, taint) for entry in known):
+            return taint
+    return None
+
+
+def _tolerates(toleration: Object, taint: Mapping[str, str]) -> bool:
+    return (
+        toleration.get("effect") in (None, "", taint.get("effect"))
+        and toleration.get("key") in (None, "", taint["key"])
+        and (toleration.get("operator") == "Exists" or toleration.get("value", "") == (taint.get("value") or ""))
+    )
 
 
 def is_ready(node: Object) -> bool:

@@ -12,11 +12,8 @@ FAILED = 1
 class BerthError(Exception):
     """Failure that is reported as text and an exit code, never as a traceback.
 
-    Attributes:
-        problem: what is wrong, and what happens because of it.
-        remedy: the command or value that fixes it; empty where the problem's text has it.
-        place: file and line, or another place to look at; empty where there is none.
-        code: exit code of a command that ends with this error.
+    `remedy` is the command or value that fixes it, and empty where the problem's text has it;
+    `place` is file and line, or another place to look at.
     """
 
     default_code: ClassVar[int] = FAILED

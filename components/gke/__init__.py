@@ -12,19 +12,16 @@ from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.cluster_settings import ClusterSettings, ExistingCluster
 from berth.components.gke.kubeconfig import GKE_LOGIN
 from berth.components.gke.names import NODE_ROLES, node_account
-from berth.components.gke.network_settings import ExistingNetwork, ExistingRdmaNetwork
-from berth.components.gke.node_pool_arguments import NodePlace
-from berth.components.gke.placement import on_pools, tolerations
+from berth.components.gke.network_settings import ExistingNetwork, ExistingRdmaNetwork, ranges_of
+from berth.components.gke.node_pool_arguments import NodePlace, on_pools, tolerations
 from berth.components.gke.pool_settings import PoolSettings
-from berth.components.gke.ranges import ranges_of
 from berth.components.gke.settings import Addon, GkeSettings
 from berth.components.gke.shares import SHARE_CLASSES, SHARE_DRIVER, own_class, storage_classes
 from berth.components.gke.versions import needed, parse, too_old
 
 if TYPE_CHECKING:
-    from berth.components.gke.cluster import Cluster, ClusterInputs
+    from berth.components.gke.cluster import Cluster, ClusterInputs, NodeAccount
     from berth.components.gke.network import Network, NetworkInputs
-    from berth.components.gke.node_identity import NodeAccount
     from berth.components.gke.node_pool import NodePool, NodePoolInputs
 
 
@@ -33,7 +30,7 @@ _LAZY = {
     "ClusterInputs": "cluster",
     "Network": "network",
     "NetworkInputs": "network",
-    "NodeAccount": "node_identity",
+    "NodeAccount": "cluster",
     "NodePool": "node_pool",
     "NodePoolInputs": "node_pool",
 }

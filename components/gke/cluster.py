@@ -1,4 +1,4 @@
-"""A GKE cluster without node pools of its own, and the kubeconfig that reaches it."""
+"""A GKE cluster without node pools of its own, its kubeconfig, and the account of its nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import pulumi_gcp as gcp
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES, cluster_arguments
 from berth.components.gke.explained import explained
 from berth.components.gke.kubeconfig import kubeconfig
-from berth.components.gke.names import node_account
+from berth.components.gke.names import NODE_ROLES, account_id, address, node_account
 from berth.components.gke.network import Network
 from berth.components.gke.settings import GkeSettings
 
@@ -67,3 +67,28 @@ class Cluster(pulumi.ComponentResource):
             known = pulumi.Output.all(cluster.name, name_in_dns, None)
         self.kubeconfig = pulumi.Output.secret(known.apply(lambda values: kubeconfig(*values)))
         self.register_outputs({"name": self.name, "id": self.id, "kubeconfig": self.kubeconfig})
+
+
+class NodeAccount(pulumi.ComponentResource):
+    """Service account that only the nodes of one cluster run as, with the roles that they need."""
+
+    def __init__(self, name: str, project: str, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("berth:gke:NodeAccount", name, None, opts)
+        hooks = pulumi.ResourceHookBinding(on_error=[explained(self, "node-account", project)])
+        account = gcp.serviceaccount.Account(
+            f"{name}-nodes",
+            account_id=account_id(name),
+            project=project,
+            display_name=f"berth: nodes of cluster {name}",
+            opts=pulumi.ResourceOptions(parent=self, hooks=hooks),
+        )
+        for role in NODE_ROLES:
+            gcp.projects.IAMMember(
+                f"{name}-nodes-{role.rpartition('/')[2]}",
+                project=project,
+                role=role,
+                # Written out, so that a plan shows it before the account exists.
+                member=f"serviceAccount:{address(name, project)}",
+                opts=pulumi.ResourceOptions(parent=self, hooks=hooks, depends_on=[account]),
+            )
+        self.register_outputs({})

@@ -16,8 +16,7 @@ import pulumi_gcp as gcp
 from berth.components.gke.arguments import NodeNetwork
 from berth.components.gke.explained import explained
 from berth.components.gke.names import derived
-from berth.components.gke.network_settings import ExistingNetwork, NetworkSettings
-from berth.components.gke.ranges import Ranges, ranges_of
+from berth.components.gke.network_settings import ExistingNetwork, NetworkSettings, Ranges, ranges_of
 
 POD_RANGE = "pods"
 SERVICE_RANGE = "services"

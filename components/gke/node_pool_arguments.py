@@ -1,4 +1,4 @@
-"""Arguments of `gcp.container.NodePool`, from settings.
+"""Arguments of `gcp.container.NodePool`, from settings, and what brings pods onto its nodes.
 
 Names and values:
 https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
@@ -8,15 +8,15 @@ and Google's recipes for GPU clusters, GoogleCloudPlatform/cluster-toolkit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from berth.components.gke.arguments import NodeNetwork, NodePoolArguments, given
 from berth.components.gke.capacity_arguments import machine_arguments, size_arguments, upkeep_arguments
 from berth.components.gke.cluster_arguments import CLOUD_PLATFORM
 from berth.components.gke.pool_settings import PoolSettings, Taint
-from berth.components.hardware.names import GPU_RESOURCE, MANAGED_DRANET_LABEL
+from berth.components.hardware.names import ARCHITECTURE, GPU_RESOURCE, MANAGED_DRANET_LABEL, POOL_LABEL
 
 if TYPE_CHECKING:
     import pulumi
@@ -187,3 +187,22 @@ def _local_ssds(settings: PoolSettings) -> gcp.container.NodePoolNodeConfigArgsD
     if block:
         return {"local_nvme_ssd_block_config": {"local_ssd_count": settings.local_ssd_count}}
     return {"ephemeral_storage_local_ssd_config": {"local_ssd_count": settings.local_ssd_count}}
+
+
+def tolerations(pool: PoolSettings) -> list[dict[str, str]]:
+    """Return tolerations of a pool's own taints, and of those that GKE sets on its nodes."""
+    tolerated = [
+        {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect} for taint in pool.taints
+    ]
+    if pool.machine.gpus:
+        tolerated.append({"key": GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"})
+    if pool.machine.series.arm64:
+        tolerated.append({"key": ARCHITECTURE, "operator": "Equal", "value": "arm64", "effect": "NoSchedule"})
+    return tolerated
+
+
+def on_pools(pools: Iterable[str]) -> dict[str, Any]:
+    """Return the affinity of a pod that runs only on nodes of the named pools."""
+    expression = {"key": POOL_LABEL, "operator": "In", "values": sorted(pools)}
+    terms = [{"matchExpressions": [expression]}]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}

@@ -9,7 +9,6 @@ DaemonSets come on top. From GKE 1.37 on Google may keep less memory.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 
 from berth.components.core import fast_yaml
 from berth.components.hardware.facts import Machine
@@ -20,12 +19,7 @@ GIB = 1 << 30
 DEFAULT_MAX_PODS = 110
 """Most pods on a node of GKE Standard without `maxPodsPerNode`."""
 
-_FIGURES = fast_yaml.read(Path(__file__).with_name("allocatable.yaml"))
-
-_MANY_PODS_CPU = 400
-_MEMORY_EVICTION = 100 * MIB
-_DISK_EVICTION = 0.1
-_STREAMING = 1.04
+_FIGURES = fast_yaml.beside(__file__)
 
 
 @dataclass(frozen=True)
@@ -59,12 +53,12 @@ def allocatable(
 ) -> Amounts:
     """Return the rest of `capacity` for pods after GKE's reservations; image streaming has one."""
     whole = capacity(machine, disk_gib, ephemeral_ssds)
-    cpu = int(_by_rates(whole.cpu_millis, _FIGURES["cpu_millis"])) + (
-        _MANY_PODS_CPU if max_pods > DEFAULT_MAX_PODS else 0
-    )
-    reserved = _by_rates(machine.memory_gib * 1024, _FIGURES["memory_mib"]) * (_STREAMING if streaming else 1)
-    memory = int(reserved * MIB) + _MEMORY_EVICTION
-    storage = _kube_storage(disk_gib, ephemeral_ssds) + int(whole.storage * _DISK_EVICTION)
+    many_pods = _FIGURES["many_pods_cpu_millis"] if max_pods > DEFAULT_MAX_PODS else 0
+    cpu = int(_by_rates(whole.cpu_millis, _FIGURES["cpu_millis"])) + many_pods
+    streamed = _FIGURES["streaming"] if streaming else 1
+    reserved = _by_rates(machine.memory_gib * 1024, _FIGURES["memory_mib"]) * streamed
+    memory = int(reserved * MIB) + _FIGURES["memory_eviction_mib"] * MIB
+    storage = _kube_storage(disk_gib, ephemeral_ssds) + int(whole.storage * _FIGURES["disk_eviction"])
     return Amounts(whole.cpu_millis - cpu, whole.memory - memory, max(whole.storage - storage, 0))
 
 

@@ -1,4 +1,4 @@
-"""Types of the hardware table: sources, GPUs, series of machine types, machine types."""
+"""Types of the hardware table, machines.yaml, which says what each of their figures is."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -35,30 +35,19 @@ class Gpu:
     """Kind of GPU."""
 
     accelerator: str
-    """GKE's name (label cloud.google.com/gke-accelerator); empty for no GPU."""
     product: str
     quota: str
-    """Name in Google's quotas."""
     memory_gib: int
     driver_name: str
-    """Name that NVIDIA's driver reports."""
     driver_memory_mib: int
-    """Memory that NVIDIA's driver reports."""
     architecture: str
     compute: tuple[int, int]
-    """Compute capability, major and minor."""
     oldest_driver: int
-    """NVIDIA's oldest driver branch for it, such as 570 for R570."""
     oldest_cuda: tuple[int, int]
-    """The oldest CUDA for it."""
     mig: Mapping[str, int]
-    """Instances that one GPU holds, by MIG profile; empty without MIG."""
     sources: Mapping[str, Source] = field(repr=False)
-    """Pages of these figures, by attribute."""
     own_quota: bool = False
-    """Whether it has a quota of its own, in place of a family of the quota for all newer GPUs."""
     claims_from_zero: bool = False
-    """Whether GKE's autoscaler knows it as a device to claim on a node that is not there yet."""
 
 
 NO_GPU = Gpu("", "", "", 0, "", 0, "", (0, 0), 0, (0, 0), {}, {})
@@ -83,39 +72,22 @@ class Series:
 
     name: str
     boot_disks: tuple[str, ...]
-    """Boot disk types; berth's default first."""
     sources: Mapping[str, Source] = field(repr=False)
-    """Pages of these figures and of its machine types', by attribute."""
     compact: bool = True
-    """Whether compact placement exists."""
     compact_flex_start: bool = False
-    """Whether compact placement exists with flex-start."""
     sold: tuple[CapacityKind, ...] = ("on-demand", "reservation", "flex-start", "spot")
-    """Kinds of capacity that Google sells."""
     gpu_network: GpuNetwork = ""
-    """Technology of the NICs that only the GPUs use."""
     gpu_nics: int = 0
-    """Number of those NICs in a node."""
     gpu_nic_gbps: int = 0
-    """Line rate of one of them in Gbit/s (10**9 bits)."""
     nccl: NcclProfile | None = None
-    """NCCL's settings for gIB; None without gIB."""
     gke_since: str = ""
-    """The oldest GKE with these machines."""
     gke_driver_since: str = ""
-    """The oldest GKE whose default driver knows their GPU, where that is a newer one."""
     gke_rdma_since: str = ""
-    """The oldest GKE with GPUDirect RDMA on them."""
     arm64: bool = False
-    """Whether their processors are Arm's; GKE taints such nodes."""
     local_ssd_gb: int = LOCAL_SSD_GB
-    """Size of one of their Local SSDs."""
     attaches: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """Most vCPUs beside a number of GPUs that can be attached, by GKE's name of the GPU."""
     gpu_part: bool = False
-    """Whether a node has a part of a GPU, which GKE alone serves and nobody shares further."""
     accelerator_topology: str = ""
-    """NVLink's reach over nodes: the topology of the workload policy that places a pool of them."""
 
 
 UNKNOWN = Series("", (), {})
@@ -133,11 +105,8 @@ class Machine:
     gpus: int = 0
     gpu: Gpu = NO_GPU
     gpu_gib: int = 0
-    """Memory of its part of a GPU; 0 for whole ones."""
     local_ssds: int = 0
-    """Local SSDs that it always has."""
     local_ssd_choices: tuple[int, ...] = ()
-    """Numbers of Local SSDs that it can have instead of none; empty where there is no choice."""
 
     @property
     def family(self) -> str:

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from berth.components.core import fast_yaml
 from berth.components.hardware.facts import NO_GPU, UNKNOWN, Gpu, Machine, NcclProfile, Series
 
-_TABLE: dict[str, dict[str, Any]] = fast_yaml.read(Path(__file__).with_name("machines.yaml"))
+_TABLE: dict[str, dict[str, Any]] = fast_yaml.beside(__file__)
 
 GPUS = {name: Gpu(accelerator=name, **figures) for name, figures in _TABLE["gpus"].items()}
 """GPUs by GKE's name."""

@@ -71,8 +71,8 @@ def usual(quota: Quota) -> Quota:
 def taken(machine: Machine, capacity: str, local_ssds: int = 0) -> Counter[Quota]:
     """Return what one machine takes of which quotas, with Local SSDs beside its type's own.
 
-    An unknown machine takes none that can be told; for a reservation quota was taken when it was
-    made.
+    A machine that berth does not know takes none that can be told. Those of a reservation took
+    theirs when it was made.
     """
     found = Counter[Quota]()
     if not machine.known or capacity == "reservation":

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from berth.components.cluster.api import ClusterApi, Object
-from berth.components.cluster.taints import untolerated
+from berth.components.cluster.pods import untolerated
 from berth.components.core import fast_yaml
 from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.problems import Path, Problem

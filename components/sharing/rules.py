@@ -10,8 +10,7 @@ from berth.components.hardware.machines import MACHINES
 from berth.components.hardware.names import CONFIG_LABEL, GPU_RESOURCE, WHOLE_KEY
 from berth.components.sharing.device_plugin import label_command, serving_labels
 from berth.components.sharing.modes import MODES
-from berth.components.sharing.pools import offered
-from berth.components.sharing.settings import SharingSettings
+from berth.components.sharing.pools import SharingSettings, offered
 
 _OTHER_NETWORKS = {"tcpxo": "GPUDirect-TCPXO", "tcpx": "GPUDirect-TCPX"}
 

@@ -8,7 +8,7 @@ from berth.components.core.table import beside, broken
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.sharing.modes import WHOLE, Facts
-from berth.components.sharing.settings import SharingSettings
+from berth.components.sharing.pools import SharingSettings
 
 # Defaults of the flags ok-total-unready-count and max-total-unready-percentage
 # (pkg/config/flags/flags.go).

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import cycle
 
 from berth.components.core.owner import namespace_of
-from berth.components.gke.ranges import ranges_of
+from berth.components.gke.network_settings import ranges_of
 from berth.components.operators import DraNet, DriverInstaller, Gib, GpuDra, GpuOperator, KubeRay, Site
 from berth.components.ray import RayClusterSettings
 from berth.components.ray.settings import WorkerGroup

@@ -21,8 +21,7 @@ from decimal import Decimal
 
 from berth.components.cluster.api import NODES, PODS, Object
 from berth.components.cluster.inventory import Inventory, inventory
-from berth.components.cluster.pods import finds_no_node, has_a_node
-from berth.components.cluster.taints import untolerated
+from berth.components.cluster.pods import finds_no_node, has_a_node, untolerated
 from berth.components.hardware import names
 from berth.components.hardware.names import (
     ACCELERATOR_LABEL,

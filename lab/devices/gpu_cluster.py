@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from berth.components.cluster.api import Object
-from berth.components.cluster.taints import untolerated
+from berth.components.cluster.pods import untolerated
 from berth.lab.devices.gpus import Labels
 from berth.lab.devices.scheduling import selected
 

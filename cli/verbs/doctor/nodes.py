@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.components.cluster.api import Object
-from berth.components.cluster.pods import is_ready
-from berth.components.cluster.taints import untolerated
+from berth.components.cluster.pods import is_ready, untolerated
 from berth.components.core.words import counted
 from berth.components.gke import tolerations
 from berth.components.hardware.names import (

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from berth.components.core.problems import Path, Problem
 from berth.components.core.table import beside, broken
 from berth.components.core.words import are, counted
-from berth.components.gke.ranges import WIDEST_SERVICES, ranges_of
+from berth.components.gke.network_settings import WIDEST_SERVICES, ranges_of
 from berth.components.gke.settings import GkeSettings
 from berth.components.hardware.allocatable import DEFAULT_MAX_PODS
 from berth.components.hardware.machines import RDMA_NICS

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from berth.components.cluster.api import MERGE_PATCH
-from berth.components.cluster.taints import untolerated
+from berth.components.cluster.pods import untolerated
 from berth.lab.devices.api import Api
 from berth.lab.devices.reconciler import CLASSES, reconcile
 from berth.lab.devices.scheduling import selected

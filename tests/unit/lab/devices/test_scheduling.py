@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.cluster.taints import untolerated
+from berth.components.cluster.pods import untolerated
 from berth.lab.devices.scheduling import amounts, requests, selected
 
 GPU = "nvidia.com/gpu"
