@@ -83,7 +83,8 @@ def _of_values(operator: type[Operator[Any]], given: BaseModel, path: Path) -> I
 def _of_source(operator: type[Operator[Any]], given: BaseModel, path: Path) -> Iterable[Problem]:
     """Return keys that belong to another source than the chosen one."""
     source = getattr(given, "source", None)
-    for row in _WORDS["of_source"].get(operator.release, ()):
+    rows = _WORDS["of_source"]
+    for row in rows.get(operator.release, rows["default"]):
         sources, keys = row["sources"], row["keys"]
         if source is None or source in sources:
             continue
