@@ -47,6 +47,11 @@ class Sitting:
     gpus: int
     shares: bool
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name of the RayCluster."""
+        return self.namespace, self.ray_cluster
+
     def __str__(self) -> str:
         unit = "share of a GPU" if self.shares else "GPU"
         many = "shares of GPUs" if self.shares else "GPUs"

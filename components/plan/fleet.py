@@ -96,6 +96,11 @@ class Occupant:
     workers: Mapping[str, int] = field(default_factory=dict)
     """Number of workers by the group's name."""
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name of the RayCluster."""
+        return self.namespace, self.ray_cluster
+
 
 @dataclass(frozen=True)
 class PlannedFleet:
@@ -135,7 +140,7 @@ def planned_fleet(stack: str, plan: Plan, live: Sequence[Mapping[str, Any]] | No
     # The cluster's RayClusters are newer than the state's: autoscalers change their workers.
     for manifest in [*manifests, *(live or ())]:
         occupant = occupant_of(manifest)
-        known[occupant.namespace, occupant.ray_cluster] = occupant
+        known[occupant.key] = occupant
     old = next((step.old for step in clusters if step.old), None)
     new = next((step.new for step in clusters if step.new), None)
     return PlannedFleet(

@@ -5,8 +5,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from berth.components.core import fast_yaml
-
 MISSING: Any = object()
 """Marker of a path without a value."""
 
@@ -19,8 +17,16 @@ LATER = "(known later)"
 # Keys of the engine's special values, and of secrets (pulumi, sdk/go/common/resource/sig/sig.go).
 _SIGNATURE, _SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
 
-_UNKNOWN_VALUES: frozenset[str] = frozenset(fast_yaml.beside(__file__, "unknown.yaml"))
-"""The engine's texts for unknown values."""
+# The engine's texts for unknown values (pulumi, sdk/go/common/resource/plugin/rpc.go).
+_UNKNOWN_VALUES = {
+    "04da6b54-80e4-46f7-96ec-b56ff0331ba9",
+    "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
+    "3eeb2bf0-c639-47a8-9e75-3b44932eb421",
+    "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",
+    "030794c1-ac77-496b-92df-f27374a8bd58",
+    "e48ece36-62e2-4504-bad9-02848725956a",
+    "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
+}
 
 _DEFAULTS = "__defaults"
 """Key of the plugin's list of defaults."""

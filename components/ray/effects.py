@@ -108,8 +108,7 @@ def _made_for(step: Step, fleet: PlannedFleet) -> list[Sitting]:
 
 def _known(occupant: Occupant, fleet: PlannedFleet) -> Occupant:
     """Return the occupant as it runs now, if the fleet is live."""
-    key = (occupant.namespace, occupant.ray_cluster)
-    return next((live for live in fleet.occupants if (live.namespace, live.ray_cluster) == key), occupant)
+    return next((live for live in fleet.occupants if live.key == occupant.key), occupant)
 
 
 def _since(step: Step) -> tuple[str, str]:

@@ -152,9 +152,8 @@ class Report:
         effects = [effect for change in self.changes for effect in change.effects if effect.level >= least]
         for effect in (effect for effect in effects if effect.all_go or not sure):
             for reached in effect.sitting:
-                key = reached.namespace, reached.ray_cluster
-                if key not in most or reached.pods > most[key].pods:
-                    most[key] = reached
+                if reached.key not in most or reached.pods > most[reached.key].pods:
+                    most[reached.key] = reached
         return list(most.values())
 
     @property

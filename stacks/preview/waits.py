@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from berth.components.core.words import counted
-from berth.components.plan.fleet import NODE_POOL, RAY_CLUSTER, Occupant, PlannedFleet, occupant_of
+from berth.components.plan.fleet import NODE_POOL, RAY_CLUSTER, PlannedFleet, occupant_of
 from berth.components.plan.plan import Plan
 from berth.components.sharing import Pools
 
@@ -39,11 +39,11 @@ class Wait:
 def waits_of(plan: Plan, fleet: PlannedFleet, pools: Pools) -> list[Wait]:
     """Return the pools, as the settings want them, that have too little after an update."""
     steps = [step for step in plan.steps if step.type == RAY_CLUSTER]
-    planned = {_key(occupant_of(inputs)) for step in steps for inputs in (step.before, step.after) if inputs}
-    gone = {_key(occupant_of(step.before)) for step in steps if step.operation == "delete"}
+    planned = {occupant_of(inputs).key for step in steps for inputs in (step.before, step.after) if inputs}
+    gone = {occupant_of(step.before).key for step in steps if step.operation == "delete"}
     changed = [occupant_of(step.after) for step in steps if step.operation not in ("same", "delete")]
-    starting = {_key(occupant): occupant for occupant in changed}
-    there = {_key(occupant): occupant for occupant in fleet.occupants}
+    starting = {occupant.key: occupant for occupant in changed}
+    there = {occupant.key: occupant for occupant in fleet.occupants}
     after = {key: occupant for key, occupant in there.items() if key not in gone} | starting
     anew = {step.name for step in plan.changes if step.type == NODE_POOL}
     found = []
@@ -55,7 +55,3 @@ def waits_of(plan: Plan, fleet: PlannedFleet, pools: Pools) -> list[Wait]:
             who = [f"{after[key].kind} {after[key].name}" for key in keys]
             found.append(Wait(name, pool.at_most, pool.unit, sum(on.values()), beside, who, keys))
     return found
-
-
-def _key(occupant: Occupant) -> tuple[str, str]:
-    return occupant.namespace, occupant.ray_cluster

@@ -1,4 +1,7 @@
-"""Resources of an environment in Google Cloud: networks, cluster, node pools."""
+"""Resources of an environment in Google Cloud: networks, cluster, node pools.
+
+The module stands alone since an environment on an existing cluster does not need it.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import partial

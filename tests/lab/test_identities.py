@@ -258,7 +258,7 @@ def test_the_role_that_ships_is_enough_for_the_engineers_half_and_for_no_more(
 
 
 def test_the_preview_identity_finds_drift(known: Project, previewer: list[str]) -> None:
-    """It finds what is gone, and takes nothing that it may not read for gone."""
+    """Drift as that identity sees it: what it may not read does not count as gone."""
     known.run("kubectl", "delete", "resourcequota", "berth", "-n", "berth-bob")
     done = preview(known, previewer, "--refresh", "--expect-no-changes", "--json")
     assert done.returncode == DRIFTED, done.stdout + done.stderr

@@ -120,7 +120,7 @@ def _beyond(planned: Planned, plan: SavedPlan) -> Iterator[str]:
     for change in report.changes:
         yield from _more(change, plan.changes.get(change.urn), inputs.get(change.urn))
     for sitting in report.sitting(Level.DESTROYS):
-        if (sitting.namespace, sitting.ray_cluster) not in plan.lost:
+        if sitting.key not in plan.lost:
             yield f"work that is lost: {sitting}"
 
 

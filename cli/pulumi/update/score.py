@@ -111,8 +111,8 @@ def losses(before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> dict[Key, s
 
 def score_of(report: Report, done: Mapping[str, str], before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> Score:
     """Return the score of a plan, by the engine's operations by URN, and by the RayClusters."""
-    reached = {(sitting.namespace, sitting.ray_cluster) for sitting in report.sitting(Level.DISTURBS)}
-    to_go = {(sitting.namespace, sitting.ray_cluster) for sitting in report.sitting(Level.DESTROYS, sure=True)}
+    reached = {sitting.key for sitting in report.sitting(Level.DISTURBS)}
+    to_go = {sitting.key for sitting in report.sitting(Level.DESTROYS, sure=True)}
     found = losses(before, after)
     missed = [Wrong(key[1], loss) for key, loss in found.items() if loss and key not in reached]
     false_alarms = [

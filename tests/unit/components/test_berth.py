@@ -83,7 +83,7 @@ def test_a_changed_claim_is_a_new_template_and_the_cluster_follows() -> None:
 
 @pytest.mark.parametrize(("worker", "domains"), [({}, 1), ({"nics": 0}, 0), ({"gpus": 2, "nics": 2}, 0)])
 def test_nvlink_joins_the_workers_that_take_whole_nodes(worker: dict[str, Any], domains: int) -> None:
-    """As Google's JobSet for A4X (cluster-toolkit, examples/gke-a4x/nccl-jobset-example.yaml)."""
+    """Workers of cluster-toolkit's examples/gke-a4x/nccl-jobset-example.yaml."""
     recorder = registered(NVLINKED, BOTH | {"workers": 2, "worker": worker})
     (cluster,) = recorder.of_type(RAY_CLUSTER)
     pod = cluster.inputs["spec"]["workerGroupSpecs"][0]["template"]["spec"]

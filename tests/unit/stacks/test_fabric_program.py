@@ -119,7 +119,7 @@ def test_what_pools_need_is_installed_once(
 
 
 def test_a_workload_policy_places_a4x_in_one_domain_of_nvlink(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As Google's blueprint does (cluster-toolkit, examples/gke-a4x/gke-a4x.yaml)."""
+    """Fabric of Google's blueprint for A4X (cluster-toolkit, examples/gke-a4x/gke-a4x.yaml)."""
     serves(monkeypatch, "v1")
     recorder = run(lambda: environment(settings_of(train=A4X, other=A4)), "some")
     (policy,) = recorder.of_type("gcp:compute/resourcePolicy:ResourcePolicy")
