@@ -7,11 +7,10 @@ runs on the nodes. The components import Pulumi; they are loaded when they are f
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from berth.components.gke.already_there import PROVIDER
 from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.cluster_settings import ClusterSettings, ExistingCluster
 from berth.components.gke.kubeconfig import GKE_LOGIN
-from berth.components.gke.names import NODE_ROLES, node_account
+from berth.components.gke.names import NODE_ROLES, PROVIDER, node_account
 from berth.components.gke.network_settings import ExistingNetwork, ExistingRdmaNetwork, ranges_of
 from berth.components.gke.node_pool_arguments import NodePlace, on_pools, tolerations
 from berth.components.gke.pool_settings import PoolSettings

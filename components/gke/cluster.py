@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_gcp as gcp
 
+from berth.components.gke.advice import explained
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES, cluster_arguments
-from berth.components.gke.explained import explained
 from berth.components.gke.kubeconfig import kubeconfig
 from berth.components.gke.names import NODE_ROLES, account_id, address, node_account
 from berth.components.gke.network import Network

@@ -5,6 +5,9 @@ import hashlib
 from berth.components.core.types import OWN_ACCOUNT
 from berth.components.gke.settings import GkeSettings
 
+PROVIDER = "google"
+"""Name of the provider resource, which an import has to name."""
+
 LIMIT = 63
 """Longest name of a Compute Engine resource
 (https://docs.cloud.google.com/compute/docs/naming-resources)."""

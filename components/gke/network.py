@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_gcp as gcp
 
+from berth.components.gke.advice import explained
 from berth.components.gke.arguments import NodeNetwork
-from berth.components.gke.explained import explained
 from berth.components.gke.names import derived
 from berth.components.gke.network_settings import ExistingNetwork, NetworkSettings, Ranges, ranges_of
 

@@ -8,8 +8,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from berth.components.core.types import region_of
-from berth.components.gke.advice import Pooled
-from berth.components.gke.explained import explained
+from berth.components.gke.advice import Pooled, explained
 from berth.components.gke.names import derived
 from berth.components.gke.node_pool_arguments import IGNORED_CHANGES, NodePlace, node_pool_arguments
 from berth.components.gke.pool_settings import PoolSettings

@@ -3,7 +3,9 @@
 Names and values:
 https://docs.cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools
 and Google's recipes for GPU clusters, GoogleCloudPlatform/cluster-toolkit
-(modules/compute/gke-node-pool, examples/gke-a4).
+(modules/compute/gke-node-pool, examples/gke-a4). Reservations:
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations; flex-start:
+https://docs.cloud.google.com/kubernetes-engine/docs/how-to/dws-flex-start-training.
 """
 
 from __future__ import annotations
@@ -12,10 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from berth.components.core.bounds import Bounds
+from berth.components.core.types import parse_duration
 from berth.components.gke.arguments import NodeNetwork, NodePoolArguments, given
-from berth.components.gke.capacity_arguments import machine_arguments, size_arguments, upkeep_arguments
 from berth.components.gke.cluster_arguments import CLOUD_PLATFORM
-from berth.components.gke.pool_settings import PoolSettings, Taint
+from berth.components.gke.pool_settings import Capacity, PoolSettings, Taint
 from berth.components.hardware.names import ARCHITECTURE, GPU_RESOURCE, MANAGED_DRANET_LABEL, POOL_LABEL
 
 if TYPE_CHECKING:
@@ -43,6 +46,14 @@ changes GKE's report of it, and a difference would replace the pool
 (https://www.pulumi.com/registry/packages/gcp/api-docs/container/nodepool/#initialnodecount_python).
 Other recipes ignore labels and local SSDs too; here the labels choose how GPUs are shared, and the
 SSDs of a machine type are asked for in full, so that GKE reports the same number."""
+
+_FLEX_START_LONGEST = "7d"
+"""Longest time for which flex-start gives machines
+(https://docs.cloud.google.com/kubernetes-engine/docs/concepts/dws)."""
+
+_NO_RESERVATION: gcp.container.NodePoolNodeConfigReservationAffinityArgsDict = {
+    "consume_reservation_type": "NO_RESERVATION"
+}
 
 
 @dataclass(frozen=True)
@@ -82,8 +93,8 @@ def node_pool_arguments(settings: PoolSettings, place: NodePlace) -> NodePoolArg
         "network_config": _network_config(settings, place),
         "placement_policy": _placement(settings, place),
         "max_pods_per_node": settings.max_pods_per_node,
-        **size_arguments(settings, len(place.zones)),
-        **upkeep_arguments(settings),
+        **_size(settings, len(place.zones)),
+        **_upkeep(settings),
     }
     return given(arguments)
 
@@ -138,7 +149,7 @@ def _node_config(settings: PoolSettings, place: NodePlace) -> gcp.container.Node
             else None
         ),
         **_local_ssds(settings),
-        **machine_arguments(settings.capacity, place.project),
+        **_machine(settings.capacity, place.project),
     }
 
 
@@ -183,10 +194,76 @@ def _local_ssds(settings: PoolSettings) -> gcp.container.NodePoolNodeConfigArgsD
     """Return the local SSDs of the settings, or those that the machine type always has."""
     if not settings.local_ssd_count:
         return {}
-    block = settings.local_ssds is not None and settings.local_ssds.use == "block"
-    if block:
-        return {"local_nvme_ssd_block_config": {"local_ssd_count": settings.local_ssd_count}}
-    return {"ephemeral_storage_local_ssd_config": {"local_ssd_count": settings.local_ssd_count}}
+    if settings.ephemeral_ssds:
+        return {"ephemeral_storage_local_ssd_config": {"local_ssd_count": settings.local_ssd_count}}
+    return {"local_nvme_ssd_block_config": {"local_ssd_count": settings.local_ssd_count}}
+
+
+def _machine(capacity: Capacity, project: str) -> gcp.container.NodePoolNodeConfigArgsDict:
+    """Return the node config's arguments for the origin of machines; none on demand."""
+    match capacity.kind:
+        case "reservation":
+            path = f"projects/{capacity.project or project}/reservations/{capacity.reservation}"
+            if capacity.block:
+                path = f"{path}/reservationBlocks/{capacity.block}"
+            return {
+                "reservation_affinity": {
+                    "consume_reservation_type": "SPECIFIC_RESERVATION",
+                    "key": "compute.googleapis.com/reservation-name",
+                    "values": [path],
+                }
+            }
+        case "flex-start":
+            seconds = parse_duration(capacity.max_run_duration or _FLEX_START_LONGEST)
+            return {"flex_start": True, "max_run_duration": f"{seconds}s", "reservation_affinity": _NO_RESERVATION}
+        case "spot":
+            return {"spot": True, "reservation_affinity": _NO_RESERVATION}
+        case "on-demand":
+            return {}
+
+
+def _size(settings: PoolSettings, zones: int) -> NodePoolArguments:
+    """Return the number of nodes, or the autoscaler's bounds.
+
+    GKE counts fixed and initial sizes for each zone, and bounds for all zones together.
+    """
+    capacity, zones = settings.capacity, max(1, zones)
+    if not isinstance(settings.nodes, Bounds):
+        return {"node_count": settings.nodes // zones}
+    bounds = settings.nodes
+    # A pool below its minimum stays there until a pod needs a node, so it begins with that many.
+    initial = -(-bounds.min // zones)
+    if initial * zones > bounds.max:
+        initial = bounds.min // zones
+    return {
+        "initial_node_count": 0 if capacity.kind == "flex-start" else initial,
+        "autoscaling": {
+            "total_min_node_count": bounds.min,
+            "total_max_node_count": bounds.max,
+            # Where machines are short: any zone that has them, and reservations first. Else all
+            # zones alike
+            # (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler#location-policy).
+            "location_policy": "BALANCED" if capacity.kind == "on-demand" else "ANY",
+        },
+    }
+
+
+def _upkeep(settings: PoolSettings) -> NodePoolArguments:
+    """Return how GKE repairs and upgrades nodes."""
+    flex_start = settings.capacity.kind == "flex-start"
+    repair = not flex_start if settings.auto_repair is None else settings.auto_repair
+    # A release channel upgrades nodes too: without auto_upgrade GKE refuses the pool.
+    arguments: NodePoolArguments = {"management": {"auto_repair": repair, "auto_upgrade": True}}
+    if flex_start:
+        # GKE's own strategy for short-lived machines (SHORT_LIVED), for which the provider has no
+        # value.
+        return arguments
+    arguments["upgrade_settings"] = {
+        "strategy": "SURGE",
+        "max_surge": settings.max_surge,
+        "max_unavailable": settings.max_unavailable,
+    }
+    return arguments
 
 
 def tolerations(pool: PoolSettings) -> list[dict[str, str]]:

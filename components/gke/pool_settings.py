@@ -13,8 +13,7 @@ from berth.components.core.nearest import did_you_mean, nearest
 from berth.components.core.settings import Settings
 from berth.components.core.types import Duration, Memory, Name, NonEmpty, ProjectId, Quantity, Zone, parse_quantity
 from berth.components.hardware.allocatable import DEFAULT_MAX_PODS, GIB, Amounts, allocatable
-from berth.components.hardware.facts import CapacityKind, Gpu, Machine
-from berth.components.hardware.machines import GPUS, MACHINES, machine_of
+from berth.components.hardware.machines import GPUS, MACHINES, CapacityKind, Gpu, Machine, machine_of
 
 _OTHER_WORDS: Mapping[str, str] = fast_yaml.beside(__file__, "other_words.yaml")
 """Words of other tools for the settings of a pool, and what berth has."""
@@ -284,6 +283,11 @@ class PoolSettings(Settings):
         return self.machine.local_ssds if given is None else given
 
     @property
+    def ephemeral_ssds(self) -> int:
+        """Local SSDs of a node on which emptyDir volumes and images are."""
+        return 0 if self.local_ssds and self.local_ssds.use == "block" else self.local_ssd_count
+
+    @property
     def streams_images(self) -> bool | None:
         """Whether GKE streams images; None for its own choice."""
         return True if self.image_streaming is None and self.image_disks else self.image_streaming
@@ -296,11 +300,9 @@ class PoolSettings(Settings):
             return Amounts(int(cpu * 1000), int(memory), 0)
         if not self.machine.known:
             return None
-        block = self.local_ssds is not None and self.local_ssds.use == "block"
-        ephemeral_ssds = 0 if block else self.local_ssd_count
         max_pods = self.max_pods_per_node or DEFAULT_MAX_PODS
         streaming = bool(self.streams_images)
-        return allocatable(self.machine, self.disk_size_gb, ephemeral_ssds, max_pods, streaming=streaming)
+        return allocatable(self.machine, self.disk_size_gb, self.ephemeral_ssds, max_pods, streaming=streaming)
 
     @property
     def max_surge(self) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from berth.components.core import fast_yaml
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.settings import GkeSettings
-from berth.components.hardware.facts import Source
+from berth.components.hardware.machines import Source
 
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:-gke\.(\d+))?(?:[+].*)?")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from berth.components.core import fast_yaml
-from berth.components.hardware.facts import Machine
+from berth.components.hardware.machines import Machine
 
 MIB = 1 << 20
 GIB = 1 << 30

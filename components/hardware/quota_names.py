@@ -12,8 +12,7 @@ Cloud Quotas API, where the GPUs from H100 on are one quota with a family for ea
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from berth.components.hardware.facts import LOCAL_SSD_GB, Machine
-from berth.components.hardware.machines import GPUS
+from berth.components.hardware.machines import GPUS, LOCAL_SSD_GB, Machine
 
 _BY_FAMILY = {gpu.quota for gpu in GPUS.values() if not gpu.own_quota}
 _FAMILY_QUOTA = "GPUS_PER_GPU_FAMILY"

@@ -1,8 +1,8 @@
 """Driver of an all-reduce over every GPU of a RayCluster, run as a Ray job.
 
 Prints its evidence at the end, whatever happens, and exits with 0 if it could; the reader judges
-the evidence. Runs in one module with all_reduce_rank.py and ray_collective.py, after them. Python
-3.9 and later; only the processes of the collective import torch.
+the evidence. Runs in one module with all_reduce_rank.py, after it. Python 3.9 and later; only the
+processes of the collective import torch.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 if __name__ != "__main__":
-    from berth.components.programs.all_reduce_rank import Rank
-    from berth.components.programs.ray_collective import Member, expected
+    from berth.components.programs.all_reduce_rank import Member, Rank, expected
 
 MARKER = "berth-all-reduce"
 """First word of each line of evidence: marker, number of the piece, number of pieces, the piece."""

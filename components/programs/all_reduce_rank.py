@@ -1,7 +1,9 @@
-"""Process of the all-reduce, and the facts that it reports about its pod.
+"""Processes of the all-reduce, and the facts that they report about their pods.
 
-Runs in the same module as all_reduce.py, before it. Python 3.9 and later; torch is imported where
-it is used.
+One sums by Ray's own collective library, the job of nccl_allreduce_multigpu.py in the DraNet
+documentation (https://github.com/kubernetes-sigs/dranet, site/content/docs/user/kuberay.md). Runs
+in the same module as all_reduce.py, before it. Python 3.9 and later; torch is imported where it is
+used.
 """
 
 from __future__ import annotations
@@ -22,6 +24,9 @@ from pathlib import Path
 from typing import Any
 
 NCCL_LOG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV,COLL,GRAPH,TUNING"}
+
+GROUP = "berth-all-reduce"
+"""Name of the group of Ray's collective library."""
 
 INTERFACES = Path("/sys/class/net")
 
@@ -146,6 +151,33 @@ class Rank:
         """Wait for the GPU: CUDA's calls return before their work is done."""
         if self.device.type == "cuda":
             self.torch.cuda.synchronize()
+
+
+class Member:
+    """Process with all GPUs of a worker, and a tensor on each of them."""
+
+    def __init__(self, rank: int, world: int, gpus: int) -> None:
+        self.rank = rank
+        self.world = world
+        self.gpus = gpus
+
+    def sum(self) -> list[list[float]]:
+        """Sum four ones of each even GPU and four twos of each odd one, over all workers."""
+        # CuPy finds no NCCL of its own, but takes the one that torch has loaded.
+        import torch  # noqa: PLC0415
+        from ray.util import collective  # noqa: PLC0415
+
+        tensors: list[Any] = [torch.ones(4, device=f"cuda:{number}") * (1 + number % 2) for number in range(self.gpus)]
+        collective.init_collective_group(self.world, self.rank, "nccl", GROUP)
+        collective.allreduce_multigpu(tensors, GROUP)
+        sums = [[float(value) for value in tensor.cpu()] for tensor in tensors]
+        collective.destroy_collective_group(GROUP)
+        return sums
+
+
+def expected(world: int, gpus: int) -> float:
+    """Return what every element must be: 24 for two workers with eight GPUs each."""
+    return float(world * (gpus + gpus // 2))
 
 
 def bounded(text: str, limit: int) -> str:

@@ -11,11 +11,13 @@ from berth.components.ray.secret_manager import secret_objects
 from berth.components.ray.settings import BerthShape, RayClusterSettings, RayShape
 from berth.components.ray.storage import home_claim, keeps, share_claims
 from berth.components.ray.workload import (
+    SUBMITTER,
     Workload,
     cluster_workload,
     job_workload,
+    ray_job,
     service_workload,
     shared_with_kuberay,
+    submitter_pod,
 )
 from berth.components.ray.workload_settings import JobShape, RayJobSettings, RayServiceSettings, ServiceShape
-from berth.components.ray.workloads import SUBMITTER, ray_job, submitter_pod

@@ -1,23 +1,30 @@
 """Rules for one RayCluster on its pools: of Ray, of its image, and of its pods' features."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+from berth.components.core import fast_yaml
 from berth.components.core.bounds import Bounds
-from berth.components.core.problems import Problem
+from berth.components.core.problems import Path, Problem
 from berth.components.core.table import beside, broken
 from berth.components.fabric import fabric_problems
+from berth.components.hardware import versions
 from berth.components.lifecycle import lifecycle_problems
 from berth.components.ray.fit import fit_problems, sizes_of, version_problems
-from berth.components.ray.image import image_warnings
 from berth.components.ray.place import Placed
 from berth.components.ray.secret_manager import secret_problems
-from berth.components.ray.settings import BerthShape, RayClusterSettings
+from berth.components.ray.settings import BerthShape, ImageContent, RayClusterSettings
 from berth.components.ray.storage import home_problems, share_problems, volume_problems
-from berth.components.sharing import Pool, Pools
+from berth.components.sharing import Pools
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 """Annotation of a pod that says whether GKE's autoscaler may end it. Upgrades and drains of nodes
 ignore it (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler)."""
+
+_IMAGES: Mapping[str, Any] = fast_yaml.beside(__file__, "image.yaml")
+
+BERTH_IMAGES: Mapping[str, Mapping[str, Any]] = _IMAGES["images"]
+"""Images of folder images/ by the last part of their names."""
 
 Rule = Callable[[Placed], Iterable[Problem]]
 """Rule of a RayCluster."""
@@ -40,7 +47,7 @@ def _storage(placed: Placed) -> Iterable[Problem]:
     cluster, pools, path = placed.cluster, placed.pools, placed.path
     yield from home_problems(cluster.home, pools[cluster.head.pool], path)
     yield from share_problems(cluster.home, cluster.volumes, path)
-    ssds = {name: _shared_ssds(pools[name]) for name in cluster.pools}
+    ssds = {name: pools[name].settings.ephemeral_ssds for name in cluster.pools}
     fewest = min(ssds, key=lambda name: ssds[name])
     yield from volume_problems(cluster.volumes, ssds[fewest], fewest, path)
 
@@ -76,7 +83,7 @@ def _warnings(placed: Placed) -> Iterable[Problem]:
         yield from broken(beside(__file__)["warnings_of_groups"], within, **objects)
         yield from fabric_problems("alignment", group, pool, within)
         yield from broken(beside(__file__)["warnings"], path, **objects)
-    yield from image_warnings(cluster, path)
+    yield from _image(cluster, path)
 
 
 def may_be_evicted(cluster: RayClusterSettings, pools: Pools) -> bool:
@@ -86,7 +93,28 @@ def may_be_evicted(cluster: RayClusterSettings, pools: Pools) -> bool:
     return isinstance(nodes, Bounds) and nodes.min < nodes.max and SAFE_TO_EVICT not in annotations
 
 
-def _shared_ssds(pool: Pool) -> int:
-    """Return the number of local SSDs of a node on which folders of pods are."""
-    ssds = pool.settings.local_ssds
-    return 0 if ssds and ssds.use == "block" else pool.settings.local_ssd_count
+def _image(cluster: RayClusterSettings, path: Path) -> Iterable[Problem]:
+    """Yield a warning if the image is not known to have what the cluster needs beyond Ray."""
+    needed: list[ImageContent] = ["libnl", "torch"] if any(group.nics for group in cluster.groups) else []
+    if cluster.nested_containers == "cdi-per-pod":
+        needed.append("podman")
+    name = cluster.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+    known = {*cluster.image_has, *BERTH_IMAGES.get(name, {}).get("has", ())}
+    if missing := [content for content in needed if content not in known]:
+        reasons = "; ".join(_IMAGES["reasons"][content] for content in missing)
+        facts = {"missing": missing, "reasons": reasons, "remedy": _remedy(missing), "needed": needed}
+        it = "them" if len(needed) > 1 else "it"
+        yield from broken(beside(__file__)["image"], path, cluster=cluster, it=it, **facts)
+
+
+def _remedy(missing: list[ImageContent]) -> str:
+    for name, image in BERTH_IMAGES.items():
+        if set(missing) <= set(image["has"]):
+            return str(_IMAGES["remedies"]["one"].format(name=name, tag=tag_of(name)))
+    return str(_IMAGES["remedies"]["all"])
+
+
+def tag_of(name: str) -> str:
+    """Return the tag of an image of berth's own: versions of Ray, Python and CUDA."""
+    tag = versions.RAY_IMAGE.rpartition(":")[2]
+    return tag if BERTH_IMAGES[name]["cuda"] else tag.rpartition("-")[0]

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from berth.components.cluster.api import Object
-from berth.components.hardware.facts import Gpu
+from berth.components.hardware.machines import Gpu
 from berth.components.hardware.names import PCIE_ROOT
 from berth.lab.devices.gpus import Labels, gpu_count, gpu_of
 from berth.lab.plugins.gcp.interfaces import Interface

@@ -8,8 +8,7 @@ which it does where `cloud.google.com/gke-gpu-driver-version` is set.
 import re
 from collections.abc import Mapping
 
-from berth.components.hardware.facts import Gpu, mig_slices
-from berth.components.hardware.machines import GPUS
+from berth.components.hardware.machines import GPUS, Gpu, mig_slices
 from berth.components.hardware.names import ACCELERATOR_LABEL, GPU_RESOURCE, MIG_LABEL, NO_GKE_PLUGIN_LABEL
 
 Labels = Mapping[str, str]

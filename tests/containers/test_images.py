@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from berth.components.hardware import versions
-from berth.components.ray.image import BERTH_IMAGES, tag_of
+from berth.components.ray.rules import BERTH_IMAGES, tag_of
 from berth.lab.home import CLONE
 from berth.lab.realnode import debian
 from berth.lab.realnode.images import fetch_wheels

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from berth.components.hardware import versions
-from berth.components.ray.image import BERTH_IMAGES, tag_of
+from berth.components.ray.rules import BERTH_IMAGES, tag_of
 from berth.lab.home import CLONE
 from berth.stacks.settings.resolve import resolve_environment
 from tests.containers.dockerfile import parse

@@ -9,8 +9,7 @@ from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError, last
 from berth.components.core.types import region_of
 from berth.components.gke import PoolSettings
-from berth.components.hardware.facts import Machine
-from berth.components.hardware.machines import machine_of
+from berth.components.hardware.machines import Machine, machine_of
 from berth.components.hardware.quota_names import Quota, taken, usual
 from berth.stacks.settings.environment import EnvironmentSettings
 

@@ -10,9 +10,7 @@ from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of
 from berth.components.proof.checks import RUN_LABEL
 from berth.components.ray import submitter_pod
 
-PROGRAMS = tuple(
-    Path(programs.__file__).with_name(name) for name in ("all_reduce_rank.py", "ray_collective.py", "all_reduce.py")
-)
+PROGRAMS = tuple(Path(programs.__file__).with_name(name) for name in ("all_reduce_rank.py", "all_reduce.py"))
 """Files of the program, in the order in which they run in one module."""
 
 _VARIABLE = "BERTH_ALL_REDUCE"

@@ -9,7 +9,7 @@ from typing import Any
 from berth.components.core import fast_yaml
 from berth.components.core.words import counted
 from berth.components.fabric import NODE_MOUNTS, SCRIPT
-from berth.components.hardware.facts import Machine
+from berth.components.hardware.machines import Machine
 from berth.components.proof.checks import SIMULATED, Check, Verdict
 from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.evidence import Evidence, Traffic

@@ -1,4 +1,4 @@
-"""Sharing modes, one file each: settings, limits, words, node labels, plugin config.
+"""Sharing modes: settings, limits, words, node labels, plugin config.
 
 A mode is known to berth when it is a member of the union below.
 """
@@ -9,10 +9,8 @@ from typing import Annotated, get_args
 from pydantic import Field
 
 from berth.components.sharing.modes.mig import Mig
-from berth.components.sharing.modes.mode import Facts, Mode, Offer
-from berth.components.sharing.modes.mps import Mps
-from berth.components.sharing.modes.time_slicing import TimeSlicing
-from berth.components.sharing.modes.whole import Whole
+from berth.components.sharing.modes.mode import Facts, Mode, Offer, Whole
+from berth.components.sharing.modes.shares import Mps, TimeSlicing
 
 AnyMode = Whole | TimeSlicing | Mps | Mig
 

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from berth.components.hardware.facts import Machine, mig_memory_gib
+from berth.components.hardware.machines import Machine, mig_memory_gib
 from berth.components.hardware.names import GKE_SIZE_LABEL, GPU, GPU_RESOURCE, MIG, MIG_LABEL
 from berth.components.sharing.modes.mode import Facts, Mode
 

@@ -1,4 +1,4 @@
-"""Base of the sharing modes, and the facts that berth asks of each."""
+"""Base of the sharing modes, the facts that berth asks of each, and mode `none`: whole GPUs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import model_validator
 
 from berth.components.core.settings import Settings
-from berth.components.hardware.facts import Machine
+from berth.components.hardware.machines import Machine
 from berth.components.hardware.names import GPU, GPU_RESOURCE
 
 
@@ -131,3 +131,15 @@ class Mode(Settings):
             return None
         labels = self.feature_labels(machine) if by_operator else {}
         return Offer(self.facts.resource, machine.gpus * self.per_gpu(machine), self.memory_gib(machine), labels)
+
+
+class Whole(Mode):
+    """Whole GPUs."""
+
+    kind: Literal["none"] = "none"
+    """`none`: whole GPUs."""
+
+    foreign: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("replicas", "renameByDefault", "failRequestsGreaterThanOne", "strategy", "profile"),
+        "whole GPUs have no other keys than `kind`",
+    )

@@ -1,11 +1,11 @@
-"""Base of the modes in which the device plugin advertises each GPU several times."""
+"""Modes in which the device plugin advertises each GPU several times: `time-slicing` and `mps`."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from berth.components.hardware.facts import Machine
+from berth.components.hardware.machines import Machine
 from berth.components.hardware.names import GKE_SHARES_LABEL, GKE_STRATEGY_LABEL, GPU_RESOURCE
 from berth.components.sharing.modes.mode import Facts, Mode
 
@@ -52,3 +52,69 @@ class Shares(Mode):
         """Return the number of shares of one GPU."""
         del machine
         return self.replicas
+
+
+class TimeSlicing(Shares):
+    """Time slices of a GPU, without isolation of memory or faults."""
+
+    kind: Literal["time-slicing"]
+    """`time-slicing`: pods take turns, without isolation of memory or faults."""
+    fail_requests_greater_than_one: bool = False
+    """Refuse pods that ask for more than one share, since two shares are no more compute."""
+
+    section: ClassVar[str] = "timeSlicing"
+    gke_strategy: ClassVar[str] = "time-sharing"
+    strategy_label: ClassVar[str] = "time-slicing"
+    memory_note: ClassVar[str] = (
+        "; time-slicing does not isolate memory, so one pod can make its neighbors fail with out-of-memory errors"
+    )
+
+    @property
+    def facts(self) -> Facts:
+        """Facts about the GPUs."""
+        words, key = f"time-slicing × {self.replicas}, memory not isolated", "failRequestsGreaterThanOne"
+        if not self.fail_requests_greater_than_one:
+            return self.facts_of_shares(words)
+        return self.facts_of_shares(words, one_each=key, **{key: True})
+
+
+class Mps(Shares):
+    """Shares of a GPU by NVIDIA's Multi-Process Service."""
+
+    kind: Literal["mps"]
+    """`mps`: pods run at once, each with a share of memory."""
+
+    section: ClassVar[str] = "mps"
+    gke_strategy: ClassVar[str] = "mps"
+    strategy_label: ClassVar[str] = "mps"
+    memory_note: ClassVar[str] = "; MPS refuses allocations beyond the share"
+    foreign: ClassVar[Mapping[str, str]] = {
+        "failRequestsGreaterThanOne": "failRequestsGreaterThanOne belongs to time-slicing;"
+        " MPS always refuses such requests",
+        **dict.fromkeys(
+            ("strategy", "profile"),
+            "MPS does not work on MIG instances (NVIDIA's device plugin refuses it); choose mps or mig",
+        ),
+    }
+
+    @property
+    def facts(self) -> Facts:
+        """Facts about the GPUs."""
+        return self.facts_of_shares(f"MPS × {self.replicas}", one_each="MPS gives a pod one share")
+
+    def conflict(self, pool: str, others: Mapping[str, Facts]) -> str:
+        """Return the reason why a pool cannot have MPS beside the modes of other pools.
+
+        The operator passes the cluster's MIG strategy to every device plugin as a variable, which
+        overrides the plugin's own config. The plugin exits with MPS and strategy mixed
+        (k8s-device-plugin v0.20.0, cmd/nvidia-device-plugin/main.go).
+        """
+        del pool
+        mixed = next((name for name, facts in others.items() if facts.mig_strategy == "mixed"), None)
+        if mixed is None:
+            return ""
+        return (
+            f"pool {mixed!r} has MIG with strategy mixed, which is one setting for the cluster, and NVIDIA's device"
+            " plugin does not start with it where GPUs are shared by MPS; use strategy single there, or"
+            " time-slicing here"
+        )

@@ -9,7 +9,7 @@ import hashlib
 from typing import Any
 
 from berth.components.hardware.allocatable import allocatable, capacity
-from berth.components.hardware.facts import Machine
+from berth.components.hardware.machines import Machine
 from berth.components.hardware.names import (
     ACCELERATOR_LABEL,
     ARCHITECTURE,

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.components.hardware.allocatable import DEFAULT_MAX_PODS
-from berth.components.hardware.facts import Machine
-from berth.components.hardware.machines import machine_of
+from berth.components.hardware.machines import Machine, machine_of
 from berth.lab.plugins.gcp.locations import ZONES, default_zones
 from berth.lab.plugins.gcp.store import Record
 

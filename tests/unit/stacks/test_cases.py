@@ -12,8 +12,7 @@ import pytest
 
 from berth.cli.repository.check import check
 from berth.components.core import fast_yaml
-from berth.components.hardware.facts import Machine
-from berth.components.hardware.machines import MACHINES
+from berth.components.hardware.machines import MACHINES, Machine
 from berth.lab.home import CLONE
 from berth.stacks.load.stack import SettingsError
 from berth.stacks.settings.environment import EnvironmentSettings

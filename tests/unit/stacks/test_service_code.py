@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from berth.components.ray.manifest import ray_cluster
-from berth.components.ray.workloads import (
+from berth.components.ray.workload import (
     CLUSTER_CONFIG,
     as_kuberay_writes_it,
     folder_of,

@@ -5,8 +5,7 @@ import pytest
 from pulumi.runtime.settings import get_engine
 
 from berth.components.gke import NodePlace, PoolSettings
-from berth.components.gke.advice import Pooled, advice
-from berth.components.gke.explained import explained
+from berth.components.gke.advice import Pooled, advice, explained
 from tests.unit.cases import table
 from tests.unit.recording import run
 

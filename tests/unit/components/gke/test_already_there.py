@@ -7,8 +7,7 @@ import pulumi
 import pytest
 from pulumi.runtime.settings import get_engine
 
-from berth.components.gke.already_there import remedy_of
-from berth.components.gke.explained import explained
+from berth.components.gke.advice import explained, remedy_of
 from tests.unit.components.gke.test_advice import pooled
 from tests.unit.recording import run
 

@@ -6,8 +6,16 @@ from dataclasses import fields
 
 import pytest
 
-from berth.components.hardware.facts import Gpu, Machine, Series, mig_memory_gib, mig_slices
-from berth.components.hardware.machines import GPUS, MACHINES, RDMA_NICS
+from berth.components.hardware.machines import (
+    GPUS,
+    MACHINES,
+    RDMA_NICS,
+    Gpu,
+    Machine,
+    Series,
+    mig_memory_gib,
+    mig_slices,
+)
 from tests.unit.cases import table
 
 # Names and rows of their own have no page among a row's figures.

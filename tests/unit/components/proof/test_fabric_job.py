@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from berth.components.hardware.machines import MACHINES
-from berth.components.programs import all_reduce, all_reduce_rank, ray_collective
+from berth.components.programs import all_reduce, all_reduce_rank
 from berth.components.proof.fabric.evidence import Evidence, NoEvidenceError, progress_in, raw_from_log
 from berth.components.proof.fabric.job import job_manifest, program_seconds, program_text
 from berth.components.proof.fabric.report import page
@@ -170,7 +170,7 @@ class _Tensor(list[float]):
 
 def test_rays_collective_sums_a_tensor_on_each_gpu_of_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     def allreduce(tensors: list[_Tensor], group: str) -> None:
-        assert group == ray_collective.GROUP
+        assert group == all_reduce_rank.GROUP
         on_one = sum(tensor[0] for tensor in tensors)
         tensors[:] = [_Tensor([2 * on_one] * 4)] * len(tensors)
 
@@ -178,7 +178,7 @@ def test_rays_collective_sums_a_tensor_on_each_gpu_of_each_worker(monkeypatch: p
     ray.util.collective.allreduce_multigpu = allreduce
     ray.get.side_effect = lambda answers, **_: answers
     process = ray.remote.return_value.options.return_value.remote
-    process.side_effect = lambda *given: SimpleNamespace(sum=SimpleNamespace(remote=ray_collective.Member(*given).sum))
+    process.side_effect = lambda *given: SimpleNamespace(sum=SimpleNamespace(remote=all_reduce_rank.Member(*given).sum))
     torch = SimpleNamespace(ones=lambda count, **_: _Tensor([1.0] * count))
     for name, module in {"ray": ray, "ray.util": ray.util, "torch": torch}.items():
         monkeypatch.setitem(sys.modules, name, module)

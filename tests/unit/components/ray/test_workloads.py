@@ -10,8 +10,8 @@ from berth.components.berth import Berth, BerthInputs
 from berth.components.core.types import canonical_quantity
 from berth.components.isolation import harden
 from berth.components.ray.manifest import ray_cluster
+from berth.components.ray.workload import CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, with_fingerprint
 from berth.components.ray.workload_settings import RayServiceSettings
-from berth.components.ray.workloads import CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, with_fingerprint
 from berth.stacks.load.stack import Environment
 from berth.stacks.program.awaited import awaited_of
 from berth.stacks.program.environment import environment
