@@ -91,11 +91,6 @@ class BerthInputs:
         """Settings of the RayCluster."""
         return self.workload.settings
 
-    @property
-    def kind(self) -> OwnerKind:
-        """Kind of owner."""
-        return self.workload.kind
-
     @cached_property
     def manifests(self) -> BerthManifests:
         """Manifests that the berth registers, built at the first use."""
@@ -118,7 +113,7 @@ class BerthInputs:
 
     def labels(self, kind: OwnerKind | None = None, name: str = "") -> dict[str, str]:
         """Return the labels of the berth's objects, or of a job on the berth."""
-        return owner_labels(self.environment, self.stack, kind or self.kind, name or self.settings.name)
+        return owner_labels(self.environment, self.stack, kind or self.workload.kind, name or self.settings.name)
 
 
 def berth_manifests(inputs: BerthInputs) -> BerthManifests:

@@ -64,12 +64,10 @@ class Nccl(NcclShape):
 
 
 class Worker(Protocol):
-    """Worker of a group of equal ones: pool, memory, NICs, GPUs or shares of them, and NCCL."""
+    """Worker of a group of equal ones: memory, NICs, GPUs or shares of them, and NCCL."""
 
     @property
-    def pool(self) -> str: ...  # noqa: D102 - named in the class
-    @property
-    def memory(self) -> str: ...  # noqa: D102
+    def memory(self) -> str: ...  # noqa: D102 - named in the class
     @property
     def gpus(self) -> int: ...  # noqa: D102
     @property

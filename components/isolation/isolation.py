@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.isolation import pod_security, quota, rbac, traffic
 from berth.components.isolation.admission import AUTOSCALER, POD_RULES, POOLS, PRIORITY, RAY_AUTH, RUNTIME_CLASS
-from berth.components.isolation.pod_templates import (
-    autoscales,
-    cluster_spec,
-    pod_templates,
-    pods_of,
-    pools_of,
-    runtime_classes_of,
-)
+from berth.components.isolation.pod_templates import autoscales, cluster_spec, pod_templates, pods_of, pools_of
 from berth.components.isolation.settings import IsolationInputs, PodSecurity
 
 
@@ -22,10 +15,8 @@ from berth.components.isolation.settings import IsolationInputs, PodSecurity
 class Isolation:
     """Isolation of a namespace."""
 
-    level: PodSecurity
-    """Pod Security level that the API server enforces in the namespace."""
     namespace_labels: dict[str, str]
-    """Labels of the namespace that set the level."""
+    """Labels of the namespace that set the Pod Security level, which the API server enforces."""
     namespace_annotations: dict[str, str]
     """Annotations of the namespace: facts for the admission policies."""
     objects: list[Manifest]
@@ -54,11 +45,11 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
         annotations[PRIORITY] = inputs.priority
     if any(autoscales(manifest) for manifest in contents):
         annotations[AUTOSCALER] = "true"
-    if runtime_class := next(runtime_classes_of(contents), None):
+    if runtime_class := next(filter(None, (pod.get("runtimeClassName") for pod in pods_of(contents))), None):
         annotations[RUNTIME_CLASS] = runtime_class
     if level == "privileged" and settings.pod_security == "restricted" and (rules := _pod_rules(contents)):
         annotations[POD_RULES] = rules
-    return Isolation(level, {pod_security.ENFORCE: level}, annotations, objects)
+    return Isolation({pod_security.ENFORCE: level}, annotations, objects)
 
 
 def _pod_rules(contents: Iterable[Manifest]) -> str:

@@ -44,17 +44,6 @@ def pools_of(manifests: Iterable[Object]) -> list[str]:
     return sorted({pool for pool in selected if pool})
 
 
-def runtime_classes_of(manifests: Iterable[Object]) -> Iterator[str]:
-    """Return the RuntimeClass of every pod template that has one."""
-    return (name for pod in pods_of(manifests) if (name := pod.get("runtimeClassName")))
-
-
-def secrets_of(manifests: Iterable[Object]) -> list[str]:
-    """Return the Secrets that the pods of manifests name, sorted."""
-    manifests = list(manifests)
-    return sorted({*pull_secrets(manifests), *(at["name"] for at in secret_variables(manifests).values())})
-
-
 def pull_secrets(manifests: Iterable[Object]) -> set[str]:
     """Return the Secrets with logins to image registries that pods name."""
     return {entry["name"] for pod in pods_of(manifests) for entry in pod.get("imagePullSecrets") or []}
@@ -62,15 +51,13 @@ def pull_secrets(manifests: Iterable[Object]) -> set[str]:
 
 def secret_variables(manifests: Iterable[Object]) -> dict[str, Object]:
     """Return the variables of pods whose values are in Secrets: name and key of the Secret."""
-    return {variable["name"]: reference for pod in pods_of(manifests) for variable, reference in secret_references(pod)}
-
-
-def secret_references(pod: Object) -> Iterator[tuple[Object, Object]]:
-    """Yield the variables of a pod spec whose values are in Secrets, with name and key."""
-    for container in (*(pod.get("initContainers") or []), *pod["containers"]):
-        for variable in container.get("env") or []:
-            if reference := (variable.get("valueFrom") or {}).get("secretKeyRef"):
-                yield variable, reference
+    return {
+        variable["name"]: reference
+        for pod in pods_of(manifests)
+        for container in (*(pod.get("initContainers") or []), *pod["containers"])
+        for variable in container.get("env") or []
+        if (reference := (variable.get("valueFrom") or {}).get("secretKeyRef"))
+    }
 
 
 def autoscales(manifest: Object) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of
-from berth.components.isolation.pod_templates import secrets_of
+from berth.components.isolation.pod_templates import pull_secrets, secret_variables
 from berth.components.isolation.settings import Access, PodSecurity
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -23,7 +23,8 @@ def role(manifests: Sequence[Manifest], level: PodSecurity) -> Manifest:
     At level `privileged` a pod may mount folders of its node, so users there may not create or
     change RayClusters, RayJobs and RayServices: they read them, and run jobs with `ray job submit`.
     """
-    main, secrets = manifests[0], secrets_of(manifests)
+    main = manifests[0]
+    secrets = sorted({*pull_secrets(manifests), *(at["name"] for at in secret_variables(manifests).values())})
     # KubeRay chooses the name of a RayCluster that it creates, so the token's Secret is unknown.
     token = [main["metadata"]["name"]] if main["kind"] == "RayCluster" else []
     syncs = any(manifest["kind"] == "SecretSync" for manifest in manifests)

@@ -86,9 +86,8 @@ def _program() -> tuple[dict[str, str], list[dict[str, str]]]:
     Empty `__init__.py` files hide the image's packages.
     """
     folder = Path(programs.__file__).parent
-    texts = {name: (folder / f"{name}.py").read_text(encoding="utf-8") for name in _MODULES}
-    paths = {name: f"{_PACKAGES[-1]}/{name}.py" for name in _MODULES}
-    data = {path.replace("/", "."): texts[name] for name, path in paths.items()}
-    items = [{"key": path.replace("/", "."), "path": path} for path in paths.values()]
+    files = {f"{_PACKAGES[-1]}/{name}.py": (folder / f"{name}.py").read_text(encoding="utf-8") for name in _MODULES}
+    data = {path.replace("/", "."): text for path, text in files.items()}
+    items = [{"key": path.replace("/", "."), "path": path} for path in files]
     empty = [{"key": _EMPTY, "path": f"{package}/{_EMPTY}"} for package in _PACKAGES]
     return data | {_EMPTY: ""}, [*items, *empty]

@@ -15,6 +15,7 @@ BERTH = "berth:index:Berth"
 """Pulumi's type of a berth, which has the berth's name and is the parent of all of its objects."""
 
 Operation = Literal["same", "create", "update", "replace", "delete"]
+Change = Literal["add", "update", "delete"]
 
 _PLAIN: dict[str, Operation] = {operation: operation for operation in get_args(Operation)}
 _PLAIN |= {"import": "create", "import-replacement": "replace"}
@@ -43,7 +44,7 @@ class Property:
     """Property that changes, at a path as the engine writes it; None is no value."""
 
     path: str
-    kind: Literal["add", "update", "delete"]
+    kind: Change
     old: Any
     new: Any
     forces_replacement: bool = False
@@ -206,9 +207,8 @@ def _without_data(values: Mapping[str, Any]) -> dict[str, Any]:
 def _properties(step: Event, old: State | None, new: State | None, *, outputs: bool = False) -> list[Property]:
     before, after = (old or State({}, {}, "")), (new or State({}, {}, ""))
     reasons = list(step.get("keys") or ())
-    if detailed := step.get("detailedDiff"):
-        kinds = {path: diff["diffKind"] for path, diff in detailed.items()}
-    else:
+    kinds: dict[str, Any] = {path: diff["diffKind"] for path, diff in (step.get("detailedDiff") or {}).items()}
+    if not kinds:
         # A provider without detailed differences: the inputs show them.
         kinds = dict.fromkeys(differing(before.inputs, after.inputs), "update")
     forced = {path for path, kind in kinds.items() if kind.endswith("-replace")}
@@ -222,7 +222,7 @@ def _properties(step: Event, old: State | None, new: State | None, *, outputs: b
     return sorted(found, key=lambda changed: not changed.forces_replacement)
 
 
-def _property(path: str, kind: str, values: Sequence[Any], *, forces: bool) -> list[Property]:
+def _property(path: str, kind: Change, values: Sequence[Any], *, forces: bool) -> list[Property]:
     """Return a changed property; of a mapping before and after, the parts that differ.
 
     A value that is the same before and after changes nothing, whatever the provider says.
@@ -234,7 +234,7 @@ def _property(path: str, kind: str, values: Sequence[Any], *, forces: bool) -> l
         parts = differences(old, new)
         paths = (f"{path}{part.path}" if part.path.startswith("[") else f"{path}.{part.path}" for part in parts)
         return [replace(part, path=path) for part, path in zip(parts, paths, strict=True)]
-    return [Property(path, _kind(kind), old, new, forces)]
+    return [Property(path, kind, old, new, forces)]
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Property]:
@@ -260,17 +260,10 @@ def _hidden(value: Any) -> bool:
     return value in (SECRET, LATER)
 
 
-def _kind(kind: str) -> Literal["add", "update", "delete"]:
-    return "add" if kind == "add" else "delete" if kind == "delete" else "update"
-
-
 def _value(state: State, path: str, *, outputs: bool) -> Any:
     """Return the value of the inputs, else of the outputs; for a refresh the other way round."""
-    for source in (state.outputs, state.inputs) if outputs else (state.inputs, state.outputs):
-        found = value_at(source, path)
-        if found is not MISSING:
-            return found
-    return None
+    sources = (state.outputs, state.inputs) if outputs else (state.inputs, state.outputs)
+    return next((found for source in sources if (found := value_at(source, path)) is not MISSING), None)
 
 
 _PENDING = re.compile(r"^\s*\* (?P<urn>urn:pulumi:\S+), interrupted while (?P<doing>\w+)$", re.MULTILINE)

@@ -54,11 +54,6 @@ class Evidence:
             self._found[path] = {key_of(item): item for item in self._list(path)}
         return self._found[path].get(key)
 
-    def refused_claims(self, namespace: str) -> dict[str, str]:
-        """Return why claims of pods cannot be created, by name of the pod."""
-        events = self._refusals[namespace]
-        return {event["involvedObject"]["name"]: str(event.get("message")) for event in events}
-
     @cached_property
     def inventory(self) -> Inventory:
         """Devices that nodes publish, and the claims on them."""
@@ -78,10 +73,13 @@ class Evidence:
         return _grouped(self._list(EVENTS, **_WARNINGS), _subject)
 
     @cached_property
-    def _refusals(self) -> Groups[str]:
-        events = self._list(EVENTS, **_WARNINGS)
-        refused = (event for event in events if event.get("reason") == "FailedResourceClaimCreation")
-        return _grouped(refused, lambda event: event["metadata"]["namespace"])
+    def refused_claims(self) -> dict[Key, str]:
+        """Why claims of pods cannot be created, by namespace and name of the pod."""
+        return {
+            (event["metadata"]["namespace"], event["involvedObject"]["name"]): str(event.get("message"))
+            for event in self._list(EVENTS, **_WARNINGS)
+            if event.get("reason") == "FailedResourceClaimCreation"
+        }
 
     @cached_property
     def scaling(self) -> Groups[str]:
@@ -177,15 +175,15 @@ def _without_devices(evidence: Evidence, namespace: str, pods: Iterable[Object])
     if not waiting:
         return {}
     try:
-        inventory, refused = evidence.inventory, evidence.refused_claims(namespace)
+        inventory, refused = evidence.inventory, evidence.refused_claims
         nodes = {pool: evidence.nodes[pool] for pool in map(pool_of, waiting)}
     except ClusterError:
         # An engineer may not list the claims of other berths; the scheduler's message remains.
         return {}
-    names = [pod["metadata"]["name"] for pod in waiting]
     return {
-        name: why_without_devices(pod, inventory, nodes[pool_of(pod)], refused=refused.get(name, ""))
-        for name, pod in zip(names, waiting, strict=True)
+        name: why_without_devices(pod, inventory, nodes[pool_of(pod)], refused.get((namespace, name), ""))
+        for pod in waiting
+        for name in [pod["metadata"]["name"]]
     }
 
 

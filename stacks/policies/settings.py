@@ -42,8 +42,8 @@ def judge_environment(
     path_of: dict[str, tuple[OwnerKind, RayShape]] = {}
     planned: list[Planned] = []
     for berth in berths:
-        name = berth.settings.name
-        path_of[name] = berth.kind, getattr(settings, KEYS[berth.kind])[name]
+        name, kind = berth.settings.name, berth.workload.kind
+        path_of[name] = kind, getattr(settings, KEYS[kind])[name]
         planned += _planned(berth)
     if settings.cluster.existing is None:
         cluster = settings.cluster.name or stack

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from berth.components.core.page import document, table
 from berth.components.proof.fabric.evidence import Evidence, Point
+from berth.components.proof.fabric.nccl_log import ProcessLog
 from berth.components.proof.fabric.run import Found
 from berth.components.proof.fabric.verdicts import Threshold, readable
 
@@ -30,7 +31,8 @@ def page(title: str, run: str, found: Found, threshold: Threshold) -> str:
         if found.evidence.sweep:
             parts += ["<h2>Bandwidth</h2>", _plot(found.evidence.sweep, threshold), _sweep(found.evidence.sweep)]
         parts += ["<h2>NCCL's environment</h2>", _environment(found.evidence)]
-        parts += ["<h2>Traffic</h2>", _traffic(found.evidence), "<h2>Versions</h2>", _versions(found)]
+        parts += ["<h2>Traffic</h2>", _traffic(found.evidence), "<h2>Versions</h2>"]
+        parts.append(_versions(found.evidence, found.findings.logs if found.findings else ()))
     return document(title, parts, _STYLE.read_text(encoding="utf-8"))
 
 
@@ -75,10 +77,7 @@ def _environment(evidence: Evidence) -> str:
     return table(("variable", "in the pods", "of set_nccl_env.sh"), sorted(rows))
 
 
-def _versions(found: Found) -> str:
-    evidence = found.evidence
-    if evidence is None:
-        return ""
+def _versions(evidence: Evidence, logs: Iterable[ProcessLog]) -> str:
     rows = {("Ray", evidence.ray)}
     for rank in evidence.ranks:
         rows |= {
@@ -89,8 +88,7 @@ def _versions(found: Found) -> str:
             ("NCCL that torch was built with", rank.nccl_built),
             ("NCCL that is loaded", rank.nccl_loaded),
         }
-    if found.findings:
-        rows |= {("gIB", log.gib) for log in found.findings.logs}
+    rows |= {("gIB", log.gib) for log in logs}
     return table(("what", "version"), [row for row in sorted(rows) if row[1]])
 
 

@@ -133,12 +133,12 @@ def test_every_part_can_be_switched_off() -> None:
     (hard,), (limits,) = (of_kind(apart, kind) for kind in ("ResourceQuota", "LimitRange"))
     assert [hard["spec"], limits["spec"]] == [{"hard": {"pods": "1000000"}}, {"limits": []}]
     assert apart.objects == [hard, limits]
-    assert apart.level == "restricted"
+    assert apart.namespace_labels == {pod_security.ENFORCE: "restricted"}
 
 
 def test_folders_of_the_node_need_a_privileged_namespace_and_pods_keep_to_the_rest_of_restricted() -> None:
     ray, apart = registered("clusters", {"worker": {"pool": "train"}})
-    assert apart.level == "privileged"
+    assert apart.namespace_labels == {pod_security.ENFORCE: "privileged"}
     pod = ray["spec"]["workerGroupSpecs"][0]["template"]["spec"]
     folders = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
     assert tuple(folders.values()) == NODE_FOLDERS
@@ -295,7 +295,7 @@ def test_users_write_the_secrets_that_pods_name() -> None:
 
 def test_a_head_with_a_home_meets_the_strictest_level_and_may_write_there() -> None:
     ray, apart = registered("engineers", {"worker": {"pool": "dev"}, "home": "50Gi"})
-    assert apart.level == "restricted"
+    assert apart.namespace_labels == {pod_security.ENFORCE: "restricted"}
     context = ray["spec"]["headGroupSpec"]["template"]["spec"]["securityContext"]
     assert (context["runAsNonRoot"], context["runAsUser"], context["fsGroup"]) == (True, 1000, 1000)
 
