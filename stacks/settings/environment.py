@@ -26,11 +26,12 @@ KEYS: dict[OwnerKind, str] = {
 }
 """Key of an environment's settings that lists the owners of one kind."""
 
-_USES: Mapping[Addon, Callable[[RayShape], object]] = {
+USES: Mapping[Addon, Callable[[RayShape], object]] = {
     "gcs_fuse": lambda shape: mounts_buckets(shape.volumes),
     "filestore": lambda shape: mounts_shares(shape.volumes),
     "secret_sync": lambda shape: from_secret_manager(shape.secrets),
 }
+"""Whether a RayCluster uses an add-on of GKE, by the add-on."""
 
 
 class PolicySettings(Settings):
@@ -110,7 +111,7 @@ class EnvironmentSettings(OperatedSettings):
     def addon(self, name: Addon) -> bool | None:
         """Whether an add-on of GKE is on: by the settings, else where something uses it."""
         given, shapes = super().addon(name), [self.defaults, *(shape for _, _, shape in self.owners())]
-        return True if given is None and any(map(_USES[name], shapes)) else given
+        return True if given is None and any(map(USES[name], shapes)) else given
 
     def owners(self) -> Iterator[tuple[OwnerKind, str, RayShape]]:
         """Yield everything that has a RayCluster or runs on one: kind, name and settings."""

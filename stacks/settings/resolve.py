@@ -5,23 +5,21 @@ Defaults and an owner's settings are merged as plain data and validated once, wi
 RayCluster (components/ray/rules.py).
 """
 
-from collections.abc import Iterator
 from types import SimpleNamespace
+from typing import Any
 
 from berth.components.core.owner import OwnerKind, namespace_of
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Path
 from berth.components.core.table import broken
 from berth.components.fabric import pinned_by_default
 from berth.components.ray import JobShape, RayClusterSettings, RayJobSettings, RayServiceSettings, ServiceShape
 from berth.components.ray.fit import capacity_problems, demands_of, second_cluster_warnings
 from berth.components.ray.place import Ground, place
 from berth.components.ray.rules import cluster_problems, cluster_warnings, may_be_evicted
-from berth.components.ray.storage import mounts_buckets, mounts_shares
-from berth.components.ray.variables import from_secret_manager
 from berth.components.sharing import offered
 from berth.stacks.settings.contract import EnvironmentContract
 from berth.stacks.settings.engineer import EngineerSettings
-from berth.stacks.settings.environment import KEYS, EnvironmentSettings
+from berth.stacks.settings.environment import KEYS, USES, EnvironmentSettings
 from berth.stacks.settings.resolved import Resolved
 from berth.stacks.settings.rules import CONTRADICTIONS, RULES, WARNINGS
 
@@ -84,14 +82,8 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
         pods=pods,
         memory=f"{max(1, pods // 500)}Gi",
     )
-    resolved.problems += broken(
-        CONTRADICTIONS["drivers"],
-        ("environment",),
-        cluster=settings.cluster,
-        buckets=[cluster.name for cluster in resolved.every if mounts_buckets(cluster.volumes)],
-        shares=[cluster.name for cluster in resolved.every if mounts_shares(cluster.volumes)],
-        secrets=[cluster.name for cluster in resolved.every if from_secret_manager(cluster.secrets)],
-    )
+    users = {addon: [cluster.name for cluster in resolved.every if uses(cluster)] for addon, uses in USES.items()}
+    resolved.problems += broken(CONTRADICTIONS["drivers"], ("environment",), cluster=settings.cluster, **users)
     pinned = [cluster.name for cluster in resolved.every if pinned_by_default(cluster.nccl, cluster.groups)]
     resolved.warnings += broken(CONTRADICTIONS["pinned"], ("environment",), clusters=pinned)
     evicted = [cluster.name for cluster in resolved.every if may_be_evicted(cluster, pools)]
@@ -104,8 +96,9 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
     name, path = settings.name or stack, ("engineer",)
     ground = Ground(offered(contract.pools, contract.sharing), existing=contract.login is not None)
     resolved = Resolved(ground.pools)
-    facts = {"name": name, "owner": contract.namespaces.get(namespace_of(name))}
-    resolved.problems += broken(CONTRADICTIONS["of_environment"], path, settings=settings, contract=contract, **facts)
+    facts: dict[str, Any] = {"settings": settings, "contract": contract}
+    owner = contract.namespaces.get(namespace_of(name))
+    resolved.problems += broken(CONTRADICTIONS["of_environment"], path, name=name, owner=owner, **facts)
     resolved.problems += broken(CONTRADICTIONS["reserved"], path, name=name)
     placed, problems = place(name, settings, contract.defaults.written(), ground, path, for_whole_node=False)
     resolved.problems += problems
@@ -113,7 +106,9 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
         return resolved
     resolved.berths.append(placed.cluster)
     resolved.demands += demands_of(placed.cluster)
-    resolved.problems += [*cluster_problems(placed), *_on_environment(settings, placed.cluster, contract)]
+    resolved.problems += cluster_problems(placed)
+    used = SimpleNamespace(**{addon: uses(placed.cluster) for addon, uses in USES.items()})
+    resolved.problems += broken(CONTRADICTIONS["on_environment"], path, cluster=placed.cluster, uses=used, **facts)
     resolved.warnings += cluster_warnings(placed)
     evicted = [name] if may_be_evicted(placed.cluster, ground.pools) else []
     resolved.warnings += broken(CONTRADICTIONS["evicted"], path, clusters=evicted)
@@ -126,16 +121,3 @@ def _job(name: str, shape: JobShape, cluster: RayClusterSettings) -> RayJobSetti
     goal = {"until": "submitted" if cluster.wait.until == "submitted" else "running", "timeout": cluster.wait.timeout}
     wait = type(shape.wait).model_validate(goal | shape.wait.written())
     return RayJobSettings(name, shape, cluster, own_cluster=shape.cluster is None, wait=wait)
-
-
-def _on_environment(
-    settings: EngineerSettings, cluster: RayClusterSettings, contract: EnvironmentContract
-) -> Iterator[Problem]:
-    """Yield what a berth of an engineer's own stack needs and its environment does not have."""
-    uses = SimpleNamespace(
-        buckets=mounts_buckets(cluster.volumes),
-        shares=mounts_shares(cluster.volumes),
-        secret_manager=from_secret_manager(cluster.secrets),
-    )
-    table = CONTRADICTIONS["on_environment"]
-    yield from broken(table, ("engineer",), settings=settings, cluster=cluster, contract=contract, uses=uses)

@@ -3,7 +3,7 @@
 Each check leaves an UnreachableError, for a cluster that does not answer, to its caller.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from berth.cli.reach.homes import CLAIMS
@@ -13,7 +13,7 @@ from berth.components.berth import BerthInputs
 from berth.components.cluster.api import NAMESPACES, SECRETS, ClusterApi, RefusedError, within
 from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted
-from berth.components.gke import SHARE_DRIVER
+from berth.components.gke import SHARE_DRIVER, Addon
 from berth.components.ray.secret_manager import SYNC_GROUP
 from berth.components.ray.storage import BUCKET_DRIVER
 
@@ -24,7 +24,7 @@ _FOR_MANY = {"ReadWriteMany", "ReadOnlyMany"}
 
 
 class Feature(NamedTuple):
-    """Feature of GKE that settings need."""
+    """Add-on of GKE as a cluster shows it."""
 
     name: str
     path: str
@@ -33,14 +33,16 @@ class Feature(NamedTuple):
     """Key of the finding without it."""
 
 
-BUCKETS = Feature("Cloud Storage FUSE driver", f"{_DRIVERS}{BUCKET_DRIVER}", "no-buckets")
-SHARES = Feature("Filestore driver", f"{_DRIVERS}{SHARE_DRIVER}", "no-shares")
-SECRET_MANAGER = Feature("synchronization with Secret Manager", f"/apis/{SYNC_GROUP}", "no-secret-sync")
+FEATURES: Mapping[Addon, Feature] = {
+    "gcs_fuse": Feature("Cloud Storage FUSE driver", f"{_DRIVERS}{BUCKET_DRIVER}", "no-buckets"),
+    "filestore": Feature("Filestore driver", f"{_DRIVERS}{SHARE_DRIVER}", "no-shares"),
+    "secret_sync": Feature("synchronization with Secret Manager", f"/apis/{SYNC_GROUP}", "no-secret-sync"),
+}
 
 
-def check_features(api: ClusterApi, features: Iterable[Feature]) -> Iterable[Finding]:
-    """Check that a cluster has features of GKE."""
-    for feature in features:
+def check_features(api: ClusterApi, addons: Iterable[Addon]) -> Iterable[Finding]:
+    """Check that a cluster has add-ons of GKE."""
+    for feature in map(FEATURES.__getitem__, addons):
         try:
             there = api.get(feature.path)
         except RefusedError as error:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network
 
 from berth.cli.reach.environment import NotUpError, brought_up, namespaces_not_in_state, not_in_state_note
-from berth.cli.verbs.doctor.berths import BUCKETS, SECRET_MANAGER, SHARES, check_berth, check_berths, check_features
+from berth.cli.verbs.doctor.berths import check_berth, check_berths, check_features
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.nodes import check_metadata, check_nodes, check_pools
 from berth.cli.verbs.doctor.rights import check_rights, check_road
@@ -28,17 +28,15 @@ from berth.components.cluster.owned import owners_of
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import ENVIRONMENT_LABEL
-from berth.components.gke import ExistingCluster, too_old
+from berth.components.gke import Addon, ExistingCluster, too_old
 from berth.components.lifecycle import by_kueue
 from berth.components.operators import OPERATORS
 from berth.components.operators.found import found_on
 from berth.components.operators.record import pending
-from berth.components.ray.storage import mounts_shares
-from berth.components.ray.variables import from_secret_manager
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerStack, Environment, load_stack
 from berth.stacks.program.login import KubeconfigError, one_context
-from berth.stacks.settings.environment import EnvironmentSettings
+from berth.stacks.settings.environment import USES, EnvironmentSettings
 
 CLUSTER, ENVIRONMENT = Topic("cluster"), Topic("environment")
 
@@ -59,12 +57,6 @@ _OPERATOR = "app.kubernetes.io/name=kuberay-operator"
 def check_existing(loaded: Environment, existing: ExistingCluster) -> list[Finding]:
     """Check an existing cluster: kubeconfig, API server, rights of an update, pools, berths."""
     stack, settings, berths = loaded.stack, loaded.settings, loaded.berths
-    uses = {
-        BUCKETS: settings.addon("gcs_fuse"),
-        SHARES: settings.addon("filestore"),
-        SECRET_MANAGER: settings.addon("secret_sync"),
-    }
-    features = [feature for feature, used in uses.items() if used]
     try:
         text, _ = one_context(stack_file.path_of(existing.kubeconfig), existing.context)
     except KubeconfigError as error:
@@ -78,7 +70,7 @@ def check_existing(loaded: Environment, existing: ExistingCluster) -> list[Findi
             *check_pools(nodes, {name: pool.nodes_at_least for name, pool in settings.pools.items()}),
             *check_nodes(nodes, settings),
             *_isolation(api, nodes, settings),
-            *check_features(api, features),
+            *check_features(api, filter(settings.addon, USES)),
             *check_releases(api),
             *check_stuck(api),
             *(CLUSTER.missing(f"{problem.where}: {problem.message}") for problem in found_on(api, settings)),
@@ -170,11 +162,8 @@ def check_environment(stack: str) -> list[Finding]:
         inside = check_berth(berth, api)
         if settings.part == "cluster":
             return [there, *road, *inside]
-        uses = {
-            SHARES: mounts_shares(berth.settings.volumes),
-            SECRET_MANAGER: from_secret_manager(berth.settings.secrets),
-        }
-        features = check_features(api, [feature for feature, used in uses.items() if used])
+        addons: tuple[Addon, ...] = ("filestore", "secret_sync")
+        features = check_features(api, [addon for addon in addons if USES[addon](berth.settings)])
         file = stack_file.shown(stack_file.stack_path(stack))
         remedy = f"open a pull request with {file}   # the admins' CI applies it, and you need no rights"
         nodes, _ = api.list(NODES)

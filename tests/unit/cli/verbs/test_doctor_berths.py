@@ -7,11 +7,12 @@ from typing import Any, cast
 import pytest
 
 from berth.cli.reach.environment import NotUpError
-from berth.cli.verbs.doctor.berths import BUCKETS, SECRET_MANAGER, SHARES, check_berths, check_features
+from berth.cli.verbs.doctor.berths import FEATURES, check_berths, check_features
 from berth.cli.verbs.doctor.cluster import check_own
 from berth.cli.verbs.doctor.findings import Finding
 from berth.components.berth import BerthInputs
 from berth.components.cluster.api import ClusterApi, RefusedError
+from berth.components.gke import Addon
 from tests.unit.loaded import environment_of
 
 SECRET = {"data": {"value": "Y2FuYXJ5"}}
@@ -99,20 +100,21 @@ def test_a_claim_has_to_be_there_and_for_several_nodes(there: Any, state: str, w
 
 
 @pytest.mark.parametrize(
-    ("feature", "words", "options"),
+    ("addon", "words", "options"),
     [
-        (BUCKETS, "gcsfuse.csi.storage.gke.io is not there", "--update-addons=GcsFuseCsiDriver=ENABLED"),
-        (SHARES, "filestore.csi.storage.gke.io is not there", "--update-addons=GcpFilestoreCsiDriver=ENABLED"),
-        (SECRET_MANAGER, "secret-sync.gke.io/v1 is not served", "--enable-secret-sync --enable-secret-sync-rotation"),
+        ("gcs_fuse", "gcsfuse.csi.storage.gke.io is not there", "--update-addons=GcsFuseCsiDriver=ENABLED"),
+        ("filestore", "filestore.csi.storage.gke.io is not there", "--update-addons=GcpFilestoreCsiDriver=ENABLED"),
+        ("secret_sync", "secret-sync.gke.io/v1 is not served", "--enable-secret-sync --enable-secret-sync-rotation"),
     ],
 )
-def test_a_feature_of_gke_that_is_off_comes_with_its_command(feature: Any, words: str, options: str) -> None:
-    (off,) = check_features(cast("ClusterApi", Answers({})), [feature])
+def test_a_feature_of_gke_that_is_off_comes_with_its_command(addon: Addon, words: str, options: str) -> None:
+    feature = FEATURES[addon]
+    (off,) = check_features(cast("ClusterApi", Answers({})), [addon])
     assert (off.state, off.remedy) == ("missing", f"gcloud container clusters update CLUSTER {options}")
     assert off.text.startswith(words)
-    (on,) = check_features(cast("ClusterApi", Answers({feature.path: {"kind": "x"}})), [feature])
+    (on,) = check_features(cast("ClusterApi", Answers({feature.path: {"kind": "x"}})), [addon])
     assert (on.state, on.text) == ("fine", f"GKE's {feature.name} is on")
-    (unknown,) = check_features(cast("ClusterApi", Answers({feature.path: None})), [feature])
+    (unknown,) = check_features(cast("ClusterApi", Answers({feature.path: None})), [addon])
     assert unknown.state == "unchecked"
 
 
