@@ -15,7 +15,7 @@ from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.gke import ExistingCluster
 from berth.stacks.files import stack_file
-from berth.stacks.program.login import logged_in, own_login
+from berth.stacks.program.login import own_login
 from berth.stacks.settings.contract import EnvironmentContract
 
 
@@ -69,8 +69,8 @@ def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> Environm
             f"another version of berth brought stack {environment} up (its output `environment` differs in {where});"
             f" run: {bring_up}"
         ) from None
-    login = own_login(outputs["kubeconfig"], contract.login)
-    return Environment(environment, contract, logged_in(outputs["kubeconfig"], login), login, outputs)
+    kubeconfig, login = own_login(outputs["kubeconfig"], contract.login)
+    return Environment(environment, contract, kubeconfig, login, outputs)
 
 
 def _by_own_login(stack: str, environment: str) -> Environment:

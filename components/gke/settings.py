@@ -62,6 +62,11 @@ class GkeSettings(Settings):
         """Zones of a pool's nodes, without duplicates."""
         return tuple(dict.fromkeys(pool.zones or self.zones or ([self.zone] if self.zone else [])))
 
+    @property
+    def rdma_zones(self) -> list[str]:
+        """Zones of the pools whose nodes need a second network and an RDMA network."""
+        return sorted({zone for name in self.pools_with_rdma("networks") for zone in self.zones_of(self.pools[name])})
+
     def pools_with_rdma(self, way: str) -> list[str]:
         """Names of the pools with this value of `rdma`."""
         return [name for name, pool in self.pools.items() if pool.rdma == way]

@@ -10,7 +10,6 @@ from berth.components.ray import RayClusterSettings
 from berth.components.ray.settings import WorkerGroup
 from berth.components.sharing import Pool
 from berth.stacks.load.stack import Environment, load_stack
-from berth.stacks.program.google import rdma_zones
 from berth.stacks.settings.contract import has_keeper
 from docs.pictures.svg import LARGE, LINE, NORMAL, SMALL, WIDTH, Area, Picture, Style
 
@@ -139,7 +138,7 @@ def _networks(loaded: Environment) -> list[tuple[str, str]]:
         return [("VPC network", f"{settings.network.existing.network}, which exists already")]
     nat = settings.cluster.private_nodes and settings.network.nat
     found = [("VPC network", f"nodes, pods{', Cloud NAT to the internet' if nat else ''}")]
-    zones = rdma_zones(settings)
+    zones = settings.rdma_zones
     if zones:
         number = len(ranges_of(settings.network).rdma_subnetworks)
         found.append(("Second network", "the other gVNIC of nodes with RDMA"))

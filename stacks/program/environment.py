@@ -94,9 +94,9 @@ async def environment(loaded: Environment, *, recorded: bool = False) -> Registe
         outputs["jobs"] = ", ".join(job.name for job in resolved.jobs)
     if resolved.services:
         outputs["services"] = ", ".join(service.name for service in resolved.services)
-    outputs |= {"environment": contract, "clusterId": platform.cluster_id, "kubeconfig": platform.output}
+    outputs |= {"environment": contract, "clusterId": platform.cluster_id, "kubeconfig": platform.public}
     if os.environ.get(DIGEST):
-        secret = pulumi.Output.all(environment=contract, kubeconfig=platform.output)
+        secret = pulumi.Output.all(environment=contract, kubeconfig=platform.public)
         outputs[DIGEST_OUTPUT] = pulumi.Output.unsecret(secret.apply(digest_of))
     return Registered(outputs, platform.kubeconfig, berths)
 

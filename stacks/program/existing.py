@@ -12,15 +12,7 @@ from berth.components.core.problems import Problem
 from berth.components.gke import ExistingCluster
 from berth.stacks.files.stack_file import StackFile, path_of
 from berth.stacks.load.stack import SettingsError
-from berth.stacks.program.login import (
-    KubeconfigError,
-    has_login,
-    logged_in,
-    one_context,
-    own_login,
-    pinned,
-    without_credentials,
-)
+from berth.stacks.program.login import KubeconfigError, has_login, one_context, own_login, pinned, without_credentials
 
 CLUSTER = "cluster"
 """Pulumi's name of the cluster's provider."""
@@ -32,24 +24,19 @@ class Platform:
 
     kubeconfig: pulumi.Output[str]
     """Kubeconfig as text, for this process; secret."""
+    public: pulumi.Output[str]
+    """Kubeconfig without credentials, the stack's output, which its state may have."""
     cluster_id: pulumi.Input[str]
     """Id for the cluster's whole life; another id recreates everything on the cluster."""
     ready: Sequence[pulumi.Resource] = ()
     """Resources that come before anything on the cluster, and go after it."""
-    public: pulumi.Output[str] | None = None
-    """Kubeconfig without credentials, the stack's output. Default: `kubeconfig`, which has none."""
     login: ExistingCluster | None = None
     """Kubeconfig of the user who runs Pulumi, where `public` has no login."""
-
-    @property
-    def output(self) -> pulumi.Output[str]:
-        """Kubeconfig without credentials, which the stack's state may have."""
-        return self.public or self.kubeconfig
 
     def provider(self, name: str = CLUSTER) -> pulumi_kubernetes.Provider:
         """Register the provider of the cluster under a name of Pulumi."""
         if self.login is None:
-            return kubernetes_provider(name, self.output, self.cluster_id)
+            return kubernetes_provider(name, self.public, self.cluster_id)
         return kubernetes_provider(name, self.login.kubeconfig, self.cluster_id, self.login.context)
 
 
@@ -76,14 +63,13 @@ def on_cluster(text: str, cluster_id: pulumi.Input[str], named: ExistingCluster 
     Raises:
         KubeconfigError: no kubeconfig of this machine logs in to the cluster.
     """
-    login = own_login(text, named)
-    full = logged_in(text, login)
+    full, login = own_login(text, named)
     pin = pinned(login, full) if login else None
-    return Platform(pulumi.Output.secret(full), cluster_id, public=pulumi.Output.secret(text), login=pin)
+    return Platform(pulumi.Output.secret(full), pulumi.Output.secret(text), cluster_id, login=pin)
 
 
 def owned(kubeconfig: str, server: str, login: ExistingCluster | None) -> Platform:
     """Return the platform of a cluster that is reached by the login of whoever runs Pulumi."""
     public = without_credentials(kubeconfig)
     pin = pinned(login, kubeconfig) if login and not has_login(public) else None
-    return Platform(pulumi.Output.secret(kubeconfig), server, public=pulumi.Output.secret(public), login=pin)
+    return Platform(pulumi.Output.secret(kubeconfig), pulumi.Output.secret(public), server, login=pin)

@@ -43,7 +43,7 @@ async def google(
     network = Network(
         name,
         NetworkInputs(
-            settings.network, project, settings.in_region, settings.cluster.private_nodes, rdma_zones(settings)
+            settings.network, project, settings.in_region, settings.cluster.private_nodes, settings.rdma_zones
         ),
         on_google,
     )
@@ -65,13 +65,8 @@ async def google(
     # Pods of GKE itself that start while there are GPU nodes alone would hold these from then on.
     plain = [node_pool(pool) for pool in pools.values() if not pool.settings.machine.gpus]
     with_gpus = [node_pool(pool, plain) for pool in pools.values() if pool.settings.machine.gpus]
-    return Platform(cluster.kubeconfig, cluster.id, [*plain, *with_gpus])
-
-
-def rdma_zones(settings: EnvironmentSettings) -> list[str]:
-    """Return the zones of the pools whose nodes need a second network and an RDMA network."""
-    pools = [pool for pool in settings.pools.values() if pool.rdma == "networks"]
-    return sorted({zone for pool in pools for zone in settings.zones_of(pool)})
+    # Its kubeconfig has no credentials: the login is that of GKE's plugin.
+    return Platform(cluster.kubeconfig, cluster.kubeconfig, cluster.id, [*plain, *with_gpus])
 
 
 def _place(cluster: str, settings: EnvironmentSettings, pool: Pool, network: Network) -> NodePlace:

@@ -110,11 +110,11 @@ def pinned(settings: ExistingCluster, text: str) -> ExistingCluster:
     return ExistingCluster(kubeconfig=settings.kubeconfig, context=name)
 
 
-def own_login(text: str, named: ExistingCluster | None) -> ExistingCluster | None:
-    """Return the kubeconfig of this machine's user for a cluster; a named one must lead there.
+def own_login(text: str, named: ExistingCluster | None) -> tuple[str, ExistingCluster | None]:
+    """Return a kubeconfig with the login of this machine's user; a named login must lead there.
 
     Returns:
-        File and context; None where the output has a login.
+        The kubeconfig as text, and the file and context of the login; None where `text` has one.
 
     Raises:
         KubeconfigError: no kubeconfig of this machine has the cluster, or `text` has another login
@@ -122,7 +122,7 @@ def own_login(text: str, named: ExistingCluster | None) -> ExistingCluster | Non
     """
     clusters = _loaded(text).get("clusters")
     if has_login(text) or not clusters:
-        return None
+        return text, None
     server = str(clusters[0]["cluster"]["server"]).rstrip("/")
     files = [Path(part) for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     logins = [(_path(named.kubeconfig), named)] if named else []
@@ -133,22 +133,14 @@ def own_login(text: str, named: ExistingCluster | None) -> ExistingCluster | Non
             logins += [(path, ExistingCluster(kubeconfig=str(path), context=context)) for context in contexts]
     for path, login in logins:
         with suppress(KubeconfigError):
-            if one_context(path, login.context)[1].rstrip("/") == server:
-                return login
+            full, address = one_context(path, login.context)
+            if address.rstrip("/") == server:
+                return full, login
     looked = ", ".join(map(shown, files)) or "~/.kube/config"
     raise KubeconfigError(
         f"no kubeconfig of yours logs in to {server} (looked in {looked}); ask an admin of the cluster for a login, or"
         " name the file with KUBECONFIG"
     )
-
-
-def logged_in(text: str, login: ExistingCluster | None) -> str:
-    """Return an environment's kubeconfig with the login of the user of this machine.
-
-    Raises:
-        KubeconfigError: the kubeconfig cannot be used any more.
-    """
-    return one_context(_path(login.kubeconfig), login.context)[0] if login else text
 
 
 def _loaded(text: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, EngineerStack, Environment
 from berth.stacks.policies.policy import PolicyContext
 from berth.stacks.preview.report import Known, Report, report_of
-from berth.stacks.program.login import logged_in, own_login
+from berth.stacks.program.login import own_login
 from berth.stacks.settings.contract import EnvironmentContract
 
 Loaded = Environment | EngineerBerth | EngineerStack
@@ -90,8 +90,8 @@ class _Question(threading.Thread):
             return None
         contract = self.outputs.get("environment")
         named = contract.get("login") if isinstance(contract, Mapping) else None
-        login = own_login(str(kubeconfig), ExistingCluster.model_validate(named) if named else None)
-        self.api = api = ClusterApi(logged_in(str(kubeconfig), login))
+        text, _ = own_login(str(kubeconfig), ExistingCluster.model_validate(named) if named else None)
+        self.api = api = ClusterApi(text)
         self.reads_releases = not self._releases or may(api, ("list", "", "secrets"))
         return owners_of(api).labeled(api.list(RAY_CLUSTERS)[0])
 

@@ -21,12 +21,7 @@ def check_zones(google: Google, settings: EnvironmentSettings) -> list[Finding]:
         for pool in settings.pools.values()
         for zone in settings.zones_of(pool)
     )
-    return [*(_machine(google, *pair) for pair in pairs), *(_profile(google, zone) for zone in _rdma_zones(settings))]
-
-
-def _rdma_zones(settings: EnvironmentSettings) -> list[str]:
-    pools = [pool for pool in settings.pools.values() if pool.rdma == "networks"]
-    return sorted({zone for pool in pools for zone in settings.zones_of(pool)})
+    return [*(_machine(google, *pair) for pair in pairs), *(_profile(google, zone) for zone in settings.rdma_zones)]
 
 
 def _machine(google: Google, machine: str, zone: str, attached: str, count: int) -> Finding:
@@ -63,7 +58,7 @@ def check_networks(google: Google, settings: EnvironmentSettings) -> Iterable[Fi
     if existing.gvnic:
         yield from at.subnetworks(existing.gvnic.network, [existing.gvnic.subnetwork])
     if existing.rdma:
-        yield from at.rdma(existing.rdma, _rdma_zones(settings))
+        yield from at.rdma(existing.rdma, settings.rdma_zones)
 
 
 class _Networks:

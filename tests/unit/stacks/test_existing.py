@@ -10,7 +10,7 @@ from berth.components.gke import ExistingCluster
 from berth.components.gke.kubeconfig import kubeconfig
 from berth.stacks.load.stack import SettingsError
 from berth.stacks.program.existing import existing
-from berth.stacks.program.login import KubeconfigError, logged_in, one_context, own_login, without_credentials
+from berth.stacks.program.login import KubeconfigError, one_context, own_login, without_credentials
 from tests.unit.cases import table
 
 
@@ -129,7 +129,7 @@ def test_gkes_plugin_stays_without_what_its_user_added(tmp_path: Path) -> None:
     public = without_credentials(text)
     assert "canary" not in public
     assert json.loads(public)["users"][0]["user"]["exec"]["command"] == "gke-gcloud-auth-plugin"
-    assert logged_in(public, None) == public, "it needs no other login"
+    assert own_login(public, None) == (public, None), "it needs no other login"
 
 
 @pytest.mark.parametrize(("user", "words"), table(__file__, "logins.yaml"))
@@ -148,7 +148,8 @@ def test_a_state_runs_nothing_on_a_machine_but_gkes_own_login(
 
 
 def test_gkes_own_login_is_the_one_that_a_state_has() -> None:
-    assert own_login(kubeconfig("prod", "10.0.0.1", "Y2E="), None) is None
+    text = kubeconfig("prod", "10.0.0.1", "Y2E=")
+    assert own_login(text, None) == (text, None)
 
 
 def public_of(path: Path) -> str:
@@ -170,9 +171,9 @@ def test_everybody_logs_in_with_a_kubeconfig_of_their_own(tmp_path: Path, monkey
     ]
     path = write(own, clusters=clusters, contexts=contexts, **{"current-context": "elsewhere"})
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'missing'}:{path}")
-    login = own_login(public, ExistingCluster(kubeconfig=str(tmp_path / "gone"), context="gpus"))
+    text, login = own_login(public, ExistingCluster(kubeconfig=str(tmp_path / "gone"), context="gpus"))
     assert login == ExistingCluster(kubeconfig=str(path), context="here")
-    config = json.loads(logged_in(public, login))
+    config = json.loads(text)
     assert (config["current-context"], config["users"]) == ("here", [{"name": "you", "user": {"token": "your-token"}}])
 
 
@@ -184,7 +185,8 @@ def test_a_named_kubeconfig_of_another_cluster_is_not_used(tmp_path: Path, monke
         KubeconfigError, match=r"no kubeconfig of yours logs in to https://10\.0\.0\.1:6443 \(looked in"
     ):
         own_login(public_of(path), named)
-    assert own_login(public_of(path), ExistingCluster(kubeconfig=str(path), context="gpus-me"))
+    named = ExistingCluster(kubeconfig=str(path), context="gpus-me")
+    assert own_login(public_of(path), named)[1] == named
 
 
 def test_a_credential_in_a_file_with_a_relative_path_is_refused(tmp_path: Path) -> None:
