@@ -7,17 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from berth.cli.reach.berths import Berth
-from berth.components.cluster.api import PODS, ClusterApi, within
+from berth.components.cluster.api import PODS, within
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
 
 SELECTOR = "app.kubernetes.io/component=kuberay-operator"
 """Label of the operator's pods in the published chart, and in GKE's own installation of it."""
-
-
-def operator_lines(berth: Berth, query: Mapping[str, str]) -> Iterator[str]:
-    """Return the operator's lines about a berth."""
-    return about(berth, _lines(berth.api, berth.simulated_nodes, query))
 
 
 def readable(line: str) -> str:
@@ -36,19 +31,20 @@ def about(berth: Berth, lines: Iterable[str]) -> Iterator[str]:
     return filter(named.search, lines)
 
 
-def _lines(api: ClusterApi, simulated: frozenset[str], query: Mapping[str, str]) -> Iterator[str]:
-    found, _ = api.list(PODS, labelSelector=SELECTOR)
+def operator_lines(berth: Berth, query: Mapping[str, str]) -> Iterator[str]:
+    """Return the operator's lines about a berth."""
+    found, _ = berth.api.list(PODS, labelSelector=SELECTOR)
     # The users of a berth may give any label to their pods.
     pods = [pod for pod in found if not pod["metadata"]["namespace"].startswith(namespace_of(""))]
     if not pods:
         raise BerthError(f"no pod has the label {SELECTOR}: GKE may run the operator where you cannot read its log")
     pod = max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
-    if pod["spec"].get("nodeName") in simulated:
+    if berth.is_simulated(pod):
         # The lab's operator is a real process on this machine.
         root = os.environ.get("BERTH_LAB", "")
         log = Path(root) / "logs" / "kuberay-operator.log"
         if not root or not log.is_file():
             raise BerthError("the operator's pod is simulated and has no log; the lab's operator writes to .lab/logs")
-        return iter(log.read_text(encoding="utf-8", errors="replace").splitlines())
+        return about(berth, log.read_text(encoding="utf-8", errors="replace").splitlines())
     path = f"{within(pod['metadata']['namespace'], PODS)}/{pod['metadata']['name']}/log"
-    return api.lines(path, **query)
+    return about(berth, berth.api.lines(path, **query))

@@ -59,8 +59,8 @@ class _Constructor(RoundTripConstructor):
             raise ConstructorError(None, None, f"{_shown(node)} has no value: {error}", node.start_mark) from None
 
 
-_IN_WORDS: Mapping[str, str] = fast_yaml.beside(__file__)
-"""Problems of the parser, and what they mean for a line of settings."""
+_IN_WORDS: Mapping[str, Mapping[str, str]] = fast_yaml.beside(__file__)
+"""Errors of the parser, and what they mean for a line of settings."""
 
 
 def read(text: str) -> Any:
@@ -96,25 +96,16 @@ def read(text: str) -> Any:
 
 def _in_words(error: MarkedYAMLError) -> DocumentError:
     """Return the parser's error in words, at the line where something is to be put right."""
-    problem, context = (error.problem or "is not YAML").replace("\n", " "), error.context or ""
-    begun = error.context_mark.line + 1 if error.context_mark else 0
     line = error.problem_mark.line + 1 if error.problem_mark else 0
-    if "quoted scalar" in context and begun:
-        return DocumentError("begins a text with a quote that nothing closes", begun)
-    if "simple key" in context and begun:
-        return DocumentError("has no ':' with a blank behind it, so that it is no entry", begun)
-    if "flow" in context and begun:
-        sign = "[" if "sequence" in context else "{"
-        return DocumentError(f"begins a {sign!r} that nothing closes, or lacks a ',' before line {line}", begun)
-    if found := re.match(r"found undefined alias '(.*)'", problem):
-        return DocumentError(
-            f"has *{found[1]}, and no &{found[1]} that it refers to; put a text with '*' in quotes", line
-        )
-    if found := re.match(r"found character '(.)' that cannot start", problem):
-        return DocumentError(
-            f"has a value that begins with {found[1]!r}, which YAML keeps for itself; put it in quotes", line
-        )
-    return DocumentError(next((text for said, text in _IN_WORDS.items() if said in problem), problem), line)
+    if error.context_mark:
+        for words, text in _IN_WORDS["contexts"].items():
+            if words in (error.context or ""):
+                return DocumentError(text.format(line=line), error.context_mark.line + 1)
+    problem = (error.problem or "is not YAML").replace("\n", " ")
+    for form, text in _IN_WORDS["problems"].items():
+        if found := re.search(form, problem):
+            return DocumentError(text.format(*found.groups()), line)
+    return DocumentError(problem, line)
 
 
 def plain(value: Any) -> Any:

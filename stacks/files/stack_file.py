@@ -83,19 +83,15 @@ class StackFile:
         return line
 
 
-def _folder() -> Path:
-    """Pulumi.yaml's `stackConfigDir`."""
-    return project() / "stacks"
-
-
 def stack_path(stack: str) -> Path:
     """Return the path of a stack's config file, in Pulumi.yaml's `stackConfigDir`."""
-    return _folder() / f"{_PREFIX}{stack}{_SUFFIX}"
+    return project() / "stacks" / f"{_PREFIX}{stack}{_SUFFIX}"
 
 
 def stack_names() -> list[str]:
     """Return the names of all stacks with a config file."""
-    return sorted(path.name[len(_PREFIX) : -len(_SUFFIX)] for path in _folder().glob(f"{_PREFIX}*{_SUFFIX}"))
+    pattern = stack_path("*")
+    return sorted(path.name[len(_PREFIX) : -len(_SUFFIX)] for path in pattern.parent.glob(pattern.name))
 
 
 def named(stack: str) -> str:

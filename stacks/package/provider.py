@@ -1,22 +1,33 @@
-"""Program `pulumi-resource-berth`, which the engine starts for components of the package."""
+"""Program `pulumi-resource-berth`, which the engine starts for components of the package.
+
+The package's schema is derived from the models of the settings.
+"""
 
 import json
-import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pulumi
 from pulumi import provider
 from pulumi.runtime.settings import set_root_resource
 
+from berth.components.core import fast_yaml
+from berth.components.core.distribution import installed_version
 from berth.components.core.errors import BerthError
 from berth.components.core.numbers import whole_numbers
-from berth.stacks.load.stack import SettingsError, load
-from berth.stacks.package.schema import COMPONENTS, OUTPUTS, package_schema
-from berth.stacks.program import NO_WAIT
+from berth.stacks.load.schema import schema as settings_schema
+from berth.stacks.load.stack import KINDS, SettingsError, load
 from berth.stacks.program.main import register
 from berth.stacks.program.waiting import Registered, wait_until_ready
+
+COMPONENTS = {"berth:index:Environment": "environment", "berth:index:EngineerBerth": "engineer"}
+"""Kinds of settings by the type of the component that takes them."""
+
+OUTPUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = fast_yaml.beside(__file__, "outputs.yaml")
+"""Outputs of the components, by type and name."""
+
+_ANY = {"$ref": "pulumi.json#/Any"}
 
 
 class Package(provider.Provider):
@@ -59,8 +70,7 @@ async def _construct(name: str, kind: str, inputs: pulumi.Inputs) -> Registered:
     try:
         loaded = load(pulumi.get_stack(), {kind: given}, None)
         registered = await register(loaded, prefix=f"{name}-")
-        if not os.environ.get(NO_WAIT):
-            await wait_until_ready(loaded.stack, registered)
+        await wait_until_ready(loaded.stack, registered)
     except SettingsError as error:
         raise pulumi.InputPropertiesError(
             f"{name}: its inputs have problems; nothing of it is made",
@@ -77,6 +87,60 @@ async def _construct(name: str, kind: str, inputs: pulumi.Inputs) -> Registered:
 
 def _output(name: str) -> Callable[[Registered], Any]:
     return lambda registered: registered.outputs.get(name)
+
+
+def package_schema() -> dict[str, Any]:
+    """Return the schema of the package (https://www.pulumi.com/docs/iac/extending-pulumi/schema)."""
+    definitions = settings_schema()["$defs"]
+    models = {token: definitions.pop(KINDS[kind].__name__) for token, kind in COMPONENTS.items()}
+    return {
+        "name": "berth",
+        "displayName": "berth",
+        "version": installed_version(),
+        "description": "Every engineer gets a berth on shared GPUs.",
+        "types": {
+            f"berth:index:{name}": {"type": "object"} | _members(node)
+            for name, node in definitions.items()
+            if "properties" in node
+        },
+        "resources": {
+            token: {
+                "isComponent": True,
+                "description": model.get("description", ""),
+                "inputProperties": members["properties"],
+                "requiredInputs": members["required"],
+                "properties": OUTPUTS[token],
+            }
+            for token, model in models.items()
+            for members in [_members(model)]
+        },
+    }
+
+
+def _members(node: Mapping[str, Any]) -> dict[str, Any]:
+    described = {
+        name: _type_of(member) | {"description": member.get("description", "")}
+        for name, member in node["properties"].items()
+    }
+    return {"properties": described, "required": sorted(node.get("required", []))}
+
+
+def _type_of(node: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the package's type of a value; a null is a property that is left out."""
+    if "$ref" in node:
+        return {"$ref": f"#/types/berth:index:{node['$ref'].rpartition('/')[2]}"}
+    alternatives = node.get("anyOf") or node.get("oneOf") or ()
+    choices = [_type_of(choice) for choice in alternatives if choice.get("type") != "null"]
+    if choices:
+        unique = [choice for position, choice in enumerate(choices) if choice not in choices[:position]]
+        return unique[0] if len(unique) == 1 else {"oneOf": unique}
+    kind = node.get("type")
+    if kind == "array":
+        return {"type": "array", "items": _type_of(node["items"])}
+    if kind == "object":
+        values = node.get("additionalProperties")
+        return {"type": "object", "additionalProperties": _type_of(values) if isinstance(values, dict) else _ANY}
+    return {"type": kind} if kind else dict(_ANY)
 
 
 def main() -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import TypeAdapter
-
-from berth.components.core import fast_yaml
 from berth.components.core.problems import Path
 
 
@@ -34,10 +31,6 @@ class PolicyContext:
     """Reasons of the policies that are switched off, by the policy's name."""
     rdma: Mapping[str, int] = field(default_factory=dict)
     """GPUs of one node, by the name of each pool with RDMA; the plan's own may be missing."""
-
-    def beside(self, rdma: Mapping[str, int]) -> PolicyContext:
-        """Return the context with further pools that have RDMA."""
-        return replace(self, rdma={**rdma, **self.rdma})
 
 
 @dataclass(frozen=True)
@@ -88,12 +81,6 @@ class Policy:
     def as_json(self) -> dict[str, Any]:
         """Return the policy's description for programs."""
         return {key: getattr(self, key) for key in ("name", "asks", "why", "production")}
-
-
-def described(module: str, judge: Judge) -> Policy:
-    """Return the policy that the YAML file beside a module describes, by the module's file."""
-    row = fast_yaml.beside(module)
-    return TypeAdapter(Policy).validate_python({**row, "judge": judge})
 
 
 @dataclass(frozen=True)

@@ -1,23 +1,26 @@
 """Registry of the policies: `judge` of rules/, and `POLICY` of the project's `policies/`."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from pkgutil import iter_modules
 
+from pydantic import TypeAdapter
+
+from berth.components.core import fast_yaml
 from berth.components.core.errors import BadInputError
 from berth.stacks.files.stack_file import project, shown
 from berth.stacks.policies import rules
 from berth.stacks.policies.planned import rdma_pools
-from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation, described
+from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation
 
-_MODULES = (import_module(module.name) for module in iter_modules(rules.__path__, f"{rules.__name__}."))
+_MODULES = [import_module(module.name) for module in iter_modules(rules.__path__, f"{rules.__name__}.")]
+_DESCRIBED = [fast_yaml.beside(str(module.__file__)) | {"judge": module.judge} for module in _MODULES]
 
-POLICIES: dict[str, Policy] = {
-    policy.name: policy for policy in (described(str(module.__file__), module.judge) for module in _MODULES)
-}
+POLICIES: dict[str, Policy] = {policy.name: policy for policy in TypeAdapter(list[Policy]).validate_python(_DESCRIBED)}
 """berth's own policies by name, in the order in which they are shown."""
 
 
@@ -60,7 +63,7 @@ def _policy_of(file: Path) -> Policy:
 def violations(planned: Iterable[Planned], context: PolicyContext) -> list[Violation]:
     """Return every breach of a policy, waived or not, among the resources that there would be."""
     resources = list(planned)
-    context = context.beside(rdma_pools(resources))
+    context = replace(context, rdma={**rdma_pools(resources), **context.rdma})
     return [
         Violation(
             policy.name,

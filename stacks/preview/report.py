@@ -183,10 +183,11 @@ def report_of(plan: Plan, known: Known) -> Report:
             properties=step.properties,
         )
 
-    parts = [Part(group.title, [change(group.title, step) for step in group.steps]) for group in groups_of(plan)]
+    parts = [Part(title, [change(title, step) for step in steps]) for title, steps in groups_of(plan)]
     counted = Counter(str(step.operation) for step in plan.changes)
     texts = [effect.text for part in parts for change in part.changes for effect in change.effects]
     waits = waits_of(plan, fleet, known.pools)
+    planned = [Planned(step.type, step.name, step.new.inputs) for step in plan.steps if step.custom and step.new]
     operations = ("create", "update", "replace", "delete")
     return Report(
         known=known,
@@ -200,15 +201,10 @@ def report_of(plan: Plan, known: Known) -> Report:
             *(remedy_of(line, known.stack) or line for line in plan.warnings if not line.startswith(tuple(texts))),
             *map(str, waits),
         ],
-        violations=violations(planned_of(plan), known.policies) if known.policies else (),
+        violations=violations(planned, known.policies) if known.policies else (),
         stays=stays_of(plan.steps),
         waits=waits,
     )
-
-
-def planned_of(plan: Plan) -> list[Planned]:
-    """Return the resources that there would be, for the policies."""
-    return [Planned(step.type, step.name, step.new.inputs) for step in plan.steps if step.custom and step.new]
 
 
 def _drift(plan: Plan) -> list[Drift]:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from berth.components.core import fast_yaml
 from berth.components.operators import OPERATORS
@@ -20,14 +19,6 @@ _COMPONENTS: dict[str, str] = {
 _NAMED = ("berth:gke:NodePool", BERTH)
 
 
-@dataclass(frozen=True)
-class Group:
-    """Component, such as `node pool train`, with the steps of its resources that change."""
-
-    title: str
-    steps: Sequence[Step]
-
-
 def word_of(resource_type: str) -> str:
     """Return the word for a resource's type: `node pool`, `RayCluster`, `Helm release`."""
     if resource_type in _TYPES:
@@ -41,8 +32,8 @@ def _spaced(kind: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", kind).lower()
 
 
-def groups_of(plan: Plan) -> list[Group]:
-    """Return a plan's changes by component."""
+def groups_of(plan: Plan) -> list[tuple[str, Sequence[Step]]]:
+    """Return the titles of a plan's components, such as `node pool train`, with their changes."""
     components = {step.urn: step for step in plan.steps if not step.custom}
     by_component: dict[str, list[Step]] = {}
     for step in plan.changes:
@@ -55,7 +46,7 @@ def groups_of(plan: Plan) -> list[Group]:
 
     kinds = _kinds(plan)
     return [
-        Group(_title(components.get(urn), kinds), sorted(by_component[urn], key=_place))
+        (_title(components.get(urn), kinds), sorted(by_component[urn], key=_place))
         for urn in sorted(by_component, key=rank)
     ]
 
@@ -69,7 +60,7 @@ def _place(step: Step) -> tuple[int, str, list[int | str]]:
 
 def titles_of(plan: Plan) -> Mapping[str, str]:
     """Return the title of the component of each change, by URN."""
-    return {step.urn: group.title for group in groups_of(plan) for step in group.steps}
+    return {step.urn: title for title, steps in groups_of(plan) for step in steps}
 
 
 def _component(step: Step, components: Mapping[str, Step]) -> str:

@@ -13,21 +13,14 @@ ASSUMED: ResourceApi = "v1"
 """Version that Kubernetes 1.34 and newer serve by default."""
 
 
-def claiming(settings: EnvironmentSettings) -> list[str]:
-    """Return the names of the pools whose NICs or GPUs pods claim."""
-    return [name for name, pool in settings.pools.items() if pool.rdma != "none" or pool.by_dra]
-
-
 async def claims_api(settings: EnvironmentSettings, kubeconfig: pulumi.Output[str]) -> ResourceApi:
     """Return the version of resource.k8s.io for claims; ask only where a pool needs some.
 
     A preview continues without an answer: there is no cluster yet, or it cannot be reached.
     """
-    pools = claiming(settings)
-    if not pools:
-        return ASSUMED
-    text = await kubeconfig.future()
-    if text is None:  # the cluster does not exist yet
+    pools = [name for name, pool in settings.pools.items() if pool.rdma != "none" or pool.by_dra]
+    text = await kubeconfig.future() if pools else None
+    if text is None:  # nothing is claimed, or the cluster does not exist yet
         return ASSUMED
     try:
         found = await asyncio.to_thread(lambda: served(ClusterApi(text)))

@@ -43,7 +43,8 @@ async def engineer(loaded: EngineerStack, *, prefix: str = "") -> Registered:
 async def _by_reference(loaded: EngineerStack, prefix: str) -> tuple[EngineerBerth, Platform]:
     """Return the berth and its cluster by the state of the environment's stack."""
     environment = loaded.settings.environment
-    full = full_name(environment)
+    project = "" if "/" in environment else f"{pulumi.get_organization()}/{pulumi.get_project()}/"
+    full = f"{project}{environment}"
     reference = pulumi.StackReference(f"{prefix}{full}", full)
     output = await reference.get_output_details("environment")
     found = loaded.on(read_contract(output.secret_value or output.value, environment))
@@ -52,13 +53,6 @@ async def _by_reference(loaded: EngineerStack, prefix: str) -> tuple[EngineerBer
         str(text.secret_value or text.value), reference.require_output("clusterId"), found.contract.login
     )
     return found, platform
-
-
-def full_name(environment: str) -> str:
-    """Return Pulumi's name of an environment's stack: `organization/project/stack`."""
-    if "/" in environment:
-        return environment
-    return f"{pulumi.get_organization()}/{pulumi.get_project()}/{environment}"
 
 
 def read_contract(value: Any, environment: str) -> EnvironmentContract:

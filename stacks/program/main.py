@@ -16,7 +16,6 @@ from berth.components.core.types import iso_time
 from berth.stacks.files import passphrase, stack_file
 from berth.stacks.files.stack_file import NAMESPACE, StackFile
 from berth.stacks.load.stack import EngineerStack, Environment, SettingsError, load
-from berth.stacks.program import NO_WAIT
 from berth.stacks.program.waiting import NotReadyError, Registered, wait_until_ready
 
 # Exit code that the language host knows: the error is reported already, so it adds nothing.
@@ -30,8 +29,15 @@ def run() -> None:
 
 
 async def _build() -> None:
+    stack, values = pulumi.get_stack(), _values()
+    # With `--config-file` there may be none, and errors have no lines.
+    path = stack_file.stack_path(stack)
     try:
-        await _load_and_build()
+        file = stack_file.read(path) if path.exists() else None
+        passphrase.refuse_public(stack, path.read_text(encoding="utf-8") if file else "", os.environ)
+        if file:
+            _refuse_differences(file, values)
+        await build(load(stack, values, file))
     except NotReadyError:
         raise SystemExit(_REPORTED) from None
     except BerthError as error:
@@ -39,19 +45,7 @@ async def _build() -> None:
         raise SystemExit(_REPORTED) from None
 
 
-async def _load_and_build() -> None:
-    stack = pulumi.get_stack()
-    # With `--config-file` there may be none, and errors have no lines.
-    path = stack_file.stack_path(stack)
-    file = stack_file.read(path) if path.exists() else None
-    passphrase.refuse_public(stack, file.path.read_text(encoding="utf-8") if file else "", os.environ)
-    values = _values()
-    if file:
-        _refuse_differences(file, values)
-    await build(load(stack, values, file), wait=not os.environ.get(NO_WAIT))
-
-
-async def build(loaded: Environment | EngineerStack, *, wait: bool = True, recorded: bool = False) -> None:
+async def build(loaded: Environment | EngineerStack, *, recorded: bool = False) -> None:
     """Build a loaded stack: register it, export its outputs, wait until it is ready.
 
     A program that is only recorded has no engine, and so no state of its own.
@@ -59,8 +53,7 @@ async def build(loaded: Environment | EngineerStack, *, wait: bool = True, recor
     registered = await register(loaded, recorded=recorded)
     for name, value in registered.outputs.items():
         pulumi.export(name, value)
-    if wait:
-        await wait_until_ready(loaded.stack, registered)
+    await wait_until_ready(loaded.stack, registered)
 
 
 async def register(loaded: Environment | EngineerStack, *, recorded: bool = False, prefix: str = "") -> Registered:

@@ -1,6 +1,7 @@
 """End of a program: `pulumi up` returns when everything is ready, or reports what is not."""
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from berth.components.berth import Berth
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BerthError
 from berth.components.ray.readiness import Awaited, Wait
+from berth.stacks.program import NO_WAIT
 from berth.stacks.program.awaited import awaited_of
 
 
@@ -29,7 +31,7 @@ class NotReadyError(BerthError):
 
 
 async def wait_until_ready(stack: str, registered: Registered) -> None:
-    """Wait for the resources that the settings say; in a preview for none.
+    """Wait for the resources that the settings say; in a preview, or with NO_WAIT, for none.
 
     Raises:
         NotReadyError: some are not ready in time.
@@ -39,7 +41,7 @@ async def wait_until_ready(stack: str, registered: Registered) -> None:
         for berth in registered.berths
         for resource in awaited_of(berth.inputs)
     }
-    if pulumi.runtime.is_dry_run() or not resources:
+    if os.environ.get(NO_WAIT) or pulumi.runtime.is_dry_run() or not resources:
         return
     # Pulumi registers them first: until then there is nothing to look at. What an update leaves out
     # (`pulumi up --target`, `--exclude`) has no id.

@@ -8,10 +8,8 @@ from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, Cluster
 from berth.components.core.words import counted
 from berth.components.plan.effect import Level
 from berth.components.ray.condition import condition_of
+from berth.components.ray.reasons import Key, key_of
 from berth.stacks.preview.report import Report
-
-Key = tuple[str, str]
-"""Namespace and name of a RayCluster."""
 
 _OF_RAY = "ray.io/cluster"
 
@@ -69,7 +67,7 @@ def seen(api: ClusterApi | None) -> dict[Key, Seen] | None:
         pending = api.list(PODS, labelSelector=_OF_RAY, fieldSelector="status.phase=Pending")[0]
     except ClusterError:
         return None
-    clusters = {(item["metadata"]["namespace"], item["metadata"]["name"]): item for item in found}
+    clusters = {key_of(item): item for item in found}
     pods, scaled = ({key: set[str]() for key in clusters} for _ in range(2))
     for pod in listed:
         metadata, key = pod["metadata"], _cluster_of(pod)
