@@ -11,7 +11,7 @@ GROUP = "/apis/resource.k8s.io"
 
 # GKE lets beta APIs be switched on kind by kind
 # (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/use-beta-apis).
-NEEDED = {"deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"}
+NEEDED = ("resourceslices", "resourceclaims", "deviceclasses", "resourceclaimtemplates")
 """Kinds that claims need."""
 
 Key = tuple[str, str, str]
@@ -104,7 +104,7 @@ def served(api: Reader) -> ResourceApi | None:
     offered = _names(api.get(GROUP), "versions", "version")
     versions: tuple[ResourceApi, ...] = get_args(ResourceApi)
     for version in versions:
-        if version in offered and _names(api.get(f"{GROUP}/{version}"), "resources", "name") >= NEEDED:
+        if version in offered and _names(api.get(f"{GROUP}/{version}"), "resources", "name") >= {*NEEDED}:
             return version
     return None
 
@@ -118,8 +118,7 @@ def inventory_of(api: Reader) -> Inventory:
     version = served(api)
     if version is None:
         return NOTHING
-    kinds = ("resourceslices", "resourceclaims", "deviceclasses", "resourceclaimtemplates")
-    return inventory(*(api.list(f"{GROUP}/{version}/{kind}")[0] for kind in kinds))
+    return inventory(*(api.list(f"{GROUP}/{version}/{kind}")[0] for kind in NEEDED))
 
 
 def inventory(

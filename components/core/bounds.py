@@ -68,7 +68,6 @@ CountOrBounds = Annotated[
 """Number of things: a number, or `{min, max}`. The limit guards against a slip of the hand;
 GKE's are elsewhere."""
 
-
 WorkerCount = Annotated[
     Annotated[int, Field(ge=0, le=_MOST, strict=True), Tag("count")] | Annotated[WorkerBounds, Tag("bounds")],
     Discriminator(_which),

@@ -18,7 +18,6 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "berth"}
 FIELD_MANAGER = "pulumi.com/patchFieldManager"
 """Annotation of an object with the field manager of the stack that applies it."""
 
-
 _NAME = re.compile(r"\$(\w+)")
 _ENTRIES = re.compile(r"\$(\w+)\.\.\.")
 

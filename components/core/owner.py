@@ -12,7 +12,6 @@ STACK_LABEL = "berth/stack"
 OWNER_LABELS: dict[OwnerKind, str] = {kind: f"berth/{kind}" for kind in get_args(OwnerKind)}
 """Label that names the owner, by kind of owner."""
 
-
 KEEPS_HOME = "berth/keeps-home"
 """Annotation of a berth's namespace: the namespace stays with the home when the berth goes."""
 

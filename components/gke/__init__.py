@@ -23,16 +23,12 @@ if TYPE_CHECKING:
     from berth.components.gke.network import Network, NetworkInputs
     from berth.components.gke.node_pool import NodePool, NodePoolInputs
 
-
 _LAZY = {
-    "Cluster": "cluster",
-    "ClusterInputs": "cluster",
-    "Network": "network",
-    "NetworkInputs": "network",
-    "NodeAccount": "cluster",
-    "NodePool": "node_pool",
-    "NodePoolInputs": "node_pool",
+    **dict.fromkeys(("Cluster", "ClusterInputs", "NodeAccount"), "cluster"),
+    **dict.fromkeys(("Network", "NetworkInputs"), "network"),
+    **dict.fromkeys(("NodePool", "NodePoolInputs"), "node_pool"),
 }
+"""Modules of the components and their inputs, by name."""
 
 
 def __getattr__(name: str) -> Any:

@@ -54,18 +54,14 @@ def without_folders(pod: Object) -> Object:
     return {**pod, "volumes": [volume for volume in pod.get("volumes") or [] if "hostPath" not in volume]}
 
 
-def without_profiles(pod: Object) -> Object:
-    """Return a pod spec without the profiles of seccomp and AppArmor that it names."""
-    return {key: _without_profiles(value) for key, value in pod.items()}
-
-
-def _without_profiles(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_without_profiles(entry) for entry in value]
-    if isinstance(value, dict):
-        kept = {key: inner for key, inner in value.items() if key not in ("seccompProfile", "appArmorProfile")}
-        return {key: _without_profiles(inner) for key, inner in kept.items()}
-    return value
+def without_profiles(part: Any) -> Any:
+    """Return a part of a pod spec without the profiles of seccomp and AppArmor that it names."""
+    if isinstance(part, list):
+        return [without_profiles(entry) for entry in part]
+    if isinstance(part, dict):
+        kept = {key: inner for key, inner in part.items() if key not in ("seccompProfile", "appArmorProfile")}
+        return {key: without_profiles(inner) for key, inner in kept.items()}
+    return part
 
 
 def restricted(pod: Object) -> Object:

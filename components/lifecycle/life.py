@@ -18,7 +18,7 @@ from berth.components.programs.decision import (
     owner_of_suspend,
     stamp,
 )
-from berth.components.programs.lifetimes import IDLE, SETTINGS, Lifetime, lifetime_of
+from berth.components.programs.lifetimes import IDLE, Lifetime, lifetime_of
 
 PERSON = "person"
 """Value of `suspended_by` for a berth that the keeper did not suspend."""
@@ -72,7 +72,7 @@ def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
         held_up=annotations.get(HELD_UP, ""),
         closed=annotations.get(CLOSED, ""),
         delete_due=annotations.get(DELETE_DUE, ""),
-        zone=lifetime.zone if any(key in annotations for key in SETTINGS) else "UTC",
+        zone=lifetime.zone,
         idle=annotations.get(IDLE, ""),
         problem=problem,
     )

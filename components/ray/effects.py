@@ -28,7 +28,6 @@ _LEFT_OUT = (
     *(f"spec.{group}.template.spec.{key}" for group in ("headGroupSpec", "workerGroupSpecs") for key in _POD_LEFT_OUT),
 )
 
-
 _WORDS: Mapping[str, Mapping[str, Any]] = fast_yaml.beside(__file__)
 
 

@@ -24,7 +24,6 @@ _FIELD = re.compile(
     r"|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)"
 )
 
-
 # What is written here may be a secret value by mistake.
 _NO_OBJECT = "is not the name of a Secret or ConfigMap: lowercase letters, digits, '-' and '.'"
 _NO_KEY = "is not a key of a Secret or ConfigMap: letters, digits, '-', '_' and '.'"
@@ -97,7 +96,6 @@ Value = Annotated[
 """Value of a variable: text, or `{secret, key}`, `{configMap, key}` or `{field}`."""
 
 Variables = dict[EnvironmentName, Value]
-
 
 VALUE = "value"
 """Key of a Secret with one value."""

@@ -12,7 +12,6 @@ from berth.components.ray.settings import RayClusterSettings, RayShape, Wait
 JobUntil = Literal["running", "succeeded", "submitted"]
 """State of a RayJob that `pulumi up` waits for."""
 
-
 Amount = Annotated[float, Field(ge=0, le=10_000)]
 """Cores or GPUs that Ray reserves; fractions are allowed."""
 

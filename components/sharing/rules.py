@@ -33,10 +33,8 @@ def problems(settings: SharingSettings) -> Iterable[Problem]:
         yield from _own_problems(pool, settings, path)
         if not pool.by_operator:
             continue
-        first, with_image = (
-            drivers.setdefault(pool.driver == "operator", name),
-            images.setdefault(pool.node_image, name),
-        )
+        first = drivers.setdefault(pool.driver == "operator", name)
+        with_image = images.setdefault(pool.node_image, name)
         if drivers.keys() == {True, False} and first == name:
             yield from broken(beside(__file__)["drivers"], path, pools=sorted(drivers.values()))
         elif len(images) > 1 and with_image == name:

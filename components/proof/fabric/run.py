@@ -8,12 +8,12 @@ from berth.components.cluster.demand import replicas_of
 from berth.components.cluster.inventory import Inventory, inventory
 from berth.components.cluster.pods import is_simulated, why_not_ready
 from berth.components.hardware.names import ResourceApi
-from berth.components.proof.checks import Check, Run, until_gone
+from berth.components.proof.checks import SIMULATED, Check, Run, until_gone
 from berth.components.proof.fabric.causes import Cause, causes_of
 from berth.components.proof.fabric.claims import Expected, Worker, judge_claims, judge_scheduling
 from berth.components.proof.fabric.evidence import Evidence, NoEvidenceError, progress_in, raw_from_log
 from berth.components.proof.fabric.job import job_manifest, job_name
-from berth.components.proof.fabric.verdicts import Findings, Threshold, failed, judge, not_run
+from berth.components.proof.fabric.verdicts import Findings, Threshold, judge, without_evidence
 from berth.components.ray import SUBMITTER, condition_of
 
 _ENDED = ("Succeeded", "Failed")
@@ -75,7 +75,7 @@ class FabricRun(Run):
         cluster = self.api.get(f"{within(self.namespace, RAY_CLUSTERS)}/{self.expected.cluster}")
         if cluster is None:
             reason = f"there is no RayCluster {self.expected.cluster} in namespace {self.namespace}"
-            return self._found([Check("scheduling", "fail", reason), *not_run(reason)])
+            return self._found([Check("scheduling", "fail", reason), *without_evidence("skipped", reason)])
         seen = self._devices()
         workers = self._workers(seen)
         condition, groups = condition_of(cluster), cluster["spec"]["workerGroupSpecs"]
@@ -92,9 +92,9 @@ class FabricRun(Run):
             scheduling = Check("scheduling", "fail", f"the RayCluster has no workers{of_group} now")
         before = [*judge_claims(workers, seen.devices, expected), scheduling]
         if scheduling.verdict == "fail":
-            return self._found([*before, *not_run("not all workers are ready")])
+            return self._found([*before, *without_evidence("skipped", "not all workers are ready")])
         if any(worker.node is not None and is_simulated(worker.node) for worker in workers):
-            return self._found([*before, *not_run("", simulated=True)])
+            return self._found([*before, *without_evidence("simulated", SIMULATED)])
         job = job_manifest(
             cluster,
             self.run,
@@ -110,7 +110,7 @@ class FabricRun(Run):
         try:
             raw = raw_from_log(self._log(last))
         except NoEvidenceError as error:
-            return self._found([*before, *failed(self._why_none(last, str(error)))])
+            return self._found([*before, *without_evidence("fail", self._why_none(last, str(error)))])
         evidence = Evidence.model_validate(raw)
         findings = judge(evidence, expected, self.threshold)
         return replace(self._found([*before, *findings.checks], evidence, findings), raw=raw)

@@ -10,7 +10,7 @@ from berth.components.core import fast_yaml
 from berth.components.core.words import counted
 from berth.components.fabric import NODE_MOUNTS, SCRIPT
 from berth.components.hardware.machines import Machine
-from berth.components.proof.checks import SIMULATED, Check, Verdict
+from berth.components.proof.checks import Check, Verdict
 from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.evidence import Evidence, Traffic
 from berth.components.proof.fabric.nccl_log import GIB, ProcessLog, Transport, parse, transport_of
@@ -79,15 +79,10 @@ def threshold_of(machine: Machine, nics: int, given: float | None) -> Threshold:
     return Threshold(bus, f"{SHARE_OF_LINE_RATE:.0%} of {nics} × {gbps} Gbit/s ({machine.name})")
 
 
-def not_run(reason: str, *, simulated: bool = False) -> list[Check]:
-    """Return the checks of a program that was not run."""
-    why = "the all-reduce was not run"
-    return _without_evidence("simulated", SIMULATED, why) if simulated else _without_evidence("skipped", reason, why)
-
-
-def failed(reason: str) -> list[Check]:
-    """Return the checks of a program that left no evidence."""
-    return _without_evidence("fail", reason, "the all-reduce left no evidence")
+def without_evidence(verdict: Verdict, reason: str) -> list[Check]:
+    """Return the checks of a program that was not run, or that failed and left no evidence."""
+    why = "the all-reduce left no evidence" if verdict == "fail" else "the all-reduce was not run"
+    return [Check(AFTER_PROGRAM[0], verdict, reason), *(Check(name, "skipped", why) for name in AFTER_PROGRAM[1:])]
 
 
 def judge(evidence: Evidence, expected: Expected, threshold: Threshold) -> Findings:
@@ -341,8 +336,3 @@ def readable(count: int) -> str:
         value /= 1024
         units.pop()
     return f"{value:.4g}{units[-1]}B"
-
-
-def _without_evidence(verdict: Verdict, evidence: str, reason: str) -> list[Check]:
-    skipped = [Check(name, "skipped", reason) for name in AFTER_PROGRAM[1:]]
-    return [Check(AFTER_PROGRAM[0], verdict, evidence), *skipped]

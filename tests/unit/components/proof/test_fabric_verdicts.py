@@ -12,11 +12,10 @@ from berth.components.proof.fabric.evidence import Evidence
 from berth.components.proof.fabric.verdicts import (
     AFTER_PROGRAM,
     Threshold,
-    failed,
     judge,
     least_traffic,
-    not_run,
     threshold_of,
+    without_evidence,
 )
 from tests.unit.cases import over, says, table
 from tests.unit.components.proof.fabric_evidence import EXPECTED, PODS, raw
@@ -87,10 +86,10 @@ def test_rdma_devices_of_other_pods_are_not_counted() -> None:
 
 
 def test_where_nothing_ran_nothing_passes() -> None:
-    assert {check.verdict for check in not_run("no workers")} == {"skipped"}
-    assert [check.verdict for check in not_run("", simulated=True)][:2] == ["simulated", "skipped"]
-    assert [check.verdict for check in failed("gone")][:2] == ["fail", "skipped"]
-    assert [check.name for check in not_run("")] == list(AFTER_PROGRAM)
+    assert {check.verdict for check in without_evidence("skipped", "no workers")} == {"skipped"}
+    assert [check.verdict for check in without_evidence("simulated", "")][:2] == ["simulated", "skipped"]
+    assert [check.verdict for check in without_evidence("fail", "gone")][:2] == ["fail", "skipped"]
+    assert [check.name for check in without_evidence("skipped", "")] == list(AFTER_PROGRAM)
 
 
 def test_every_symptom_has_causes_with_all_names_filled_in() -> None:
