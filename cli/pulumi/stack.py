@@ -52,6 +52,12 @@ def selected() -> str:
     return "" if done.returncode else done.stdout.strip()
 
 
+def backend() -> str:
+    """Return the URL of the state's backend, such as `gs://bucket`; "" if Pulumi does not say."""
+    done = ask("whoami", "--json")
+    return "" if done.returncode else str(json.loads(done.stdout).get("url") or "")
+
+
 def stacks() -> dict[str, int]:
     """Return the project's stacks in the backend, with the number of resources of each."""
     found = json.loads(_asked("", "stack", "ls", "--json"))

@@ -2,8 +2,9 @@
 
 import ast
 import inspect
-import textwrap
+import sys
 from collections.abc import Mapping
+from functools import cache
 from itertools import zip_longest
 from typing import Any, ClassVar
 
@@ -70,11 +71,17 @@ def _docstrings(model: type[BaseModel]) -> dict[str, str]:
     for base in reversed(model.__mro__):
         if not issubclass(base, Settings) or base is Settings:
             continue
-        (definition,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        body = getattr(definition, "body", [])
+        body = _classes(base.__module__)[base.__name__].body
         for field, text in zip_longest(body, body[1:]):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
                 found.pop(field.target.id, None)
                 if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
                     found[field.target.id] = inspect.cleandoc(str(text.value.value))
     return found
+
+
+@cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    """Return the classes at the top of a module; a module has the sources of many models."""
+    body = ast.parse(inspect.getsource(sys.modules[module])).body
+    return {node.name: node for node in body if isinstance(node, ast.ClassDef)}

@@ -8,11 +8,12 @@ state at every step.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from berth.cli.pulumi.program import Engine, Interrupts, Outcome
-from berth.cli.pulumi.stack import failure
+from berth.cli.pulumi.stack import backend, failure
 from berth.cli.pulumi.update.progress import Progress
 from berth.cli.pulumi.update.question import Options, Verb
 from berth.cli.pulumi.update.score import score_of, seen
@@ -26,6 +27,9 @@ from berth.stacks.program import NO_WAIT
 
 MANY = 20
 """Number of berths from which on a run of their own is faster."""
+MANY_IN_A_BUCKET = 2
+"""The same where the state is in a bucket, to which each write is some requests."""
+_BUCKETS = ("gs", "s3", "azblob")
 
 _OF_A_BERTH = f"::{BERTH}$"
 _BERTHS = f"**::{BERTH}**"
@@ -44,12 +48,12 @@ _BERTHS_ALONE: Run = ("--target", _BERTHS, "--parallel", _PARALLEL), {"PULUMI_SK
 _THE_REST: Run = ("--exclude", _BERTHS), {NO_WAIT: "true"}
 
 
-def runs_of(report: Report, verb: Verb) -> Sequence[Run]:
-    """Return the runs for a plan."""
+def runs_of(report: Report, verb: Verb, state: Callable[[], str]) -> Sequence[Run]:
+    """Return the runs for a plan; `state` gives the URL of the state's backend."""
     of_berths = [change for change in report.changes if _OF_A_BERTH in change.urn]
     others = [change for change in report.changes if _OF_A_BERTH not in change.urn]
     many = {change.component for change in of_berths if change.operation in ("create", "delete")}
-    if len(many) < MANY:
+    if len(many) < MANY_IN_A_BUCKET or (len(many) < MANY and urlsplit(state()).scheme not in _BUCKETS):
         return [WHOLE]
     if verb == "destroy":
         return [_BERTHS_ALONE, WHOLE]
@@ -76,7 +80,7 @@ def update(
     before = seen(cluster)
     began = time.monotonic()
     with Interrupts() as interrupts, progress.bars:
-        for more_options, variables in runs_of(report, verb):
+        for more_options, variables in runs_of(report, verb, backend):
             arguments = [verb, "--yes", "--skip-preview", "--stack", stack, *more_options]
             outcome = Engine(arguments, variables).outcome(progress.see, interrupts)
             if outcome.code or interrupts.count:

@@ -226,23 +226,27 @@ def changes(operation: Operation, berths: int, *others: Operation) -> Report:
 
 
 @pytest.mark.parametrize(
-    ("report", "verb", "expected"),
+    ("report", "verb", "state", "expected"),
     [
-        (changes("create", MANY - 1, "create"), "up", ["all"]),
-        (changes("create", MANY, "create"), "up", ["the rest", "berths"]),
-        (changes("create", MANY), "up", ["the rest", "berths"]),
-        (changes("delete", MANY, "update"), "up", ["the rest", "berths"]),
-        (changes("update", 3 * MANY), "up", ["all"]),
-        (changes("delete", MANY, "delete"), "up", ["all"]),
-        (changes("create", MANY, "replace"), "up", ["all"]),
-        (changes("delete", MANY, "delete"), "destroy", ["berths", "all"]),
-        (changes("delete", 3, "delete"), "destroy", ["all"]),
+        (changes("create", MANY - 1, "create"), "up", "file", ["all"]),
+        (changes("create", MANY - 1), "up", "https", ["all"]),
+        (changes("create", 1), "up", "gs", ["all"]),
+        (changes("create", 2), "up", "gs", ["the rest", "berths"]),
+        (changes("delete", 2), "destroy", "s3", ["berths", "all"]),
+        (changes("create", MANY, "create"), "up", "file", ["the rest", "berths"]),
+        (changes("create", MANY), "up", "file", ["the rest", "berths"]),
+        (changes("delete", MANY, "update"), "up", "file", ["the rest", "berths"]),
+        (changes("update", 3 * MANY), "up", "gs", ["all"]),
+        (changes("delete", MANY, "delete"), "up", "gs", ["all"]),
+        (changes("create", MANY, "replace"), "up", "gs", ["all"]),
+        (changes("delete", MANY, "delete"), "destroy", "file", ["berths", "all"]),
+        (changes("delete", 3, "delete"), "destroy", "file", ["all"]),
     ],
 )
-def test_many_berths_have_a_run_of_their_own(report: Report, verb: Verb, expected: list[str]) -> None:
+def test_many_berths_have_a_run_of_their_own(report: Report, verb: Verb, state: str, expected: list[str]) -> None:
     """Resources that berths depend on come before them, and go after them."""
     found = []
-    for arguments, variables in runs_of(report, verb):
+    for arguments, variables in runs_of(report, verb, lambda: f"{state}://state"):
         options = " ".join(arguments)
         kind = "berths" if "--target" in options else "the rest" if "--exclude" in options else "all"
         # Only a run that makes nothing but berths may do without the state in between.

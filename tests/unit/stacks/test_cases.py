@@ -15,7 +15,6 @@ from berth.components.core import fast_yaml
 from berth.components.hardware.machines import MACHINES, Machine
 from berth.lab.home import CLONE
 from berth.stacks.load.stack import SettingsError
-from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.cases import over, says
 from tests.unit.loaded import engineer_of, environment_of
@@ -60,30 +59,31 @@ def test_shipped_stacks_are_accepted_without_a_warning(path: Path) -> None:
     assert [line for line in checked.warnings if ".nestedContainers: " not in line] == [], "of podman all are told"
 
 
-def accepted(given: dict[str, Any]) -> EnvironmentSettings:
-    return environment_of("test", over(BASE, given)).settings
-
-
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda machine: machine.name)
 def test_a_pool_of_each_machine_type_is_accepted_by_each_way_it_is_sold(machine: Machine) -> None:
     # One of them works below a version only.
     cluster = {"version": "1.33", "maintenance": {"exclusions": {"held": {"start": "2026-01-01T00:00:00Z"}}}}
     held = {"cluster": cluster} if machine.name == "a3-highgpu-8g" else {}
-    for kind in machine.series.sold:
-        nodes: Any = {"min": 0, "max": 1} if kind == "flex-start" else 1
-        capacity = {"kind": kind} | ({"reservation": "mine"} if kind == "reservation" else {})
-        pool = {"machineType": machine.name, "nodes": nodes, "capacity": capacity}
-        if machine.series.attaches:
-            pool["gpus"] = {"type": "nvidia-tesla-t4", "count": 4}
-        assert lines_of("test", over(BASE, {"pools": {"more": pool}, **held})) == {"warned": []}
+    gpus = {"gpus": {"type": "nvidia-tesla-t4", "count": 4}} if machine.series.attaches else {}
+    pools = {kind: {"machineType": machine.name, **sold_as(kind), **gpus} for kind in machine.series.sold}
+    assert lines_of("test", over(BASE, {"pools": pools, **held})) == {"warned": []}
+
+
+def sold_as(kind: str) -> dict[str, Any]:
+    """Capacity of a pool by one of the ways in which machines are sold, and a number of nodes."""
+    capacity = {"kind": kind} | ({"reservation": "mine"} if kind == "reservation" else {})
+    return {"capacity": capacity, "nodes": {"min": 0, "max": 1} if kind == "flex-start" else 1}
 
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda machine: machine.name)
 def test_local_ssds_and_disks_of_each_machine_type_are_accepted(machine: Machine) -> None:
-    kind = machine.series.sold[-1]
-    capacity = {"kind": kind} | ({"reservation": "mine"} if kind == "reservation" else {})
-    for disk in machine.series.boot_disks:
-        for count in (machine.local_ssds, *machine.local_ssd_choices):
-            pool = {"machineType": machine.name, "nodes": 1, "capacity": capacity, "diskType": disk}
-            settings = accepted({"pools": {"more": pool | ({"localSsds": {"count": count}} if count else {})}})
-            assert (settings.pools["more"].boot_disk, settings.pools["more"].local_ssd_count) == (disk, count)
+    of_any = {"machineType": machine.name, **sold_as(machine.series.sold[-1])}
+    counts = (machine.local_ssds, *machine.local_ssd_choices)
+    wanted = {f"{disk}-{count}": (disk, count) for disk in machine.series.boot_disks for count in counts}
+    pools = {
+        name: of_any | {"diskType": disk} | ({"localSsds": {"count": count}} if count else {})
+        for name, (disk, count) in wanted.items()
+    }
+    settings = environment_of("test", over(BASE, {"pools": pools})).settings
+    found = {name: (settings.pools[name].boot_disk, settings.pools[name].local_ssd_count) for name in wanted}
+    assert found == wanted
