@@ -124,11 +124,14 @@ def _listed(bench: Bench, road: str, *options: str, where: str = "") -> None:
     names, up = engineers(bench.size + 1), (road, "up", *options, "-s", ENV)
     bench.write(names[:-1])
     bench.timed(f"{where}up", up)
-    bench.timed(f"{where}no-op", up)
-    bench.write(names)
-    bench.timed(f"{where}one more", up)
-    bench.write(names[:-1])
-    bench.timed(f"{where}one less", up)
+    rounds: dict[str, list[Measured]] = {"no-op": [], "one more": [], "one less": []}
+    for _ in range(ROUNDS):
+        rounds["no-op"].append(bench.do(*up))
+        bench.write(names)
+        rounds["one more"].append(bench.do(*up))
+        bench.write(names[:-1])
+        rounds["one less"].append(bench.do(*up))
+    _note(bench, where, rounds)
     bench.timed(f"{where}destroy", (road, "destroy", *options, "-s", ENV))
 
 
@@ -153,14 +156,14 @@ def _own(bench: Bench, where: str) -> None:
         rounds["up"].append(bench.do(*up))
         rounds["no-op"].append(bench.do(*up))
         rounds["destroy"].append(bench.do(*destroy))
-    for what, found in rounds.items():
-        bench.note(f"{where}: {what}", _middle(found))
+    _note(bench, f"{where}: ", rounds)
 
 
 def _median(bench: Bench, what: str, *command: str, cwd: Path | None = None) -> None:
-    bench.note(what, _middle([bench.do(*command, cwd=cwd) for _ in range(ROUNDS)]))
+    _note(bench, "", {what: [bench.do(*command, cwd=cwd) for _ in range(ROUNDS)]})
 
 
-def _middle(found: Sequence[Measured]) -> Measured:
-    """Return the command of the median duration."""
-    return sorted(found, key=lambda done: done.seconds)[len(found) // 2]
+def _note(bench: Bench, where: str, rounds: Mapping[str, Sequence[Measured]]) -> None:
+    """Add the command of the median duration to the figures, for each of them."""
+    for what, found in rounds.items():
+        bench.note(f"{where}{what}", sorted(found, key=lambda done: done.seconds)[len(found) // 2])
