@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 
 PROGRAM = """#!{python} -IS
-import json, os, signal, sys, time
-folder, arguments = {folder!r}, [word for word in sys.argv[1:] if word != "--non-interactive"]
+import signal
 interrupted = []
-signal.signal(signal.SIGINT, lambda *_: interrupted.append(1))
+signal.signal(signal.SIGINT, lambda *_: interrupted.append(1))  # first: an import may swallow an interrupt
+import json, os, sys, time
+folder, arguments = {folder!r}, [word for word in sys.argv[1:] if word != "--non-interactive"]
 with open(os.path.join(folder, "answer.json")) as file:
     answer = json.load(file)
 with open(os.path.join(folder, "commands"), "a") as commands:
     commands.write(" ".join(arguments) + "\\n")
-if arguments[0] == "stack":
-    print(json.dumps(answer["history" if arguments[1] == "history" else "outputs"]))
+if arguments[0] in ("stack", "whoami"):
+    print(json.dumps(answer[arguments[1] if arguments[1] in ("history", "--json") else "outputs"]))
     sys.exit(answer["code"])
 for line in answer["events"]:
     print(line, flush=True)
@@ -47,7 +48,7 @@ class FakePulumi:
         monkeypatch.chdir(folder)
         self.says()
 
-    def says(
+    def says(  # noqa: PLR0913 - each is a part of an answer
         self,
         *events: Mapping[str, Any],
         recording: Path | None = None,
@@ -58,6 +59,7 @@ class FakePulumi:
         outputs: Mapping[str, Any] | None = None,
         history: Sequence[Mapping[str, Any]] = (),
         waits: bool = False,
+        state: str = "file://~",
     ) -> None:
         """Set what the next commands say; with `waits` they end only when interrupted. Updates with
         the word `failing` end with `code_of_update`.
@@ -73,6 +75,7 @@ class FakePulumi:
             "waits": waits,
             "outputs": outputs or {},
             "history": history,
+            "--json": {"url": state},
         }
         (self.folder / "answer.json").write_text(json.dumps(answer))
 

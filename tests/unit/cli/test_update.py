@@ -48,7 +48,7 @@ def berth(*arguments: str) -> Result:
 
 
 def engines(project: FakePulumi) -> list[str]:
-    return [command for command in project.commands if not command.startswith("stack ")]
+    return [command for command in project.commands if command.split()[0] not in ("stack", "whoami")]
 
 
 @pytest.mark.parametrize(
@@ -85,6 +85,13 @@ def test_an_update_is_a_preview_and_then_plain_pulumi_up(project: Project) -> No
         "up --yes --skip-preview --stack fleet --json --color never",
     ]
     assert done.stdout.startswith("✓ fleet is up: 21 unchanged")
+
+
+@pytest.mark.parametrize(("state", "runs"), [("file://~", 1), ("gs://state", 2)])
+def test_two_berths_in_a_bucket_have_a_run_of_their_own(project: Project, state: str, runs: int) -> None:
+    project.plans("create", state=state)
+    assert berth("up", "--yes").exit_code == 0
+    assert len([command for command in engines(project) if command.startswith("up")]) == runs
 
 
 SECRETS = {"environment": {"name": "fleet", "rate": 2.0}, "kubeconfig": ""}
