@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 PROGRAM = """#!{python} -IS
-import signal
-interrupted = []
-signal.signal(signal.SIGINT, lambda *_: interrupted.append(1))  # first: an import may swallow an interrupt
-import json, os, sys, time
+import json, os, signal, sys, time
 folder, arguments = {folder!r}, [word for word in sys.argv[1:] if word != "--non-interactive"]
+interrupted = []
+signal.signal(signal.SIGINT, lambda *_: interrupted.append(1))
 with open(os.path.join(folder, "answer.json")) as file:
     answer = json.load(file)
 with open(os.path.join(folder, "commands"), "a") as commands:

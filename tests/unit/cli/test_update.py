@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from berth.cli.main import app
+from berth.cli.pulumi.preview import plan
 from berth.cli.pulumi.program import Engine, Interrupts
 from berth.cli.pulumi.update.question import Options, Verb, refusal
 from berth.cli.pulumi.update.runs import MANY, runs_of
@@ -23,6 +24,7 @@ from berth.cli.pulumi.update.tracker import Tracker
 from berth.cli.reach.berths import Berth
 from berth.cli.reach.current_work import Running
 from berth.cli.reach.environment import Environment
+from berth.cli.repository.check import Checked, check
 from berth.cli.verbs.destroy.destruction import Loss
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.owner import STACK_LABEL
@@ -143,8 +145,15 @@ def test_the_summary_has_the_outputs_that_are_not_secret(project: Project) -> No
     assert "  berths: alice\n" in berth("up", "--yes").stdout
 
 
-def test_wrong_settings_end_the_preview_that_has_begun(project: Project) -> None:
+def test_wrong_settings_end_the_preview_that_has_begun(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine starts while the settings are read."""
+
+    def late(stack: str) -> Checked:
+        # A Python that starts, such as the one in Pulumi's place, may swallow an interrupt.
+        eventually(lambda: engines(project) != [], "the engine has begun")
+        return check(stack)
+
+    monkeypatch.setattr(plan, "check", late)
     project.set("fleet", environment={"zoen": "us-central1-b"})
     project.says(waits=True)
     earlier = set(psutil.Process().children())  # of other tests in this process
