@@ -39,9 +39,9 @@ def _performance(parts: Mapping[str, Any]) -> Iterator[str]:
     yield f"- A berth is {runs[-1]['facts']['state kB a berth']:.0f} kB of Pulumi's state."
     yield f"- With 1,000 engineers: `berth check` {check['seconds']['check']:.1f} s, `berth status`"
     yield f"  {status['seconds']['status, all ready']:.1f} s, a pass of the keeper {status['seconds']['keeper']:.1f} s."
-    machine = runs[-1]["machine"]
     yield from _missed(parts)
-    yield f"- Recorded {runs[-1]['date']} on {machine['cores']} cores; `check` and `status` {check['date']}."
+    dates = sorted({run["date"] for of_part in parts.values() for run in of_part.values()})
+    yield f"- Recorded {', '.join(dates)} on {runs[-1]['machine']['cores']} cores."
 
 
 def _missed(parts: Mapping[str, Any]) -> Iterator[str]:
