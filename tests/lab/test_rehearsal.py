@@ -1,4 +1,7 @@
-"""A small part of `make rehearse`, with a fixed seed, and edits that once failed together."""
+"""A small part of `make rehearse`, with a fixed seed, and edits that once failed together.
+
+Long: the tests of plans judge one edit at a time.
+"""
 
 from pathlib import Path
 
@@ -8,7 +11,7 @@ from chaos.case import chance_of
 from chaos.rehearsal import Edit, Rehearsal
 from tests.lab.conftest import Lab
 
-pytestmark = [pytest.mark.lab]
+pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 SEED, ENGINEERS = 9, 4
 

@@ -174,6 +174,7 @@ def check_files(site: Site, before: dict[str, str], edited: dict[str, str], whee
     assert set(before) - set(after) == {"policies/image_registry.py", f"wheels/berth_gpu-{OLD}-py3-none-any.whl"}
 
 
+@pytest.mark.long
 def test_programs_get_the_move_as_json(old: Path, new: Path, tmp_path: Path) -> None:
     bin_folder = virtual_environment(tmp_path / "venv", old)
     subprocess.run([str(bin_folder / "berth"), "new", "fleet"], cwd=tmp_path, check=True, capture_output=True)

@@ -145,6 +145,7 @@ def test_the_base_is_small_and_works(wheel: Path, tmp_path: Path) -> None:
     assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.long
 def test_the_extra_of_the_lab_brings_what_the_lab_imports(wheel: Path, tmp_path: Path) -> None:
     lab = virtual_environment(tmp_path / "venv", wheel, ["lab"])
     assert "psutil" in packages(lab)
