@@ -80,8 +80,9 @@ def agreed(question: str, command: str) -> bool:
 
 
 def print_json(value: Any) -> None:
-    """Print a value for programs: JSON, whatever the terminal."""
+    """Print a value for programs at once, as JSON: a command that goes on has readers meanwhile."""
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
+    sys.stdout.flush()
 
 
 def print_result(document: Any, text: RenderableType, *, as_json: bool, to: Console = out) -> int:

@@ -1,6 +1,8 @@
 """Lab of the tests with a real node, and an engineer's berth on that node."""
 
+import json
 import subprocess
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +67,23 @@ def home(size: str) -> Settings:
 def eventually(condition: Callable[[], bool], what: str) -> None:
     """Wait as on simulated nodes, with the time that real containers take."""
     project.eventually(condition, what, seconds=DEADLINE_SECONDS)
+
+
+def printed(process: subprocess.Popen[str]) -> Object:
+    """JSON document that a command prints before it goes on; the command is ended where it prints
+    none in time.
+    """
+    text = ""
+    late = threading.Timer(DEADLINE_SECONDS, process.kill)
+    late.start()
+    try:
+        for line in process.stdout or ():
+            text += line
+            if line == "}\n":
+                return dict(json.loads(text))
+    finally:
+        late.cancel()
+    raise AssertionError(f"no document: {text}{process.stderr.read() if process.stderr else ''}")
 
 
 def machine_state() -> dict[str, set[str]]:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from tests.lab.project import started
-from tests.real.conftest import RealNode, eventually
+from tests.real.conftest import RealNode, eventually, printed
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
@@ -27,19 +27,10 @@ _ANSWER_SECONDS = 10
 def connected(real: RealNode, alice: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """Running `berth connect`, and the document that it printed."""
     with started(real.project, "berth", "connect", alice, "--json") as process:
-        yield process, _document(process)
+        yield process, printed(process)
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
             process.wait(timeout=60)
-
-
-def _document(process: subprocess.Popen[str]) -> dict[str, Any]:
-    text = ""
-    for line in process.stdout or ():
-        text += line
-        if line == "}\n":
-            return dict(json.loads(text))
-    raise AssertionError(process.stderr.read() if process.stderr else "")
 
 
 def ask(connection: dict[str, Any], path: str, token: str = "") -> tuple[int, str]:

@@ -20,7 +20,7 @@ import websocket
 
 from berth.components.programs.logins import OPEN_UNTIL
 from tests.lab.project import started
-from tests.real.conftest import POOL, RealNode, berth, eventually, home
+from tests.real.conftest import POOL, RealNode, berth, eventually, home, printed
 
 pytestmark = [pytest.mark.real, pytest.mark.long]
 
@@ -71,14 +71,7 @@ class Jupyter:
 def opened(real: RealNode) -> Iterator[tuple[subprocess.Popen[str], Jupyter]]:
     """Running `berth notebook`, and Jupyter behind the address that it printed."""
     with started(real.project, "berth", "notebook", NAME, "--json") as process:
-        text = ""
-        for line in process.stdout or ():
-            text += line
-            if line == "}\n":
-                break
-        else:
-            raise AssertionError(process.stderr.read() if process.stderr else "")
-        yield process, Jupyter(json.loads(text))
+        yield process, Jupyter(printed(process))
 
 
 @pytest.fixture(scope="module")

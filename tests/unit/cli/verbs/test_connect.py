@@ -2,6 +2,8 @@
 that forwards nothing.
 """
 
+import io
+import json
 import os
 import socket
 import stat
@@ -17,6 +19,7 @@ from berth.cli.reach.berths import Berth, which
 from berth.cli.reach.environment import Environment
 from berth.cli.reach.head import token_secret
 from berth.cli.reach.kubectl import Kubectl, private_folder, write_private
+from berth.cli.shell.console import print_json
 from berth.cli.verbs.connect import connect
 from berth.cli.verbs.connect.connect import submit_command
 from berth.components.cluster.api import ClusterApi
@@ -164,3 +167,10 @@ def test_ports_are_forwarded_to_the_next_head(
     report = capsys.readouterr()
     assert report.out.count("ray job submit") == 1
     assert "connected again, to head-2" in report.err
+
+
+def test_json_is_there_while_the_command_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw))
+    print_json({"dashboard": "http://127.0.0.1:8265"})
+    assert json.loads(raw.getvalue()) == {"dashboard": "http://127.0.0.1:8265"}
