@@ -132,6 +132,7 @@ def test_a_cluster_carries_one_environment(tmp_path: Path, lab: Lab, shop: Shop,
     elsewhere("preview", "staging")
 
 
+@pytest.mark.long
 def test_a_new_pool_that_nvlink_joins_is_previewed_whole(lab: Lab, tmp_path: Path) -> None:
     project = Project.make(tmp_path / "project", lab)
     reserved = {"kind": "reservation", "reservation": "nvl"}

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.lab
 RAY = "kubernetes:ray.io/v1:RayCluster"
 CHANGED_IN_PLACE: dict[str, str] = table(__file__, "changed_in_place.yaml")
 """Types of resources that may change, with words of the changelog about it."""
-ALWAYS = {f"a0830ce/{stack}" for stack in ("lab", "alice", "prod")}
+ALWAYS = {f"a0830ce/{stack}" for stack in ("lab", "alice")}
 """States of tests that are not long."""
 
 
