@@ -94,7 +94,7 @@ def pixels(picture: bytes) -> tuple[tuple[int, int], bytes]:
 
 
 def painted(env: RealNode, prompt: str) -> bytes:
-    """The picture that the shipped code makes of a prompt, by the Python of the head: it has numpy."""
+    """The picture that the shipped code makes of a prompt, by the head's Python: it has numpy."""
     (head,) = pods(env, "head")
     code = (CLONE / CODE / "noise.py").read_text(encoding="utf-8")
     script = f"{code}\nimport base64\nprint(base64.b64encode(paint({prompt!r}, {SIZE})).decode())\n"
