@@ -115,7 +115,8 @@ def without_limits(namespace: str, manifests: Iterable[Manifest]) -> list[Manife
     """
     return [
         _quota(namespace, _NO_LIMIT, manifests),
-        _object("LimitRange", namespace, {"limits": []}),
+        # The API server keeps an empty list as none at all, and every update would write it again.
+        _object("LimitRange", namespace, {"limits": [{"type": "Container"}]}),
     ]
 
 

@@ -75,7 +75,8 @@ def reads_alike(lab: Lab, project: Path, stack: str, text: str | bytes) -> bool:
     if done.returncode:
         raise judge.FindingError("only berth reads it", done.stderr)
     values = {name: parsed(entry["value"]) for name, entry in json.loads(done.stdout).items()}
-    given = {name.removeprefix("berth:"): value for name, value in values.items() if name.startswith("berth:")}
+    # What has no value is an empty text for Pulumi; neither takes it for settings.
+    given = {name.removeprefix("berth:"): value or None for name, value in values.items() if name.startswith("berth:")}
     if found := list(differences(settings, given)):
         raise judge.FindingError("read differently", f"{found}: {settings} and {given}")
     return True

@@ -220,8 +220,8 @@ def test_a_node_that_was_switched_to_another_sharing_by_hand_fails(fleet: Projec
     assert verdict == "fail"
     assert "nvidia.com/gpu.replicas is 1, not 4" in evidence
     assert "nvidia.com/gpu.sharing-strategy is none, not time-slicing" in evidence
-    # One whole GPU is more than was promised, not less.
-    assert found["scheduling"][0] == "pass"
+    # Eng's workers hold more than that.
+    assert found["scheduling"][0] == "skipped"
 
 
 def test_a_pool_of_gkes_plugin_that_loses_the_label_is_found_by_the_proof(fleet: Project) -> None:

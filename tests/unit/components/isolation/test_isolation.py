@@ -131,7 +131,7 @@ def test_every_part_can_be_switched_off() -> None:
     )
     # Pulumi would delete a quota after the wait for pods and Services that it refuses.
     (hard,), (limits,) = (of_kind(apart, kind) for kind in ("ResourceQuota", "LimitRange"))
-    assert [hard["spec"], limits["spec"]] == [{"hard": {"pods": "1000000"}}, {"limits": []}]
+    assert [hard["spec"], limits["spec"]] == [{"hard": {"pods": "1000000"}}, {"limits": [{"type": "Container"}]}]
     assert apart.objects == [hard, limits]
     assert apart.namespace_labels == {pod_security.ENFORCE: "restricted"}
 
