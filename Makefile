@@ -46,8 +46,9 @@ test-unit: $(INSTALLED)
 test-long: $(INSTALLED) ## the tests that take minutes a file; as root on Debian those of the real node too. Needs a quiet machine
 	@$(BIN)/berth lab tools
 	@$(BIN)/berth lab real prepare --where-possible
-	@$(BIN)/pytest -m long tests/real tests/containers
-	@$(BIN)/pytest -m long --ignore tests/real --ignore tests/containers --numprocesses logical $(BY_FILE)
+	@status=0; $(BIN)/pytest -m long tests/real tests/containers || status=$$?; \
+	$(BIN)/pytest -m long --ignore tests/real --ignore tests/containers --numprocesses logical $(BY_FILE) || status=$$?; \
+	exit $$status
 
 test-gpu: $(INSTALLED) ## the parts that need a GPU, as root on a machine with one (tests/gpu/run says what each needs)
 	@tests/gpu/run build
@@ -55,7 +56,7 @@ test-gpu: $(INSTALLED) ## the parts that need a GPU, as root on a machine with o
 
 fuzz: $(INSTALLED) ## settings that nobody wrote, judged by an API server (FUZZ_EXAMPLES=1000, FUZZ_SEED=1 repeats a campaign)
 	@$(BIN)/berth lab tools
-	@$(BIN)/pytest -s -m 'long or not long' tests/lab/test_fuzz.py
+	@FUZZ_EXAMPLES=$(or $(FUZZ_EXAMPLES),1000) $(BIN)/pytest -s -m 'long or not long' tests/lab/test_fuzz.py
 
 lint: $(INSTALLED) ## ruff, and the directions of imports
 	@$(BIN)/ruff check .

@@ -105,7 +105,7 @@ def test_the_api_server_takes_what_berth_accepts(
     campaign.run(
         examples,
         lambda stack, text: judge.check(project, stack, text, cluster.judge),
-        most=size(1000),
+        most=size(200),
         chosen=chosen,
     )
     report = f"{SEED}={chosen}: {campaign.report()}"
