@@ -43,6 +43,10 @@ exit 0
 """
 
 
+USUAL = {"no GPU", "one GPU of eight, by GKE's device plugin"}
+"""Pods of tests that are not long."""
+
+
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     obstacle = container.obstacle()
@@ -119,7 +123,9 @@ def seen(lines: list[str]) -> set[str]:
     return {line.removeprefix("device ") for line in lines if line.startswith("device ")}
 
 
-@pytest.mark.parametrize("name", PODS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in USUAL else [pytest.mark.long]) for name in PODS]
+)
 def test_a_container_of_ray_sees_exactly_the_devices_of_its_pod(
     inside: Callable[[Pod, str], list[str]], name: str
 ) -> None:

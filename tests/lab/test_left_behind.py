@@ -211,6 +211,7 @@ def pods_of(lab: Lab, engineer: str) -> str:
     return str(quota["spec"]["hard"]["pods"])
 
 
+@pytest.mark.long
 def test_a_conflict_of_field_managers_stops_no_other_berth(project: Project, lab: Lab) -> None:
     before = pods_of(lab, "carol")
     patch = json.dumps({"spec": {"hard": {"pods": "77"}}})

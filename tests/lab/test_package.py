@@ -65,6 +65,7 @@ def test_the_engine_takes_the_schema(lab: Lab) -> None:
     assert environment["isComponent"]
 
 
+@pytest.mark.long
 def test_an_environment_is_a_component_of_any_program(research: tuple[Project, dict[str, Any]]) -> None:
     made, _ = research
     assert made.outputs("own")["environment"]["name"] == "own"
@@ -75,6 +76,7 @@ def test_an_environment_is_a_component_of_any_program(research: tuple[Project, d
     assert made.preview("own") == {}
 
 
+@pytest.mark.long
 def test_all_problems_of_the_inputs_are_told_with_their_paths(research: tuple[Project, dict[str, Any]]) -> None:
     made, settings = research
     wrong = {**settings, "pools": {"cpu": {"machineType": "n2-standard-17"}}, "colour": "blue"}

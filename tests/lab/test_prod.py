@@ -196,6 +196,7 @@ def test_workers_without_free_nics_wait_and_status_names_the_holders(prod: Proje
     )
 
 
+@pytest.mark.long
 def test_without_dranet_status_says_where_to_look(prod: Project) -> None:
     """DraNet's DaemonSet avoids the nodes of `train`: slices go with its pods, allocated devices
     stay allocated.
@@ -224,6 +225,7 @@ def test_without_dranet_status_says_where_to_look(prod: Project) -> None:
     assert {len(held) for held in results(prod, "train").values()} == {8}
 
 
+@pytest.mark.long
 def test_a_changed_number_of_nics_is_another_template_that_the_cluster_follows(prod: Project) -> None:
     (before,) = prod.get("resourceclaimtemplates", "-n", "berth-train")
     changed = shipped()

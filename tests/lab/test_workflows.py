@@ -349,6 +349,7 @@ def test_old_versions_open_one_issue_and_close_it(up: Runner, tmp_path: Path) ->
     assert [item["state"] for item in up.github["issues"]] == ["closed"]
 
 
+@pytest.mark.long
 def test_an_engineers_own_stack_is_a_file_that_ci_applies(up: Runner) -> None:
     project = up.project
 

@@ -123,6 +123,7 @@ def packages(bin_folder: Path) -> set[str]:
     return {package["name"].lower() for package in json.loads(pip(bin_folder, "list", "--format", "json"))}
 
 
+@pytest.mark.long
 def test_the_base_is_small_and_works(wheel: Path, tmp_path: Path) -> None:
     """Settings, explanations and new repositories need no extra; the rest names its extra."""
     base = virtual_environment(tmp_path / "venv", wheel)
