@@ -14,6 +14,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from berth.components.core.nearest import did_you_mean
+from berth.components.core.printable import one_line
 from berth.components.core.settings import Settings
 
 Path = tuple[str | int, ...]
@@ -45,6 +46,10 @@ class Problem:
             key = part if isinstance(part, int) or part.isprintable() else repr(part)
             text += f"[{key}]" if isinstance(part, int) else f".{key}" if text else str(key)
         return text
+
+    def __str__(self) -> str:
+        """The setting and what is wrong, on one line: a value may have line breaks of its own."""
+        return one_line(f"{self.where}: {self.message}" if self.where else self.message)
 
 
 def from_validation(error: ValidationError, model: type[BaseModel], root: Path) -> list[Problem]:

@@ -55,7 +55,7 @@ def located(problem: Problem, file: StackFile | None) -> str:
     if file is not None:
         line = file.line(problem.path)
         place = f"{file.shown_path}:{line}: " if line else f"{file.shown_path}: "
-    return f"{place}{problem.where}: {problem.message}" if problem.where else f"{place}{problem.message}"
+    return f"{place}{problem}"
 
 
 @dataclass(frozen=True)

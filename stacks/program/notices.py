@@ -13,4 +13,4 @@ def log(warnings: Iterable[Problem], waivers: Iterable[Waiver]) -> None:
     for waiver in waivers:
         pulumi.log.info(str(waiver))
     for warning in warnings:
-        pulumi.log.warn(f"{warning.where}: {warning.message}")
+        pulumi.log.warn(str(warning))

@@ -51,6 +51,8 @@ def environment(lab: Lab) -> Settings:
                 "serveConfig": {"applications": [{"name": "chat", "import_path": "chat:app"}]},
                 "workers": 0,
                 "worker": {"gpus": 1, "cpu": 1, "memory": "4Gi"},
+                # There is no such application: its pods are what the tests look at.
+                "wait": {"until": "submitted"},
             }
         },
     )

@@ -225,7 +225,6 @@ def test_without_dranet_status_says_where_to_look(prod: Project) -> None:
     assert {len(held) for held in results(prod, "train").values()} == {8}
 
 
-@pytest.mark.long
 def test_a_changed_number_of_nics_is_another_template_that_the_cluster_follows(prod: Project) -> None:
     (before,) = prod.get("resourceclaimtemplates", "-n", "berth-train")
     changed = shipped()

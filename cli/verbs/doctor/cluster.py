@@ -73,7 +73,7 @@ def check_existing(loaded: Environment, existing: ExistingCluster) -> list[Findi
             *check_features(api, filter(settings.addon, USES)),
             *check_releases(api),
             *check_stuck(api),
-            *(CLUSTER.missing(f"{problem.where}: {problem.message}") for problem in found_on(api, settings)),
+            *(CLUSTER.missing(str(problem)) for problem in found_on(api, settings)),
             *check_berths(berths, api),
         ]
     except ClusterError as error:

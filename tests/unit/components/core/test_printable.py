@@ -79,3 +79,4 @@ def test_a_line_of_a_log_has_its_colors_and_nothing_else(line: str, shown: str) 
 
 def test_the_place_of_a_problem_is_one_line() -> None:
     assert Problem(("engineer", "a\nb", 0), "").where == "engineer.'a\\nb'[0]"
+    assert str(Problem(("engineer", "pool"), "there is no a\n\nb")) == "engineer.pool: there is no a⏎⏎b"
