@@ -24,7 +24,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 
 @pytest.fixture(scope="module")
 def readme(reader: Reader) -> str:
-    """What the terminal showed of the README's blocks, which bring the lab up."""
+    """Output of the README's blocks, which bring the lab up."""
     return "".join(reader.does(parts("README.md")[0]))
 
 
