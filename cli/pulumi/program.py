@@ -23,9 +23,13 @@ from berth.cli.shell.signals import INTERRUPTED, TERMINATED
 from berth.components.core.errors import BerthError
 from berth.components.plan.plan import Event
 from berth.stacks.files import stack_file
-from berth.stacks.program import DIGEST
+from berth.stacks.program import DIGEST, NO_DEBUG
 
-_STREAMS_EVENTS = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true", "PULUMI_SKIP_UPDATE_CHECK": "true"}
+_VARIABLES = {
+    "PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true",
+    "PULUMI_SKIP_UPDATE_CHECK": "true",
+    NO_DEBUG: "true",
+}
 
 
 @dataclass
@@ -144,7 +148,7 @@ def _call(arguments: Sequence[str], environment: Mapping[str, str] | None = None
         raise BerthError("pulumi is not on PATH", "install Pulumi, or bring the lab up, which has its own: make lab")
     options = {
         "cwd": stack_file.project(),
-        "env": {**os.environ, **_STREAMS_EVENTS, **(environment or {})},
+        "env": {**os.environ, **_VARIABLES, **(environment or {})},
         "stdin": subprocess.DEVNULL,
         "text": True,
     }

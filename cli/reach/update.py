@@ -1,10 +1,12 @@
 """Update of one stack: what would be lost, the question, the run; none where all is up already."""
 
 import time
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from berth.cli.pulumi.preview.plan import Planned, planned
+from berth.cli.pulumi.preview.plan import Loaded, Planned, planned
 from berth.cli.pulumi.preview.saved import hold, read
 from berth.cli.pulumi.preview.tree import print_tree
 from berth.cli.pulumi.program import Engine
@@ -27,7 +29,7 @@ def up(stack: str, options: Options, engine: Engine | None = None, reviewed: Pat
     """Bring a stack up, within a plan if one was reviewed; return the exit code."""
     began = time.monotonic()
     saved = read(reviewed, stack) if reviewed else None
-    plan = planned(stack, engine=engine)
+    plan = planned(stack, engine=engine, ready=partial(_is_ready, stack))
     report = plan.report
     print_warnings(report.warnings)
     if report.verdict != "nothing":
@@ -50,7 +52,7 @@ def up(stack: str, options: Options, engine: Engine | None = None, reviewed: Pat
 def is_up(stack: str, plan: Planned) -> bool:
     """Return whether an update would change nothing, in the state too, and wait for nothing."""
     try:
-        return _state_stays(plan) and _is_ready(stack, plan)
+        return _state_stays(plan) and (plan.ready or _is_ready(stack, plan.loaded, plan.outputs))
     except BerthError:
         return False  # the update has the words for it
 
@@ -76,9 +78,8 @@ def _before(step: Event, plan: Planned) -> Any:
     return old | {"outputs": old["outputs"] | {DIGEST_OUTPUT: digest_of(secret)}}
 
 
-def _is_ready(stack: str, plan: Planned) -> bool:
+def _is_ready(stack: str, loaded: Loaded | None, outputs: Mapping[str, Any]) -> bool:
     """Return whether all that an update would wait for is ready."""
-    loaded = plan.loaded
     if not isinstance(loaded, Environment | EngineerBerth):
         return False
     berths = loaded.berths if isinstance(loaded, Environment) else [loaded.berth]
@@ -88,7 +89,7 @@ def _is_ready(stack: str, plan: Planned) -> bool:
     put_off: list[Awaited] = []
     wait = Wait(
         stack,
-        brought_up(stack, plan.outputs or None).kubeconfig,
+        brought_up(stack, outputs or None).kubeconfig,
         awaited,
         {berth.manifests.namespace["metadata"]["name"] for berth in berths},
         report=lambda _resource, _text: None,

@@ -1,7 +1,7 @@
 """Fit of RayClusters on their pools: one by one, and all together."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,8 @@ from berth.components.sharing import Pool, Pools
 
 GIB = 2**30
 _UNKNOWN = Decimal("Infinity")
+_SHOWN = 10
+"""Terms of a sum that a message shows."""
 _KEPT = ": GKE keeps the rest"
 
 # Ray's own images name CUDA as -cu124
@@ -200,10 +202,19 @@ def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterab
             shares: dict[str, Decimal] = {}
             for demand, amount in zip(asking, amounts, strict=True):
                 shares[demand.owner] = shares.get(demand.owner, Decimal(0)) + amount
-            listed = " + ".join(f"{owner} {plain(amount)}" for owner, amount in shares.items() if amount)
-            facts = {"name": name, "most": plain(tops_out), "what": what, "made_of": made_of, "listed": listed}
+            facts = {"name": name, "most": plain(tops_out), "what": what, "made_of": made_of, "listed": _sum(shares)}
             asked = plain(sum(shares.values(), Decimal(0)))
             yield from broken(beside(__file__)["capacity"], path, asked=asked, **facts)
+
+
+def _sum(shares: Mapping[str, Decimal]) -> str:
+    """Return the terms of a sum by owner; of many the largest ones, and one for all others."""
+    terms = [(owner, share) for owner, share in shares.items() if share]
+    if len(terms) > _SHOWN:
+        terms.sort(key=lambda term: -term[1])
+        others = sum((share for _, share in terms[_SHOWN:]), Decimal(0))
+        terms[_SHOWN:] = [(counted(len(terms) - _SHOWN, "other"), others)]
+    return " + ".join(f"{owner} {plain(share)}" for owner, share in terms)
 
 
 def plain(amount: Decimal) -> str:

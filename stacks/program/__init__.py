@@ -10,6 +10,10 @@ from berth.components.core.numbers import whole_numbers
 NO_WAIT = "BERTH_NO_WAIT"
 """Variable with which an update does not wait until what it creates is ready."""
 
+NO_DEBUG = "BERTH_NO_DEBUG"
+"""Variable with which a program sends no debug messages: none of the runs that berth begins shows
+them."""
+
 DIGEST, DIGEST_OUTPUT = "BERTH_DIGEST", "digest"
 """Variable with which a program has a digest of its secret outputs as an output of its own: events
 of the engine show every secret as the same text."""

@@ -16,6 +16,8 @@ from berth.components.core.types import iso_time
 from berth.stacks.files import passphrase, stack_file
 from berth.stacks.files.stack_file import NAMESPACE, StackFile
 from berth.stacks.load.stack import EngineerStack, Environment, SettingsError, load
+from berth.stacks.program import NO_DEBUG
+from berth.stacks.program.debug_messages import send_no_debug_messages
 from berth.stacks.program.waiting import NotReadyError, Registered, wait_until_ready
 
 # Exit code that the language host knows: the error is reported already, so it adds nothing.
@@ -25,6 +27,8 @@ _REPORTED = 32
 def run() -> None:
     """Build the stack that Pulumi runs this program for."""
     signal.signal(signal.SIGINT, _leave_quietly)
+    if os.environ.get(NO_DEBUG):
+        send_no_debug_messages()
     pulumi.run(_build)
 
 

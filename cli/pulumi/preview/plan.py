@@ -2,9 +2,10 @@
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -45,6 +46,8 @@ class Planned:
     """Outputs of an environment's last update, secret ones in clear text."""
     cluster: ClusterApi | None = None
     """The environment's cluster, if it could be asked."""
+    ready: bool = False
+    """All that an update would wait for was ready while the engine previewed."""
 
 
 _SECONDS = 10
@@ -60,16 +63,19 @@ class _Question(threading.Thread):
         live: RayClusters of its cluster; None if the cluster was not asked.
         not_asked: why it was not asked; "" where there was nothing to ask.
         reads_releases: whether this identity may read Helm's record of releases, which is Secrets.
+        ready: whether all that an update would wait for is ready, if that was asked.
     """
 
-    def __init__(self, stack: str, *, releases: bool = False) -> None:
+    def __init__(
+        self, stack: str, *, releases: bool = False, ready: Callable[[Mapping[str, Any]], bool] | None = None
+    ) -> None:
         super().__init__(daemon=True)
-        self._stack, self._releases = stack, releases
+        self._stack, self._releases, self._is_ready = stack, releases, ready
         self.outputs: Mapping[str, Any] = {}
         self.api: ClusterApi | None = None
         self.live: Sequence[Mapping[str, Any]] | None = None
         self.not_asked = f"no answer within {_SECONDS} s"
-        self.reads_releases = True
+        self.reads_releases, self.ready = True, False
         self.start()
 
     def run(self) -> None:
@@ -83,6 +89,9 @@ class _Question(threading.Thread):
             self.not_asked = str(error)
         else:
             self.not_asked = ""
+        if self._is_ready and self.api:
+            with suppress(BerthError):
+                self.ready = self._is_ready(self.outputs)
 
     def _live(self) -> Sequence[Mapping[str, Any]] | None:
         kubeconfig = self.outputs.get("kubeconfig")
@@ -100,8 +109,21 @@ class _Question(threading.Thread):
 _PROTECTED = ("as it is currently marked for protection", "because it is protected")
 
 
-def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) -> Planned:
+def planned(
+    stack: str,
+    *,
+    refresh: bool = False,
+    engine: Engine | None = None,
+    ready: Callable[[Loaded, Mapping[str, Any]], bool] | None = None,
+) -> Planned:
     """Return what `pulumi up` would do to a stack, and what that means.
+
+    Args:
+        stack: the stack.
+        refresh: compare with the cloud and the cluster, too.
+        engine: a preview that has begun; None to begin one.
+        ready: tells from an environment's settings and outputs whether an update would wait for
+            nothing; called while the engine previews. None to leave that out.
 
     Raises:
         ProblemsError: the settings have problems.
@@ -113,7 +135,8 @@ def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) 
         raise ProblemsError(stack, checked.lines)
     loaded = checked.loaded
     # An engineer's plan touches no other RayCluster, so the cluster is not asked.
-    question = _Question(stack, releases=refresh) if isinstance(loaded, Environment) else None
+    look = partial(ready, loaded) if ready else None
+    question = _Question(stack, releases=refresh, ready=look) if isinstance(loaded, Environment) else None
     options, unread = ["--refresh"] if refresh else [], list[str]()
     with Interrupts() as interrupts, err.status(f"previewing {stack}"):
         if refresh and question:
@@ -132,7 +155,9 @@ def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) 
         known = _of_environment(known, loaded, question)
     report = report_of(plan_of(events), known)
     report = replace(report, warnings=[*report.warnings, *unread])
-    return Planned(report, events, loaded, question.outputs if question else {}, question.api if question else None)
+    if not question:
+        return Planned(report, events, loaded, {})
+    return Planned(report, events, loaded, question.outputs, question.api, question.ready)
 
 
 def settings_as_json(stack: str) -> dict[str, Any]:
