@@ -143,6 +143,6 @@ $(INSTALLED): requirements.txt pyproject.toml
 		-r requirements.txt || { \
 		echo 'error: the Python packages could not be installed (see above)' >&2; \
 		echo 'check the network connection and the disk space, then run it again' >&2; exit 1; }
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -qq -j0 -x 'pulumi_gcp/(?!compute|container|projects|serviceaccount).*/' $(VENV)/lib || true
 	@touch $@

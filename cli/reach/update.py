@@ -19,7 +19,7 @@ from berth.cli.shell.console import err, print_warnings
 from berth.components.core.errors import BAD_INPUT, BerthError
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import Event
-from berth.components.ray.readiness import Awaited, Wait
+from berth.components.ray.readiness import Wait
 from berth.stacks.load.stack import EngineerBerth, Environment
 from berth.stacks.program import DIGEST_OUTPUT, digest_of
 from berth.stacks.program.awaited import awaited_of
@@ -86,14 +86,13 @@ def _is_ready(stack: str, loaded: Loaded | None, outputs: Mapping[str, Any]) -> 
     awaited = [resource for berth in berths for resource in awaited_of(berth)]
     if not awaited:
         return True
-    put_off: list[Awaited] = []
     wait = Wait(
         stack,
         brought_up(stack, outputs or None).kubeconfig,
         awaited,
         {berth.manifests.namespace["metadata"]["name"] for berth in berths},
         report=lambda _resource, _text: None,
-        put_off=lambda resource, _going: put_off.append(resource),
+        put_off=lambda _resource, _namespaces: None,
         once=True,
     )
-    return not wait.run() and not put_off
+    return not wait.run()

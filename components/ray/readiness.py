@@ -137,7 +137,7 @@ class Wait:
     put_off: Callable[[Awaited, Sequence[str]], None]
     """Called with a resource whose wait is over, and the namespaces for whose end it waits."""
     once: bool = False
-    """Look once, and return whatever is not done then."""
+    """Look once, and return whatever is not done then, without reasons."""
     stop: threading.Event = field(default_factory=threading.Event)
     _seen: dict[Awaited, Object] = field(default_factory=dict, init=False)
     _standings: dict[Awaited, Standing] = field(default_factory=dict, init=False)
@@ -179,6 +179,8 @@ class Wait:
             except ClusterError:
                 if time.monotonic() >= max(waiting.values()):
                     raise
+            if self.once:
+                return {resource: [] for resource in waiting}
             if is_round:
                 next_round = time.monotonic() + _ROUND_SECONDS
                 self._explain(mirror, waiting)
