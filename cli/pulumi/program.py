@@ -25,11 +25,7 @@ from berth.components.plan.plan import Event
 from berth.stacks.files import stack_file
 from berth.stacks.program import DIGEST, NO_DEBUG
 
-_VARIABLES = {
-    "PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true",
-    "PULUMI_SKIP_UPDATE_CHECK": "true",
-    NO_DEBUG: "true",
-}
+_STREAMS_EVENTS = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true", "PULUMI_SKIP_UPDATE_CHECK": "true"}
 
 
 @dataclass
@@ -148,7 +144,7 @@ def _call(arguments: Sequence[str], environment: Mapping[str, str] | None = None
         raise BerthError("pulumi is not on PATH", "install Pulumi, or bring the lab up, which has its own: make lab")
     options = {
         "cwd": stack_file.project(),
-        "env": {**os.environ, **_VARIABLES, **(environment or {})},
+        "env": {**os.environ, **_STREAMS_EVENTS, NO_DEBUG: "true", **(environment or {})},
         "stdin": subprocess.DEVNULL,
         "text": True,
     }

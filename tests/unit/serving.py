@@ -10,6 +10,8 @@ from typing import Any
 import yaml
 
 Handler = http.server.BaseHTTPRequestHandler
+POLL_SECONDS = 0.02
+"""Time within which a server notices its end; Python's own half a second is one for each test."""
 
 
 class _Server(http.server.ThreadingHTTPServer):
@@ -30,7 +32,7 @@ def serving(handle: Callable[[Handler], None]) -> Iterator[str]:
             """Print nothing."""
 
     with _Server(("127.0.0.1", 0), Play) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=[POLL_SECONDS])
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"

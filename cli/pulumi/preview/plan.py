@@ -29,6 +29,8 @@ from berth.stacks.program.login import own_login
 from berth.stacks.settings.contract import EnvironmentContract
 
 Loaded = Environment | EngineerBerth | EngineerStack
+Ready = Callable[[Loaded, Mapping[str, Any]], bool]
+"""Tells from an environment's settings and outputs whether an update would wait for nothing."""
 
 _RELEASES = "**kubernetes:helm.sh/v3:Release::**"
 _UNREAD = "Helm releases are left out of this comparison: their record is Secrets, and your identity may not list these"
@@ -66,9 +68,7 @@ class _Question(threading.Thread):
         ready: whether all that an update would wait for is ready, if that was asked.
     """
 
-    def __init__(
-        self, stack: str, *, releases: bool = False, ready: Callable[[Mapping[str, Any]], bool] | None = None
-    ) -> None:
+    def __init__(self, stack: str, *, releases: bool = False, ready: partial[bool] | None = None) -> None:
         super().__init__(daemon=True)
         self._stack, self._releases, self._is_ready = stack, releases, ready
         self.outputs: Mapping[str, Any] = {}
@@ -109,21 +109,10 @@ class _Question(threading.Thread):
 _PROTECTED = ("as it is currently marked for protection", "because it is protected")
 
 
-def planned(
-    stack: str,
-    *,
-    refresh: bool = False,
-    engine: Engine | None = None,
-    ready: Callable[[Loaded, Mapping[str, Any]], bool] | None = None,
-) -> Planned:
+def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None, ready: Ready | None = None) -> Planned:
     """Return what `pulumi up` would do to a stack, and what that means.
 
-    Args:
-        stack: the stack.
-        refresh: compare with the cloud and the cluster, too.
-        engine: a preview that has begun; None to begin one.
-        ready: tells from an environment's settings and outputs whether an update would wait for
-            nothing; called while the engine previews. None to leave that out.
+    `engine` is a preview that has begun already; `ready` is asked while it runs.
 
     Raises:
         ProblemsError: the settings have problems.
