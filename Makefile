@@ -37,11 +37,11 @@ test: $(INSTALLED) ## unit, golden and lab tests, but the long ones (TEST_WORKER
 	@$(BIN)/berth lab tools
 	@$(BIN)/pytest --numprocesses $(TEST_WORKERS) $(BY_FILE) --durations=25
 
-test-quick: $(INSTALLED) ## unit and golden tests, types and lint, all at once
+test-quick: $(INSTALLED) ## unit and golden tests but the slow ones, types and lint, all at once
 	@$(MAKE) --no-print-directory --jobs=3 test-unit lint types
 
 test-unit: $(INSTALLED)
-	@$(BIN)/pytest --numprocesses logical $(BY_FILE) tests/unit
+	@$(BIN)/pytest -m 'not long and not slow' --numprocesses auto $(BY_FILE) tests/unit
 
 test-long: $(INSTALLED) ## the tests that take minutes a file; as root on Debian those of the real node too. Needs a quiet machine
 	@$(BIN)/berth lab tools

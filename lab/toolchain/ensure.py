@@ -23,7 +23,7 @@ CHOICE = "BERTH_LAB_TOOLS"
 
 RELEASE, SOURCE = "release", "source"
 
-_MIB_A_MINUTE = 70
+_MIB_A_MINUTE = 50
 """Size of the programs that two cores build in a minute."""
 
 

@@ -10,6 +10,22 @@ from berth.cli.shell import lab_here
 from berth.lab.home import CLONE
 from berth.stacks.files import stack_file
 
+SLOW = """
+    adding cli/reach/test_completion.py cli/test_failures.py cli/test_main.py cli/test_manners.py cli/test_saved_plan.py
+    cli/test_update.py cli/verbs/test_doctor_machine.py cli/verbs/test_doctor_rights.py cli/verbs/test_new.py
+    cli/verbs/test_notebook.py components/gke/test_provider_fields.py components/programs/test_keeper.py
+    stacks/test_image_mirror.py test_errors.py test_fuzz.py test_imports.py test_site.py
+""".split()
+"""Files and folders that start programs or read everything: half of the time of the unit tests."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the slow tests, which `make test-quick` leaves out."""
+    here = Path(__file__).parent
+    for item in items:
+        if any(item.path.is_relative_to(here / slow) for slow in SLOW):
+            item.add_marker("slow")
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_google_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
