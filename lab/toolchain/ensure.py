@@ -23,7 +23,7 @@ CHOICE = "BERTH_LAB_TOOLS"
 
 RELEASE, SOURCE = "release", "source"
 
-_MIB_A_MINUTE = 50
+_MIB_A_MINUTE = 57
 """Size of the programs that two cores build in a minute."""
 
 
