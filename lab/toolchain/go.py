@@ -37,7 +37,7 @@ _SELDOM_RUN = (
     "github.com/envoyproxy/go-control-plane",
     "github.com/pb33f/libopenapi",
 )
-"""Generated packages, large and without loops, in which no program of the lab spends time."""
+"""Large packages, most of them generated, in which no program of the lab spends time."""
 
 SHARED_FLAGS = (
     "-trimpath",
