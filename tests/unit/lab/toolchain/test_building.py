@@ -1,6 +1,7 @@
 """Builds with a `go` of our own: real processes that fail as the real one does."""
 
 import os
+import re
 import shutil
 import stat
 import sys
@@ -46,11 +47,10 @@ def test_a_build_gets_the_pinned_flags_and_names(fake_go: Callable[[str], compil
     entry = _obtain(go, tmp_path)
     assert (entry / "etcd").read_text() == "program\n"
     arguments = (tmp_path / "arguments").read_text()
-    assert arguments.startswith("build -trimpath -buildvcs=false -pgo=off -gcflags=all=-dwarf=false -gcflags=")
-    # Go takes the last pattern that a package matches, so the flag for all packages is repeated.
     assert " -gcflags=k8s.io/client-go/informers/...=-dwarf=false -l " in arguments
-    assert " -ldflags=-s -w -o " in arguments
-    assert arguments.endswith("go.etcd.io/etcd/server/v3\n")
+    flags = re.sub(r" -gcflags=\S+/\.\.\.=-dwarf=false -l(?= )", "", arguments)
+    assert flags.startswith("build -trimpath -buildvcs=false -pgo=off -gcflags=all=-dwarf=false -ldflags=-s -w -o ")
+    assert flags.endswith("go.etcd.io/etcd/server/v3\n")
     environment = (tmp_path / "environment").read_text().splitlines()
     assert {"CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOFLAGS=-mod=readonly", "GOWORK=off"} <= set(environment)
 
