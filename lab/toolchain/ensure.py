@@ -6,7 +6,7 @@ Missing tools are made one after the other: released ones where their sites answ
 import os
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
@@ -22,9 +22,6 @@ CHOICE = "BERTH_LAB_TOOLS"
 """Environment variable: `release` or `source`. By default releases where their sites answer."""
 
 RELEASE, SOURCE = "release", "source"
-
-_MIB_A_MINUTE = 57
-"""Size of the programs that two cores build in a minute."""
 
 
 def programs_of(tools: Iterable[Tool], progress: Progress) -> dict[str, Path]:
@@ -80,14 +77,14 @@ def _fetch(tools: list[Tool], cache: Cache, chosen: str, folder: Path) -> dict[T
     entries: dict[Tool, Path] = {}
     late: dict[Tool, str] = {}
     with cache.progress.step("", "") as step:
-        for tool, shown in _counted(checksums):
-            step.show(shown)
+        for number, tool in enumerate(checksums, 1):
+            step.show(f"{tool.name} {tool.version} ({number} of {len(checksums)})")
             install = partial(_install, tool, checksums[tool], folder)
             try:
                 entries[tool] = cache.obtain(tool.name, releases.key(tool.release), install)
             except UnavailableError as error:
                 late[tool] = str(error)
-        step.done = _made(entries, "fetched")
+        step.done = f"{counted(len(entries), 'tool')} fetched" if entries else ""
     _report(late, cache.progress, chosen)
     return entries
 
@@ -95,31 +92,22 @@ def _fetch(tools: list[Tool], cache: Cache, chosen: str, folder: Path) -> dict[T
 def _build(tools: list[Tool], cache: Cache, folder: Path) -> dict[Tool, Path]:
     """Build tools; Go uses all cores for each. Return their entries."""
     progress, title = cache.progress, f"{counted(len(tools), 'tool')} from source, once for this machine"
-    minutes = max(1, round(sum(tool.mib for tool in tools) / _MIB_A_MINUTE))
-    progress.say(f"Building {title}: about {counted(minutes, 'minute')} of two cores (kept in {cache.folder})")
+    done, total = 0, sum(tool.seconds for tool in tools)
+    minutes = counted(max(1, round(total / 60)), "minute")
+    progress.say(f"Building {title}: about {minutes} of two cores (kept in {cache.folder})")
     compiler = go.find([tool.directory for tool in tools], cache)
     progress.say(f"  go {compiler.version}: {compiler.origin}")
     compiler.require_space(tools, cache.folder)
-    entries = {}
-    with compiler.in_use(), progress.step("", _made(tools, "built")) as step:
-        for tool, shown in _counted(tools):
-            step.show(shown)
+    entries, began = {}, time.monotonic()
+    with compiler.in_use(), progress.step("", f"{counted(len(tools), 'tool')} built") as step:
+        for number, tool in enumerate(tools, 1):
+            pace = (time.monotonic() - began) / done if done else 1
+            left = duration(pace * (total - done))
+            step.show(f"{tool.name} {tool.version} ({number} of {len(tools)}, about {left} left)")
             make = partial(compiler.build, tool, temporary=folder)
             entries[tool] = cache.obtain(tool.name, go.key(tool), make)
+            done += tool.seconds
     return entries
-
-
-def _counted(tools: Collection[Tool]) -> Iterator[tuple[Tool, str]]:
-    """Yield tools, each with its name, how much is made before it, and the time that is left."""
-    began, done, total = time.monotonic(), 0, sum(tool.mib for tool in tools)
-    for tool in tools:
-        left = f", {duration((time.monotonic() - began) * (total - done) / done)} left" if done else ""
-        yield tool, f"{tool.name} {tool.version} ({done} of {total} MiB{left})"
-        done += tool.mib
-
-
-def _made(tools: Collection[Tool], how: str) -> str:
-    return f"{counted(len(tools), 'tool')} {how}, {sum(tool.mib for tool in tools)} MiB" if tools else ""
 
 
 def _checksums(tools: list[Tool]) -> tuple[dict[Tool, dict[str, str]], dict[Tool, str]]:

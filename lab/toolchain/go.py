@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from berth.components.core.words import counted
 from berth.lab.errors import USAGE, LabError
 from berth.lab.toolchain.cache import Cache
@@ -36,8 +38,9 @@ _SELDOM_RUN = (
     "github.com/aws/aws-sdk-go-v2",
     "github.com/envoyproxy/go-control-plane",
     "github.com/pb33f/libopenapi",
+    "k8s.io/kubernetes",
 )
-"""Large packages, most of them generated, in which no program of the lab spends time."""
+"""Large packages, most of them generated, in which the programs of the lab spend little time."""
 
 SHARED_FLAGS = (
     "-trimpath",
@@ -105,7 +108,7 @@ class Go:
             "GOWORK": "off",
             # The compiler collects garbage only when a process nears this limit: a sixth less work.
             "GOGC": "off",
-            "GOMEMLIMIT": "1536MiB",
+            "GOMEMLIMIT": f"{psutil.virtual_memory().total // (2 * (os.cpu_count() or 1))}",
         }
 
     @contextlib.contextmanager

@@ -32,8 +32,8 @@ class Tool:
     """Files and folders of the module that come uncompiled, with their names there."""
     tags: str = ""
     """Go build tags, separated by commas."""
-    mib: int = 0
-    """Size, by which the time for all tools is estimated."""
+    seconds: int = 60
+    """Seconds that two cores take to build it after the tools above it."""
     files: tuple[ReleasedFile, ...] = ()
     """Files of the project's releases that have the programs; empty where none are published."""
     released_with: str = ""
