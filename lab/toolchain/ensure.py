@@ -91,21 +91,19 @@ def _fetch(tools: list[Tool], cache: Cache, chosen: str, folder: Path) -> dict[T
 
 def _build(tools: list[Tool], cache: Cache, folder: Path) -> dict[Tool, Path]:
     """Build tools; Go uses all cores for each. Return their entries."""
-    progress, title = cache.progress, f"{counted(len(tools), 'tool')} from source, once for this machine"
-    done, total = 0, sum(tool.seconds for tool in tools)
-    minutes = counted(max(1, round(total / 60)), "minute")
-    progress.say(f"Building {title}: about {minutes} of two cores (kept in {cache.folder})")
+    progress, count, done, total = cache.progress, counted(len(tools), "tool"), 0, sum(tool.seconds for tool in tools)
+    title = f"{count} from source, once for this machine: about {counted(max(1, round(total / 60)), 'minute')}"
+    progress.say(f"Building {title} of two cores (kept in {cache.folder})")
     compiler = go.find([tool.directory for tool in tools], cache)
     progress.say(f"  go {compiler.version}: {compiler.origin}")
     compiler.require_space(tools, cache.folder)
     entries, began = {}, time.monotonic()
-    with compiler.in_use(), progress.step("", f"{counted(len(tools), 'tool')} built") as step:
+    with compiler.in_use(), compiler.fetching(tools), progress.step("", f"{count} built") as step:
         for number, tool in enumerate(tools, 1):
             pace = (time.monotonic() - began) / done if done else 1
-            left = duration(pace * (total - done))
-            step.show(f"{tool.name} {tool.version} ({number} of {len(tools)}, about {left} left)")
-            make = partial(compiler.build, tool, temporary=folder)
-            entries[tool] = cache.obtain(tool.name, go.key(tool), make)
+            part = f"{number} of {len(tools)}, about {duration(pace * (total - done))} left"
+            step.show(f"{tool.name} {tool.version} ({part})")
+            entries[tool] = cache.obtain(tool.name, go.key(tool), partial(compiler.build, tool, temporary=folder))
             done += tool.seconds
     return entries
 

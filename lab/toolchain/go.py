@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -125,6 +126,21 @@ class Go:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 for name in ("build", "modules"):
                     shutil.rmtree(self.caches / name, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def fetching(self, tools: list[Tool]) -> Iterator[None]:
+        """Download the modules of tools in turn while the block builds them.
+
+        Two cores would wait for the network. What fails here, a build repeats and explains.
+        """
+        script = 'for folder do (cd "$folder" && "$0" mod download) < /dev/null > /dev/null 2>&1; done'
+        command = ["/bin/sh", "-c", script, str(self.program), *(str(tool.directory) for tool in tools)]
+        process = subprocess.Popen(command, env=self.environment(), start_new_session=True)
+        try:
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
 
     def _run(self, tool: Tool, *arguments: str, temporary: Path | None = None) -> subprocess.CompletedProcess[str]:
         # Ctrl-C ends Go too; what is compiled stays in its cache.

@@ -16,6 +16,7 @@ from berth.lab.toolchain import failures
 from berth.lab.toolchain import go as compiler
 from berth.lab.toolchain.cache import Cache
 from berth.lab.toolchain.tools import BY_NAME, PULUMI, Tool, numbers
+from tests.lab.project import eventually
 
 EVERY_TOOL = tuple(BY_NAME.values())
 ETCD, KUBERNETES = BY_NAME["etcd"], BY_NAME["kubernetes"]
@@ -53,6 +54,16 @@ def test_a_build_gets_the_pinned_flags_and_names(fake_go: Callable[[str], compil
     assert flags.endswith("go.etcd.io/etcd/server/v3\n")
     environment = (tmp_path / "environment").read_text().splitlines()
     assert {"CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOFLAGS=-mod=readonly", "GOWORK=off"} <= set(environment)
+
+
+def test_modules_of_tools_are_downloaded_in_turn_as_long_as_their_builds_last(
+    fake_go: Callable[[str], compiler.Go], tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    go = fake_go(f'echo "${{PWD##*/}} $@" >> {log}; test "${{PWD##*/}}" != etcd && exec sleep 1000; exit 1')
+    with go.fetching([ETCD, KUBERNETES, BY_NAME["helm"]]):
+        eventually(lambda: log.exists() and "kubernetes" in log.read_text(), "the second tool's turn")
+    assert log.read_text() == "etcd mod download\nkubernetes mod download\n"
 
 
 @pytest.mark.parametrize(
