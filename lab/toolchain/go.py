@@ -53,8 +53,8 @@ SHARED_FLAGS = (
 """Flags of every build, the same for all tools: Go compiles a package that several tools need once.
 
 The compiler writes no debug tables, which the linker would drop, and inlines nothing into packages
-that seldom run: a third less work for them, which are half of Pulumi's plugin. Of several patterns
-that a package matches, Go takes the last: so `-dwarf=false` is in each.
+that seldom run: a sixth to a third less work for them, which are half of Pulumi's plugin. Of
+several patterns that a package matches, Go takes the last: so `-dwarf=false` is in each.
 """
 
 
@@ -107,7 +107,7 @@ class Go:
             "GOFLAGS": f"-mod=readonly{writable}",
             "GOTOOLCHAIN": "local",
             "GOWORK": "off",
-            # The compiler collects garbage only when a process nears this limit: a sixth less work.
+            # Compilers collect garbage when near a share of half the memory: a sixth less work.
             "GOGC": "off",
             "GOMEMLIMIT": f"{psutil.virtual_memory().total // (2 * (os.cpu_count() or 1))}",
         }
@@ -131,7 +131,7 @@ class Go:
     def fetching(self, tools: list[Tool]) -> Iterator[None]:
         """Download the modules of tools in turn while the block builds them.
 
-        Two cores would wait for the network. What fails here, a build repeats and explains.
+        Otherwise each build begins with a wait. What fails here, a build repeats and explains.
         """
         script = 'for folder do (cd "$folder" && "$0" mod download) < /dev/null > /dev/null 2>&1; done'
         command = ["/bin/sh", "-c", script, str(self.program), *(str(tool.directory) for tool in tools)]
