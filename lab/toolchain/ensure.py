@@ -100,7 +100,7 @@ def _build(tools: list[Tool], cache: Cache, folder: Path) -> dict[Tool, Path]:
     entries, began = {}, time.monotonic()
     with compiler.in_use(), compiler.fetching(tools), progress.step("", f"{count} built") as step:
         for number, tool in enumerate(tools, 1):
-            pace = (time.monotonic() - began) / done if done else 1
+            pace = (time.monotonic() - began + 120) / (done + 120)  # the first tools alone would mislead
             part = f"{number} of {len(tools)}, about {duration(pace * (total - done))} left"
             step.show(f"{tool.name} {tool.version} ({part})")
             entries[tool] = cache.obtain(tool.name, go.key(tool), partial(compiler.build, tool, temporary=folder))

@@ -124,8 +124,9 @@ class Go:
             yield
             with contextlib.suppress(BlockingIOError):  # Another build still uses them.
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                for name in ("build", "modules"):
-                    shutil.rmtree(self.caches / name, ignore_errors=True)
+                # Some 150,000 files, half a minute of a slow disk: nobody waits for it.
+                script = 'exec > /dev/null 2>&1; mv build modules "$(mktemp -d old-XXXXXX)"; rm -rf old-* &'
+                subprocess.run(["/bin/sh", "-c", script], cwd=self.caches, start_new_session=True, check=False)
 
     @contextlib.contextmanager
     def fetching(self, tools: list[Tool]) -> Iterator[None]:

@@ -8,6 +8,7 @@ import pytest
 from berth.lab.errors import LabError
 from berth.lab.toolchain import go as compiler
 from berth.lab.toolchain.tools import BY_NAME
+from tests.lab.project import eventually
 
 ETCD, KUBERNETES = BY_NAME["etcd"], BY_NAME["kubernetes"]
 
@@ -23,11 +24,13 @@ def test_caches_of_a_fetched_go_go_with_the_last_build_that_ends_well(tmp_path: 
         compiled.touch()
         raise LabError("a build that failed")
     assert compiled.exists(), "the next run goes on with it"
+    (tmp_path / "caches" / "old-1").mkdir()  # of a removal that was killed
     with go.in_use():
         with go.in_use():
             pass
         assert compiled.exists(), "another build uses it"
     assert not compiled.exists()
+    eventually(lambda: list((tmp_path / "caches").iterdir()) == [tmp_path / "caches" / "lock"], "the removal's end")
 
 
 def test_caches_that_the_user_chose_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
