@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
+from berth.components.core.words import few
 from berth.stacks.files import document
 from berth.stacks.files.stack_file import LARGEST, NAMESPACE, project
 
@@ -41,10 +42,8 @@ class Proposal:
         """Return what the preview leaves out; empty if it has everything."""
         if not self.left:
             return ""
-        names = [f"`{re.sub(r'[^-+./ @A-Za-z0-9_]', '?', name)}`" for name in self.left[:_MOST_SHOWN]]
-        more = len(self.left) - len(names)
-        listed = ", ".join(names) + (f" and {more} more" if more else "")
-        return f"This preview runs main's code. Changes of {listed} are not in it.\n"
+        names = [f"`{re.sub(r'[^-+./ @A-Za-z0-9_]', '?', name)}`" for name in self.left]
+        return f"This preview runs main's code. Changes of {few(names, _MOST_SHOWN)} are not in it.\n"
 
 
 def read(commit: str) -> Proposal:

@@ -11,6 +11,7 @@ from berth.components.core.problems import Problem
 from berth.components.core.words import counted
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import (
+    STAND_IN_NAME,
     EngineerBerth,
     EngineerStack,
     Environment,
@@ -128,7 +129,10 @@ def _with_rest(error: SettingsError, load: Loads) -> SettingsError:
     except SettingsError as found:
         reported = {problem.path for problem in error.problems}
         more = [
-            problem for problem in found.problems if problem.path not in reported and not problem.rests_on_any(reported)
+            problem
+            for problem in found.problems
+            if problem.path not in reported and not problem.rests_on_any(reported)
+            if STAND_IN_NAME not in problem.message
         ]
         return SettingsError(error.stack, [*error.problems, *more], error.file)
     return error

@@ -3,7 +3,7 @@
 A row has `at`, the setting that is wrong (if left out, the one that is judged), `says`, what is
 wrong and what fixes it, and `when`, the values with which it is. A value is a text or number, a
 list of those of which one fits, true or false for one that is given or not, or comparisons of a
-given one: `{over: pool.per_node}`, `{over: 20}`, `{lacks: SYSTEM}`, `{unlike: "[a-z]+"}`.
+given one: `{over: pool.per_node}`, `{under: 20}`, `{lacks: SYSTEM}`, `{unlike: "[a-z]+"}`.
 `rests_on` names other settings that the row comes from. Rows stand alone, or as `rules` of a group,
 which has what all of them have; a group with `first: true` ends with the first row that fits. Names
 in `when`, and in braces in texts, lead from an object to its attributes: `pool.machine.name`; in
@@ -34,6 +34,7 @@ _WITH_TEXTS: Mapping[str, Callable[[Any, str], bool]] = {
 }
 _WITH_OTHERS: Mapping[str, Callable[[Any, Any], bool]] = {
     "over": operator.gt,
+    "under": operator.lt,
     "other_than": operator.ne,
     "not_among": lambda value, others: value not in others,
 }

@@ -1,7 +1,7 @@
 """Numbers with their nouns, for texts that people read."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def counted(count: int, noun: str) -> str:
@@ -28,3 +28,9 @@ def listed(names: Iterable[object], word: str) -> str:
     if word == ",":
         return ", ".join([*first, last])
     return f"{rest} {word} {last}" if first else last
+
+
+def few(names: Sequence[str], most: int) -> str:
+    """Return the first names, and the number of the others: `a, b and 3 more`."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -73,6 +73,7 @@ def sizes_of(group: WorkerGroup, pool: Pool) -> dict[str, Any]:
         "pool_has": pool.counted(pool.at_most),
         "whole": counted(pool.settings.machine.gpus, "whole GPU"),
         "cpu": parse_quantity(group.cpu),
+        "memory": parse_quantity(group.memory),
         "cpu_limit": parse_quantity(group.cpu_limit),
         "gpu_memory": parse_quantity(group.gpu_memory) if group.gpu_memory and offered else Decimal(0),
         "share": offered.memory_gib * GIB if offered else Decimal(0),

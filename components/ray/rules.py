@@ -7,6 +7,7 @@ from berth.components.core import fast_yaml
 from berth.components.core.bounds import Bounds
 from berth.components.core.problems import Path, Problem
 from berth.components.core.table import beside, broken
+from berth.components.core.types import parse_quantity
 from berth.components.fabric import fabric_problems
 from berth.components.hardware import versions
 from berth.components.lifecycle import lifecycle_problems
@@ -79,7 +80,8 @@ def _warnings(placed: Placed) -> Iterable[Problem]:
     cluster, pools, path = placed.cluster, placed.pools, placed.path
     for group in cluster.groups:
         pool, within = pools[group.pool], (*path, *group.within)
-        objects = {"cluster": cluster, "group": group, "pool": pool, **sizes_of(group, pool)}
+        facts = {"head_memory": parse_quantity(cluster.head.memory), "newest": versions.RAY_IMAGE}
+        objects = {"cluster": cluster, "group": group, "pool": pool, **facts, **sizes_of(group, pool)}
         yield from broken(beside(__file__)["warnings_of_groups"], within, **objects)
         yield from fabric_problems("alignment", group, pool, within)
         yield from broken(beside(__file__)["warnings"], path, **objects)

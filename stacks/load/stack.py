@@ -287,14 +287,15 @@ def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> l
             problem
             for problem in (*_name_problems(stack, settings), *across)
             if problem.path not in reported and not problem.rests_on_any(reported)
-            if _STAND_IN_NAME not in problem.path and _STAND_IN_NAME not in problem.message
+            if STAND_IN_NAME not in problem.path and STAND_IN_NAME not in problem.message
         ]
     return []
 
 
 _ROUNDS = 3
-_STAND_IN_NAME = "berth-stand-in"
-_STAND_IN = {_STAND_IN_NAME: {"machineType": "n2-standard-16", "nodes": 1}}
+STAND_IN_NAME = "berth-stand-in"
+"""Name in place of one that is missing or wrong, so that all else can be checked."""
+_STAND_IN = {STAND_IN_NAME: {"machineType": "n2-standard-16", "nodes": 1}}
 """Pools of an environment without a valid one, so that its other settings can be checked."""
 
 
@@ -312,7 +313,7 @@ def rest_of(error: SettingsError) -> EngineerStack | None:
     except ValidationError:
         return None
     if _name_problems(error.stack, settings):
-        return None  # a berth without a name is on no environment
+        settings = settings.model_copy(update={"name": STAND_IN_NAME})
     return EngineerStack(error.stack, settings, error.file)
 
 

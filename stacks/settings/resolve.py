@@ -5,12 +5,16 @@ Defaults and an owner's settings are merged as plain data and validated once, wi
 RayCluster (components/ray/rules.py).
 """
 
+from collections.abc import Iterable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 from berth.components.core.owner import OwnerKind, namespace_of
-from berth.components.core.problems import Path
+from berth.components.core.problems import Path, Problem
+from berth.components.core.settings import Settings
 from berth.components.core.table import broken
+from berth.components.core.words import few
 from berth.components.fabric import pinned_by_default
 from berth.components.ray import JobShape, RayClusterSettings, RayJobSettings, RayServiceSettings, ServiceShape
 from berth.components.ray.fit import capacity_problems, demands_of, second_cluster_warnings
@@ -31,6 +35,9 @@ _NOT_INHERITED: dict[OwnerKind, tuple[str, ...]] = {
     "service": (*_OF_BERTHS, "dashboard"),
 }
 """Settings of `defaults` that a kind of owner does not take."""
+
+_SHOWN = 5
+"""Engineers that a problem of a setting in `defaults` names."""
 
 
 def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozenset[str] = frozenset()) -> Resolved:
@@ -88,6 +95,8 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
     resolved.warnings += broken(CONTRADICTIONS["pinned"], ("environment",), clusters=pinned)
     evicted = [cluster.name for cluster in resolved.every if may_be_evicted(cluster, pools)]
     resolved.warnings += broken(CONTRADICTIONS["evicted"], ("environment", "defaults"), clusters=evicted)
+    resolved.problems = _once(resolved.problems, settings)
+    resolved.warnings = _once(resolved.warnings, settings)
     return resolved
 
 
@@ -114,6 +123,36 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
     resolved.warnings += broken(CONTRADICTIONS["evicted"], path, clusters=evicted)
     resolved.problems += capacity_problems(ground.pools, [*contract.demands, *resolved.demands], path)
     return resolved
+
+
+def _once(problems: Iterable[Problem], settings: EnvironmentSettings) -> list[Problem]:
+    """Return problems, one of a setting in `defaults` there and once, with the engineers it is for.
+
+    Without this, a typo in `defaults` is a line for each engineer, at a place where it is not.
+    """
+    found: dict[Problem, list[str]] = {}
+    for problem in problems:
+        match problem.path:
+            case ("environment", "engineers", str(name), _, *_) as path if _is_written(
+                path[3:], settings.defaults
+            ) and not _is_written(path[3:], settings.engineers[name]):
+                moved = replace(problem, path=("environment", "defaults", *path[3:]))
+                found.setdefault(moved, []).append(name)
+            case _:
+                found.setdefault(problem, [])
+    return [
+        replace(problem, message=f"{problem.message} (for {few(names, _SHOWN)})") if names else problem
+        for problem, names in found.items()
+    ]
+
+
+def _is_written(path: Path, settings: Settings) -> bool:
+    value: Any = settings.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
+    for key in path:
+        if not isinstance(value, dict) or key not in value:
+            return False
+        value = value[key]
+    return True
 
 
 def _job(name: str, shape: JobShape, cluster: RayClusterSettings) -> RayJobSettings:

@@ -6,7 +6,7 @@ from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError
 from berth.components.core import fast_yaml
 from berth.components.core.types import OWN_ACCOUNT
-from berth.components.core.words import are
+from berth.components.core.words import are, few
 from berth.components.gke import NODE_ROLES
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -146,14 +146,13 @@ def check_permissions(google: Google, settings: EnvironmentSettings) -> Iterable
 
 
 def _lacking(google: Google, lacking: list[str], of: int) -> Finding:
-    more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
     grants = [
         f"gcloud projects add-iam-policy-binding {google.project} --member={_member(google)} --role={role}"
         + condition_of(role)
         for role in roles_of(lacking)
     ]
-    shown = f"{', '.join(lacking[:_SHOWN])}{more}"
-    return PERMISSIONS.found("lacking", count=len(lacking), of=of, shown=shown, grants="\n".join(grants))
+    shown, commands = few(lacking, _SHOWN), "\n".join(grants)
+    return PERMISSIONS.found("lacking", count=len(lacking), of=of, shown=shown, grants=commands)
 
 
 def _node_account(google: Google, account: str) -> Finding:

@@ -155,9 +155,10 @@ def test_the_list_of_policies() -> None:
 
 def test_a_stack_whose_name_no_berth_can_have_and_another_problem(project: Path) -> None:
     write(project, "env", environment=ENVIRONMENT)
-    write(project, "Alice", engineer={"environment": "env", "head": {"memory": "much"}, "workers": 2})
+    write(project, "Alice", engineer={"environment": "env", "head": {"memory": "much"}, "worker": {"gpus": 99}})
     done = check("Alice")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "engineer.name: 'Alice' is a name that Kubernetes would refuse" in done.stderr
     assert "engineer.head.memory: 'much' is not a Kubernetes quantity" in done.stderr
-    assert len(done.stderr.splitlines()) == 3
+    assert "engineer.worker.gpus: a worker asks for 99 shares" in done.stderr
+    assert len(done.stderr.splitlines()) == 4
