@@ -17,11 +17,13 @@ import yaml
 from typer.testing import CliRunner
 
 from berth.cli.main import app
+from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BAD_INPUT, BerthError
 from berth.components.gke import GKE_LOGIN
 from berth.components.gke.provider_fields import resources
 from berth.lab.home import CLONE
 from berth.lab.plugins.gcp.field_rules import field_problems
+from berth.stacks.load import reported
 from berth.stacks.load.stack import EngineerStack, Environment, load_stack
 from berth.stacks.program import environment as environment_program
 from berth.stacks.program.engineer import engineer
@@ -114,12 +116,18 @@ def berth(*words: str) -> tuple[int, str, str]:
     Raises:
         FindingError: it ends in a traceback, or does more than read.
     """
-    with CALLS.none():
+    with pytest.MonkeyPatch.context() as patch, CALLS.none():
+        patch.setattr(reported, "ClusterApi", _no_cluster)
         done = CliRunner().invoke(app, list(words))
     if done.exception and not isinstance(done.exception, SystemExit):
         text = "".join(traceback.format_exception(done.exception))
         raise FindingError(f"traceback {type(done.exception).__name__}", text)
     return done.exit_code, done.stdout, done.stderr
+
+
+def _no_cluster(*_: Any) -> None:
+    """Stand in for the cluster that is asked about machine types that berth does not know."""
+    raise ClusterError("there is none")
 
 
 def check(folder: Path, stack: str, text: str | bytes, accepted: Callable[[str], object] | None = None) -> bool:

@@ -64,6 +64,41 @@ def berth_preview(project: Project, *options: str) -> tuple[int, dict[str, Any]]
     return done.returncode, dict(json.loads(done.stdout))
 
 
+@pytest.mark.long
+def test_gpus_and_nics_come_in_pairs_of_one_pcie_root_by_gkes_own_dranet(lab: Lab, tmp_path: Path) -> None:
+    """GKE's own DRANET, with workers smaller than a node. One cluster a lab: prod comes after."""
+    worker = {"pool": "train", "gpus": 2, "cpu": 8, "memory": "64Gi"}
+    settings = environment_settings(
+        lab,
+        {"train": {"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "managed", "gpuAllocation": "dra"}},
+        "gpuDra",
+        network={},
+        policies={"waived": {"rdma-whole": "the test has smaller workers"}},
+        defaults={"head": HEAD},
+        clusters={"train": {"workers": 3, "worker": worker}},
+    )
+    fleet = brought_up(tmp_path, lab, "pairs", settings)
+    report = fleet.status("pairs")
+    train, pool = named(report["clusters"], "train"), named(report["pools"], "train")
+    assert (train["ready"], train["gpus"], train["nics"]) == (True, 6, 6)
+    assert [pool[item] for item in ("gpus", "gpusInUse", "nics", "nicsInUse")] == [8, 6, 8, 6]
+    assert "dranet" not in [daemon_set["metadata"]["name"] for daemon_set in fleet.get("daemonsets", "-A")]
+    given, there = results(fleet, "train"), devices(fleet)
+    held = [key(result) for value in given.values() for result in value]
+    assert len(given) == 3
+    assert len(held) == len(set(held)) == 12
+    roots = [
+        {there[key(result)][ROOT]["string"] for result in value if result["request"].endswith(f"-{number}")}
+        for value in given.values()
+        for number in range(2)
+    ]
+    assert [len(root) for root in roots] == [1] * 6
+    (node,) = fleet.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")
+    assert "nvidia.com/gpu" not in node["status"]["allocatable"], "a device plugin would hand the same GPUs out again"
+    fleet.destroy("pairs")
+    eventually(lambda: fleet.get(KINDS, "-A") == [], "slices go with their nodes")
+
+
 def test_preview_needs_no_network_and_no_credentials(project: Project) -> None:
     command = ["pulumi", "preview", "-s", STACK, "--non-interactive"]
     if os.geteuid() == 0 and shutil.which("unshare") and shutil.which("ip"):
@@ -262,38 +297,3 @@ def test_it_is_protected_has_drift_only_where_something_is_gone_grows_and_then_l
     prod.destroy(STACK)
     assert in_the_cloud(prod) == {}
     assert prod.resources(STACK) == []
-
-
-@pytest.mark.long
-def test_gpus_and_nics_come_in_pairs_of_one_pcie_root_by_gkes_own_dranet(lab: Lab, tmp_path: Path) -> None:
-    """GKE's own DRANET, and workers smaller than the node. A lab has one cluster: prod is gone."""
-    worker = {"pool": "train", "gpus": 2, "cpu": 8, "memory": "64Gi"}
-    settings = environment_settings(
-        lab,
-        {"train": {"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "managed", "gpuAllocation": "dra"}},
-        "gpuDra",
-        network={},
-        policies={"waived": {"rdma-whole": "the test has smaller workers"}},
-        defaults={"head": HEAD},
-        clusters={"train": {"workers": 3, "worker": worker}},
-    )
-    fleet = brought_up(tmp_path, lab, "pairs", settings)
-    report = fleet.status("pairs")
-    train, pool = named(report["clusters"], "train"), named(report["pools"], "train")
-    assert (train["ready"], train["gpus"], train["nics"]) == (True, 6, 6)
-    assert [pool[item] for item in ("gpus", "gpusInUse", "nics", "nicsInUse")] == [8, 6, 8, 6]
-    assert "dranet" not in [daemon_set["metadata"]["name"] for daemon_set in fleet.get("daemonsets", "-A")]
-    given, there = results(fleet, "train"), devices(fleet)
-    held = [key(result) for value in given.values() for result in value]
-    assert len(given) == 3
-    assert len(held) == len(set(held)) == 12
-    roots = [
-        {there[key(result)][ROOT]["string"] for result in value if result["request"].endswith(f"-{number}")}
-        for value in given.values()
-        for number in range(2)
-    ]
-    assert [len(root) for root in roots] == [1] * 6
-    (node,) = fleet.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")
-    assert "nvidia.com/gpu" not in node["status"]["allocatable"], "a device plugin would hand the same GPUs out again"
-    fleet.destroy("pairs")
-    eventually(lambda: fleet.get(KINDS, "-A") == [], "slices go with their nodes")
