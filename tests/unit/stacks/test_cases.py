@@ -50,7 +50,11 @@ def test_what_berth_says_word_for_word(file: str, case: str) -> None:
         assert all(map(says, found[key], lines)), found
 
 
-@pytest.mark.parametrize("path", sorted((CLONE / "stacks").rglob("Pulumi.*.yaml")), ids=lambda path: path.name)
+# `make lab-real` writes one more, whose GPUs and NICs are those of the lab's real node.
+SHIPPED = sorted(path for path in (CLONE / "stacks").rglob("Pulumi.*.yaml") if path.name != "Pulumi.real.yaml")
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
 def test_shipped_stacks_are_accepted_without_a_warning(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=schema.json\n")
