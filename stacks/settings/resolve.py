@@ -126,9 +126,9 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
 
 
 def _once(problems: Iterable[Problem], settings: EnvironmentSettings) -> list[Problem]:
-    """Return problems, one of a setting in `defaults` there and once, with the engineers it is for.
+    """Return problems, where those of a setting in `defaults` are one there, for all engineers.
 
-    Without this, a typo in `defaults` is a line for each engineer, at a place where it is not.
+    Else a typo in `defaults` would be a line for each engineer, and at the engineer's place.
     """
     found: dict[Problem, list[str]] = {}
     for problem in problems:
