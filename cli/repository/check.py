@@ -11,11 +11,11 @@ from berth.components.core.problems import Problem
 from berth.components.core.words import counted
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import (
-    STAND_IN_NAME,
     EngineerBerth,
     EngineerStack,
     Environment,
     SettingsError,
+    beyond,
     load_stack,
     load_text,
     located,
@@ -127,13 +127,7 @@ def _with_rest(error: SettingsError, load: Loads) -> SettingsError:
     try:
         _berth(rest, load)
     except SettingsError as found:
-        reported = {problem.path for problem in error.problems}
-        more = [
-            problem
-            for problem in found.problems
-            if problem.path not in reported and not problem.rests_on_any(reported)
-            if STAND_IN_NAME not in problem.message
-        ]
+        more = beyond(error.problems, found.problems)
         return SettingsError(error.stack, [*error.problems, *more], error.file)
     return error
 

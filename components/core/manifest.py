@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from functools import cache
 from itertools import chain
 from typing import Any
@@ -50,6 +51,15 @@ def _filled(part: Any, values: dict[str, Any]) -> Any:
         return part
     whole = _NAME.fullmatch(part)
     return values[whole[1]] if whole else _NAME.sub(lambda name: str(values[name[1]]), part)
+
+
+def at(value: Any, *path: str | int) -> Any:
+    """Return the value at a path of keys; None where there is none."""
+    for part in path:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(part)
+    return value
 
 
 def digest(value: Any) -> str:

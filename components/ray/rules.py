@@ -78,9 +78,9 @@ def cluster_warnings(placed: Placed) -> list[Problem]:
 
 def _warnings(placed: Placed) -> Iterable[Problem]:
     cluster, pools, path = placed.cluster, placed.pools, placed.path
+    facts = {"head_memory": parse_quantity(cluster.head.memory), "newest": versions.RAY_IMAGE}
     for group in cluster.groups:
         pool, within = pools[group.pool], (*path, *group.within)
-        facts = {"head_memory": parse_quantity(cluster.head.memory), "newest": versions.RAY_IMAGE}
         objects = {"cluster": cluster, "group": group, "pool": pool, **facts, **sizes_of(group, pool)}
         yield from broken(beside(__file__)["warnings_of_groups"], within, **objects)
         yield from fabric_problems("alignment", group, pool, within)

@@ -280,22 +280,29 @@ def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> l
             wrong = [problem.path[:-1] for problem in from_validation(error, EnvironmentSettings, ())]
             continue
         lost = frozenset(pools) - frozenset(settings.pools)
-        # A removed, invalid part is not reported as missing too; its absence means nothing.
-        reported = {problem.path for problem in found}
         _, across = _environment(stack, settings, None, lost)
-        return [
-            problem
-            for problem in (*_name_problems(stack, settings), *across)
-            if problem.path not in reported and not problem.rests_on_any(reported)
-            if STAND_IN_NAME not in problem.path and STAND_IN_NAME not in problem.message
-        ]
+        return beyond(found, (*_name_problems(stack, settings), *across))
     return []
 
 
+def beyond(found: Iterable[Problem], of_rest: Iterable[Problem]) -> list[Problem]:
+    """Return the problems of settings without their invalid parts, except those of the removal.
+
+    A removed part is not reported as missing too; its absence means nothing, nor does a stand-in.
+    """
+    reported = {problem.path for problem in found}
+    return [
+        problem
+        for problem in of_rest
+        if problem.path not in reported and not problem.rests_on_any(reported)
+        if _STAND_IN_NAME not in problem.path and _STAND_IN_NAME not in problem.message
+    ]
+
+
 _ROUNDS = 3
-STAND_IN_NAME = "berth-stand-in"
+_STAND_IN_NAME = "berth-stand-in"
 """Name in place of one that is missing or wrong, so that all else can be checked."""
-_STAND_IN = {STAND_IN_NAME: {"machineType": "n2-standard-16", "nodes": 1}}
+_STAND_IN = {_STAND_IN_NAME: {"machineType": "n2-standard-16", "nodes": 1}}
 """Pools of an environment without a valid one, so that its other settings can be checked."""
 
 
@@ -313,7 +320,7 @@ def rest_of(error: SettingsError) -> EngineerStack | None:
     except ValidationError:
         return None
     if _name_problems(error.stack, settings):
-        settings = settings.model_copy(update={"name": STAND_IN_NAME})
+        settings = settings.model_copy(update={"name": _STAND_IN_NAME})
     return EngineerStack(error.stack, settings, error.file)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
+from berth.components.core.manifest import at as at  # noqa: PLC0414 - policies of projects import it from here
 from berth.components.hardware.machines import MACHINES
 from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL
 from berth.stacks.policies.policy import Planned
@@ -79,15 +80,6 @@ def object_name(resource: Planned) -> str:
 def google_name(resource: Planned) -> str:
     """Return the name of a resource of Google Cloud."""
     return str(resource.inputs.get("name") or resource.name)
-
-
-def at(value: Any, *path: str) -> Any:
-    """Return the value at a path of keys; None where there is none."""
-    for part in path:
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(part)
-    return value
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:

@@ -10,9 +10,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from berth.components.core.manifest import at
 from berth.components.core.owner import OwnerKind, namespace_of
 from berth.components.core.problems import Path, Problem
-from berth.components.core.settings import Settings
 from berth.components.core.table import broken
 from berth.components.core.words import few
 from berth.components.fabric import pinned_by_default
@@ -133,10 +133,8 @@ def _once(problems: Iterable[Problem], settings: EnvironmentSettings) -> list[Pr
     found: dict[Problem, list[str]] = {}
     for problem in problems:
         match problem.path:
-            case ("environment", "engineers", str(name), _, *_) as path if _is_written(
-                path[3:], settings.defaults
-            ) and not _is_written(path[3:], settings.engineers[name]):
-                moved = replace(problem, path=("environment", "defaults", *path[3:]))
+            case ("environment", "engineers", str(name), *setting) if _takes(settings, name, setting):
+                moved = replace(problem, path=("environment", "defaults", *setting))
                 found.setdefault(moved, []).append(name)
             case _:
                 found.setdefault(problem, [])
@@ -146,13 +144,13 @@ def _once(problems: Iterable[Problem], settings: EnvironmentSettings) -> list[Pr
     ]
 
 
-def _is_written(path: Path, settings: Settings) -> bool:
-    value: Any = settings.model_dump(by_alias=True, exclude_unset=True, exclude_none=True)
-    for key in path:
-        if not isinstance(value, dict) or key not in value:
-            return False
-        value = value[key]
-    return True
+def _takes(settings: EnvironmentSettings, engineer: str, setting: list[str | int]) -> bool:
+    """Return whether an engineer's berth takes a setting from `defaults`."""
+    own, defaults = (
+        at(shape.model_dump(by_alias=True, exclude_unset=True, exclude_none=True), *setting)
+        for shape in (settings.engineers[engineer], settings.defaults)
+    )
+    return bool(setting) and own is None and defaults is not None
 
 
 def _job(name: str, shape: JobShape, cluster: RayClusterSettings) -> RayJobSettings:
