@@ -42,9 +42,14 @@ INTERRUPTED = 130
 def run(part: str, size: int) -> dict[str, Any]:
     """Run a part in a lab of its own; return its document."""
     before = machine()
-    err.print(f"[bold]{part}[/], {size} engineers: {(PARTS[part].__doc__ or '').partition(chr(10))[0]}")
+    err.print(
+        f"[bold]{part}[/], {size} engineers: {(PARTS[part].__doc__ or '').partition(chr(10))[0]}"
+    )
     # Sockets need short paths.
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder, launched(Path(folder), size) as bench:
+    with (
+        tempfile.TemporaryDirectory(prefix="bench-") as folder,
+        launched(Path(folder), size) as bench,
+    ):
         PARTS[part](bench)
         return bench.run.document(before)
 
@@ -69,11 +74,21 @@ def main() -> int:
     """Run the benchmark; return the exit code: 1 if a run fails, or where asked a bar is missed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--part", action="append", choices=list(SIZES), help="run this part alone")
-    parser.add_argument("--size", action="append", type=int, help="number of engineers, in place of each part's own")
-    parser.add_argument("--record", type=Path, help="merge the figures into this file, beside build/bench.json")
-    parser.add_argument("--short", action="store_true", help="a minute's part, compared with the last release")
-    parser.add_argument("--judge", action="store_true", help="exit with 1 if a figure is above its bar")
-    parser.add_argument("--json", action="store_true", help="print the documents of all runs for programs")
+    parser.add_argument(
+        "--size", action="append", type=int, help="number of engineers, in place of each part's own"
+    )
+    parser.add_argument(
+        "--record", type=Path, help="merge the figures into this file, beside build/bench.json"
+    )
+    parser.add_argument(
+        "--short", action="store_true", help="a minute's part, compared with the last release"
+    )
+    parser.add_argument(
+        "--judge", action="store_true", help="exit with 1 if a figure is above its bar"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print the documents of all runs for programs"
+    )
     options = parser.parse_args()
     documents: list[dict[str, Any]] = []
     failed = missed = False

@@ -78,7 +78,10 @@ def _timed(what: str, limit: float, by: str = "", size: int | None = None) -> Ba
 
 BARS: Mapping[str, tuple[Bar, ...]] = {
     "environment": (
-        *(_timed(what, 1.15, f"same program: {what}", 10) for what in ("up", "one more", "destroy")),
+        *(
+            _timed(what, 1.15, f"same program: {what}", 10)
+            for what in ("up", "one more", "destroy")
+        ),
         _timed("up", 3, "floor: up", 100),
         _timed("destroy", 2, "floor: destroy", 100),
         _timed("no-op", 2.2, "plain pulumi: no-op", 100),
@@ -86,7 +89,10 @@ BARS: Mapping[str, tuple[Bar, ...]] = {
     "preview": (_timed("preview", 2, "plain pulumi: preview"),),
     "check": (_timed("check", 2),),
     "stacks": (
-        *(_timed(f"among others: {what}", 1.1, f"alone: {what}") for what in ("up", "no-op", "destroy")),
+        *(
+            _timed(f"among others: {what}", 1.1, f"alone: {what}")
+            for what in ("up", "no-op", "destroy")
+        ),
         _timed("among others: no-op", 2, BASE),
     ),
     "status": (
@@ -95,9 +101,17 @@ BARS: Mapping[str, tuple[Bar, ...]] = {
         Bar(("memory", "keeper", "all"), 256),
         *(
             _timed(what, 3)
-            for what in ("status, all late", "status, all ready", "watch: first picture", "watch: a change")
+            for what in (
+                "status, all late",
+                "status, all ready",
+                "watch: first picture",
+                "watch: a change",
+            )
         ),
-        *(Bar(("memory", what, "berth"), 300) for what in ("status, all late", "status, all ready", "watch")),
+        *(
+            Bar(("memory", what, "berth"), 300)
+            for what in ("status, all late", "status, all ready", "watch")
+        ),
     ),
     "short": tuple(
         Bar(("facts", STATE), limit * _TOLERATED["facts"])

@@ -16,8 +16,16 @@ from berth.components.ray.reasons import Key
 
 _AT_ONCE = 8
 
-_POD = {"spec": {"nodeSelector": {POOL_LABEL: "cpu"}, "containers": [{"name": "ray", "image": "ray"}]}}
-_WORKER = {"groupName": "workers", "replicas": 1, "minReplicas": 1, "maxReplicas": 1, "rayStartParams": {}}
+_POD = {
+    "spec": {"nodeSelector": {POOL_LABEL: "cpu"}, "containers": [{"name": "ray", "image": "ray"}]}
+}
+_WORKER = {
+    "groupName": "workers",
+    "replicas": 1,
+    "minReplicas": 1,
+    "maxReplicas": 1,
+    "rayStartParams": {},
+}
 _SHORT = {
     "headGroupSpec": {"rayStartParams": {}, "template": _POD},
     "workerGroupSpecs": [{**_WORKER, "template": _POD}],
@@ -33,7 +41,12 @@ class Berths:
     """
 
     def __init__(
-        self, api: ClusterApi, environment: str, stack: str, count: int, spec: dict[str, Any] | None = None
+        self,
+        api: ClusterApi,
+        environment: str,
+        stack: str,
+        count: int,
+        spec: dict[str, Any] | None = None,
     ) -> None:
         """Create them: engineers STACK-0, STACK-1 and so on of a stack.
 
@@ -45,10 +58,17 @@ class Berths:
             spec: spec of a live RayCluster, for objects of its size; None for a short one.
         """
         self.api, self._spec = api, spec or _SHORT
-        self.keys: Sequence[Key] = [(f"berth-{stack}-{number}", f"{stack}-{number}") for number in range(count)]
+        self.keys: Sequence[Key] = [
+            (f"berth-{stack}-{number}", f"{stack}-{number}") for number in range(count)
+        ]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             list(
-                pool.map(lambda key: self._create(key, {ENVIRONMENT_LABEL: environment, STACK_LABEL: stack}), self.keys)
+                pool.map(
+                    lambda key: self._create(
+                        key, {ENVIRONMENT_LABEL: environment, STACK_LABEL: stack}
+                    ),
+                    self.keys,
+                )
             )
 
     def _create(self, key: Key, labels: dict[str, str]) -> None:
@@ -57,7 +77,11 @@ class Berths:
         # The keeper looks after berths with an end.
         metadata = {"name": namespace, "labels": labels, "annotations": {"berth/expires": "30d"}}
         self.api.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-        quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": CLOSING, "namespace": namespace}}
+        quota = {
+            "apiVersion": "v1",
+            "kind": "ResourceQuota",
+            "metadata": {"name": CLOSING, "namespace": namespace},
+        }
         self.api.create(within(namespace, "/api/v1/resourcequotas"), quota)
         self.api.create(within(namespace, RAY_CLUSTERS), self._ray_cluster(key, labels))
 
@@ -70,5 +94,7 @@ class Berths:
         """Write statuses of suspended RayClusters, which are ready without pods."""
         status = {"status": {"state": "suspended", "observedGeneration": 1}}
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            paths = [f"{within(namespace, RAY_CLUSTERS)}/{name}/status" for namespace, name in self.keys]
+            paths = [
+                f"{within(namespace, RAY_CLUSTERS)}/{name}/status" for namespace, name in self.keys
+            ]
             list(pool.map(lambda path: self.api.patch(path, status, "bench"), paths))

@@ -109,7 +109,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._answer(200, _listed(found, query), Content_Type="application/xml")
         elif key in found:
             data = found[key]
-            headers = {"ETag": _tag(data), "Last_Modified": format_datetime(datetime.now(UTC), usegmt=True)}
+            headers = {
+                "ETag": _tag(data),
+                "Last_Modified": format_datetime(datetime.now(UTC), usegmt=True),
+            }
             self._answer(200, data, **headers)
         else:
             self._answer(404, _error("NoSuchKey"), Content_Type="application/xml")
@@ -128,7 +131,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                     return
                 data = copied
             self.bucket.objects[self._key()] = data
-        result = f"<CopyObjectResult><ETag>{escape(_tag(data))}</ETag></CopyObjectResult>".encode() if source else b""
+        result = (
+            f"<CopyObjectResult><ETag>{escape(_tag(data))}</ETag></CopyObjectResult>".encode()
+            if source
+            else b""
+        )
         self._answer(200, result, ETag=_tag(data))
 
     def do_DELETE(self) -> None:
@@ -154,7 +161,10 @@ def _listed(objects: dict[str, bytes], query: dict[str, list[str]]) -> bytes:
         f"<Size>{len(objects[name])}</Size></Contents>"
         for name in names
     )
-    common = "".join(f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>" for name in sorted(folders))
+    common = "".join(
+        f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>"
+        for name in sorted(folders)
+    )
     return (
         f"<ListBucketResult><Name>{BUCKET}</Name><KeyCount>{len(names) + len(folders)}</KeyCount>"
         f"<IsTruncated>false</IsTruncated>{contents}{common}</ListBucketResult>"

@@ -51,7 +51,9 @@ class Bench:
         self.env = self.lab.env
         self.project = Project.make(self.folder / "project", self.lab)
 
-    def do(self, *command: str, cwd: Path | None = None, stdin: str = "", codes: Sequence[int] = (0,)) -> Measured:
+    def do(
+        self, *command: str, cwd: Path | None = None, stdin: str = "", codes: Sequence[int] = (0,)
+    ) -> Measured:
         """Run a command that is not a figure.
 
         Raises:
@@ -59,7 +61,9 @@ class Bench:
         """
         return measured(command, cwd or self.project.folder, self.env, stdin=stdin, codes=codes)
 
-    def timed(self, what: str, *commands: Sequence[str], cwd: Path | None = None, stdin: str = "") -> Measured:
+    def timed(
+        self, what: str, *commands: Sequence[str], cwd: Path | None = None, stdin: str = ""
+    ) -> Measured:
         """Run commands one after the other, as one figure.
 
         Raises:
@@ -74,15 +78,23 @@ class Bench:
             names = total.memory.keys() | done.memory.keys()
             programs = total.programs.keys() | done.programs.keys()
             total.programs = {
-                name: total.programs.get(name, 0) + done.programs.get(name, 0) for name in sorted(programs)
+                name: total.programs.get(name, 0) + done.programs.get(name, 0)
+                for name in sorted(programs)
             }
-            total.memory = {name: max(total.memory.get(name, 0), done.memory.get(name, 0)) for name in sorted(names)}
+            total.memory = {
+                name: max(total.memory.get(name, 0), done.memory.get(name, 0))
+                for name in sorted(names)
+            }
         self.note(what, total)
         return total
 
     def note(self, what: str, done: Measured) -> None:
         """Add a command to the figures."""
-        self.run.seconds[what], self.run.cpu[what], self.run.memory[what] = done.seconds, done.cpu, done.memory
+        self.run.seconds[what], self.run.cpu[what], self.run.memory[what] = (
+            done.seconds,
+            done.cpu,
+            done.memory,
+        )
         self.run.programs[what] = done.programs
         memory = done.memory.get("all", 0)
         err.print(f"  {what}: {done.seconds:.1f} s, of CPU {done.cpu:.1f} s, {memory:.0f} MB")
@@ -121,7 +133,9 @@ class Bench:
     def objects(self) -> list[Object]:
         """Return the objects of all berths as somebody would write them."""
         managed = chaos.managed_objects(self.lab)
-        plain = [chaos.plain(item) for item in managed if not item["metadata"].get("ownerReferences")]
+        plain = [
+            chaos.plain(item) for item in managed if not item["metadata"].get("ownerReferences")
+        ]
         for item in plain:
             del item["metadata"]["owned"]
         return [item for item in plain if owner(item).startswith("berth-eng-")]

@@ -84,7 +84,9 @@ def measured(
     seconds, cpu = time.perf_counter() - began, _cpu() - cpu
     if process.returncode not in codes:
         output = f"{stdout}\n{stderr}".strip()[-4000:]
-        raise BenchError(f"{' '.join(command)} ended with {process.returncode} after {seconds:.0f} s:\n{output}")
+        raise BenchError(
+            f"{' '.join(command)} ended with {process.returncode} after {seconds:.0f} s:\n{output}"
+        )
     return Measured(
         seconds,
         cpu,

@@ -143,7 +143,11 @@ def _only_operators(bench: Bench) -> list[Object]:
     bench.write([])
     bench.do(*_UP, ENV)
     a_berth = (whole - bench.state_kilobytes(ENV)) / bench.size
-    bench.run.facts |= {"state kB": whole, STATE: a_berth, "objects a berth": len(objects) / bench.size}
+    bench.run.facts |= {
+        "state kB": whole,
+        STATE: a_berth,
+        "objects a berth": len(objects) / bench.size,
+    }
     err.print(f"  state: {a_berth:.1f} kB and {len(objects) / bench.size:.1f} objects a berth")
     return objects
 

@@ -21,7 +21,11 @@ for item in json.load(open("objects.json")):
         k8s.core.v1.ConfigMap(name, metadata=metadata, data=item["data"])
     else:
         k8s.apiextensions.CustomResource(
-            name, api_version=item["apiVersion"], kind=item["kind"], metadata=metadata, spec=item["spec"]
+            name,
+            api_version=item["apiVersion"],
+            kind=item["kind"],
+            metadata=metadata,
+            spec=item["spec"],
         )
 """
 _OF_ONE = 8
@@ -36,12 +40,17 @@ def _until(listed: str, only: str) -> tuple[str, ...]:
     return (
         "sh",
         "-c",
-        f"while lines=$(kubectl get {listed}) || exit; echo \"$lines\" | grep -qvx '{only}'; do sleep 0.1; done",
+        (
+            f"while lines=$(kubectl get {listed}) || exit; echo \"$lines\" | grep -qvx '{only}'; do"
+            " sleep 0.1; done"
+        ),
     )
 
 
 # The dot ends a line: a shell drops empty ones.
-_READY = _until("""rayclusters -A -o jsonpath='{range .items[*]}{.status.state}.{"\\n"}{end}'""", r"ready\.")
+_READY = _until(
+    """rayclusters -A -o jsonpath='{range .items[*]}{.status.state}.{"\\n"}{end}'""", r"ready\."
+)
 
 
 def floor(bench: Bench, objects: Sequence[Object], stack: str) -> None:
@@ -81,7 +90,9 @@ def helm(bench: Bench, objects: Sequence[Object]) -> None:
     try:
         bench.timed("helm: up", ("helm", "install", *release), _READY)
         bench.timed("helm: no-op", ("helm", "upgrade", *release))
-        bench.timed("helm: destroy", ("helm", "uninstall", "fleet", "--namespace", "default", "--wait"))
+        bench.timed(
+            "helm: destroy", ("helm", "uninstall", "fleet", "--namespace", "default", "--wait")
+        )
     except BenchError as error:
         err.print(f"  helm gives up: {error}", markup=False, style="yellow")
         _remove(bench, objects)
@@ -114,8 +125,13 @@ def plain_preview(bench: Bench, berths: int) -> None:
     (folder / "stacks").mkdir(parents=True)
     (folder / "Pulumi.yaml").write_text((bench.project.folder / "Pulumi.yaml").read_text())
     (folder / "__main__.py").write_text(_PROGRAM)
-    metadata = [{"name": f"plain-{number}", "namespace": "default"} for number in range(_OF_ONE * berths)]
-    items = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": one, "data": {"a": "b"}} for one in metadata]
+    metadata = [
+        {"name": f"plain-{number}", "namespace": "default"} for number in range(_OF_ONE * berths)
+    ]
+    items = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": one, "data": {"a": "b"}}
+        for one in metadata
+    ]
     (folder / "objects.json").write_text(json.dumps(items))
     bench.do("pulumi", "stack", "init", "resources", "--no-select", cwd=folder)
     bench.do("pulumi", "up", "-s", "resources", "--yes", "--skip-preview", cwd=folder)

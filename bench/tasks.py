@@ -73,7 +73,12 @@ def blocks_of(task: str) -> Iterator[Block]:
 def unknown_marks() -> list[str]:
     """Return marks that name no task, or a page that is not in its list."""
     marked = [block for page in PAGES for block in blocks(page) if block.marks.tasks]
-    return [str(block) for block in marked for task in block.marks.tasks if block.page not in TASKS.get(task, ())]
+    return [
+        str(block)
+        for block in marked
+        for task in block.marks.tasks
+        if block.page not in TASKS.get(task, ())
+    ]
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,13 @@ class User:
     def environment(self) -> dict[str, str]:
         network = {name: value for name, value in os.environ.items() if _NETWORK.fullmatch(name)}
         cache = {"XDG_CACHE_HOME": str(self.cache)} if self.cache else {}
-        return {"HOME": str(self.root / "home"), "PATH": _PATH, "LANG": "C.UTF-8", **network, **cache}
+        return {
+            "HOME": str(self.root / "home"),
+            "PATH": _PATH,
+            "LANG": "C.UTF-8",
+            **network,
+            **cache,
+        }
 
     def arrive(self) -> None:
         """Clone berth."""
@@ -111,7 +122,11 @@ class User:
     def do(self, task: str, terminal: Shell) -> Outcome:
         """Do a task; a failure is a part of the outcome."""
         parts = list(blocks_of(task))
-        outcome = Outcome(task, sum(len(block.commands) for block in parts), blocks=[str(block) for block in parts])
+        outcome = Outcome(
+            task,
+            sum(len(block.commands) for block in parts),
+            blocks=[str(block) for block in parts],
+        )
         began = time.monotonic()
         try:
             for block in parts:
@@ -127,7 +142,9 @@ class User:
         for folder in (self.clone, self.clone / "my-fleet"):
             berth = folder / ".venv/bin/berth"
             if berth.exists():
-                subprocess.run([berth, "lab", "clean"], cwd=folder, env=self.environment(), check=False)
+                subprocess.run(
+                    [berth, "lab", "clean"], cwd=folder, env=self.environment(), check=False
+                )
 
 
 def measure(root: Path, cache: Path | None) -> list[Outcome]:
@@ -136,13 +153,18 @@ def measure(root: Path, cache: Path | None) -> list[Outcome]:
     user.arrive()
     outcomes: list[Outcome] = []
     try:
-        with opened(user.clone, user.environment()) as terminal, opened(user.clone, user.with_pip()) as installed:
+        with (
+            opened(user.clone, user.environment()) as terminal,
+            opened(user.clone, user.with_pip()) as installed,
+        ):
             for task in TASKS:
                 err.print(f"[bold]{task}[/]")
                 if any(outcome.error for outcome in outcomes):
                     outcomes.append(Outcome(task, error="not tried"))
                 else:
-                    outcomes.append(user.do(task, installed if task in (OWN, PROGRAM) else terminal))
+                    outcomes.append(
+                        user.do(task, installed if task in (OWN, PROGRAM) else terminal)
+                    )
     finally:
         user.leave()
     return outcomes
@@ -158,9 +180,15 @@ def table(outcomes: list[Outcome]) -> Table:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench.tasks", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.tasks", description=__doc__.partition("\n")[0]
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--cache", type=Path, help="cache folder with tools of earlier runs; without it all is built")
+    parser.add_argument(
+        "--cache",
+        type=Path,
+        help="cache folder with tools of earlier runs; without it all is built",
+    )
     options = parser.parse_args()
     if wrong := unknown_marks():
         err.print(f"marks of unknown tasks: {', '.join(wrong)}")

@@ -24,7 +24,9 @@ def status(bench: Bench) -> None:
     bench.init(ENV)
     bench.do(*_UP)
     (live,) = [item for item in bench.objects() if item["kind"] == "RayCluster"]
-    berths = Berths(ClusterApi(bench.lab.kubeconfig.read_text()), ENV, "own", bench.size, live["spec"])
+    berths = Berths(
+        ClusterApi(bench.lab.kubeconfig.read_text()), ENV, "own", bench.size, live["spec"]
+    )
     look = ("berth", "status", "-s", ENV)
     bench.note("status, all late", bench.do(*look, codes=(1,)))
     berths.are_suspended()
@@ -32,7 +34,15 @@ def status(bench: Bench) -> None:
     _watch(bench, berths)
     selector = f"{ENVIRONMENT_LABEL}={ENV}"
     bench.timed(
-        "keeper", (sys.executable, "-m", "berth.components.programs.keeper", "--selector", selector, "--dry-run")
+        "keeper",
+        (
+            sys.executable,
+            "-m",
+            "berth.components.programs.keeper",
+            "--selector",
+            selector,
+            "--dry-run",
+        ),
     )
 
 
@@ -45,13 +55,19 @@ def _watch(bench: Bench, berths: Berths) -> None:
         bench.run.seconds["watch: first picture"] = time.perf_counter() - began
         used = psutil.Process(process.pid)
         before, began = used.cpu_times(), time.perf_counter()
-        berths.api.patch(f"{NAMESPACES}/{berths.keys[0][0]}", {"metadata": {"labels": {STACK_LABEL: "other"}}}, "bench")
+        berths.api.patch(
+            f"{NAMESPACES}/{berths.keys[0][0]}",
+            {"metadata": {"labels": {STACK_LABEL: "other"}}},
+            "bench",
+        )
         while _line(process) == first:
             pass
         bench.run.seconds["watch: a change"] = time.perf_counter() - began
         after = used.cpu_times()
         bench.run.memory["watch"] = {"berth": round(used.memory_info().rss / _MEGABYTE, 1)}
-        bench.run.facts["watch: CPU seconds of a change"] = after.user + after.system - before.user - before.system
+        bench.run.facts["watch: CPU seconds of a change"] = (
+            after.user + after.system - before.user - before.system
+        )
 
 
 def _line(process: subprocess.Popen[str]) -> list[str]:

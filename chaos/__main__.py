@@ -31,7 +31,17 @@ from chaos.releases import Releases
 from chaos.restarts import Restarts
 from chaos.upgrades import Upgrades
 
-PARTS: tuple[type[Part], ...] = (Interrupts, Answers, Outages, Kills, Releases, LargeUpdates, Races, Restarts, Upgrades)
+PARTS: tuple[type[Part], ...] = (
+    Interrupts,
+    Answers,
+    Outages,
+    Kills,
+    Releases,
+    LargeUpdates,
+    Races,
+    Restarts,
+    Upgrades,
+)
 _OF_MANY = (Restarts, Upgrades)
 INTERRUPTED = 130
 RESULTS = CLONE / "build" / "chaos.json"
@@ -42,7 +52,9 @@ def show(part: Part, total: int, index: int, result: Result) -> None:
     number, outcome, seconds = result
     verdict = "[bold red]✗[/]" if outcome.problems else "[green]✓[/]"
     err.print(f"{verdict} {part.name} {index}/{total} ", end="")
-    err.print(f"(case {number}) {outcome.what} {outcome.facts or ''} ({seconds:.1f} s)", markup=False)
+    err.print(
+        f"(case {number}) {outcome.what} {outcome.facts or ''} ({seconds:.1f} s)", markup=False
+    )
     for problem in outcome.problems:
         err.print(f"    {problem}", markup=False, style="red")
 
@@ -105,18 +117,31 @@ def main() -> int:
     """Run the campaign; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="seed of all choices; %(default)s")
-    parser.add_argument("--cases", type=int, help="number of cases of each part; by default the full campaign")
+    parser.add_argument(
+        "--cases", type=int, help="number of cases of each part; by default the full campaign"
+    )
     parser.add_argument("--case", type=int, help="run this case alone")
-    parser.add_argument("--part", action="append", choices=[part.name for part in PARTS], help="run this part alone")
+    parser.add_argument(
+        "--part", action="append", choices=[part.name for part in PARTS], help="run this part alone"
+    )
     parser.add_argument("--berths", type=int, help="berths of the parts `restarts` and `upgrades`")
     parser.add_argument("--minutes", type=float, help="begin no case of a part after that time")
     parser.add_argument("--lab", type=Path, help="use this lab, which stays; by default a new one")
-    parser.add_argument("--record", type=Path, help="write the figures of the parts that ran into this file, too")
-    parser.add_argument("--resume", action="store_true", help="go on after the cases that the recorded file has")
-    parser.add_argument("--jobs", type=int, default=1, help="labs side by side, of 1.5 GiB each; %(default)s")
+    parser.add_argument(
+        "--record", type=Path, help="write the figures of the parts that ran into this file, too"
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on after the cases that the recorded file has"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="labs side by side, of 1.5 GiB each; %(default)s"
+    )
     options = parser.parse_args()
     if options.jobs < 1 or (options.lab and options.jobs > 1):
-        parser.error("--jobs is a number from 1 on, and 1 with --lab: cases of one lab would disturb each other")
+        parser.error(
+            "--jobs is a number from 1 on, and 1 with --lab: cases of one lab would disturb each"
+            " other"
+        )
     if options.resume and options.case is not None:
         parser.error("--resume goes on with the cases of a file: give no --case")
     figures = continued([part.name for part in chosen(options)], options)

@@ -22,7 +22,8 @@ _LONGEST_SECONDS = 240.0
 _WATCH_SECONDS = 4.0
 _INTERRUPTED = 130
 _CAUSE = re.compile(
-    r"API server|does not answer|server is busy|TooManyRequests|ServiceUnavailable|[Cc]onnection|EOF"
+    r"API server|does not answer|server is"
+    r" busy|TooManyRequests|ServiceUnavailable|[Cc]onnection|EOF"
     r"|IncompleteRead|Response ended|broken|timed? ?out|not in time"
 )
 
@@ -46,17 +47,24 @@ class Verb:
 
 def _edit(fleet: Fleet, number: int) -> None:
     """Change the settings at every case, so that the update has something to do."""
-    fleet.project.write(OWN, engineer={"environment": ENV, "worker": {"memory": f"{2 + number % 3}Gi"}})
+    fleet.project.write(
+        OWN, engineer={"environment": ENV, "worker": {"memory": f"{2 + number % 3}Gi"}}
+    )
 
 
 VERBS = {
     "up": Verb(("pulumi", "up", "-s", OWN, "--yes", "--skip-preview"), _edit),
     "status": Verb(("berth", "status", "-s", ENV)),
-    "status --watch": Verb(("berth", "status", "-s", ENV, "--watch", "--interval", "0.5"), ends=False),
-    "suspend": Verb(
-        ("berth", "suspend", "bob", "--stack", ENV, "--yes"), lambda fleet, _: fleet.suspend(suspended=False)
+    "status --watch": Verb(
+        ("berth", "status", "-s", ENV, "--watch", "--interval", "0.5"), ends=False
     ),
-    "wake": Verb(("berth", "wake", "bob", "--stack", ENV), lambda fleet, _: fleet.suspend(suspended=True)),
+    "suspend": Verb(
+        ("berth", "suspend", "bob", "--stack", ENV, "--yes"),
+        lambda fleet, _: fleet.suspend(suspended=False),
+    ),
+    "wake": Verb(
+        ("berth", "wake", "bob", "--stack", ENV), lambda fleet, _: fleet.suspend(suspended=True)
+    ),
     "keeper": Verb(
         (
             *(sys.executable, "-m", "berth.components.programs.keeper"),
@@ -100,7 +108,9 @@ class Answers(_Disturbed):
             if chance.random() >= SHARE:
                 return None
             fault = Fault(chance.choice(KINDS), chance.random())
-            done.append(f"{fault.kind} {request.method} {request.path.partition('?')[0].rpartition('/')[2]}")
+            done.append(
+                f"{fault.kind} {request.method} {request.path.partition('?')[0].rpartition('/')[2]}"
+            )
             return fault
 
         with fleet.proxy.disturbed(disturb):
@@ -114,8 +124,13 @@ class Outages(_Disturbed):
     """The API server is away for a minute."""
 
     name = "outages"
-    title = f"the API server refuses connections for {OUTAGE_SECONDS:.0f} s, from a random moment on"
-    good = "the command waits and succeeds, or ends with an error that names the cause, without a stack trace"
+    title = (
+        f"the API server refuses connections for {OUTAGE_SECONDS:.0f} s, from a random moment on"
+    )
+    good = (
+        "the command waits and succeeds, or ends with an error that names the cause, without a"
+        " stack trace"
+    )
     bar = 0.999
     cases = 60
     seconds = OUTAGE_SECONDS

@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 
 from chaos.fleet import Ended, Fleet, left_behind
 
-_CRASHES = re.compile(r"Traceback \(most recent call last\)|Exception ignored|panic: |fatal error: |goroutine \d+")
+_CRASHES = re.compile(
+    r"Traceback \(most recent call last\)|Exception ignored|panic: |fatal error: |goroutine \d+"
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,9 @@ def chance_of(seed: int, part: str, number: int) -> random.Random:
 
 def crashes(ended: Ended) -> list[str]:
     """Return lines of stack traces and lost exceptions in a command's output."""
-    return [f"crash: {ended.text[found.start() :][:1500]}" for found in _CRASHES.finditer(ended.text)][:1]
+    return [
+        f"crash: {ended.text[found.start() :][:1500]}" for found in _CRASHES.finditer(ended.text)
+    ][:1]
 
 
 def strays(mark: str, spared: Sequence[str] = (), lasting: Collection[int] = ()) -> list[str]:

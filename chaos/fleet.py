@@ -237,13 +237,29 @@ class Fleet:
         """Destroy both stacks, and delete the nodes."""
         for stack in (OWN, ENV):
             self.unlock(stack)
-            self.project.run("pulumi", "destroy", "-s", stack, "--yes", "--skip-preview", check=False)
-        self.lab.run(["kubectl", "delete", "nodes", "-l", f"{_NODE}=true", "--wait=false"], check=False)
+            self.project.run(
+                "pulumi", "destroy", "-s", stack, "--yes", "--skip-preview", check=False
+            )
+        self.lab.run(
+            ["kubectl", "delete", "nodes", "-l", f"{_NODE}=true", "--wait=false"], check=False
+        )
 
     def suspend(self, *, suspended: bool) -> None:
         """Suspend or wake bob's berth without berth."""
         patch = f'{{"spec":{{"suspend":{str(suspended).lower()}}}}}'
-        self.lab.run(["kubectl", "patch", "raycluster", "bob", "-n", "berth-bob", "--type=merge", "-p", patch])
+        self.lab.run(
+            [
+                "kubectl",
+                "patch",
+                "raycluster",
+                "bob",
+                "-n",
+                "berth-bob",
+                "--type=merge",
+                "-p",
+                patch,
+            ]
+        )
 
     def objects(self, stack: str) -> dict[str, Any]:
         """Return the objects that a stack made, without what the server adds, by name.
@@ -255,7 +271,9 @@ class Fleet:
         namespaces = {item["metadata"]["name"] for item in labeled if item["kind"] == "Namespace"}
         inside = [item for item in managed if item["metadata"].get("namespace") in namespaces]
         return {
-            f"{item['kind']} {item['metadata'].get('namespace', '')}/{item['metadata']['name']}": plain(item)
+            f"{item['kind']} {item['metadata'].get('namespace', '')}/{item['metadata']['name']}": (
+                plain(item)
+            )
             for item in [*labeled, *inside]
         }
 
@@ -265,14 +283,20 @@ class Fleet:
         for resource in self.project.resources(stack):
             outputs = resource.get("outputs") or {}
             metadata = outputs.get("metadata") or {}
-            if resource["type"].startswith("kubernetes:") and "kind" in outputs and "name" in metadata:
+            if (
+                resource["type"].startswith("kubernetes:")
+                and "kind" in outputs
+                and "name" in metadata
+            ):
                 known.add(f"{outputs['kind']} {metadata.get('namespace', '')}/{metadata['name']}")
         return known
 
 
 def managed_objects(lab: Lab) -> list[dict[str, Any]]:
     """Return all objects of a lab that berth manages, of every kind and namespace."""
-    listed = lab.run(["kubectl", "api-resources", "--verbs=list,create", "--output=name"]).stdout.split()
+    listed = lab.run(
+        ["kubectl", "api-resources", "--verbs=list,create", "--output=name"]
+    ).stdout.split()
     kinds = ",".join(name for name in listed if name not in ("events", "events.events.k8s.io"))
     selector = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
     return list(lab.get(kinds, "-A", "-l", selector)["items"])
@@ -293,7 +317,9 @@ def plain(item: dict[str, Any]) -> dict[str, Any]:
     """Return an object without its status and what differs from one creation to the next."""
     metadata = {key: value for key, value in item["metadata"].items() if key not in _OF_THE_SERVER}
     metadata["owned"] = bool(metadata.pop("ownerReferences", None))
-    return {key: value for key, value in item.items() if key not in ("status", "metadata")} | {"metadata": metadata}
+    return {key: value for key, value in item.items() if key not in ("status", "metadata")} | {
+        "metadata": metadata
+    }
 
 
 def _through(proxy: Proxy, lab: Lab) -> str:
@@ -322,8 +348,13 @@ def launched(folder: Path, lab: Lab) -> Iterator[Fleet]:
     fleet = Fleet(lab, proxy, Project.make(folder / "project", BehindProxy(lab.home, login)), login)
     try:
         fleet.kubeconfig.write_text(_through(proxy, lab))
-        nodes = [node(f"{pool}-{number}", pool, number) for pool in _MACHINES for number in range(2)]
-        lab.run(["kubectl", "apply", "-f", "-"], stdin=json.dumps({"kind": "List", "apiVersion": "v1", "items": nodes}))
+        nodes = [
+            node(f"{pool}-{number}", pool, number) for pool in _MACHINES for number in range(2)
+        ]
+        lab.run(
+            ["kubectl", "apply", "-f", "-"],
+            stdin=json.dumps({"kind": "List", "apiVersion": "v1", "items": nodes}),
+        )
         fleet.project.write(ENV, environment=environment(fleet.kubeconfig, lab.home.charts))
         fleet.project.up(ENV)
         fleet.project.write(OWN, engineer={"environment": ENV})

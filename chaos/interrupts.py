@@ -21,7 +21,9 @@ END_SECONDS = 10.0
 _HUNG_SECONDS = 120.0
 _KUBECTL = """#!/bin/sh
 for word in "$@"; do
-    case "$word" in *[0-9]:[0-9]*) echo "Forwarding from 127.0.0.1:${word%%:*} -> ${word##*:}" ;; esac
+    case "$word" in
+        *[0-9]:[0-9]*) echo "Forwarding from 127.0.0.1:${word%%:*} -> ${word##*:}" ;;
+    esac
 done
 exec sleep 600
 """
@@ -42,7 +44,9 @@ def _there(fleet: Fleet, chance: random.Random) -> None:
     """Bring the engineer's berth up."""
     _something_to_do(fleet, chance)
     # An earlier interrupt may have left deletions that went on without the engine.
-    fleet.project.run("pulumi", "refresh", "-s", OWN, "--yes", "--skip-preview", "--clear-pending-creates")
+    fleet.project.run(
+        "pulumi", "refresh", "-s", OWN, "--yes", "--skip-preview", "--clear-pending-creates"
+    )
     fleet.project.up(OWN)
 
 
@@ -87,18 +91,33 @@ class Verb:
 
 
 VERBS = {
-    "up": Verb(("berth", "up", "-s", OWN, "--yes", "--allow-destroy"), before=_something_to_do, stack=OWN),
+    "up": Verb(
+        ("berth", "up", "-s", OWN, "--yes", "--allow-destroy"), before=_something_to_do, stack=OWN
+    ),
     "preview": Verb(("berth", "preview", "-s", OWN), stack=OWN),
-    "destroy": Verb(("berth", "destroy", "-s", OWN, "--yes", "--allow-destroy"), before=_there, stack=OWN),
+    "destroy": Verb(
+        ("berth", "destroy", "-s", OWN, "--yes", "--allow-destroy"), before=_there, stack=OWN
+    ),
     # Ctrl-C is the end of a watch that people mean.
-    "status --watch": Verb(("berth", "status", "-s", ENV, "--watch", "--interval", "0.5"), 4.0, frozenset({0})),
+    "status --watch": Verb(
+        ("berth", "status", "-s", ENV, "--watch", "--interval", "0.5"), 4.0, frozenset({0})
+    ),
     "suspend": Verb(("berth", "suspend", "bob", "--stack", ENV, "--yes"), before=_awake),
     "wake": Verb(("berth", "wake", "bob", "--stack", ENV), before=_suspended),
     "verify gpu": Verb(("berth", "verify", "gpu", "-s", ENV)),
-    "connect": Verb(("berth", "connect", "bob", "--stack", ENV), 4.0, frozenset({0}), before=_ready, real=True),
-    "logs": Verb(("berth", "logs", "bob", "--stack", ENV, "--follow"), 4.0, before=_ready, real=True),
+    "connect": Verb(
+        ("berth", "connect", "bob", "--stack", ENV), 4.0, frozenset({0}), before=_ready, real=True
+    ),
+    "logs": Verb(
+        ("berth", "logs", "bob", "--stack", ENV, "--follow"), 4.0, before=_ready, real=True
+    ),
     # No Ray answers: the verb is interrupted on its way to the head.
-    "submit": Verb(("berth", "submit", "bob", "--stack", ENV, "--", "sleep", "600"), 4.0, before=_ready, real=True),
+    "submit": Verb(
+        ("berth", "submit", "bob", "--stack", ENV, "--", "sleep", "600"),
+        4.0,
+        before=_ready,
+        real=True,
+    ),
     "lab up": Verb(("berth", "lab", "up", "--no-update"), before=_broken),
 }
 
@@ -109,8 +128,8 @@ class Interrupts(Part):
     name = "signals"
     title = "SIGINT or SIGTERM to a verb at a random moment"
     good = (
-        f"ends within {END_SECONDS:.0f} s, with the signal's exit code, without a stack trace; no Job, lock, child"
-        " process or credential file is left"
+        f"ends within {END_SECONDS:.0f} s, with the signal's exit code, without a stack trace; no"
+        " Job, lock, child process or credential file is left"
     )
     cases = 50 * len(VERBS)
 
@@ -141,19 +160,30 @@ class Interrupts(Part):
         with tempfile.TemporaryDirectory(prefix="chaos-") as temporary:
             more = _forwarding(fleet, Path(temporary)) if verb.real else {}
             with fleet.proxy.disturbed(_as_real if verb.real else None):
-                process = fleet.start(mark, *verb.command, TMPDIR=temporary, XDG_RUNTIME_DIR=temporary, **more)
+                process = fleet.start(
+                    mark, *verb.command, TMPDIR=temporary, XDG_RUNTIME_DIR=temporary, **more
+                )
                 early = process.end(moment)
             if early is not None:
-                return Outcome(name, f"{what}: had ended", crashes(early), {"code": early.code, "disturbed": False})
+                return Outcome(
+                    name,
+                    f"{what}: had ended",
+                    crashes(early),
+                    {"code": early.code, "disturbed": False},
+                )
             (os.killpg if to_group else os.kill)(process.process.pid, sent)
             began = time.monotonic()
             ended = process.end(_HUNG_SECONDS)
             took = time.monotonic() - began
             if ended is None:
                 process.process.kill()
-                return Outcome(name, what, [f"does not end within {_HUNG_SECONDS:.0f} s", *strays(mark)])
+                return Outcome(
+                    name, what, [f"does not end within {_HUNG_SECONDS:.0f} s", *strays(mark)]
+                )
             if _before_berth(ended):
-                return Outcome(name, f"{what}: Python was starting", strays(mark), {"disturbed": False})
+                return Outcome(
+                    name, f"{what}: Python was starting", strays(mark), {"disturbed": False}
+                )
             problems = _problems(fleet, verb, sent, ended, took)
             # The lab goes on, with the processes that it has recorded.
             problems += strays(mark, lasting=fleet.lab.pids().values() if name == "lab up" else ())
@@ -191,7 +221,9 @@ def _forwarding(fleet: Fleet, folder: Path) -> dict[str, str]:
     return {"PATH": f"{program.parent}:{fleet.lab.env['PATH']}"}
 
 
-def _problems(fleet: Fleet, verb: Verb, sent: signal.Signals, ended: Ended, took: float) -> list[str]:
+def _problems(
+    fleet: Fleet, verb: Verb, sent: signal.Signals, ended: Ended, took: float
+) -> list[str]:
     problems = crashes(ended)
     if took > END_SECONDS:
         problems.append(f"ended after {took:.1f} s")
@@ -201,7 +233,9 @@ def _problems(fleet: Fleet, verb: Verb, sent: signal.Signals, ended: Ended, took
     if ended.code not in right and not finished:
         problems.append(f"exit code {ended.code}: {ended.text.strip()[-600:]}")
     if verb.stack and (locks := fleet.locks(verb.stack)):
-        problems.append(f"locks left: {', '.join(path.name for path in locks)}; {ended.text.strip()[-600:]}")
+        problems.append(
+            f"locks left: {', '.join(path.name for path in locks)}; {ended.text.strip()[-600:]}"
+        )
     if verb.command[1] == "verify":
         left = fleet.lab.get("namespaces,jobs", "-A", "-l", RUN_LABEL)["items"]
         # A second signal, and 8 s, end a clean-up; what the API server is deleting by then goes.
@@ -209,5 +243,8 @@ def _problems(fleet: Fleet, verb: Verb, sent: signal.Signals, ended: Ended, took
         names = [f"{item['kind']} {item['metadata']['name']}" for item in staying]
         if names:
             problems.append(f"left: {', '.join(names)}; {ended.text.strip()[-600:]}")
-            fleet.lab.run(["kubectl", "delete", "namespace", "berth-verify", "--ignore-not-found"], check=False)
+            fleet.lab.run(
+                ["kubectl", "delete", "namespace", "berth-verify", "--ignore-not-found"],
+                check=False,
+            )
     return problems

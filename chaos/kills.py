@@ -50,7 +50,10 @@ class Boundary:
 def boundaries(writes: int) -> list[Boundary]:
     """Return all boundaries of an update with this many writes."""
     return [
-        Boundary(write, moment, target) for write in range(1, writes + 1) for moment in MOMENTS for target in TARGETS
+        Boundary(write, moment, target)
+        for write in range(1, writes + 1)
+        for moment in MOMENTS
+        for target in TARGETS
     ]
 
 
@@ -60,8 +63,8 @@ class Kills(Part):
     name = "kills"
     title = "SIGKILL to the engine, the program or the Kubernetes plugin, before or after a write"
     good = (
-        "after one `pulumi cancel` and one `pulumi up` the cluster has the same objects as after an undisturbed"
-        " update; the state knows each of them; no process is left"
+        "after one `pulumi cancel` and one `pulumi up` the cluster has the same objects as after an"
+        " undisturbed update; the state knows each of them; no process is left"
     )
     cases = 1050
 
@@ -77,7 +80,9 @@ class Kills(Part):
         fleet.project.destroy(OWN)
         self._without = fleet.project.state(OWN).read_bytes()
         writes: list[str] = []
-        with fleet.proxy.disturbed(after=lambda request: writes.append(request.path) if request.writes else None):
+        with fleet.proxy.disturbed(
+            after=lambda request: writes.append(request.path) if request.writes else None
+        ):
             fleet.project.up(OWN)
         self._wanted = own_objects(fleet)
         self._boundaries = boundaries(len(writes))
@@ -103,7 +108,11 @@ class Kills(Part):
         if again.code != 0:
             problems.append(f"the next update exits with {again.code}: {again.text.strip()[-800:]}")
         problems += differences(self._wanted, own_objects(fleet), fleet.known(OWN))
-        facts = {"disturbed": killer.killed, "code": killed.code, "seconds": round(again.seconds, 1)}
+        facts = {
+            "disturbed": killer.killed,
+            "code": killed.code,
+            "seconds": round(again.seconds, 1),
+        }
         self._remove(fleet)
         return Outcome(boundary.target, f"{boundary}, {1000 * delay:.0f} ms later", problems, facts)
 
@@ -116,9 +125,13 @@ class Kills(Part):
         # Gone with the foreground, a RayCluster leaves no pod, for which a namespace would wait.
         gone = ("--all", "--ignore-not-found", "--cascade=foreground")
         fleet.lab.run(["kubectl", "delete", "rayclusters.ray.io", "-n", namespace, *gone])
-        outside = {item["kind"] for item in self._wanted.values() if "namespace" not in item["metadata"]}
+        outside = {
+            item["kind"] for item in self._wanted.values() if "namespace" not in item["metadata"]
+        }
         stack = f"{STACK_LABEL}={OWN}"
-        fleet.lab.run(["kubectl", "delete", ",".join(sorted(outside)), "-l", stack, "--ignore-not-found"])
+        fleet.lab.run(
+            ["kubectl", "delete", ",".join(sorted(outside)), "-l", stack, "--ignore-not-found"]
+        )
         fleet.unlock(OWN)
         fleet.project.state(OWN).write_bytes(self._without)
 
@@ -167,7 +180,9 @@ def _is(process: psutil.Process, target: Target) -> bool:
     return "pulumi-resource-kubernetes" in line
 
 
-def differences(right: Mapping[str, Any], found: Mapping[str, Any], known: Collection[str]) -> list[str]:
+def differences(
+    right: Mapping[str, Any], found: Mapping[str, Any], known: Collection[str]
+) -> list[str]:
     """Return what distinguishes objects from those of an undisturbed update and from the state.
 
     Args:
@@ -187,7 +202,13 @@ def differences(right: Mapping[str, Any], found: Mapping[str, Any], known: Colle
 
 
 def update_killed(
-    fleet: Fleet, mark: str, command: Sequence[str], *, write: int, target: Target, moment: str = "after"
+    fleet: Fleet,
+    mark: str,
+    command: Sequence[str],
+    *,
+    write: int,
+    target: Target,
+    moment: str = "after",
 ) -> Ended:
     """Run an update, and kill a program at one of its writes."""
     killer = _Killer(mark, Boundary(write, moment, target), 0.0)
@@ -197,7 +218,11 @@ def update_killed(
 
 def own_objects(fleet: Fleet, stack: str = OWN) -> dict[str, Any]:
     """Return the objects of a stack that no controller made."""
-    return {name: item for name, item in fleet.objects(stack).items() if not item["metadata"].get("owned")}
+    return {
+        name: item
+        for name, item in fleet.objects(stack).items()
+        if not item["metadata"].get("owned")
+    }
 
 
 def _first_difference(a: Any, b: Any, path: str = "") -> str:

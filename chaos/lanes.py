@@ -97,7 +97,9 @@ class Lanes:
                 try:
                     result = connection.recv()
                 except EOFError:
-                    raise BerthError("a lane of the campaign has ended; its output above says why") from None
+                    raise BerthError(
+                        "a lane of the campaign has ended; its output above says why"
+                    ) from None
                 if connection in working:
                     working.remove(connection)
                     yield result

@@ -20,8 +20,14 @@ class LargeUpdates(Part):
     """SIGKILL in updates that make or delete many berths, with other settings afterward."""
 
     name = "large"
-    title = f"SIGKILL to the engine in a `berth up` that makes or deletes {MANY} berths; then some leave the settings"
-    good = "the same after `pulumi cancel`, `berth up` and the removal of namespaces that `berth status` names"
+    title = (
+        f"SIGKILL to the engine in a `berth up` that makes or deletes {MANY} berths; then some"
+        " leave the settings"
+    )
+    good = (
+        "the same after `pulumi cancel`, `berth up` and the removal of namespaces that `berth"
+        " status` names"
+    )
     cases = 100
 
     def __init__(self) -> None:
@@ -57,11 +63,20 @@ class LargeUpdates(Part):
         problems += differences(self._undisturbed[rest], own_objects(fleet, ENV), fleet.known(ENV))
         _settings(fleet, ())
         fleet.run(mark, *_UP)
-        facts = {"disturbed": killed.code != 0, "code": killed.code, "seconds": round(again.seconds, 1)}
+        facts = {
+            "disturbed": killed.code != 0,
+            "code": killed.code,
+            "seconds": round(again.seconds, 1),
+        }
         verb = "makes" if makes else "deletes"
-        what = f"killed after write {write} of an update that {verb} berths; {rest} are in the settings afterward"
+        what = (
+            f"killed after write {write} of an update that {verb} berths; {rest} are in the"
+            " settings afterward"
+        )
         return Outcome(verb, what, problems, facts)
 
 
 def _settings(fleet: Fleet, names: Sequence[str]) -> None:
-    fleet.project.write(ENV, environment=environment(fleet.kubeconfig, fleet.lab.home.charts, ["bob", *names]))
+    fleet.project.write(
+        ENV, environment=environment(fleet.kubeconfig, fleet.lab.home.charts, ["bob", *names])
+    )

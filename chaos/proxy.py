@@ -27,7 +27,10 @@ _LIMIT = 1 << 22
 _SLOW_SECONDS = 2.0
 _PIECE = 1 << 16
 _NOTHING = 0.1
-_ENDLESS = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n8\r\nstarted\n\r\n"
+_ENDLESS = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding:"
+    b" chunked\r\n\r\n8\r\nstarted\n\r\n"
+)
 
 Head = tuple[str, dict[str, str], bytes]
 """First line, headers with names in lower case, and the bytes of both."""
@@ -124,11 +127,19 @@ class Proxy:
 
     @contextlib.contextmanager
     def disturbed(
-        self, disturb: Disturb | None = None, *, before: After | None = None, after: After | None = None
+        self,
+        disturb: Disturb | None = None,
+        *,
+        before: After | None = None,
+        after: After | None = None,
     ) -> Iterator[None]:
         """Disturb answers, and see requests, for the block."""
         previous = self.disturb, self.before, self.after
-        self.disturb, self.before, self.after = disturb or previous[0], before or previous[1], after or previous[2]
+        self.disturb, self.before, self.after = (
+            disturb or previous[0],
+            before or previous[1],
+            after or previous[2],
+        )
         try:
             yield
         finally:
@@ -143,7 +154,9 @@ class Proxy:
     async def _listen(self) -> None:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(*self._pair())
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, ssl=tls, limit=_LIMIT)
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self.port, ssl=tls, limit=_LIMIT
+        )
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def _down(self) -> None:
@@ -167,7 +180,13 @@ class Proxy:
             self._open.add(up)
             while await self._exchange(reader, writer, upstream, up):
                 pass
-        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ssl.SSLError, _Cut):
+        except (
+            OSError,
+            asyncio.IncompleteReadError,
+            asyncio.LimitOverrunError,
+            ssl.SSLError,
+            _Cut,
+        ):
             pass
         finally:
             for stream in opened:
@@ -265,7 +284,9 @@ async def _pump(
         await _flush_and_cut(writer)
 
 
-async def _pump_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter | None, cut: float | None) -> None:
+async def _pump_chunks(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter | None, cut: float | None
+) -> None:
     """Pass chunks on as they come; a cut is inside of the first one."""
     while True:
         size = await reader.readuntil(b"\r\n")
@@ -313,5 +334,8 @@ def _refusal(status: int) -> bytes:
         }
     ).encode()
     retry = "Retry-After: 1\r\n" if status == HTTPStatus.TOO_MANY_REQUESTS else ""
-    head = f"HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\n{retry}Content-Length: {len(body)}\r\n\r\n"
+    head = (
+        f"HTTP/1.1 {status} {reason}\r\nContent-Type: application/json\r\n{retry}Content-Length:"
+        f" {len(body)}\r\n\r\n"
+    )
     return head.encode() + body

@@ -13,7 +13,8 @@ _LATEST = 3.0
 _LOCKED = re.compile(r"currently locked by|update is already in progress|conflict: Another update")
 # The last one is that of an update which begins once the environment has ended.
 _OTHERS = re.compile(
-    r"conflict|another stack|belongs to|already exists|field manager|environment '\w+' has '\w+' among its own",
+    r"conflict|another stack|belongs to|already exists|field manager|environment '\w+' has '\w+'"
+    r" among its own",
     re.IGNORECASE,
 )
 
@@ -23,8 +24,8 @@ class Races(Part):
 
     name = "races"
     title = (
-        "two `pulumi up` at once: of the same stack; and of the environment with an entry for an engineer, and"
-        " that engineer's own stack"
+        "two `pulumi up` at once: of the same stack; and of the environment with an entry for an"
+        " engineer, and that engineer's own stack"
     )
     good = "at most one of them writes to a berth, and the other one names the lock or the owner"
     cases = 100
@@ -36,7 +37,11 @@ class Races(Part):
 
     def run(self, fleet: Fleet, number: int, chance: random.Random) -> Outcome:
         """Run one race."""
-        return _same_stack(fleet, number, chance) if number % 2 == 0 else _two_stacks(fleet, number, chance)
+        return (
+            _same_stack(fleet, number, chance)
+            if number % 2 == 0
+            else _two_stacks(fleet, number, chance)
+        )
 
 
 def _up(fleet: Fleet, mark: str, stack: str) -> Command:
@@ -59,13 +64,17 @@ def _both(fleet: Fleet, mark: str, stacks: tuple[str, str], later: float) -> lis
 
 def _same_stack(fleet: Fleet, number: int, chance: random.Random) -> Outcome:
     later = chance.uniform(0.0, _LATEST)
-    fleet.project.write(OWN, engineer={"environment": ENV, "worker": {"memory": f"{2 + number // 2 % 3}Gi"}})
+    fleet.project.write(
+        OWN, engineer={"environment": ENV, "worker": {"memory": f"{2 + number // 2 % 3}Gi"}}
+    )
     mark = f"races-{number}-{time.monotonic_ns()}"
     ended = _both(fleet, mark, (OWN, OWN), later)
     problems = [problem for end in ended for problem in crashes(end)]
     done = [end for end in ended if end.code == 0]
     if not done and not all(_LOCKED.search(end.text) for end in ended):
-        problems.append(f"nobody writes, without a lock: {[end.text.strip()[-400:] for end in ended]}")
+        problems.append(
+            f"nobody writes, without a lock: {[end.text.strip()[-400:] for end in ended]}"
+        )
     problems += [
         f"exit code {end.code}, and no lock is named: {end.text.strip()[-600:]}"
         for end in ended
@@ -74,9 +83,13 @@ def _same_stack(fleet: Fleet, number: int, chance: random.Random) -> Outcome:
     if locks := fleet.locks(OWN):
         problems.append(f"locks left: {', '.join(path.name for path in locks)}")
         fleet.unlock(OWN)
-    repeated = fleet.run(mark, "pulumi", "up", "-s", OWN, "--yes", "--skip-preview", "--expect-no-changes")
+    repeated = fleet.run(
+        mark, "pulumi", "up", "-s", OWN, "--yes", "--skip-preview", "--expect-no-changes"
+    )
     if done and repeated.code != 0:
-        problems.append(f"the state does not agree with the settings: {repeated.text.strip()[-600:]}")
+        problems.append(
+            f"the state does not agree with the settings: {repeated.text.strip()[-600:]}"
+        )
     facts = {"codes": [end.code for end in ended], "wrote": len(done)}
     what = f"two updates of {OWN}, {later:.2f} s apart"
     return Outcome("same stack", what, [*problems, *strays(mark)], facts)
@@ -94,7 +107,9 @@ def _two_stacks(fleet: Fleet, number: int, chance: random.Random) -> Outcome:
     problems = [problem for end in ended for problem in crashes(end)]
     writers = {
         item["metadata"].get("annotations", {}).get(FIELD_MANAGER, "")
-        for item in fleet.lab.get("namespaces,rayclusters,resourcequotas,networkpolicies,limitranges", "-A")["items"]
+        for item in fleet.lab.get(
+            "namespaces,rayclusters,resourcequotas,networkpolicies,limitranges", "-A"
+        )["items"]
         if f"berth-{OWN}" in (item["metadata"]["name"], item["metadata"].get("namespace"))
     }
     if len(writers) > 1:
@@ -111,7 +126,10 @@ def _two_stacks(fleet: Fleet, number: int, chance: random.Random) -> Outcome:
     for stack in (ENV, OWN):
         repaired = fleet.run(mark, "pulumi", "up", "-s", stack, "--yes", "--skip-preview")
         if repaired.code != 0:
-            problems.append(f"without the second entry, {stack} exits with {repaired.code}: {repaired.text[-600:]}")
+            problems.append(
+                f"without the second entry, {stack} exits with {repaired.code}:"
+                f" {repaired.text[-600:]}"
+            )
     facts = {"codes": [end.code for end in ended], "writers": sorted(writers)}
     what = f"{order[0]}, and {order[1]} {later:.2f} s later, both with {OWN}"
     return Outcome("environment and engineer", what, [*problems, *strays(mark)], facts)

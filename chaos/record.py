@@ -51,7 +51,11 @@ def figures_of(part: Goal, seed: int, outcomes: Sequence[tuple[int, Outcome, flo
         "seconds": round(sum(seconds for _, _, seconds in outcomes)),
         "groups": dict(sorted(groups.items())),
         "failed": [
-            {"number": number, **asdict(outcome), "problems": list(map(_without_folders, outcome.problems))}
+            {
+                "number": number,
+                **asdict(outcome),
+                "problems": list(map(_without_folders, outcome.problems)),
+            }
             for number, outcome, _ in outcomes
             if outcome.problems
         ],
@@ -118,8 +122,8 @@ def continued(names: Collection[str], options: argparse.Namespace) -> dict[str, 
     for name, figures in earlier.items():
         if figures["seed"] != options.seed:
             err.print(
-                f"{options.record} has cases of {name} with seed {figures['seed']}, not {options.seed}: give"
-                f" --seed {figures['seed']}, or replace them without --resume"
+                f"{options.record} has cases of {name} with seed {figures['seed']}, not"
+                f" {options.seed}: give --seed {figures['seed']}, or replace them without --resume"
             )
             raise SystemExit(2)
     return earlier
@@ -132,5 +136,8 @@ def summarize(results: dict[str, Figures]) -> int:
         good = result["share"] >= result["bar"]
         missed = missed or not good
         verdict = "[green]✓[/]" if good else "[bold red]✗[/]"
-        err.print(f"{verdict} {name}: {result['good']} of {result['cases']} good (goal: {result['bar']:.1%})")
+        err.print(
+            f"{verdict} {name}: {result['good']} of {result['cases']} good (goal:"
+            f" {result['bar']:.1%})"
+        )
     return 1 if missed or not results else 0

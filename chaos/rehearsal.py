@@ -114,14 +114,20 @@ class Rehearsal:
         self._names, self._older = names, folder / "older"
         for chart, version in _OLDER_VERSIONS.items():
             copied = shutil.copytree(lab.home.charts / chart, self._older / chart) / "Chart.yaml"
-            copied.write_text(re.sub(r"(?m)^version: .*", f"version: {version}", copied.read_text()))
+            copied.write_text(
+                re.sub(r"(?m)^version: .*", f"version: {version}", copied.read_text())
+            )
         self._values: Values = {path: values[0] for path, values in self._choices.items()}
         self._write(self._values)
         self._project.up(STACK)
         guests = self._project.folder / "guests.json"
         guests.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": _guests()}))
         self._project.run("kubectl", "apply", "-f", str(guests))
-        eventually(lambda: len(self._project.get("pods", "-n", GUESTS)) == 2, "the guest has its pods")  # noqa: PLR2004
+        head_and_worker = 2
+        eventually(
+            lambda: len(self._project.get("pods", "-n", GUESTS)) == head_and_worker,
+            "the guest has its pods",
+        )
         self._api = ClusterApi(lab.kubeconfig.read_text())
         self._seen = seen(self._api) or {}
 
@@ -130,12 +136,18 @@ class Rehearsal:
         environment = [path for path in self._choices if not path.startswith(_OF_ENGINEERS)]
         parts = {path.split(".")[0]: path for path in chance.sample(environment, len(environment))}
         paths = list(parts.values())[: chance.randint(2, _OF_ENVIRONMENT)]
-        for name in sorted(chance.sample(self._names, chance.randint(len(self._names) // 2, len(self._names)))):
+        for name in sorted(
+            chance.sample(self._names, chance.randint(len(self._names) // 2, len(self._names)))
+        ):
             whole = f"{_OF_ENGINEERS}{name}"
             own = [path for path in self._choices if path == whole or path.startswith(f"{whole}.")]
             paths.append(whole if self._values[whole] is None else chance.choice(own))
         return [
-            Edit(path, before, chance.choice([value for value in self._choices[path] if value != before]))
+            Edit(
+                path,
+                before,
+                chance.choice([value for value in self._choices[path] if value != before]),
+            )
             for path in paths
             for before in [self._values[path]]
         ]
@@ -153,7 +165,9 @@ class Rehearsal:
     def smallest(self, tried: Tried) -> Iterator[Tried]:
         """Yield the smallest sets of edits whose plans are wrong, too."""
         edits, names = tried.edits, {wrong.name for wrong in tried.wrong}
-        suspects = [edit for edit in edits if edit.of_environment or names & set(edit.path.split("."))]
+        suspects = [
+            edit for edit in edits if edit.of_environment or names & set(edit.path.split("."))
+        ]
         half = len(edits) // 2
         splits: list[list[Sequence[Edit]]] = [[suspects]] if len(suspects) < len(edits) else []
         splits += [[edits[:half], edits[half:]]] if len(edits) > 1 else []
@@ -174,7 +188,9 @@ class Rehearsal:
         began = time.monotonic()
         values = {**base, **{edit.path: edit.after for edit in edits}}
         self._write(values)
-        done = self._project.run("berth", "up", "-s", STACK, "--yes", "--allow-destroy", "--json", check=False)
+        done = self._project.run(
+            "berth", "up", "-s", STACK, "--yes", "--allow-destroy", "--json", check=False
+        )
         score = None
         if done.returncode == 2:  # noqa: PLR2004 - bad input
             self._write(self._values)
@@ -190,8 +206,16 @@ class Rehearsal:
             errors = [line for line in stderr.splitlines() if line.startswith("error: ")]
             return Score(0, [], [Wrong("", error) for error in errors or [f"exit code {code}"]], [])
         document = json.loads(stdout)
-        plan = document.get("plan") or {"right": 0, "lost": [], "missed": [], "falseAlarms": [], "foreseen": []}
-        missed, false = ([Wrong(**wrong) for wrong in plan[key]] for key in ("missed", "falseAlarms"))
+        plan = document.get("plan") or {
+            "right": 0,
+            "lost": [],
+            "missed": [],
+            "falseAlarms": [],
+            "foreseen": [],
+        }
+        missed, false = (
+            [Wrong(**wrong) for wrong in plan[key]] for key in ("missed", "falseAlarms")
+        )
         late = [
             Wrong(key[1], f"{loss} after an update")
             for key, loss in losses(before, self._seen).items()
@@ -208,7 +232,11 @@ class Rehearsal:
                 "dev": {},
                 "train": {"machineType": "g2-standard-96"},
                 "queue": {"machineType": "g2-standard-96"},
-                "claims": {"machineType": "a4-highgpu-8g", "gpuAllocation": "dra", "rdma": "networks"},
+                "claims": {
+                    "machineType": "a4-highgpu-8g",
+                    "gpuAllocation": "dra",
+                    "rdma": "networks",
+                },
             },
             "gpuDra",
             network={},
@@ -221,7 +249,11 @@ class Rehearsal:
         for name in self._names:
             if values[f"{_OF_ENGINEERS}{name}"] is None:
                 del settings["engineers"][name]
-        text = json.dumps(settings).replace(_CHARTS, str(self._lab.home.charts)).replace(_OLDER, str(self._older))
+        text = (
+            json.dumps(settings)
+            .replace(_CHARTS, str(self._lab.home.charts))
+            .replace(_OLDER, str(self._older))
+        )
         self._project.write(STACK, environment=json.loads(text))
 
 
@@ -229,16 +261,32 @@ def _guests() -> list[dict[str, Any]]:
     """Return a RayCluster that no stack has, with 6 GPUs of pool `queue`."""
 
     def group(pool: str, **resources: Any) -> dict[str, Any]:
-        container = {"name": "ray", "image": "rayproject/ray:2.60.0", "resources": {"limits": resources}}
-        spec = {"containers": [container], "tolerations": [{"operator": "Exists"}], "nodeSelector": {POOL_LABEL: pool}}
+        container = {
+            "name": "ray",
+            "image": "rayproject/ray:2.60.0",
+            "resources": {"limits": resources},
+        }
+        spec = {
+            "containers": [container],
+            "tolerations": [{"operator": "Exists"}],
+            "nodeSelector": {POOL_LABEL: pool},
+        }
         return {"rayStartParams": {}, "template": {"spec": spec}}
 
     worker = {"groupName": "w", "replicas": 1, "minReplicas": 1, "maxReplicas": 1}
     worker |= group("queue", cpu="1", memory="4Gi", **{"nvidia.com/gpu": "6"})
-    spec = {"rayVersion": "2.60.0", "headGroupSpec": group("cpu", **HEAD), "workerGroupSpecs": [worker]}
+    spec = {
+        "rayVersion": "2.60.0",
+        "headGroupSpec": group("cpu", **HEAD),
+        "workerGroupSpecs": [worker],
+    }
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": GUESTS}},
-        {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "guest", "namespace": GUESTS}}
+        {
+            "apiVersion": "ray.io/v1",
+            "kind": "RayCluster",
+            "metadata": {"name": "guest", "namespace": GUESTS},
+        }
         | {"spec": spec},
     ]
 
@@ -263,11 +311,15 @@ def outcomes(tried: Tried, smallest: Sequence[Tried]) -> tuple[list[Outcome], li
         return [], []
     missed = {found.edits[0].path: found.score.missed for found in smallest if found.score}
     edits = [
-        Outcome(edit.path.split(".")[0], str(edit), [wrong.text for wrong in missed.get(edit.path, ())])
+        Outcome(
+            edit.path.split(".")[0], str(edit), [wrong.text for wrong in missed.get(edit.path, ())]
+        )
         for edit in tried.edits
     ]
     unforeseen = {wrong.name for wrong in tried.score.missed}
-    losses_seen = [Outcome("RayCluster", name, []) for name in tried.score.lost if name not in unforeseen]
+    losses_seen = [
+        Outcome("RayCluster", name, []) for name in tried.score.lost if name not in unforeseen
+    ]
     alarms = [
         Outcome("RayCluster", "; ".join(map(str, found.edits)), [wrong.text])
         for found in smallest
@@ -281,7 +333,10 @@ def run(
 ) -> Iterator[dict[str, Figures]]:
     """Yield the figures after each update, those of earlier runs included."""
     count = earlier[Edits.name]["cases"] if earlier else 0
-    chance, deadline = chance_of(options.seed, STACK, count), time.monotonic() + 60 * (options.minutes or math.inf)
+    chance, deadline = (
+        chance_of(options.seed, STACK, count),
+        time.monotonic() + 60 * (options.minutes or math.inf),
+    )
     found: dict[type[Goal], list[tuple[int, Outcome, float]]] = {Edits: [], Losses: []}
     while count + len(found[Edits]) < options.edits and time.monotonic() < deadline:
         for tried in rehearsal.update(rehearsal.chosen(chance)):
@@ -291,20 +346,30 @@ def run(
                 err.print(f"smallest: {wrong}", markup=False, style="red")
             for goal, results in zip(found, outcomes(tried, smallest), strict=True):
                 begin = (earlier[goal.name]["cases"] if earlier else 0) + len(found[goal])
-                found[goal] += [(number, outcome, 0.0) for number, outcome in enumerate(results, begin)]
-        later = {goal.name: figures_of(goal(), options.seed, results) for goal, results in found.items()}
-        yield {name: joined(earlier[name], part) if earlier else part for name, part in later.items()}
+                found[goal] += [
+                    (number, outcome, 0.0) for number, outcome in enumerate(results, begin)
+                ]
+        later = {
+            goal.name: figures_of(goal(), options.seed, results) for goal, results in found.items()
+        }
+        yield {
+            name: joined(earlier[name], part) if earlier else part for name, part in later.items()
+        }
 
 
 def main() -> int:
     """Rehearse in a lab; return the exit code."""
     parser = argparse.ArgumentParser(prog="make rehearse", description=__doc__)
-    parser.add_argument("--edits", type=int, default=Edits.cases, help="number of edits; %(default)s")
+    parser.add_argument(
+        "--edits", type=int, default=Edits.cases, help="number of edits; %(default)s"
+    )
     parser.add_argument("--seed", type=int, default=1, help="seed of all choices; %(default)s")
     parser.add_argument("--minutes", type=float, help="begin no update after that time")
     parser.add_argument("--lab", type=Path, help="use this lab, which stays; by default a new one")
     parser.add_argument("--record", type=Path, help="write the figures into this file")
-    parser.add_argument("--resume", action="store_true", help="go on after the edits that the recorded file has")
+    parser.add_argument(
+        "--resume", action="store_true", help="go on after the edits that the recorded file has"
+    )
     options = parser.parse_args()
     figures = earlier = continued([Edits.name, Losses.name], options)
     with (

@@ -24,7 +24,10 @@ class Releases(Part):
 
     name = "releases"
     title = "SIGKILL to the same programs during a Helm upgrade"
-    good = "after the same two commands, the operator has the settings' values, and a preview has nothing to do"
+    good = (
+        "after the same two commands, the operator has the settings' values, and a preview has"
+        " nothing to do"
+    )
     cases = 200
 
     def __init__(self) -> None:
@@ -34,19 +37,26 @@ class Releases(Part):
         """Count the writes of an undisturbed upgrade."""
         writes: list[str] = []
         _settings(fleet, "undisturbed")
-        with fleet.proxy.disturbed(after=lambda request: writes.append(request.path) if request.writes else None):
+        with fleet.proxy.disturbed(
+            after=lambda request: writes.append(request.path) if request.writes else None
+        ):
             fleet.project.up(ENV)
         self._boundaries = boundaries(len(writes))
         chance_of(0, self.name, 0).shuffle(self._boundaries)
 
     def run(self, fleet: Fleet, number: int, chance: random.Random) -> Outcome:
         """Kill a program at one boundary, and go on as a person would."""
-        boundary, between = self._boundaries[number % len(self._boundaries)], chance.choice(_BETWEEN)
+        boundary, between = (
+            self._boundaries[number % len(self._boundaries)],
+            chance.choice(_BETWEEN),
+        )
         before = _edit(fleet)
         after = chance.choice((f"case-{number}", before))
         mark = f"releases-{number}-{time.monotonic_ns()}"
         _settings(fleet, f"case-{number}")
-        killed = update_killed(fleet, mark, _UP, write=boundary.write, target=boundary.target, moment=boundary.moment)
+        killed = update_killed(
+            fleet, mark, _UP, write=boundary.write, target=boundary.target, moment=boundary.moment
+        )
         left = _status(fleet)
         problems = crashes(killed)
         fleet.run(mark, "pulumi", "cancel", "-s", ENV, "--yes")
@@ -64,9 +74,19 @@ class Releases(Part):
         # The plugin of an engine that was killed goes on with Helm's operation beside the next
         # update.
         problems += strays(mark, ORPHANS if boundary.target == "engine" else ())
-        facts = {"disturbed": killed.code != 0, "code": killed.code, "seconds": round(again.seconds, 1), "left": left}
+        facts = {
+            "disturbed": killed.code != 0,
+            "code": killed.code,
+            "seconds": round(again.seconds, 1),
+            "left": left,
+        }
         then = "refreshed" if between else "not refreshed"
-        return Outcome(left, f"{boundary}; {then}; then the edit is {after!r}, before {before!r}", problems, facts)
+        return Outcome(
+            left,
+            f"{boundary}; {then}; then the edit is {after!r}, before {before!r}",
+            problems,
+            facts,
+        )
 
 
 def _settings(fleet: Fleet, edit: str) -> None:
@@ -92,4 +112,6 @@ def _status(fleet: Fleet) -> str:
 
 def _edit(fleet: Fleet) -> str:
     (deployment,) = fleet.lab.get("deployments", "-n", _RELEASE)["items"]
-    return str(deployment["spec"]["template"]["metadata"].get("annotations", {}).get(_ANNOTATION, ""))
+    return str(
+        deployment["spec"]["template"]["metadata"].get("annotations", {}).get(_ANNOTATION, "")
+    )

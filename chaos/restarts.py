@@ -21,7 +21,10 @@ class Restarts(Part):
     """A component of the control plane dies in the middle of a large update."""
 
     name = "restarts"
-    title = "SIGKILL to etcd or the API server in the middle of an update that makes many berths; back after seconds"
+    title = (
+        "SIGKILL to etcd or the API server in the middle of an update that makes many berths; back"
+        " after seconds"
+    )
     good = "the update goes on to its end, or one more `pulumi up` brings everything in order"
     cases = 20
 
@@ -50,9 +53,12 @@ class Restarts(Part):
             fleet.run(mark, "pulumi", "cancel", "-s", ENV, "--yes")
             again = fleet.run(mark, *_UP, seconds=_LONGEST_SECONDS)
             if again.code != 0:
-                problems.append(f"the next update exits with {again.code}: {again.text.strip()[-800:]}")
+                problems.append(
+                    f"the next update exits with {again.code}: {again.text.strip()[-800:]}"
+                )
         ready = sum(
-            (item.get("status") or {}).get("state") == "ready" for item in fleet.lab.get("rayclusters", "-A")["items"]
+            (item.get("status") or {}).get("state") == "ready"
+            for item in fleet.lab.get("rayclusters", "-A")["items"]
         )
         if ready < len(self._names) + 1:
             problems.append(f"{ready} of {len(self._names) + 1} RayClusters are ready")
@@ -66,7 +72,12 @@ class Restarts(Part):
             "succeeded": ended.code == 0,
         }
         what = f"{component} is killed after write {at}, and back after {away:.1f} s"
-        return Outcome(f"{component}, {counted(len(self._names), 'berth')}", what, [*problems, *strays(mark)], facts)
+        return Outcome(
+            f"{component}, {counted(len(self._names), 'berth')}",
+            what,
+            [*problems, *strays(mark)],
+            facts,
+        )
 
 
 class _Killer:

@@ -69,7 +69,9 @@ class Upgrades(Part):
     def _write(self, fleet: Fleet, edit: str) -> str:
         """Write settings with an edit of the operator and of the image; return the image."""
         image = f"registry.example.com/ray:{edit}"
-        settings: dict[str, Any] = environment(fleet.kubeconfig, fleet.lab.home.charts, ["bob", *self._names])
+        settings: dict[str, Any] = environment(
+            fleet.kubeconfig, fleet.lab.home.charts, ["bob", *self._names]
+        )
         settings["operators"]["kuberay"]["values"] = {"env": [{"name": "EDIT", "value": edit}]}
         settings["defaults"]["image"] = image
         fleet.project.write(ENV, environment=settings)

@@ -28,7 +28,9 @@ class Verbs(TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         # Names alone, which typer compares with a misspelled one.
-        names: Any = dict.fromkeys(module.name.replace("_", "-") for module in iter_modules(verbs.__path__))
+        names: Any = dict.fromkeys(
+            module.name.replace("_", "-") for module in iter_modules(verbs.__path__)
+        )
         self.commands = names
 
     def list_commands(self, _ctx: Any) -> list[str]:
@@ -87,7 +89,9 @@ def _failed(error: Exception) -> int:
         known = BadInputError(text, f"run: {_right_call(error, context)} --help")
     elif isinstance(error, ModuleNotFoundError):
         known = _missing_extra(error.name or "")
-    elif isinstance(error, OSError):  # a full disk, a folder without write permission, a path through a file
+    elif isinstance(
+        error, OSError
+    ):  # a full disk, a folder without write permission, a path through a file
         _discard_stdout()
         known = BerthError(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     if known is None:
@@ -99,7 +103,11 @@ def _failed(error: Exception) -> int:
 def _right_call(error: typer.TyperException, context: typer.Context | None) -> str:
     """Return the command whose help tells the right call; before it that call, if it is clear."""
     command = context.command_path if context else "berth"
-    options = {option for parameter in (context.command.params if context else ()) for option in parameter.opts}
+    options = {
+        option
+        for parameter in (context.command.params if context else ())
+        for option in parameter.opts
+    }
     if type(error) is _USAGE and "--stack" in options and "name" not in options:
         return f"{command} -s STACK, or {command}"
     if getattr(error, "option_name", "") in ("-s", "--stack") and "--environment" in options:
@@ -116,7 +124,8 @@ def _missing_extra(module: str) -> BadInputError | None:
         if found and found[1] == module:
             extra = found[2]
             return BadInputError(
-                f"berth is installed without its extra {extra!r}, and this needs {module} of it; nothing was changed",
+                f"berth is installed without its extra {extra!r}, and this needs {module} of it;"
+                " nothing was changed",
                 f'run: pip install "{NAME}[{extra}]"',
             )
     return None
@@ -131,7 +140,10 @@ def _discard_stdout() -> None:
 app = typer.Typer(
     name="berth",
     cls=Verbs,
-    help="Every engineer gets a berth on shared GPUs. `pulumi up -s STACK` makes them; berth checks and shows them.",
+    help=(
+        "Every engineer gets a berth on shared GPUs. `pulumi up -s STACK` makes them; berth checks"
+        " and shows them."
+    ),
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -149,11 +161,15 @@ def _print_version(value: bool) -> None:  # noqa: FBT001 - typer's signature
 def _berth(
     *,
     _version: Annotated[
-        bool, typer.Option("--version", help="Print berth's version.", callback=_print_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version", help="Print berth's version.", callback=_print_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Stand for `berth` without a verb; every verb finds the lab of its folder."""
-    from berth.cli.shell import lab_here  # noqa: PLC0415 - reads YAML, which `--version` need not wait for
+    # It reads YAML, which `--version` need not wait for.
+    from berth.cli.shell import lab_here  # noqa: PLC0415
 
     lab_here.enter()
 

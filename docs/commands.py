@@ -18,9 +18,13 @@ _SEVERAL = 4
 
 _COMMON = {
     "`NAME`": "a berth by the engineer's id, or a named cluster.",
-    "`--stack STACK`, `-s STACK`": "stack of an environment or an engineer; default: the selected one, or the only one"
-    " that is up.",
-    "`--worker [GROUP/]N`": "a worker, counted from 1, or of a group as in gpu/1; default: the head.",
+    "`--stack STACK`, `-s STACK`": (
+        "stack of an environment or an engineer; default: the selected one, or the only one"
+        " that is up."
+    ),
+    "`--worker [GROUP/]N`": (
+        "a worker, counted from 1, or of a group as in gpu/1; default: the head."
+    ),
     "`--home HOME`": "folder of the lab; default: `.lab`.",
     "`--json`": "print JSON for programs.",
 }
@@ -36,8 +40,10 @@ its exit codes. Data goes to stdout, everything else to stderr.
 |---|---|
 | 0 | The command did what it says. |
 | 1 | Something failed on the way, or is not ready. |
-| 2 | The input is wrong: an argument, a setting, a policy, a stack that is not up. Nothing was changed. |
-| 3 | Running work or capacity would be lost, and nobody agreed to it. Of `berth lab env` and `berth lab status`: \
+| 2 | The input is wrong: an argument, a setting, a policy, a stack that is not up. Nothing was\
+ changed. |
+| 3 | Running work or capacity would be lost, and nobody agreed to it. Of \
+`berth lab env` and `berth lab status`: \
 the lab is not up. |
 | 4 | `berth preview --expect-no-changes` found changes. |
 | 129 | SIGHUP: the terminal was closed. |
@@ -86,7 +92,10 @@ class Command:
     @property
     def rows(self) -> list[tuple[str, str, str]]:
         """Arguments and options with their defaults and descriptions."""
-        return [(_names(parameter), _default(parameter), parameter.help or "") for parameter in self._parameters]
+        return [
+            (_names(parameter), _default(parameter), parameter.help or "")
+            for parameter in self._parameters
+        ]
 
     @property
     def _parameters(self) -> list[Any]:
@@ -130,7 +139,9 @@ def _default(parameter: Any) -> str:
         return "required"
     if isinstance(shown := getattr(parameter, "show_default", None), str):
         return shown
-    if parameter.default is None or (getattr(parameter, "is_flag", False) and not parameter.secondary_opts):
+    if parameter.default is None or (
+        getattr(parameter, "is_flag", False) and not parameter.secondary_opts
+    ):
         return ""
     if parameter.secondary_opts:
         return f"`{parameter.opts[0] if parameter.default else parameter.secondary_opts[0]}`"
@@ -145,7 +156,9 @@ def page() -> str:
     """Return the page's text."""
     common = "".join(f"- {names}: {description}\n" for names, description in _COMMON.items())
     shown: dict[tuple[str, str], str] = {}
-    return "\n".join([_HEAD, common, *("\n".join(_section(command, shown)) for command in commands())])
+    return "\n".join(
+        [_HEAD, common, *("\n".join(_section(command, shown)) for command in commands())]
+    )
 
 
 def _section(command: Command, shown: dict[tuple[str, str], str]) -> Iterator[str]:
@@ -163,18 +176,29 @@ def _section(command: Command, shown: dict[tuple[str, str], str]) -> Iterator[st
         return
     rows, elsewhere = list[str](), dict[str, list[str]]()
     group, _, _ = command.path.rpartition(" ")
-    own = [(*row, shown.setdefault((row[0], row[2]), command.path)) for row in command.rows if row[0] not in _COMMON]
+    own = [
+        (*row, shown.setdefault((row[0], row[2]), command.path))
+        for row in command.rows
+        if row[0] not in _COMMON
+    ]
     alike = Counter(first for _, _, _, first in own)
     for names, default, description, first in own:
         in_group = first.startswith(f"{group} ") and group != "berth"
         if first != command.path and (in_group or alike[first] >= _SEVERAL):
             elsewhere.setdefault(first, []).append(names.partition(" ")[0].strip("`"))
             continue
-        text = f"{description} Default: {default}." if default.strip("`") not in ("", "required") else description
+        text = (
+            f"{description} Default: {default}."
+            if default.strip("`") not in ("", "required")
+            else description
+        )
         rows.append(f"| {_cell(names)} | {_cell(text)} |")
     if rows:
         yield from ("| argument or option | description |", "|---|---|", *rows, "")
     for first, names_there in elsewhere.items():
-        yield from (fill(f"As in `{first}`: {', '.join(f'`{name}`' for name in names_there)}.", _WIDTH), "")
+        yield from (
+            fill(f"As in `{first}`: {', '.join(f'`{name}`' for name in names_there)}.", _WIDTH),
+            "",
+        )
     for example in command.examples:
         yield from (f"Example: `{example}`", "")

@@ -20,7 +20,14 @@ from unittest.mock import patch
 
 import yaml
 
-from berth.cli.verbs.explain.settings import EFFECTS, OF_GROUP, SAME_AS_ENGINEERS, Setting, everything, roots
+from berth.cli.verbs.explain.settings import (
+    EFFECTS,
+    OF_GROUP,
+    SAME_AS_ENGINEERS,
+    Setting,
+    everything,
+    roots,
+)
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BadInputError
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES as IGNORED_OF_CLUSTER
@@ -50,20 +57,36 @@ PHRASES = {
     NOTHING: "No resource changes: the setting is for berth's own commands and checks.",
     IN_PLACE: "Objects change in place. Nothing restarts.",
     "disturbs": "Something is away for a while, or a protection is gone; pods keep running.",
-    "reconfigures the cluster": "The control plane or a service of GKE changes; nodes and pods stay.",
+    "reconfigures the cluster": (
+        "The control plane or a service of GKE changes; nodes and pods stay."
+    ),
     "redeploys the applications": "Ray Serve restarts the applications that changed.",
-    "moves the service to a second RayCluster": "KubeRay starts a second RayCluster, moves traffic, removes the first.",
+    "moves the service to a second RayCluster": (
+        "KubeRay starts a second RayCluster, moves traffic, removes the first."
+    ),
     "restarts an operator": "An operator or driver restarts on its nodes.",
     "removes an operator": "An operator or driver is removed, or installed again.",
     "removes workers": "Workers go; Ray runs their tasks again elsewhere.",
-    "runs the job again": "The RayJob is recreated and runs again; what it did is lost if it still ran.",
-    "recreates the service": "The RayService is deleted and created again; it answers nobody meanwhile.",
-    "restarts the RayCluster": "KubeRay recreates all pods of the RayCluster; what runs in them is lost.",
+    "runs the job again": (
+        "The RayJob is recreated and runs again; what it did is lost if it still ran."
+    ),
+    "recreates the service": (
+        "The RayService is deleted and created again; it answers nobody meanwhile."
+    ),
+    "restarts the RayCluster": (
+        "KubeRay recreates all pods of the RayCluster; what runs in them is lost."
+    ),
     "removes nodes": "GKE deletes nodes and evicts their pods.",
-    "recreates the nodes of the pool": "GKE recreates the pool's nodes one after the other and evicts their pods.",
-    "recreates the node pool": "All nodes of the pool are deleted; new ones come if there is capacity.",
+    "recreates the nodes of the pool": (
+        "GKE recreates the pool's nodes one after the other and evicts their pods."
+    ),
+    "recreates the node pool": (
+        "All nodes of the pool are deleted; new ones come if there is capacity."
+    ),
     "recreates networks": "Networks are deleted and created again, with every node in them.",
-    "recreates everything on the cluster": "All objects are deleted on one cluster and created on another.",
+    "recreates everything on the cluster": (
+        "All objects are deleted on one cluster and created on another."
+    ),
     "recreates the cluster": "The cluster with everything on it is deleted and created again.",
 }
 """Phrases for the effect of an edit, from harmless to severe, with their meaning."""
@@ -115,10 +138,15 @@ class Fleet:
         assert isinstance(loaded, Environment)  # noqa: S101
         with (
             patch("berth.stacks.program.environment.claims_api", _assumed),
-            patch("berth.components.operators.repair.ClusterApi", side_effect=ClusterError("there is no cluster")),
+            patch(
+                "berth.components.operators.repair.ClusterApi",
+                side_effect=ClusterError("there is no cluster"),
+            ),
         ):
             recorder = run(lambda: environment(loaded), "fleet")
-        resources = {(found.type, found.name): _plain(found.inputs) for found in recorder.registrations}
+        resources = {
+            (found.type, found.name): _plain(found.inputs) for found in recorder.registrations
+        }
         return cls(values, loaded, resources)
 
 
@@ -137,13 +165,22 @@ def plan_between(before: Fleet, after: Fleet, plugin: Plugin) -> Plan:
     steps = []
     for key in dict.fromkeys([*before.resources, *after.resources]):
         old, new = before.resources.get(key), after.resources.get(key)
-        kinds = _differences(*key, old, new, after.loaded, plugin) if old is not None and new is not None else {}
+        kinds = (
+            _differences(*key, old, new, after.loaded, plugin)
+            if old is not None and new is not None
+            else {}
+        )
         steps.append(_step(key, old, new, kinds))
     return Plan(steps)
 
 
 def _differences(
-    kind: str, name: str, old: Mapping[str, Any], new: Mapping[str, Any], loaded: Environment, plugin: Plugin
+    kind: str,
+    name: str,
+    old: Mapping[str, Any],
+    new: Mapping[str, Any],
+    loaded: Environment,
+    plugin: Plugin,
 ) -> Mapping[str, Kind]:
     """Return the differences of a resource by path; the engine adds those that replace it."""
     if old == new:
@@ -151,7 +188,9 @@ def _differences(
     if kind in TYPES:
         before, after = dict(old), dict(new)
         ignored = _IGNORED.get(kind, ())
-        return differences(before, after, TYPES[kind].facts, ignored) | TYPES[kind].also_replaces(before, after)
+        return differences(before, after, TYPES[kind].facts, ignored) | TYPES[kind].also_replaces(
+            before, after
+        )
     if not kind.startswith("kubernetes:"):
         return {}
     workloads = (berth.workload for berth in loaded.berths if berth.settings.name == name)
@@ -165,7 +204,10 @@ def _differences(
 
 
 def _step(
-    key: tuple[str, str], old: Mapping[str, Any] | None, new: Mapping[str, Any] | None, kinds: Mapping[str, Kind]
+    key: tuple[str, str],
+    old: Mapping[str, Any] | None,
+    new: Mapping[str, Any] | None,
+    kinds: Mapping[str, Kind],
 ) -> Step:
     kind, name = key
     changed = [
@@ -235,7 +277,9 @@ def effect_of(setting: Setting, fleets: Mapping[str, Fleet], plugin: Plugin) -> 
                 continue
             tried = True
             tries += 1
-            changes = report_of(plan_between(before, edited, plugin), Known("fleet", "environment")).changes
+            changes = report_of(
+                plan_between(before, edited, plugin), Known("fleet", "environment")
+            ).changes
             if changes:
                 found.add(max(map(phrase_of, changes), key=list(PHRASES).index))
         if found:
@@ -255,7 +299,12 @@ _RULES: list[tuple[tuple[str, ...], tuple[str, ...], Level, str]] = [
     ((fleet.RAY_JOB,), _GONE, Level.HARMLESS, "runs the job again"),
     ((fleet.RAY_SERVICE,), _GONE, Level.HARMLESS, "recreates the service"),
     ((fleet.RAY_SERVICE,), _ANY, Level.DISTURBS, "redeploys the applications"),
-    (("gcp:compute/network:Network", "gcp:compute/subnetwork:Subnetwork"), _GONE, Level.DISTURBS, "recreates networks"),
+    (
+        ("gcp:compute/network:Network", "gcp:compute/subnetwork:Subnetwork"),
+        _GONE,
+        Level.DISTURBS,
+        "recreates networks",
+    ),
     (_OPERATORS, _GONE, Level.DISTURBS, "removes an operator"),
     (_OPERATORS, _ANY, Level.DISTURBS, "restarts an operator"),
 ]
@@ -264,9 +313,19 @@ _RULES: list[tuple[tuple[str, ...], tuple[str, ...], Level, str]] = [
 
 def phrase_of(change: Change) -> str:
     """Return the phrase for one change."""
-    if change.type == fleet.NODE_POOL and change.operation == "update" and change.level and _resized(change):
+    if (
+        change.type == fleet.NODE_POOL
+        and change.operation == "update"
+        and change.level
+        and _resized(change)
+    ):
         return "removes nodes"
-    if change.type == fleet.RAY_SERVICE and change.operation == "update" and change.effects and not change.level:
+    if (
+        change.type == fleet.RAY_SERVICE
+        and change.operation == "update"
+        and change.effects
+        and not change.level
+    ):
         return "moves the service to a second RayCluster"
     for types, operations, least, phrase in _RULES:
         if change.type in types and change.operation in operations and change.level >= least:
@@ -356,7 +415,9 @@ def main(prefixes: list[str]) -> int:
     finally:
         effects = {setting.path: found.get(setting.path) for setting in looked_at} | _ELSEWHERE
         document = {"effects": PHRASES, "settings": effects}
-        EFFECTS.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        EFFECTS.write_text(
+            json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
     missing = [path for path, effect in effects.items() if effect is None]
     for path in missing:
         sys.stderr.write(f"error: no environment of {ENVIRONMENTS.name} can have another {path}\n")

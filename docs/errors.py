@@ -15,55 +15,94 @@ from berth.components.core.table import rows_of
 from berth.lab.home import CLONE
 
 FOLDERS = ("cli", "stacks", "components")
-_BAD_INPUT = {"BadInputError", "NotUpError", "UnknownStackError", "KubeconfigError", "StackFileError", "DocumentError"}
-_FAILED = {"BerthError", "NotPreparedError", "ClusterError", "DefinitionsError", "GoogleError", "RunError"}
+_BAD_INPUT = {
+    "BadInputError",
+    "NotUpError",
+    "UnknownStackError",
+    "KubeconfigError",
+    "StackFileError",
+    "DocumentError",
+}
+_FAILED = {
+    "BerthError",
+    "NotPreparedError",
+    "ClusterError",
+    "DefinitionsError",
+    "GoogleError",
+    "RunError",
+}
 _EXPLAIN = "Correct the value in the named line. `berth explain` shows what the setting takes."
 
 REMEDIES = {
     "--max-size: …": "Write a size such as 1Gi.",
     "--output: …": "Name a folder that you may write to.",
-    "namespace … is not ready for you: …": "An admin brings up a stack with `part: isolation`, and you under `access`.",
-    "namespace … has no ConfigMap …": "An admin brings up a stack with `part: isolation`, and you under `access`.",
-    "another version of berth wrote ConfigMap … in namespace …": "An admin updates the stack with `part: isolation`.",
+    "namespace … is not ready for you: …": (
+        "An admin brings up a stack with `part: isolation`, and you under `access`."
+    ),
+    "namespace … has no ConfigMap …": (
+        "An admin brings up a stack with `part: isolation`, and you under `access`."
+    ),
+    "another version of berth wrote ConfigMap … in namespace …": (
+        "An admin updates the stack with `part: isolation`."
+    ),
     "--timeout: …": "Write a duration such as 90s or 10m.",
-    "port … of this machine cannot be used: …": "Name another port, or none: berth takes a free one.",
+    "port … of this machine cannot be used: …": (
+        "Name another port, or none: berth takes a free one."
+    ),
     "this machine has no free port": "End programs that hold ports.",
     "environment … has no engineer …": "`berth engineer list -s STACK` lists them.",
     "environment … has no pool …": "`berth status -s STACK` lists the pools.",
     "environment … has no RayCluster …": "`berth status -s STACK` lists them.",
-    "environment … has no RayCluster of its own: name an engineer's stack": "Name the engineer's stack with `-s`.",
-    "no pool of environment … has GPUs, so there is nothing to verify": "Name an environment with GPUs.",
+    "environment … has no RayCluster of its own: name an engineer's stack": (
+        "Name the engineer's stack with `-s`."
+    ),
+    "no pool of environment … has GPUs, so there is nothing to verify": (
+        "Name an environment with GPUs."
+    ),
     "pool … (…) has no GPUs…": "Name a pool with GPUs.",
     "stack … is not an engineer's": "Name an engineer's stack, or leave `--pool` out.",
     "stack … is not an environment": "Name the stack of an environment.",
-    "pool … shares its GPUs, and NCCL cannot have two processes on one GPU: there is no fabric to verify for …": (
-        "Name a RayCluster on a pool of whole GPUs."
-    ),
+    "pool … shares its GPUs, and NCCL cannot have two processes on one GPU: there is no fabric to"
+    " verify for …": ("Name a RayCluster on a pool of whole GPUs."),
     "--max-size: the smallest tensor has 1Ki, so … is too little": "Write 1Ki or more.",
-    "there is no stack: stacks/ has no Pulumi.<stack>.yaml": "Run berth in the folder of your Pulumi project.",
-    "there is no stack …: … does not exist…": "Correct the name, or run berth in the folder of your Pulumi project.",
+    "there is no stack: stacks/ has no Pulumi.<stack>.yaml": (
+        "Run berth in the folder of your Pulumi project."
+    ),
+    "there is no stack …: … does not exist…": (
+        "Correct the name, or run berth in the folder of your Pulumi project."
+    ),
     "--html writes one page, so it does not go with …": "Leave one of the two options out.",
     "… has no head that is ready: …": "`berth status -s STACK` shows what the head waits for.",
-    "the operator has not made the token of … yet (Secret …/…)": "Try again; `berth logs NAME --operator` shows why.",
+    "the operator has not made the token of … yet (Secret …/…)": (
+        "Try again; `berth logs NAME --operator` shows why."
+    ),
     "… is gone": "`berth status -s STACK` shows what is there.",
     "RayCluster …/… is gone": "`berth status -s STACK` shows what is there.",
-    "the program of stack … did not end within … s": "Run `pulumi preview -s STACK`, which shows where it hangs.",
+    "the program of stack … did not end within … s": (
+        "Run `pulumi preview -s STACK`, which shows where it hangs."
+    ),
     "pulumi cannot be run: …": "Install Pulumi again.",
     "no answer from …/… within … s": "Try again; the head may be busy.",
     "… has no group of workers …": "Name a group of the berth; the error lists them.",
     "… has …; there is no worker …": "Name a worker that exists: they count from 1.",
-    "no pod has the label …: GKE may run the operator where you cannot read its log": "Read it in Cloud Logging.",
+    "no pod has the label …: GKE may run the operator where you cannot read its log": (
+        "Read it in Cloud Logging."
+    ),
     "… is not on PATH": "Install the program, or add its folder to PATH.",
     "… took longer than … s": "Try again; look at the network and the program's own log.",
     "stack …: …": "The text after the colon is another error of this page.",
     "the Google credentials no longer work: …": "Run `gcloud auth application-default login`.",
-    "Google Cloud cannot be reached: …": "Look at the network, the proxy (HTTPS_PROXY) and the firewall.",
+    "Google Cloud cannot be reached: …": (
+        "Look at the network, the proxy (HTTPS_PROXY) and the firewall."
+    ),
     "… does not answer like Google's API": "Look at proxies between this machine and Google.",
     "the Google credentials are a lab's, but … does not name the lab: nothing was sent to …": (
         "Start a new shell, or evaluate `berth lab env` again."
     ),
     "… is not https: credentials are not sent there": "Correct the variable.",
-    "stack … is on environment …, which neither Pulumi's backend nor stacks/ has…": "Correct `environment`.",
+    "stack … is on environment …, which neither Pulumi's backend nor stacks/ has…": (
+        "Correct `environment`."
+    ),
     "…: context … names cluster …, which has no address there": "Write the kubeconfig again.",
     "…: context … names user …, who is not there": "Write the kubeconfig again.",
     "… is not a kubeconfig: it has no list of clusters": "Name a kubeconfig.",
@@ -74,12 +113,16 @@ REMEDIES = {
     "… has no object in it": "Name a file with Kubernetes objects.",
     "…: this is not YAML: …": "Correct the YAML in the named line.",
     "… has no Python file (*.py)": "Name a folder with the application's code.",
-    "… is not a stack's name: at most … letters, digits, '-', '_' and '.'…": "Give the stack another name.",
+    "… is not a stack's name: at most … letters, digits, '-', '_' and '.'…": (
+        "Give the stack another name."
+    ),
     "is not a file": "Name a file, not a folder or a device.",
     "is larger than … MiB, which no stack's file is": "Name the stack's own file.",
     "is not text: a stack's file is YAML in UTF-8": "Save the file as UTF-8.",
     "is nested more than … levels deep": "Write the settings as `berth explain` shows them.",
-    "has more than … values once its anchors are resolved": "Write the values out in place of the anchors.",
+    "has more than … values once its anchors are resolved": (
+        "Write the values out in place of the anchors."
+    ),
     "has an anchor that contains itself": "Take the alias out of its own anchor.",
     "there is no such file": "Correct the name.",
     "cannot be read: …": "Look at the file and its permissions.",
@@ -87,19 +130,32 @@ REMEDIES = {
     "is not YAML: …": "Correct the YAML in the named line.",
     "the cluster was created, its pools were not: …": "The text after the colon has the remedy.",
     "cannot tell whether all is ready: …": "`berth status -s STACK` asks again.",
-    "the kubeconfig cannot be used: …": "Write the kubeconfig again, or run the update of the environment.",
-    "the API server … answers … with something other than JSON": "Look at proxies between here and the cluster.",
+    "the kubeconfig cannot be used: …": (
+        "Write the kubeconfig again, or run the update of the environment."
+    ),
+    "the API server … answers … with something other than JSON": (
+        "Look at proxies between here and the cluster."
+    ),
     "the API server … breaks off a watch of …": "Run the command again.",
-    "name a berth: NAME, or --stack STACK of an engineer's own stack": "Name a berth, or an engineer's stack.",
-    "--workers: … is neither a number nor a range such as 0..4": "Write a number such as 2, or a range.",
+    "name a berth: NAME, or --stack STACK of an engineer's own stack": (
+        "Name a berth, or an engineer's stack."
+    ),
+    "--workers: … is neither a number nor a range such as 0..4": (
+        "Write a number such as 2, or a range."
+    ),
     "… cannot be written: …": "Name a folder that you may write to.",
     "cannot be loaded as a module": "Correct the Python file of the policy.",
-    "the CRDs of chart … could not be brought up to date: …. The release was not changed, since the operator would"
-    " run on older CRDs. Fix that, or apply the chart's CRDs by hand, and run the update again": (
+    "the CRDs of chart … could not be brought up to date: …. The release was not changed,"
+    " since the operator would run on older CRDs. Fix that, or apply the chart's CRDs by hand, and"
+    " run the update again": (
         "Fix the cause, or apply the chart's CRDs by hand; then run the update again."
     ),
-    "… has a berth on … by a stack of their own, …; a berth has one stack": "Edit that stack's file.",
-    "… has a berth in the file of … itself; a berth has one stack": "Edit the entry in the environment's file.",
+    "… has a berth on … by a stack of their own, …; a berth has one stack": (
+        "Edit that stack's file."
+    ),
+    "… has a berth in the file of … itself; a berth has one stack": (
+        "Edit the entry in the environment's file."
+    ),
 }
 """Remedies of messages that have none in their own text."""
 
@@ -136,12 +192,20 @@ def problems() -> tuple[Message, ...]:
 
 def _contradictions() -> Iterator[Message]:
     """Yield the messages of the tables of contradictions."""
-    for file in sorted(file for folder in FOLDERS for file in (CLONE / folder).rglob("contradictions.yaml")):
+    for file in sorted(
+        file for folder in FOLDERS for file in (CLONE / folder).rglob("contradictions.yaml")
+    ):
         found = fast_yaml.read(file)
-        groups = [group for groups in found.values() for group in groups] if isinstance(found, dict) else found
+        groups = (
+            [group for groups in found.values() for group in groups]
+            if isinstance(found, dict)
+            else found
+        )
         for row in chain.from_iterable(map(rows_of, groups)):
             parts = Formatter().parse(row["says"])
-            text = "".join(literal + ("…" if name is not None else "") for literal, name, _, _ in parts)
+            text = "".join(
+                literal + ("…" if name is not None else "") for literal, name, _, _ in parts
+            )
             message = _message(text, "", BAD_INPUT, str(file.relative_to(CLONE)))
             yield message if message.remedy else replace(message, remedy=_EXPLAIN)
 
@@ -166,7 +230,9 @@ def _modules() -> tuple[tuple[str, ast.Module], ...]:
 def _raised(file: str, tree: ast.Module) -> Iterator[Message]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "ended":
-            yield _message(template(node.args[-1]), "", FAILED, file)  # of a program that takes too long
+            yield _message(
+                template(node.args[-1]), "", FAILED, file
+            )  # of a program that takes too long
         if not isinstance(node, ast.Raise) or not isinstance(node.exc, ast.Call):
             continue
         name = ast.unparse(node.exc.func).rpartition(".")[2]
@@ -182,7 +248,11 @@ def _raised(file: str, tree: ast.Module) -> Iterator[Message]:
 
 def _problems(file: str, tree: ast.Module) -> Iterator[Message]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Problem" and len(node.args) > 1:
+        if (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func) == "Problem"
+            and len(node.args) > 1
+        ):
             text = template(node.args[1])
             if text.strip("… "):
                 found = _message(text, "", BAD_INPUT, file)
@@ -193,7 +263,9 @@ def _message(text: str, written: str, code: int, file: str) -> Message:
     if text in REMEDIES:
         return Message(text, REMEDIES[text], code, file)
     problem, _, rest = text.partition("; ")
-    return Message(problem if rest and not written else text, _sentence(written or rest), code, file)
+    return Message(
+        problem if rest and not written else text, _sentence(written or rest), code, file
+    )
 
 
 def _sentence(text: str) -> str:
@@ -208,7 +280,9 @@ def template(node: ast.expr) -> str:
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(values=values):
-            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in values)
+            text = "".join(
+                str(part.value) if isinstance(part, ast.Constant) else "…" for part in values
+            )
             return re.sub("… ?…", "…", text)
         case ast.BinOp(left=left, right=right):
             return template(left) + template(right)
@@ -220,8 +294,8 @@ _HEAD = f"""\
 # Errors
 
 An error says what is wrong, what would happen and what to do, and ends the command with an exit
-code: {BAD_INPUT} for wrong input, before anything is changed, and {FAILED} for a failure on the way.
-`…` stands for values. The site's search finds this page, which is written from the code.
+code: {BAD_INPUT} for wrong input, before anything is changed, and {FAILED} for a failure on the
+way. `…` stands for values. The site's search finds this page, which is written from the code.
 [Troubleshooting](troubleshooting.md) begins at symptoms.
 
 Settings that break a policy have their remedies in [Policies](policies.md). Errors of Google Cloud

@@ -63,7 +63,9 @@ class Plugin:
 def running() -> Iterator[Plugin]:
     """Run the plugin for the block; it is built or downloaded first where it is missing."""
     program = programs_of([PULUMI_KUBERNETES], Progress())[KUBERNETES_PLUGIN]
-    with subprocess.Popen([program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        [program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         try:
             assert process.stdout  # noqa: S101 - a pipe
             yield Plugin(f"127.0.0.1:{process.stdout.readline().strip()}")

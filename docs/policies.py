@@ -14,8 +14,8 @@ def page() -> str:
         "| policy | environments | asks | without it | remedy |",
         "|---|---|---|---|---|",
         *(
-            f"| `{policy.name}` | {'production' if policy.production else 'all'} | {policy.asks} | {policy.why} |"
-            f" {policy.remedy[0].upper()}{policy.remedy[1:]}. |"
+            f"| `{policy.name}` | {'production' if policy.production else 'all'} | {policy.asks} |"
+            f" {policy.why} | {policy.remedy[0].upper()}{policy.remedy[1:]}. |"
             for policy in POLICIES.values()
         ),
     ]

@@ -15,30 +15,51 @@ CAMPAIGN = CLONE / "docs/reliability.json"
 
 _SIZES = ("10", "100")
 _WAYS = {"": "berth", "same program: ": "plain `pulumi up`", "floor: ": "kubectl"}
-_UPDATES = {"up": "first update", "no-op": "no changes", "one more": "one berth more", "destroy": "removal"}
+_UPDATES = {
+    "up": "first update",
+    "no-op": "no changes",
+    "one more": "one berth more",
+    "destroy": "removal",
+}
 
 
 def page() -> str:
     """Return the page's text, with its figures as they have to be."""
     parts = json.loads(CAMPAIGN.read_text(encoding="utf-8"))
-    lines = ["### Performance", "", *_performance(figures()), "", "### Reliability", "", *_reliability(parts)]
+    lines = [
+        "### Performance",
+        "",
+        *_performance(figures()),
+        "",
+        "### Reliability",
+        "",
+        *_reliability(parts),
+    ]
     return inserted(PAGE.read_text(encoding="utf-8"), "\n".join(lines))
 
 
 def _performance(parts: Mapping[str, Any]) -> Iterator[str]:
     runs = [parts["environment"][size] for size in _SIZES]
-    yield "![Seconds by number of engineers, for berth, kubectl, Helm and plain Pulumi](pictures/performance.svg)"
+    yield (
+        "![Seconds by number of engineers, for berth, kubectl, Helm and plain"
+        " Pulumi](pictures/performance.svg)"
+    )
     yield ""
     yield f"| seconds with {' and '.join(_SIZES)} engineers | {' | '.join(_WAYS.values())} |"
     yield f"|---|{'---|' * len(_WAYS)}"
     for update, name in _UPDATES.items():
-        cells = (" and ".join(f"{run['seconds'][way + update]:.3g}" for run in runs) for way in _WAYS)
+        cells = (
+            " and ".join(f"{run['seconds'][way + update]:.3g}" for run in runs) for way in _WAYS
+        )
         yield f"| {name} | {' | '.join(cells)} |"
     yield ""
     check, status = parts["check"]["1000"], parts["status"]["1000"]
     yield f"- A berth is {runs[-1]['facts']['state kB a berth']:.0f} kB of Pulumi's state."
     yield f"- With 1,000 engineers: `berth check` {check['seconds']['check']:.1f} s, `berth status`"
-    yield f"  {status['seconds']['status, all ready']:.1f} s, a pass of the keeper {status['seconds']['keeper']:.1f} s."
+    yield (
+        f"  {status['seconds']['status, all ready']:.1f} s, a pass of the keeper"
+        f" {status['seconds']['keeper']:.1f} s."
+    )
     yield from _missed(parts)
     dates = sorted({run["date"] for of_part in parts.values() for run in of_part.values()})
     yield f"- Recorded {', '.join(dates)} on {runs[-1]['machine']['cores']} cores."
@@ -52,7 +73,10 @@ def _missed(parts: Mapping[str, Any]) -> Iterator[str]:
         for figure in measured(name, int(size), run)
     ]
     late = [f"with {int(size):,} engineers, {figure}" for size, figure in found if not figure.good]
-    yield f"- {len(found) - len(late)} of {len(found)} bars are reached. Missed: {'; '.join(late) or 'none'}."
+    yield (
+        f"- {len(found) - len(late)} of {len(found)} bars are reached. Missed:"
+        f" {'; '.join(late) or 'none'}."
+    )
 
 
 def _reliability(parts: Mapping[str, Any]) -> Iterator[str]:
@@ -61,7 +85,11 @@ def _reliability(parts: Mapping[str, Any]) -> Iterator[str]:
     for part in parts.values():
         yield f"| {part['title']} | {part['good_case']} | {part['good']:,} of {part['cases']:,} |"
     yield ""
-    missing = [f"`{name}` {part['cases']:,} of {part['full']:,}" for name, part in parts.items() if _short(part)]
+    missing = [
+        f"`{name}` {part['cases']:,} of {part['full']:,}"
+        for name, part in parts.items()
+        if _short(part)
+    ]
     if missing:
         yield f"Shorter than a full campaign: {', '.join(missing)}."
 

@@ -44,20 +44,35 @@ def distilled(facts: dict[str, Any]) -> dict[str, Any]:
     """
     resources = {}
     for token, name in terraform_names().items():
-        given = {path: row for path, row in facts["resources"].get(name, {}).items() if _is_input(row)}
-        resources[token] = {pulumi_path(token, path): _row(token, row) for path, row in given.items()}
+        given = {
+            path: row for path, row in facts["resources"].get(name, {}).items() if _is_input(row)
+        }
+        resources[token] = {
+            pulumi_path(token, path): _row(token, row) for path, row in given.items()
+        }
     return {
-        "source": {key: facts["source"][key] for key in ("repository", "commit", "date", "version")},
-        "timeouts": {token: _timeouts(facts["timeouts"], name) for token, name in terraform_names().items()},
+        "source": {
+            key: facts["source"][key] for key in ("repository", "commit", "date", "version")
+        },
+        "timeouts": {
+            token: _timeouts(facts["timeouts"], name) for token, name in terraform_names().items()
+        },
         "resources": resources,
     }
 
 
 def text(content: dict[str, Any]) -> str:
     """The table as text: one line for each field, so that a change can be read."""
-    parts = [f'"source": {json.dumps(content["source"])}', f'"timeouts": {_lines(content["timeouts"])}']
-    resources = [f"{json.dumps(token)}: {_lines(rows)}" for token, rows in content["resources"].items()]
-    return "{\n" + ",\n".join([*parts, '"resources": {\n' + ",\n".join(resources) + "\n}"]) + "\n}\n"
+    parts = [
+        f'"source": {json.dumps(content["source"])}',
+        f'"timeouts": {_lines(content["timeouts"])}',
+    ]
+    resources = [
+        f"{json.dumps(token)}: {_lines(rows)}" for token, rows in content["resources"].items()
+    ]
+    return (
+        "{\n" + ",\n".join([*parts, '"resources": {\n' + ",\n".join(resources) + "\n}"]) + "\n}\n"
+    )
 
 
 def terraform_names() -> dict[str, str]:
@@ -80,7 +95,9 @@ def pulumi_path(token: str, path: str) -> str:
         name = first + "".join(other[:1].upper() + other[1:] for other in others)
         # Pulumi gives lists the plural.
         names = (name, f"{name}s", f"{name}es", re.sub("y$", "ies", name))
-        match = next((candidate for candidate in names if isinstance(kind, dict) and candidate in kind), None)
+        match = next(
+            (candidate for candidate in names if isinstance(kind, dict) and candidate in kind), None
+        )
         if match is None:
             raise KeyError(f"{token} has no input {path}")
         found.append(match)
@@ -111,7 +128,9 @@ def _classes(file: Path) -> dict[str, ast.ClassDef]:
 
 def _inputs(node: ast.ClassDef, nested: dict[str, ast.ClassDef]) -> dict[str, Any]:
     """The inputs of an `…Args` class by the engine's names."""
-    constructor = next(item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__")
+    constructor = next(
+        item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"
+    )
     names = _engine_names(node)
     return {
         names.get(argument.arg, argument.arg): _accepted(argument.annotation, nested)
@@ -142,7 +161,9 @@ def _accepted(annotation: ast.expr, nested: dict[str, ast.ClassDef]) -> Any:
             return [_accepted(annotation.slice, nested)]
         if container == "Mapping":
             parts = annotation.slice
-            return {"*": _accepted(parts.elts[1], nested) if isinstance(parts, ast.Tuple) else "value"}
+            return {
+                "*": _accepted(parts.elts[1], nested) if isinstance(parts, ast.Tuple) else "value"
+            }
         return _accepted(annotation.slice, nested)
     return "value"
 
@@ -205,12 +226,20 @@ def _paths(token: str, paths: list[str] | None) -> list[str]:
 
 def _timeouts(timeouts: dict[str, dict[str, str]], name: str) -> dict[str, int]:
     own = timeouts.get(name) or timeouts["google_compute_*"]
-    return {key: int(own[key][:-1]) * _SECONDS[own[key][-1]] for key in ("create", "update", "delete")}
+    return {
+        key: int(own[key][:-1]) * _SECONDS[own[key][-1]] for key in ("create", "update", "delete")
+    }
 
 
 def _lines(rows: dict[str, Any]) -> str:
-    return "{\n" + ",\n".join(f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in rows.items()) + "\n}"
+    return (
+        "{\n"
+        + ",\n".join(f"  {json.dumps(key)}: {json.dumps(row)}" for key, row in rows.items())
+        + "\n}"
+    )
 
 
 if __name__ == "__main__":
-    FILE.write_text(text(distilled(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))), encoding="utf-8")
+    FILE.write_text(
+        text(distilled(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))), encoding="utf-8"
+    )

@@ -38,13 +38,31 @@ _CLOCK = re.compile(r"\d+:\d\d:\d\d|[\u2800-\u28ff]")
 CELL, LINE, LEFT, TOP = 8.4, 19.0, 18.0, 46.0
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 LIGHT = {
-    "back": "#f6f8fa", "bar": "#d0d7de", "text": "#1f2328", "red": "#cf222e", "green": "#1a7f37", "yellow": "#9a6700",
-    "blue": "#0969da", "magenta": "#8250df", "cyan": "#1b7c83", "black": "#57606a", "white": "#57606a",
-}  # fmt: skip
+    "back": "#f6f8fa",
+    "bar": "#d0d7de",
+    "text": "#1f2328",
+    "red": "#cf222e",
+    "green": "#1a7f37",
+    "yellow": "#9a6700",
+    "blue": "#0969da",
+    "magenta": "#8250df",
+    "cyan": "#1b7c83",
+    "black": "#57606a",
+    "white": "#57606a",
+}
 DARK = {
-    "back": "#161b22", "bar": "#30363d", "text": "#e6edf3", "red": "#ff7b72", "green": "#56d364", "yellow": "#e3b341",
-    "blue": "#79c0ff", "magenta": "#d2a8ff", "cyan": "#76e3ea", "black": "#8b949e", "white": "#b1bac4",
-}  # fmt: skip
+    "back": "#161b22",
+    "bar": "#30363d",
+    "text": "#e6edf3",
+    "red": "#ff7b72",
+    "green": "#56d364",
+    "yellow": "#e3b341",
+    "blue": "#79c0ff",
+    "magenta": "#d2a8ff",
+    "cyan": "#76e3ea",
+    "black": "#8b949e",
+    "white": "#b1bac4",
+}
 
 
 @dataclass(frozen=True)
@@ -62,12 +80,19 @@ def record(commands: Sequence[str]) -> list[Frame]:
         UnfinishedError: a command failed.
     """
     screen, frames = Screen(WIDTH, HEIGHT), []
-    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": str(WIDTH), "LINES": str(HEIGHT)}
+    environment = {
+        **os.environ,
+        "TERM": "xterm-256color",
+        "COLUMNS": str(WIDTH),
+        "LINES": str(HEIGHT),
+    }
     for command in commands:
         screen.write("\x1b[1;32m$\x1b[0m ")
         screen.write(f"\x1b[1m{command}\x1b[0m\r\n")
         frames.append(Frame(screen.rows(), TYPED))
-        frames += shortened(during(screen, output(shlex.split(command), environment, WIDTH, HEIGHT)))
+        frames += shortened(
+            during(screen, output(shlex.split(command), environment, WIDTH, HEIGHT))
+        )
         frames.append(Frame(screen.rows(), READ))
         screen.write("\r\n")
     return frames
@@ -96,13 +121,23 @@ def shortened(frames: Iterable[Frame]) -> list[Frame]:
 def svg(frames: Sequence[Frame], title: str) -> str:
     """Picture of frames, one after the other, again and again."""
     width, height = LEFT * 2 + WIDTH * CELL, TOP + HEIGHT * LINE + 10
-    shown = [Frame(rows, sum(frame.seconds for frame in same)) for rows, same in groupby(frames, lambda one: one.rows)]
+    shown = [
+        Frame(rows, sum(frame.seconds for frame in same))
+        for rows, same in groupby(frames, lambda one: one.rows)
+    ]
     total, at, steps = sum(frame.seconds for frame in shown), 0.0, []
     for number, frame in enumerate(shown):
-        steps.append(f"{100 * at / total:.2f}%{{transform:translateY({0 - number * height:.0f}px)}}")
+        steps.append(
+            f"{100 * at / total:.2f}%{{transform:translateY({0 - number * height:.0f}px)}}"
+        )
         at += frame.seconds
-    rows = {row: f"r{number}" for number, row in enumerate(dict.fromkeys(row for one in shown for row in one.rows))}
-    defined = "\n".join(f'<g id="{name}">{"".join(_texts(row))}</g>' for row, name in rows.items() if row)
+    rows = {
+        row: f"r{number}"
+        for number, row in enumerate(dict.fromkeys(row for one in shown for row in one.rows))
+    }
+    defined = "\n".join(
+        f'<g id="{name}">{"".join(_texts(row))}</g>' for row, name in rows.items() if row
+    )
     screens = "\n".join(
         "".join(
             f'<use href="#{rows[row]}" x="{LEFT:g}" y="{number * height + TOP + line * LINE:g}"/>'
@@ -139,9 +174,16 @@ text {{ font: 14px {FONT}; white-space: pre }}
 
 
 def _palette(colors: dict[str, str]) -> str:
-    window = f".window {{ fill: {colors['back']}; stroke: {colors['bar']} }} .dot {{ fill: {colors['bar']} }}"
+    window = (
+        f".window {{ fill: {colors['back']}; stroke: {colors['bar']} }} .dot {{ fill:"
+        f" {colors['bar']} }}"
+    )
     text = f"text {{ fill: {colors['text']} }}"
-    named = [f".{name} {{ fill: {color} }}" for name, color in colors.items() if name not in {"back", "bar", "text"}]
+    named = [
+        f".{name} {{ fill: {color} }}"
+        for name, color in colors.items()
+        if name not in {"back", "bar", "text"}
+    ]
     return " ".join([window, text, *named])
 
 

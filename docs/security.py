@@ -16,12 +16,17 @@ them."""
 
 def page() -> str:
     """Return the page's text, with its rights as they have to be."""
-    lists: Mapping[str, Mapping[str, list[str]]] = yaml.safe_load(RIGHTS.read_text(encoding="utf-8"))
+    lists: Mapping[str, Mapping[str, list[str]]] = yaml.safe_load(
+        RIGHTS.read_text(encoding="utf-8")
+    )
     lines = ["| identity | verbs | resources |", "|---|---|---|"]
     for identity, by_verbs in lists.items():
         rows = [
-            ("all" if verbs == "*" else verbs, f"`{'`, `'.join(resources)}`") for verbs, resources in by_verbs.items()
+            ("all" if verbs == "*" else verbs, f"`{'`, `'.join(resources)}`")
+            for verbs, resources in by_verbs.items()
         ] or [("–", "–")]
         shown = [identity, *("" for _ in rows[1:])]
-        lines += [f"| {name} | {verbs} | {on} |" for name, (verbs, on) in zip(shown, rows, strict=True)]
+        lines += [
+            f"| {name} | {verbs} | {on} |" for name, (verbs, on) in zip(shown, rows, strict=True)
+        ]
     return inserted(PAGE.read_text(encoding="utf-8"), "\n".join(lines))

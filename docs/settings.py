@@ -30,8 +30,15 @@ Meaning = tuple[int, str, str, str]
 
 def page() -> str:
     """Return the page's text."""
-    phrases = "".join(f"| {phrase} | {meaning} |\n" for phrase, meaning in effects()["effects"].items())
-    return "\n".join([_HEAD + phrases, *_sections([found for root in roots(schema()) for found in everything(root)])])
+    phrases = "".join(
+        f"| {phrase} | {meaning} |\n" for phrase, meaning in effects()["effects"].items()
+    )
+    return "\n".join(
+        [
+            _HEAD + phrases,
+            *_sections([found for root in roots(schema()) for found in everything(root)]),
+        ]
+    )
 
 
 def _sections(settings: list[Setting]) -> Iterator[str]:
@@ -79,7 +86,9 @@ def _borrowed(settings: list[Setting], first: dict[Meaning, Setting]) -> str:
     for setting in settings:
         place = _first(setting, first).path.rpartition(".")[0]
         by_place.setdefault(place, []).append(f"`{setting.name}`")
-    return "\n".join(fill(f"As in `{place}`: {', '.join(names)}.", 100) for place, names in by_place.items())
+    return "\n".join(
+        fill(f"As in `{place}`: {', '.join(names)}.", 100) for place, names in by_place.items()
+    )
 
 
 def _row(setting: Setting) -> str:
@@ -91,7 +100,13 @@ def _row(setting: Setting) -> str:
 def _value(setting: Setting) -> str:
     """Return a sentence on a setting's values: the few that it may have, and its default."""
     values = setting.type if any(isinstance(choice, str) for choice in setting.choices) else ""
-    default = "required" if setting.required else f"default `{setting.default}`" if setting.default else ""
+    default = (
+        "required"
+        if setting.required
+        else f"default `{setting.default}`"
+        if setting.default
+        else ""
+    )
     text = "; ".join(part for part in (values, default) if part)
     return f"{text[0].upper()}{text[1:]}." if text else ""
 

@@ -28,17 +28,35 @@ ERRORS = "errors.md"
 """Page with all errors and remedies of the code, for the search: the menu does not have it."""
 HOME = {"README.md": "index.md"}
 ALWAYS = ("README.md",)
-OF_THE_PROJECT = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/project/", "lab/", "bench/", "chaos/")
+OF_THE_PROJECT = (
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+    "docs/project/",
+    "lab/",
+    "bench/",
+    "chaos/",
+)
 """Files and folders about the project: the site links to the repository for them."""
 
 _LINKED = re.compile(r"(?<!!)\[(?P<text>[^]]*)\]\((?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", flags=re.DOTALL | re.MULTILINE)
-_LINK = re.compile(r"""(?P<before>\]\(|\b(?:src|srcset|href)=")(?P<target>[^)\s"#]+)(?P<anchor>#[^)\s"]*)?""")
+_LINK = re.compile(
+    r"""(?P<before>\]\(|\b(?:src|srcset|href)=")(?P<target>[^)\s"#]+)(?P<anchor>#[^)\s"]*)?"""
+)
 _PICTURE = re.compile(
-    r'<picture>\s*<source[^>]*dark[^>]*srcset="(?P<dark>[^"]+)"[^>]*>\s*<img(?P<other>[^>]*?) src="(?P<light>[^"]+)"'
+    r'<picture>\s*<source[^>]*dark[^>]*srcset="(?P<dark>[^"]+)"[^>]*>\s*<img(?P<other>[^>]*?)'
+    r' src="(?P<light>[^"]+)"'
     r"(?P<more>[^>]*)>\s*</picture>"
 )
-_LANGUAGES = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".go": "go", ".sh": "sh"}
+_LANGUAGES = {
+    ".py": "python",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".json": "json",
+    ".go": "go",
+    ".sh": "sh",
+}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -53,7 +71,9 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def web_address(remote: str) -> str:
     """Address of a repository on the web; empty for another kind of remote, such as a folder."""
-    found = re.fullmatch(r"(?:https://(?:[^@/]+@)?|(?:ssh://)?git@)([\w.-]+)[:/](.+?)(?:\.git)?/?", remote)
+    found = re.fullmatch(
+        r"(?:https://(?:[^@/]+@)?|(?:ssh://)?git@)([\w.-]+)[:/](.+?)(?:\.git)?/?", remote
+    )
     return f"https://{found[1]}/{found[2]}" if found else ""
 
 
@@ -66,7 +86,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
                 _add(files, path, config)
     for path in ALWAYS:
         _add(files, path, config)
-    files.append(File.generated(config, ERRORS, content=errors.page(), inclusion=InclusionLevel.NOT_IN_NAV))
+    files.append(
+        File.generated(config, ERRORS, content=errors.page(), inclusion=InclusionLevel.NOT_IN_NAV)
+    )
     return files
 
 
@@ -132,7 +154,10 @@ def light_and_dark(text: str) -> str:
 
     def both(match: re.Match[str]) -> str:
         attributes = f"{match['other']}{match['more'].rstrip('/ ')}"
-        return "".join(f'<img{attributes} src="{match[palette]}#only-{palette}">' for palette in ("light", "dark"))
+        return "".join(
+            f'<img{attributes} src="{match[palette]}#only-{palette}">'
+            for palette in ("light", "dark")
+        )
 
     return _PICTURE.sub(both, text)
 
@@ -150,7 +175,9 @@ def _outside(source: str, markdown: str) -> Iterator[str]:
     """Paths of files outside of docs/ that a page links to."""
     for match in _LINK.finditer(_FENCE.sub("", markdown)):
         path = _path(source, match["target"])
-        if not re.match(r"[a-z]+:", match["target"]) and not (_of_docs(path) or path.startswith(OF_THE_PROJECT)):
+        if not re.match(r"[a-z]+:", match["target"]) and not (
+            _of_docs(path) or path.startswith(OF_THE_PROJECT)
+        ):
             yield path
 
 

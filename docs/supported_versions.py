@@ -47,7 +47,9 @@ def _programs() -> Iterator[tuple[str, str, str]]:
     yield "Python", project["requires-python"].replace(">=", "") + " and newer", _python()
     yield "Pulumi's engine", ".".join(map(str, PULUMI_AT_LEAST)) + " and newer", PULUMI.version
     for name in ("pulumi", "pulumi-gcp", "pulumi-kubernetes"):
-        (wanted_range,) = (text[len(name) :] for text in project["dependencies"] if re.match(rf"{name}[<>=]", text))
+        (wanted_range,) = (
+            text[len(name) :] for text in project["dependencies"] if re.match(rf"{name}[<>=]", text)
+        )
         pin = re.search(rf"^{name}==(\S+)", locked, flags=re.MULTILINE)
         yield f"Python package `{name}`", wanted_range.replace(",", ", "), pin[1] if pin else ""
     yield "Kubernetes", "the versions of GKE's release channels", KUBECTL.version
@@ -63,9 +65,16 @@ def _installed() -> Iterator[tuple[str, str, str, str]]:
     for key, part in PARTS.items():
         if "installs" in part and "setting" in part:
             version = default_of(key)
-            refused = f"; {', '.join(versions.GPU_OPERATOR_BAD)} are refused" if key == "gpu" else ""
+            refused = (
+                f"; {', '.join(versions.GPU_OPERATOR_BAD)} are refused" if key == "gpu" else ""
+            )
             goes_with = filter(None, map(in_words, combinations(key, version)))
-            yield part["title"], version + refused, f"`{part['setting'].strip('`')}`", ", ".join(goes_with) or "unknown"
+            yield (
+                part["title"],
+                version + refused,
+                f"`{part['setting'].strip('`')}`",
+                ", ".join(goes_with) or "unknown",
+            )
 
 
 def _features() -> Iterator[tuple[str, str]]:

@@ -131,7 +131,11 @@ def _runs(line: Sequence[tuple[str, Style]]) -> Row:
 
 
 def output(
-    command: Sequence[str], environment: Mapping[str, str], width: int, height: int, seconds: float = 600
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    width: int,
+    height: int,
+    seconds: float = 600,
 ) -> Iterator[tuple[float, str]]:
     """Run a program in a terminal; yield what it writes, with the seconds since its start.
 
@@ -141,7 +145,9 @@ def output(
     own, its_side = os.openpty()
     fcntl.ioctl(its_side, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
     began = time.monotonic()
-    with subprocess.Popen(command, stdin=its_side, stdout=its_side, stderr=its_side, env=environment) as process:
+    with subprocess.Popen(
+        command, stdin=its_side, stdout=its_side, stderr=its_side, env=environment
+    ) as process:
         os.close(its_side)
         left = b""
         while select.select([own], [], [], began + seconds - time.monotonic())[0]:
@@ -163,7 +169,9 @@ def output(
 def _decoded(data: bytes) -> tuple[str, bytes]:
     """Text of bytes, and the bytes of a character or control sequence that is not complete."""
     cut = len(data)
-    if (escape := data.rfind(b"\x1b", max(cut - 20, 0))) >= 0 and not _SEQUENCE.match(data[escape:].decode("latin-1")):
+    if (escape := data.rfind(b"\x1b", max(cut - 20, 0))) >= 0 and not _SEQUENCE.match(
+        data[escape:].decode("latin-1")
+    ):
         cut = escape
     try:
         return data[:cut].decode(), data[cut:]

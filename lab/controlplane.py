@@ -37,7 +37,9 @@ PORTS = range(12000, 32000)
 connections."""
 
 
-TABLE: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("processes.yaml").read_text())
+TABLE: dict[str, dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("processes.yaml").read_text()
+)
 """Rows of the lab's processes, those of the control plane included."""
 
 GOOGLE_PORT, CHARTS_PORT = "googleApiPort", "chartsPort"
@@ -112,8 +114,10 @@ def choose_ports(seed: str) -> dict[str, int]:
         if all(map(_free, ports)):
             return dict(zip(PORT_NAMES, ports, strict=True))
     raise LabError(
-        f"no {len(PORT_NAMES)} free ports in a row between {PORTS.start} and {PORTS.stop} on 127.0.0.1",
-        "end some of the programs that listen there (`ss -ltn` lists them), then run `make lab` again",
+        f"no {len(PORT_NAMES)} free ports in a row between {PORTS.start} and {PORTS.stop} on"
+        " 127.0.0.1",
+        "end some of the programs that listen there (`ss -ltn` lists them), then run `make lab`"
+        " again",
     )
 
 
@@ -139,11 +143,14 @@ def egress(home: Home) -> str:
     path = str(home.egress.absolute())
     if len(path) > SOCKET_LIMIT:
         raise LabError(
-            f"{path} has {len(path)} characters, but Linux allows {SOCKET_LIMIT} in the path of a socket",
+            f"{path} has {len(path)} characters, but Linux allows {SOCKET_LIMIT} in the path of a"
+            " socket",
             "name a folder with a shorter path with --home or BERTH_LAB",
             code=USAGE,
         )
-    return Template(Path(__file__).with_name("egress.yaml").read_text()).substitute(socket=json.dumps(path))
+    return Template(Path(__file__).with_name("egress.yaml").read_text()).substitute(
+        socket=json.dumps(path)
+    )
 
 
 def _signature(home: Home) -> str:
@@ -167,7 +174,9 @@ def load(home: Home) -> ControlPlane | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     certificates = [folder / "pki" / name for name in ("ca.crt", "admin.crt", "admin.key")]
-    complete = all(path.is_file() for path in (folder / "kwok.yaml", _egress_file(home), *certificates))
+    complete = all(
+        path.is_file() for path in (folder / "kwok.yaml", _egress_file(home), *certificates)
+    )
     return ControlPlane(processes, ports, folder) if complete else None
 
 
@@ -177,7 +186,10 @@ def _process(home: Home, laid_out: dict[str, Any], ports: dict[str, int]) -> Pro
     process = Process.of_row(name, TABLE[name], values)
     argv = (str((home.bin / laid_out["command"][0]).absolute()), *laid_out["args"])
     if process.probe and TABLE[name].get("certified"):
-        process = replace(process, probe=Probe(process.probe.url, (str(pki / "admin.crt"), str(pki / "admin.key"))))
+        process = replace(
+            process,
+            probe=Probe(process.probe.url, (str(pki / "admin.crt"), str(pki / "admin.key"))),
+        )
     return replace(process, argv=argv, needs=tuple(laid_out["links"]))
 
 
@@ -198,12 +210,23 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
     ports = _known_ports(folder) or choose_ports(str(home.root.absolute()))
     for name in ("kwok.yaml", "layout.json"):
         (folder / name).unlink(missing_ok=True)
-    shutil.rmtree(folder / "pids", ignore_errors=True)  # kwokctl takes any process with such a pid for its own
+    shutil.rmtree(
+        folder / "pids", ignore_errors=True
+    )  # kwokctl takes any process with such a pid for its own
     configuration = home.root / "kwokctl.yaml"
     configuration.write_text(request(home, ports))
     # With `--kubeconfig=`, the user's own kubeconfig stays as it is.
-    options = [f"--name={CLUSTER}", f"--config={configuration}", "--kubeconfig=", "--timeout=90s", NO_NODE_LEASES]
-    own = {"KWOK_WORKDIR": str(home.root.absolute() / "kwok"), MARK: f"{home.root.resolve()}:kwokctl"}
+    options = [
+        f"--name={CLUSTER}",
+        f"--config={configuration}",
+        "--kubeconfig=",
+        "--timeout=90s",
+        NO_NODE_LEASES,
+    ]
+    own = {
+        "KWOK_WORKDIR": str(home.root.absolute() / "kwok"),
+        MARK: f"{home.root.resolve()}:kwokctl",
+    }
     try:
         result = subprocess.run(
             [str(home.bin / "kwokctl"), "create", "cluster", *options],
@@ -227,5 +250,8 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
     whole_file.write(folder / "layout.json", json.dumps(layout, indent=1))
     plane = load(home)
     if plane is None:
-        raise LabError(f"the control plane's layout in {folder} is incomplete", "run `make lab-clean`, then `make lab`")
+        raise LabError(
+            f"the control plane's layout in {folder} is incomplete",
+            "run `make lab-clean`, then `make lab`",
+        )
     return plane

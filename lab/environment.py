@@ -49,7 +49,10 @@ def variables(home: Home) -> dict[str, str]:
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         **({AUTHORITIES: str(_authorities(home))} if _authorities(home).is_file() else {}),
         # Helm's own files stay in the lab: no repository of the user's is read or changed.
-        **{f"HELM_{kind.upper()}_HOME": str(root / "helm" / kind) for kind in ("cache", "config", "data")},
+        **{
+            f"HELM_{kind.upper()}_HOME": str(root / "helm" / kind)
+            for kind in ("cache", "config", "data")
+        },
         **google,
         **charts,
     }
@@ -67,7 +70,9 @@ def _trust(home: Home) -> None:
     """
     own = str(_authorities(home))
     others = [os.environ.get(AUTHORITIES, ""), ssl.get_default_verify_paths().openssl_cafile]
-    known = next((Path(path) for path in others if path and path != own and Path(path).is_file()), None)
+    known = next(
+        (Path(path) for path in others if path and path != own and Path(path).is_file()), None
+    )
     plane = controlplane.load(home)
     texts = [known.read_bytes() if known else b"", plane.certificate("ca.crt") if plane else b""]
     whole_file.write(_authorities(home), b"\n".join(texts).decode())
@@ -82,9 +87,13 @@ def announce(home: Home) -> None:
 
 def complete(home: Home) -> dict[str, str]:
     """Return this process's environment with the lab's variables in it, for starting a program."""
-    environment = {key: value for key, value in os.environ.items() if key != "PULUMI_CONFIG_PASSPHRASE_FILE"}
+    environment = {
+        key: value for key, value in os.environ.items() if key != "PULUMI_CONFIG_PASSPHRASE_FILE"
+    }
     python_path = [str(CLONE), *filter(None, [environment.get("PYTHONPATH")])]
-    return environment | variables(home) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(python_path))}
+    return (
+        environment | variables(home) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(python_path))}
+    )
 
 
 def exports(home: Home) -> str:

@@ -43,12 +43,19 @@ def _is_lab(home: Home) -> bool:
 @contextlib.contextmanager
 def _alone(home: Home, progress: Progress) -> Iterator[None]:
     """Keep other commands from changing the same lab meanwhile."""
-    with exclusive(home.root / LOCK, lambda: progress.say("waiting for another command that is changing this lab")):
+    with exclusive(
+        home.root / LOCK,
+        lambda: progress.say("waiting for another command that is changing this lab"),
+    ):
         yield
 
 
 def _claim(home: Home) -> None:
-    if home.root.exists() and not _is_lab(home) and any(path.name != LOCK for path in home.root.iterdir()):
+    if (
+        home.root.exists()
+        and not _is_lab(home)
+        and any(path.name != LOCK for path in home.root.iterdir())
+    ):
         raise LabError(
             f"{home.root} is not a lab's folder, and not empty: nothing was changed",
             "name another folder with --home or BERTH_LAB",
@@ -68,8 +75,15 @@ def processes(home: Home, plane: ControlPlane) -> tuple[Process, ...]:
     code = hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
     variables = environment.complete(home)
     values = {**plane.ports, "python": sys.executable, "repository": home.repository}
-    own = [Process.of_row(name, row, values) for name, row in controlplane.TABLE.items() if "command" in row]
-    return (*plane.processes, *(replace(process, environment=variables, version=code) for process in own))
+    own = [
+        Process.of_row(name, row, values)
+        for name, row in controlplane.TABLE.items()
+        if "command" in row
+    ]
+    return (
+        *plane.processes,
+        *(replace(process, environment=variables, version=code) for process in own),
+    )
 
 
 def _identity(home: Home) -> str:
@@ -77,7 +91,9 @@ def _identity(home: Home) -> str:
     deadline = time.monotonic() + IDENTITY_SECONDS
     while True:
         try:
-            if uid := programs.kubectl(home, "get", "namespace", "kube-system", "--output=jsonpath={.metadata.uid}"):
+            if uid := programs.kubectl(
+                home, "get", "namespace", "kube-system", "--output=jsonpath={.metadata.uid}"
+            ):
                 return uid
         except LabError:
             if time.monotonic() > deadline:
@@ -117,7 +133,9 @@ def up(home: Home, progress: Progress) -> Running:
         supervisor = Supervisor(home)
         plane = controlplane.load(home)
         if plane is None:
-            with progress.step("setting up the control plane", "control plane set up: certificates, ports, flags"):
+            with progress.step(
+                "setting up the control plane", "control plane set up: certificates, ports, flags"
+            ):
                 plane = controlplane.lay_out(home, supervisor)
         else:
             supervisor.end_strays()
@@ -156,7 +174,9 @@ def is_up(home: Home) -> bool:
     """Return whether every process of the lab runs (`berth.lab.report` has whether each works)."""
     plane = controlplane.load(home)
     supervisor = Supervisor(home)
-    return plane is not None and all(supervisor.running(process.name) for process in processes(home, plane))
+    return plane is not None and all(
+        supervisor.running(process.name) for process in processes(home, plane)
+    )
 
 
 def down(home: Home, progress: Progress) -> list[str]:

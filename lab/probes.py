@@ -15,7 +15,9 @@ def _opener(certificate: tuple[str, str] | None) -> urllib.request.OpenerDirecto
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if certificate:
         context.load_cert_chain(*certificate)
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+    return urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+    )
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,11 @@ class Probe:
         """Return None if the server is healthy, else the reason why not."""
         try:
             with _opener(self.certificate).open(self.url, timeout=timeout) as response:
-                return None if response.status in {200, None} else f"{self.url} answers {response.status}"
+                return (
+                    None
+                    if response.status in {200, None}
+                    else f"{self.url} answers {response.status}"
+                )
         except urllib.error.HTTPError as error:
             return f"{self.url} answers {error.code}"
         except OSError as error:
@@ -41,6 +47,10 @@ def listener(port: int) -> int | None:
     """Return the id of a TCP port's listener, 0 for another user's; None if the port is free."""
     with contextlib.suppress(psutil.Error):
         for connection in psutil.net_connections("tcp"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr.port == port:
+            if (
+                connection.status == psutil.CONN_LISTEN
+                and connection.laddr
+                and connection.laddr.port == port
+            ):
                 return connection.pid or 0
     return None

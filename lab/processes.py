@@ -71,7 +71,10 @@ class Process:
             purpose=row["purpose"],
             needs=tuple(row.get("needs", ())),
             ports=tuple(values[port] for port in row.get("ports", ())),
-            environment={key: Template(text).substitute(values) for key, text in row.get("environment", {}).items()},
+            environment={
+                key: Template(text).substitute(values)
+                for key, text in row.get("environment", {}).items()
+            },
             probe=Probe(Template(probe).substitute(values)) if probe else None,
         )
 
@@ -113,7 +116,10 @@ def start_order(needs: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 def _alive(process: psutil.Process) -> bool:
     with contextlib.suppress(psutil.Error):
-        return process.is_running() and process.status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+        return process.is_running() and process.status() not in {
+            psutil.STATUS_ZOMBIE,
+            psutil.STATUS_DEAD,
+        }
     return False
 
 
@@ -173,7 +179,11 @@ class Supervisor:
         own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
         strays = []
         for process in psutil.process_iter():
-            if process.pid in known | own or not _mark(process).startswith(f"{self._root}:") or not _alive(process):
+            if (
+                process.pid in known | own
+                or not _mark(process).startswith(f"{self._root}:")
+                or not _alive(process)
+            ):
                 continue
             with contextlib.suppress(psutil.Error):
                 if not any(parent.pid in known for parent in process.parents()):
@@ -224,7 +234,8 @@ class Supervisor:
         for port in process.ports:
             if (pid := listener(port)) is not None:
                 raise LabError(
-                    f"port {port} is taken by {_holder(pid)}, but the lab's {process.name} must listen there",
+                    f"port {port} is taken by {_holder(pid)}, but the lab's {process.name} must"
+                    " listen there",
                     "end that program, or run `make lab-clean` for a new lab on other ports",
                 )
         self.home.logs.mkdir(parents=True, exist_ok=True)
@@ -240,7 +251,8 @@ class Supervisor:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                start_new_session=True,  # outlives this command, and the terminal's Ctrl-C does not reach it
+                # The process outlives this command, and the terminal's Ctrl-C does not reach it.
+                start_new_session=True,
             )
         self._children.append(child)
         started = psutil.Process(child.pid).create_time()
@@ -252,12 +264,17 @@ class Supervisor:
         if problem is None:
             return
         ended = self.running(process.name) is None
-        outcome = "ended right after its start" if ended else f"is not ready after {READY_SECONDS:.0f} s: {problem}"
+        outcome = (
+            "ended right after its start"
+            if ended
+            else f"is not ready after {READY_SECONDS:.0f} s: {problem}"
+        )
         log = self.log(process.name)
         raise LabError(
             f"{process.name} ({process.purpose}) {outcome}; the last lines of {log}:\n"
             f"{quoted(log.read_text(errors='replace'), LOG_LINES)}",
-            "fix the cause that they name and run `make lab` again; `make lab-clean` makes a new lab",
+            "fix the cause that they name and run `make lab` again; `make lab-clean` makes a"
+            " new lab",
         )
 
     def stop(self, names: Iterable[str], grace: float = STOP_SECONDS) -> list[str]:
@@ -297,7 +314,10 @@ class Supervisor:
 
     def _end(self, processes: Sequence[psutil.Process], grace: float) -> None:
         # psutil.wait_procs would wait for zombies too, which nobody reaps in some containers.
-        for signal, patience in ((psutil.Process.terminate, grace), (psutil.Process.kill, STOP_SECONDS)):
+        for signal, patience in (
+            (psutil.Process.terminate, grace),
+            (psutil.Process.kill, STOP_SECONDS),
+        ):
             ending = [process for process in processes if _alive(process)]
             for process in ending:
                 with contextlib.suppress(psutil.Error):

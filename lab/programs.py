@@ -28,7 +28,10 @@ BESIDE_BIN = {*PULUMI_KUBERNETES.programs, *PULUMI_KUBERNETES.copied.values(), D
 HEAD_PROGRAMS = ("python", "python3", "pip", "ray", "serve", "bash", "sh")
 """Programs that can be run in a simulated head, and by these any other."""
 
-SIMULATED_GCP = "Simulated Google Cloud: GKE clusters, node pools and networks of this lab, no account and no cost."
+SIMULATED_GCP = (
+    "Simulated Google Cloud: GKE clusters, node pools and networks of this lab, no account and no"
+    " cost."
+)
 
 
 def _place(path: Path, target: Path) -> None:
@@ -105,7 +108,9 @@ def write_bin(home: Home, tools: Mapping[str, Path]) -> None:
             path.unlink()
     for name, target in programs.items():
         _place(home.bin / name, target)
-    text = _script("credential.sh").format(file=shlex.quote(str(home.root.absolute() / "credential.json")))
+    text = _script("credential.sh").format(
+        file=shlex.quote(str(home.root.absolute() / "credential.json"))
+    )
     whole_file.write(home.bin / credential, text, mode=0o755)
 
 
@@ -119,7 +124,9 @@ def write_head_bin(home: Home) -> None:
 
 def write_credentials(home: Home, plane: ControlPlane) -> None:
     """Write the administrator's kubeconfig, its certificate as an ExecCredential, and Google's."""
-    whole_file.write(home.kubeconfig, yaml.safe_dump(plane.kubeconfig(), sort_keys=False), mode=0o600)
+    whole_file.write(
+        home.kubeconfig, yaml.safe_dump(plane.kubeconfig(), sort_keys=False), mode=0o600
+    )
     credential = {
         # The version that Google's plugin answers with; kubectl and helm insist on the one that the
         # kubeconfig names.
@@ -153,8 +160,15 @@ def _pack_charts(home: Home) -> None:
     """Fill the folder of the lab's chart repository: the charts, packed, and their index."""
     partial = home.repository.with_name(f".{home.repository.name}")
     shutil.rmtree(partial, ignore_errors=True)
-    folders = [str(path) for path in home.charts.iterdir() if path.is_dir() and not path.name.startswith(".")]
-    for arguments in (["package", *folders, "--destination", str(partial)], ["repo", "index", str(partial)]):
+    folders = [
+        str(path)
+        for path in home.charts.iterdir()
+        if path.is_dir() and not path.name.startswith(".")
+    ]
+    for arguments in (
+        ["package", *folders, "--destination", str(partial)],
+        ["repo", "index", str(partial)],
+    ):
         subprocess.run([home.bin / "helm", *arguments], check=True, stdout=subprocess.DEVNULL)
     shutil.rmtree(home.repository, ignore_errors=True)
     partial.rename(home.repository)
@@ -167,6 +181,7 @@ def kubectl(home: Home, *arguments: str, stdin: str | None = None) -> str:
     if result.returncode != 0:
         raise LabError(
             f"kubectl {' '.join(arguments[:3])} failed: {result.stderr.strip()}",
-            "run the same command again; `make lab` repairs the lab, `make lab-clean` makes a new one",
+            "run the same command again; `make lab` repairs the lab, `make lab-clean` makes a"
+            " new one",
         )
     return result.stdout

@@ -56,7 +56,12 @@ class Progress:
             from rich.progress import Progress as Bar  # noqa: PLC0415 - only on terminals; it takes a while to load
             from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
 
-            columns = (TextColumn(" "), SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+            columns = (
+                TextColumn(" "),
+                SpinnerColumn(),
+                TextColumn("{task.description}"),
+                TimeElapsedColumn(),
+            )
             with Bar(*columns, console=self.console, transient=True) as bar:
                 task = bar.add_task(doing, total=None)
                 step.show = lambda part: bar.update(task, description=part)

@@ -85,11 +85,16 @@ def require_charts(home: Home) -> None:
         setting = ("environment", "operators", name, "chart")
         chart = value_at(stack.settings, ".".join(setting))
         folder = (stack_file.project() / str(chart)).resolve()
-        if not str(chart).startswith(".") or folder.exists() or folder.is_relative_to(home.charts.resolve()):
+        if (
+            not str(chart).startswith(".")
+            or folder.exists()
+            or folder.is_relative_to(home.charts.resolve())
+        ):
             continue
         raise LabError(
             f"there is no {chart}; this lab's charts are in {home.charts}, and nothing was started",
-            f"write their paths into the file, or start the lab alone: berth lab up --no-update --home {home.root}",
+            "write their paths into the file, or start the lab alone: berth lab up --no-update"
+            f" --home {home.root}",
             place=f"{stack.shown_path}:{stack.line(setting)}",
             code=USAGE,
         )
@@ -99,8 +104,9 @@ def note_forgotten(running: Running, progress: Progress) -> None:
     """Say that Pulumi remembers resources of a database that is gone, if so."""
     if running.forgotten:
         progress.say(
-            "the cluster's database is new, while Pulumi remembers resources of the old one: their state is"
-            " refreshed first (other stacks: `pulumi refresh -s STACK`, or `make lab-clean`)"
+            "the cluster's database is new, while Pulumi remembers resources of the old one: their"
+            " state is refreshed first (other stacks: `pulumi refresh -s STACK`, or `make"
+            " lab-clean`)"
         )
 
 
@@ -114,15 +120,21 @@ def update(home: Home, progress: Progress, *, stack: str = STACK, refresh: bool)
     log.unlink(missing_ok=True)
     for name in sorted(needed - set(stacks(home))):
         if _pulumi(home, log, "stack", "init", name, "--no-select") != 0:
-            raise LabError(f"stack {name} could not be created:\n{quoted(log.read_text())}", f"{log} has the rest")
+            raise LabError(
+                f"stack {name} could not be created:\n{quoted(log.read_text())}",
+                f"{log} has the rest",
+            )
     for path in _dead_locks(home, stack):
         progress.say(f"an earlier update of stack {stack} was killed: its lock was removed")
         path.unlink(missing_ok=True)
     options = ("--yes", "--skip-preview", "--suppress-outputs", *(["--refresh"] if refresh else []))
-    with progress.step(f"pulumi up -s {stack} (output: {log})", f"pulumi up -s {stack} (output: {log})"):
+    with progress.step(
+        f"pulumi up -s {stack} (output: {log})", f"pulumi up -s {stack} (output: {log})"
+    ):
         if _pulumi(home, log, "up", "--stack", stack, *options) != 0:
             raise LabError(
                 f"the update of stack {stack} did not succeed; the last lines of {log}:\n"
                 f"{quoted(log.read_text(errors='replace'), _LOG_LINES)}",
-                "fix the cause and run the same command again: created resources stay, the others are tried again",
+                "fix the cause and run the same command again: created resources stay, the others"
+                " are tried again",
             )

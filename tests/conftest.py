@@ -40,7 +40,9 @@ WORKER_BYTES = 3 << 30
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--update-golden", action="store_true", help="write tests/golden anew from what the code makes now"
+        "--update-golden",
+        action="store_true",
+        help="write tests/golden anew from what the code makes now",
     )
 
 
@@ -75,7 +77,13 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Number of workers of `--numprocesses auto`; that of `logical` stays the number of cores."""
     if config.option.numprocesses != "auto":
         return None
-    return max(1, min((psutil.cpu_count() or 1) * WORKERS_A_CORE, psutil.virtual_memory().total // WORKER_BYTES))
+    return max(
+        1,
+        min(
+            (psutil.cpu_count() or 1) * WORKERS_A_CORE,
+            psutil.virtual_memory().total // WORKER_BYTES,
+        ),
+    )
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -86,7 +94,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Genera
     yield
     stats = terminalreporter.stats
     # A file that cannot be imported has no time of start.
-    failures = sorted(stats.get("failed", []) + stats.get("error", []), key=lambda report: getattr(report, "start", 0))
+    failures = sorted(
+        stats.get("failed", []) + stats.get("error", []),
+        key=lambda report: getattr(report, "start", 0),
+    )
     for report in failures[:FIRST_FAILURES]:
         terminalreporter.section(f"first failures: {report.nodeid} ({report.when})", sep="-")
         terminalreporter.write_line(report.longreprtext[-FAILURE_CHARACTERS:])
@@ -100,8 +111,12 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, Any], None]:
         path = GOLDEN / f"{name}.yaml"
         if request.config.getoption("--update-golden"):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(yaml.safe_dump(value, sort_keys=True, allow_unicode=True), encoding="utf-8")
-        assert path.exists(), f"{path} is missing; read what the code makes and keep it with --update-golden"
+            path.write_text(
+                yaml.safe_dump(value, sort_keys=True, allow_unicode=True), encoding="utf-8"
+            )
+        assert path.exists(), (
+            f"{path} is missing; read what the code makes and keep it with --update-golden"
+        )
         assert value == yaml.safe_load(path.read_text(encoding="utf-8"))
 
     return compare

@@ -40,7 +40,12 @@ def copy_tree(source: Path) -> Path:
     for name in COPIED:
         path = CLONE / name
         if path.is_dir():
-            shutil.copytree(path, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__", ".lab"))
+            shutil.copytree(
+                path,
+                source / name,
+                symlinks=True,
+                ignore=shutil.ignore_patterns("__pycache__", ".lab"),
+            )
         else:
             shutil.copy(path, source / name)
     return source
@@ -49,8 +54,19 @@ def copy_tree(source: Path) -> Path:
 def build(folder: Path, source: Path | None = None) -> Path:
     """Build a wheel of a folder or source distribution; by default of a copy of the tree."""
     source = source or copy_tree(folder / "source")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir"]
-    subprocess.run([*command, str(folder), str(source)], check=True, capture_output=True, timeout=120)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--wheel-dir",
+    ]
+    subprocess.run(
+        [*command, str(folder), str(source)], check=True, capture_output=True, timeout=120
+    )
     (wheel,) = folder.glob("*.whl")
     return wheel
 
@@ -71,7 +87,9 @@ def install(wheel: Path) -> Path:
     return folder
 
 
-def virtual_environment(folder: Path, wheel: Path, extras: Collection[str] = (), *, with_pip: bool = False) -> Path:
+def virtual_environment(
+    folder: Path, wheel: Path, extras: Collection[str] = (), *, with_pip: bool = False
+) -> Path:
     """Make a virtual environment with a wheel and what it requires, and return its `bin`.
 
     What it requires, and pip, are links to the packages that the tests run with; pip checks that
@@ -79,7 +97,9 @@ def virtual_environment(folder: Path, wheel: Path, extras: Collection[str] = (),
     """
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    for path, target in _links([*required(NAME, extras).values(), *([distribution("pip")] if with_pip else [])]):
+    for path, target in _links(
+        [*required(NAME, extras).values(), *([distribution("pip")] if with_pip else [])]
+    ):
         (site / path).parent.mkdir(parents=True, exist_ok=True)
         (site / path).symlink_to(target)
     if with_pip:
@@ -93,18 +113,31 @@ def virtual_environment(folder: Path, wheel: Path, extras: Collection[str] = (),
 
 def _links(packages: Collection[Distribution]) -> Iterator[tuple[Path, Path]]:
     """Yield the links, by their paths in site-packages: a folder of one package is one link."""
-    owners = Counter(top for package in packages for top in {file.parts[0] for file in package.files or ()})
+    owners = Counter(
+        top for package in packages for top in {file.parts[0] for file in package.files or ()}
+    )
     for package in packages:
         # `google` is a folder of many packages.
         files = (file for file in package.files or () if ".." not in file.parts)
-        for path in {Path(file.parts[0]) if owners[file.parts[0]] == 1 else Path(file) for file in files}:
+        for path in {
+            Path(file.parts[0]) if owners[file.parts[0]] == 1 else Path(file) for file in files
+        }:
             yield path, Path(str(package.locate_file(path)))
 
 
 def pip(bin_folder: Path, *arguments: str) -> str:
     """Run the tests' own pip on a virtual environment, and return what it prints."""
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(bin_folder / "python")]
-    return subprocess.run([*command, *arguments], check=True, capture_output=True, text=True, timeout=120).stdout
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "--python",
+        str(bin_folder / "python"),
+    ]
+    return subprocess.run(
+        [*command, *arguments], check=True, capture_output=True, text=True, timeout=120
+    ).stdout
 
 
 def required(package: str, extras: Collection[str]) -> dict[str, Distribution]:
@@ -115,7 +148,9 @@ def required(package: str, extras: Collection[str]) -> dict[str, Distribution]:
     while todo:
         name, extra = todo.pop()
         for requirement in _requirements(name, extra):
-            asked = {(canonicalize_name(requirement.name), extra) for extra in ("", *requirement.extras)}
+            asked = {
+                (canonicalize_name(requirement.name), extra) for extra in ("", *requirement.extras)
+            }
             todo += asked - seen
             seen |= asked
             if canonicalize_name(requirement.name) != package:

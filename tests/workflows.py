@@ -82,7 +82,9 @@ def commands(text: str, program: str) -> list[list[str]]:
                     if argument in (">", ">>", "2", "|", "||", "&&", ";", ">&"):
                         break
                     arguments.append(
-                        {"${allow[@]}": "--allow-destroy", "$allow": "--allow-destroy"}.get(argument, argument)
+                        {"${allow[@]}": "--allow-destroy", "$allow": "--allow-destroy"}.get(
+                            argument, argument
+                        )
                     )
                 found.append(arguments)
     return found

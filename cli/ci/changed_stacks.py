@@ -17,7 +17,9 @@ _LAB = "lab"
 def stacks_of(changed: set[str]) -> dict[str, list[str]]:
     """Return the stacks; a change of engineers' own stacks alone leaves the environments alone."""
     stacks = stack_file.all_settings()
-    environments = [name for name, settings in stacks.items() if "environment" in settings and name != _LAB]
+    environments = [
+        name for name, settings in stacks.items() if "environment" in settings and name != _LAB
+    ]
     engineers = {name: settings.get("engineer") for name, settings in stacks.items()}
     own = {
         f"stacks/Pulumi.{name}.yaml": name
@@ -27,7 +29,11 @@ def stacks_of(changed: set[str]) -> dict[str, list[str]]:
     changed_own = [name for file, name in own.items() if file in changed or "*" in changed]
     if changed and changed <= own.keys():
         environments = []
-    return {"environments": environments, "engineers": changed_own, "stacks": [*environments, *changed_own]}
+    return {
+        "environments": environments,
+        "engineers": changed_own,
+        "stacks": [*environments, *changed_own],
+    }
 
 
 def main(file: str) -> None:

@@ -43,17 +43,29 @@ class Proposal:
         if not self.left:
             return ""
         names = [f"`{re.sub(r'[^-+./ @A-Za-z0-9_]', '?', name)}`" for name in self.left]
-        return f"This preview runs main's code. Changes of {few(names, _MOST_SHOWN)} are not in it.\n"
+        return (
+            f"This preview runs main's code. Changes of {few(names, _MOST_SHOWN)} are not in it.\n"
+        )
 
 
 def read(commit: str) -> Proposal:
     """Read a commit's changes since it left the commit that is checked out."""
     if not _COMMIT.fullmatch(commit):
-        raise BadInputError(f"{commit!r} is not the hash of a commit", "give the full hash of the pull request's head")
+        raise BadInputError(
+            f"{commit!r} is not the hash of a commit",
+            "give the full hash of the pull request's head",
+        )
     base = _git("merge-base", "HEAD", commit).strip()
-    names = [name for name in _git("diff", "--name-only", "--no-renames", "-z", base, commit).split("\0") if name]
+    names = [
+        name
+        for name in _git("diff", "--name-only", "--no-renames", "-z", base, commit).split("\0")
+        if name
+    ]
     files = [name for name in names if _FILE.fullmatch(name)]
-    return Proposal({name: _content(commit, name) for name in files}, [name for name in names if name not in files])
+    return Proposal(
+        {name: _content(commit, name) for name in files},
+        [name for name in names if name not in files],
+    )
 
 
 def take(proposal: Proposal) -> None:
@@ -94,7 +106,9 @@ def _of_providers(found: dict[str, Any]) -> dict[str, Any] | None:
     config = found.get("config") or {}
     if not isinstance(config, dict):
         return None
-    return {str(key): value for key, value in config.items() if not str(key).startswith(f"{NAMESPACE}:")}
+    return {
+        str(key): value for key, value in config.items() if not str(key).startswith(f"{NAMESPACE}:")
+    }
 
 
 def _document(text: str, name: str) -> dict[str, Any]:
@@ -117,7 +131,8 @@ def _git(*arguments: str) -> str:
     if done.returncode:
         problem = done.stderr.decode(errors="replace").strip().splitlines() or ["without a reason"]
         raise BadInputError(
-            f"git {arguments[0]} failed: {problem[-1]}", "fetch the commit first; a newer push has a run of its own"
+            f"git {arguments[0]} failed: {problem[-1]}",
+            "fetch the commit first; a newer push has a run of its own",
         )
     try:
         return done.stdout.decode()

@@ -25,7 +25,10 @@ from berth.components.plan.plan import Event
 from berth.stacks.files import stack_file
 from berth.stacks.program import DIGEST, NO_DEBUG
 
-_STREAMS_EVENTS = {"PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true", "PULUMI_SKIP_UPDATE_CHECK": "true"}
+_STREAMS_EVENTS = {
+    "PULUMI_ENABLE_STREAMING_JSON_PREVIEW": "true",
+    "PULUMI_SKIP_UPDATE_CHECK": "true",
+}
 
 
 @dataclass
@@ -96,11 +99,15 @@ class Engine:
     At the end of a `with` block a run whose events nobody has read is interrupted.
     """
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, arguments: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> None:
         command, options = _call([*arguments, "--json", "--color", "never"], environment)
         self._stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115 - open until the run has ended
         try:
-            self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._stderr, **options)
+            self._process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=self._stderr, **options
+            )
         except OSError as error:
             raise BerthError(f"pulumi cannot be run: {error}") from None
 
@@ -136,12 +143,17 @@ def begun(stack: str, *options: str) -> Engine:
     return Engine(["preview", *options, "--stack", stack], {DIGEST: "true"})
 
 
-def _call(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[list[str], dict[str, Any]]:
+def _call(
+    arguments: Sequence[str], environment: Mapping[str, str] | None = None
+) -> tuple[list[str], dict[str, Any]]:
     """Return the words of a command, and the options of its process."""
     lab_here.require_up()
     path = shutil.which("pulumi")
     if path is None:
-        raise BerthError("pulumi is not on PATH", "install Pulumi, or bring the lab up, which has its own: make lab")
+        raise BerthError(
+            "pulumi is not on PATH",
+            "install Pulumi, or bring the lab up, which has its own: make lab",
+        )
     options = {
         "cwd": stack_file.project(),
         "env": {**os.environ, **_STREAMS_EVENTS, NO_DEBUG: "true", **(environment or {})},

@@ -23,7 +23,9 @@ SUMS_UP = {"preview failed", "update failed", "destroy failed"}
 # pulumi, pkg/cmd/pulumi/stack/stack.go
 _UNKNOWN = re.compile(r"no stack named .*found")
 # Words of Go's network library in errors of the backend, of plugins and of downloads.
-_NO_CONNECTION = re.compile(r"dial tcp|no such host|connection refused|i/o timeout|network is unreachable")
+_NO_CONNECTION = re.compile(
+    r"dial tcp|no such host|connection refused|i/o timeout|network is unreachable"
+)
 
 
 class UnknownStackError(BadInputError):
@@ -32,7 +34,9 @@ class UnknownStackError(BadInputError):
 
 def outputs(stack: str) -> dict[str, Any]:
     """Return a stack's outputs, secret ones in clear text."""
-    return dict(json.loads(_asked(stack, "stack", "output", "--json", "--show-secrets", "--stack", stack)))
+    return dict(
+        json.loads(_asked(stack, "stack", "output", "--json", "--show-secrets", "--stack", stack))
+    )
 
 
 def applied(stack: str) -> dict[str, Any]:
@@ -42,7 +46,9 @@ def applied(stack: str) -> dict[str, Any]:
     last = next((update for update in updates if update["kind"] in ("update", "destroy")), None)
     if last is None or (last["kind"], last["result"]) != ("update", "succeeded"):
         return {}
-    config = {key.removeprefix(f"{stack_file.NAMESPACE}:"): value for key, value in last["config"].items()}
+    config = {
+        key.removeprefix(f"{stack_file.NAMESPACE}:"): value for key, value in last["config"].items()
+    }
     return {key: value["objectValue"] for key, value in config.items() if "objectValue" in value}
 
 
@@ -61,7 +67,10 @@ def backend() -> str:
 def stacks() -> dict[str, int]:
     """Return the project's stacks in the backend, with the number of resources of each."""
     found = json.loads(_asked("", "stack", "ls", "--json"))
-    return {str(stack["name"]).rsplit("/", 1)[-1]: int(stack.get("resourceCount") or 0) for stack in found}
+    return {
+        str(stack["name"]).rsplit("/", 1)[-1]: int(stack.get("resourceCount") or 0)
+        for stack in found
+    }
 
 
 def init(stack: str) -> None:
@@ -80,7 +89,11 @@ def _asked(stack: str, *arguments: str) -> str:
 
 def is_logged_out(stderr: str) -> bool:
     """Return whether Pulumi failed because it is not logged in."""
-    return "PULUMI_ACCESS_TOKEN" in stderr or "not logged in" in stderr.lower() or "pulumi login" in stderr
+    return (
+        "PULUMI_ACCESS_TOKEN" in stderr
+        or "not logged in" in stderr.lower()
+        or "pulumi login" in stderr
+    )
 
 
 def errors_of(events: Sequence[Event]) -> list[str]:
@@ -90,7 +103,9 @@ def errors_of(events: Sequence[Event]) -> list[str]:
         for event in events
         if event.get("diagnosticEvent", {}).get("severity") == "error"
     ]
-    errors += [event["policyEvent"]["message"].strip() for event in events if "policyEvent" in event]
+    errors += [
+        event["policyEvent"]["message"].strip() for event in events if "policyEvent" in event
+    ]
     return [error for error in dict.fromkeys(errors) if error and error not in SUMS_UP]
 
 
@@ -100,8 +115,12 @@ def failure(stack: str, outcome: Outcome) -> BerthError:
     if _UNKNOWN.search(stderr):
         if not stack_file.stack_path(stack).exists():
             known = did_you_mean(stack, stack_file.stack_names())
-            return UnknownStackError(f"there is no stack {stack!r}, neither in Pulumi's backend nor in stacks/{known}")
-        return UnknownStackError(f"stack {stack} is not in Pulumi's backend yet; run: pulumi stack init {stack}")
+            return UnknownStackError(
+                f"there is no stack {stack!r}, neither in Pulumi's backend nor in stacks/{known}"
+            )
+        return UnknownStackError(
+            f"stack {stack} is not in Pulumi's backend yet; run: pulumi stack init {stack}"
+        )
     if not events and is_logged_out(stderr):
         return BerthError(f"{LOGGED_OUT}; run: {LOG_IN}, or bring the lab up: make lab")
     errors = errors_of(events)
@@ -112,7 +131,10 @@ def failure(stack: str, outcome: Outcome) -> BerthError:
             return ProblemsError(stack, rest)
     if errors and all(map(_NO_CONNECTION.search, errors)):
         text = "\n".join(errors)[:_LONGEST_ERROR]
-        return BerthError(f"Pulumi needs a connection that failed: {text}", "check the network, and run this again")
+        return BerthError(
+            f"Pulumi needs a connection that failed: {text}",
+            "check the network, and run this again",
+        )
     words = stderr.strip().removeprefix("error: ")
     if not errors and (lost := next(filter(_NO_CONNECTION.search, stderr.splitlines()), "")):
         if "plugin" in stderr:
@@ -121,10 +143,17 @@ def failure(stack: str, outcome: Outcome) -> BerthError:
                 "check the network; pulumi plugin ls lists the installed plugins",
             )
         return BerthError(
-            f"Pulumi cannot reach its state backend: {lost.strip().removeprefix('error: ')[:_LONGEST_ERROR]}",
+            "Pulumi cannot reach its state backend:"
+            f" {lost.strip().removeprefix('error: ')[:_LONGEST_ERROR]}",
             "check the network; pulumi whoami --verbose names the backend",
         )
-    silent = f"pulumi was killed by signal {-outcome.code}" if outcome.code < 0 else "pulumi failed without a reason"
+    silent = (
+        f"pulumi was killed by signal {-outcome.code}"
+        if outcome.code < 0
+        else "pulumi failed without a reason"
+    )
     text = "\n".join(errors) or words or silent
-    advice = "; ".join(dict.fromkeys(line for error in errors for line in conflict_advice(error, stack)))
+    advice = "; ".join(
+        dict.fromkeys(line for error in errors for line in conflict_advice(error, stack))
+    )
     return BerthError(text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…", advice)

@@ -40,7 +40,9 @@ def _named_stack(ctx: typer.Context, stack: str) -> str:
     return stack_of_the_project()
 
 
-_NAME = typer.Argument(metavar="NAME", help="Engineer's id, or cluster's name.", autocompletion=completion.names)
+_NAME = typer.Argument(
+    metavar="NAME", help="Engineer's id, or cluster's name.", autocompletion=completion.names
+)
 Name = Annotated[str | None, _NAME]
 RequiredName = Annotated[str, _NAME]
 OnStack = Annotated[
@@ -82,12 +84,16 @@ def whole(least: int, most: int | None = None, hint: str = "") -> Callable[[str]
 
 def port(meaning: str, usual: int) -> Any:
     """Return the option for a port of this machine, by default the usual one."""
-    return typer.Option(parser=whole(1, 65535), help=meaning, metavar="PORT", show_default=f"{usual}, or a free one")
+    return typer.Option(
+        parser=whole(1, 65535), help=meaning, metavar="PORT", show_default=f"{usual}, or a free one"
+    )
 
 
 def _worker(text: str) -> str:
     if not re.fullmatch(r"([a-z][-a-z0-9]*/)?[1-9][0-9]{0,4}", text, re.ASCII):
-        raise typer.BadParameter(f"{text!r} is neither a number from 1 on nor GROUP/NUMBER; write 1 or gpu/1")
+        raise typer.BadParameter(
+            f"{text!r} is neither a number from 1 on nor GROUP/NUMBER; write 1 or gpu/1"
+        )
     return text
 
 
@@ -105,12 +111,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 Timeout = Annotated[str, typer.Option(help="How long to wait.", metavar="DURATION")]
 AllowDestroy = Annotated[
-    bool, typer.Option("--allow-destroy", help="Don't ask even if running work or capacity is lost.")
+    bool,
+    typer.Option("--allow-destroy", help="Don't ask even if running work or capacity is lost."),
 ]
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the difference and write nothing.")]
 Workers = Annotated[
-    str | None, typer.Option(metavar="N|MIN..MAX", help="Number of workers; a range for Ray's autoscaler.")
+    str | None,
+    typer.Option(metavar="N|MIN..MAX", help="Number of workers; a range for Ray's autoscaler."),
 ]
 Gpus = Annotated[
     int | None,
@@ -124,5 +132,10 @@ Cpu = Annotated[str | None, typer.Option(metavar="CORES", help="Cores of one wor
 Memory = Annotated[str | None, typer.Option(metavar="BYTES", help="Memory of one worker: 32Gi.")]
 HeadCpu = Annotated[str | None, typer.Option(metavar="CORES", help="Cores of the head.")]
 HeadMemory = Annotated[str | None, typer.Option(metavar="BYTES", help="Memory of the head.")]
-Pool = Annotated[str | None, typer.Option(help="Node pool of the workers.", autocompletion=completion.pools)]
-Image = Annotated[str | None, typer.Option(help="Container image; its Ray version must be the settings' rayVersion.")]
+Pool = Annotated[
+    str | None, typer.Option(help="Node pool of the workers.", autocompletion=completion.pools)
+]
+Image = Annotated[
+    str | None,
+    typer.Option(help="Container image; its Ray version must be the settings' rayVersion."),
+]

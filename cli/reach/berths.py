@@ -103,8 +103,8 @@ def find(name: str | None, stack: str | None) -> Berth:
         there = owners_of(api).of_environment(environment.contract.name)
         known = sorted(owner.name for owner in there.by_namespace.values())
     raise BadInputError(
-        f"environment {environment.stack} has no berth or cluster {name!r}{did_you_mean(name, known)};"
-        f" berth status -s {environment.stack} lists them"
+        f"environment {environment.stack} has no berth or cluster"
+        f" {name!r}{did_you_mean(name, known)}; berth status -s {environment.stack} lists them"
     )
 
 
@@ -129,7 +129,9 @@ def _ray_cluster(api: ClusterApi, environment: str, name: str) -> Object | None:
 def names_of(objects: Iterable[Object]) -> list[str]:
     """Return the owners of RayClusters or pods: engineers' ids and clusters' names."""
     labels = [item["metadata"].get("labels") or {} for item in objects]
-    return sorted({str(label[key]) for label in labels for key in OWNER_LABELS.values() if key in label})
+    return sorted(
+        {str(label[key]) for label in labels for key in OWNER_LABELS.values() if key in label}
+    )
 
 
 def which(name: str | None, stack: str | None) -> tuple[str, str]:
@@ -157,7 +159,9 @@ def which(name: str | None, stack: str | None) -> tuple[str, str]:
     if owners:
         options = " or ".join(f"--stack {owner}" for owner in owners)
         raise BadInputError(f"more than one stack has a berth {name!r}; choose one: {options}")
-    there = {other for owner, settings in stacks.items() for other in names_of_stack(owner, settings)}
+    there = {
+        other for owner, settings in stacks.items() for other in names_of_stack(owner, settings)
+    }
     folder = stack_file.shown(stack_file.stack_path("NAME").parent)
     raise BadInputError(
         f"no stack of {folder}/ has a berth {name!r}{did_you_mean(name, there)};"

@@ -33,7 +33,13 @@ def environments() -> list[str]:
 
 def names(ctx: typer.Context) -> list[str]:
     """Return berths and clusters: of the stack that the call names, or of all."""
-    return sorted({name for stack, settings in _chosen(ctx).items() for name in names_of_stack(stack, settings)})
+    return sorted(
+        {
+            name
+            for stack, settings in _chosen(ctx).items()
+            for name in names_of_stack(stack, settings)
+        }
+    )
 
 
 def engineers(ctx: typer.Context) -> list[str]:

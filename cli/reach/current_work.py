@@ -35,7 +35,9 @@ class Running:
 def running_on(berth: Berth) -> Running:
     """Return the work that runs on a berth."""
     pods = berth.pods()
-    head = next((pod for pod in pods if pod["metadata"]["labels"].get("ray.io/node-type") == "head"), None)
+    head = next(
+        (pod for pod in pods if pod["metadata"]["labels"].get("ray.io/node-type") == "head"), None
+    )
     if head is None:
         return Running(pods=len(pods), note="it has no head pod, so nothing runs on it")
     if berth.is_simulated(head) and not runs_here(head):
@@ -49,7 +51,9 @@ def running_on(berth: Berth) -> Running:
     try:
         with kubectl(berth.environment.kubeconfig) as program:
             question = ["python", "-c", QUESTION]
-            answer = program.execute(berth.namespace, head["metadata"]["name"], HEAD_CONTAINER, question)
+            answer = program.execute(
+                berth.namespace, head["metadata"]["name"], HEAD_CONTAINER, question
+            )
         return Running(running_jobs(answer), len(pods), login=login)
     except (BerthError, ValueError) as error:
         return Running(pods=len(pods), unknown=str(error), login=login)

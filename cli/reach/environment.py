@@ -54,10 +54,18 @@ def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> Environm
         KubeconfigError: no kubeconfig of this machine logs in to its cluster.
     """
     engineer = stack_file.find(stack).settings.get("engineer")
-    environment = str(engineer["environment"]) if isinstance(engineer, dict) and "environment" in engineer else stack
+    environment = (
+        str(engineer["environment"])
+        if isinstance(engineer, dict) and "environment" in engineer
+        else stack
+    )
     if isinstance(engineer, dict) and engineer.get("part") == "cluster":
         return _by_own_login(stack, environment)
-    outputs = dict(outputs) if outputs is not None and stack == environment else _outputs(environment, stack)
+    outputs = (
+        dict(outputs)
+        if outputs is not None and stack == environment
+        else _outputs(environment, stack)
+    )
     bring_up = f"pulumi up -s {environment}"
     if "environment" not in outputs or "kubeconfig" not in outputs:
         raise NotUpError(f"stack {environment} has not been brought up; run: {bring_up}")
@@ -66,8 +74,8 @@ def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> Environm
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"]))
         raise BerthError(
-            f"another version of berth brought stack {environment} up (its output `environment` differs in {where});"
-            f" run: {bring_up}"
+            f"another version of berth brought stack {environment} up (its output `environment`"
+            f" differs in {where}); run: {bring_up}"
         ) from None
     kubeconfig, login = own_login(outputs["kubeconfig"], contract.login)
     return Environment(environment, contract, kubeconfig, login, outputs)
@@ -75,8 +83,9 @@ def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> Environm
 
 def _by_own_login(stack: str, environment: str) -> Environment:
     """Return the environment of an engineer who may not read its state."""
-    from berth.stacks.load.stack import EngineerStack, load_stack  # noqa: PLC0415 - slow, and seldom needed
-    from berth.stacks.program.own_part import read_own_part  # noqa: PLC0415 - as above
+    # Both are slow to import, and seldom needed.
+    from berth.stacks.load.stack import EngineerStack, load_stack  # noqa: PLC0415
+    from berth.stacks.program.own_part import read_own_part  # noqa: PLC0415
 
     loaded = load_stack(stack)
     if not isinstance(loaded, EngineerStack):
@@ -93,7 +102,9 @@ def namespaces_not_in_state(environment: Environment, reader: Reader) -> list[st
     """
     if not environment.outputs:
         return []  # the user may not read the state
-    lists = (environment.outputs.get(kind) or "" for kind in ("berths", "clusters", "jobs", "services"))
+    lists = (
+        environment.outputs.get(kind) or "" for kind in ("berths", "clusters", "jobs", "services")
+    )
     known = {name for text in lists for name in str(text).split(", ")}
     owners = owners_of(reader).of_environment(environment.contract.name).of_stack(environment.stack)
     return sorted(
@@ -106,8 +117,9 @@ def namespaces_not_in_state(environment: Environment, reader: Reader) -> list[st
 def not_in_state_note(namespaces: Sequence[str], stack: str) -> tuple[str, str]:
     """Return what namespaces without a state are, and the command that removes them."""
     text = (
-        f"the state of stack {stack} does not know {', '.join(namespaces)}: an update was killed, or runs now."
-        " What the settings have, the next update takes over; the rest is removed by hand"
+        f"the state of stack {stack} does not know {', '.join(namespaces)}: an update was killed,"
+        " or runs now. What the settings have, the next update takes over; the rest is removed by"
+        " hand"
     )
     return text, f"kubectl delete namespace {' '.join(namespaces)}"
 
@@ -117,11 +129,15 @@ def own_stacks(environment: str, *, without: Literal["cluster", "isolation"]) ->
 
     Stacks that create only the part `without` of a berth are left out.
     """
-    engineers = {stack: settings.get("engineer") for stack, settings in stack_file.all_settings().items()}
+    engineers = {
+        stack: settings.get("engineer") for stack, settings in stack_file.all_settings().items()
+    }
     return {
         str(engineer.get("name") or stack): stack
         for stack, engineer in engineers.items()
-        if isinstance(engineer, dict) and engineer.get("environment") == environment and engineer.get("part") != without
+        if isinstance(engineer, dict)
+        and engineer.get("environment") == environment
+        and engineer.get("part") != without
     }
 
 

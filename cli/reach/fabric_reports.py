@@ -22,7 +22,10 @@ def newest(environment: str, seen_from: Path) -> list[dict[str, Any]]:
             content = json.loads(path.read_text(encoding="utf-8"))
             if content["environment"] == environment and report.exists():
                 facts = {key: content[key] for key in ("cluster", "run", "counts")}
-                found[facts["cluster"]] = {**facts, "link": Path(os.path.relpath(report, seen_from)).as_posix()}
+                found[facts["cluster"]] = {
+                    **facts,
+                    "link": Path(os.path.relpath(report, seen_from)).as_posix(),
+                }
         except (OSError, ValueError, KeyError, TypeError):
             continue  # not written by this version of berth
     return [found[name] for name in sorted(found)]

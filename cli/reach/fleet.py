@@ -8,7 +8,13 @@ from typing import Any
 from rich.console import Group
 from rich.text import Text
 
-from berth.cli.reach.environment import Environment, NotUpError, brought_up, namespaces_not_in_state, not_in_state_note
+from berth.cli.reach.environment import (
+    Environment,
+    NotUpError,
+    brought_up,
+    namespaces_not_in_state,
+    not_in_state_note,
+)
 from berth.cli.reach.lifecycle import REMARKS, age, moment, sentences
 from berth.cli.shell.console import Table, err
 from berth.components.cluster.api import ClusterApi, ClusterError, Reader, UnreachableError
@@ -47,13 +53,17 @@ def fleet_on(up: Environment, stack: str) -> Fleet:
 def require_up(fleet: Fleet, stack: str, up: Environment) -> None:
     """Refuse an engineer's stack without a berth on its environment."""
     if up.stack != stack and not fleet.berths:
-        raise NotUpError(f"stack {stack} is not up on environment {up.stack}; run: pulumi up -s {stack}")
+        raise NotUpError(
+            f"stack {stack} is not up on environment {up.stack}; run: pulumi up -s {stack}"
+        )
 
 
 def observed(reader: Reader, stack: str, up: Environment) -> Fleet:
     """Return the fleet of a stack on an environment that is up."""
     pools = offered(up.contract.pools, up.contract.sharing).values()
-    fleet = observe(reader, stack, up.contract.name, pools, lambda text: err.print(text, style="yellow"))
+    fleet = observe(
+        reader, stack, up.contract.name, pools, lambda text: err.print(text, style="yellow")
+    )
     if up.stack != stack:
         return fleet.of_stack(stack)
     unknown = namespaces_not_in_state(up, reader)
@@ -95,7 +105,12 @@ class Grid:
         table = Table(*(self.heads[number] for number in shown), title=self.title)
         for row in self.rows:
             cells = [row[number] for number in shown]
-            table.add_row(*(cell if isinstance(cell, str) else Text(cell[0], _COLORS[cell[1]]) for cell in cells))
+            table.add_row(
+                *(
+                    cell if isinstance(cell, str) else Text(cell[0], _COLORS[cell[1]])
+                    for cell in cells
+                )
+            )
         return table
 
 
@@ -106,7 +121,9 @@ def table(fleet: Fleet) -> Group:
         parts += [Text(), grid.on_terminal()] if parts else [grid.on_terminal()]
     parts += [Text(note, style="yellow") for note in notes_on(fleet)]
     lives = [(ray.name, ray.life) for ray in (*fleet.berths, *fleet.clusters)]
-    parts += [Text(sentence, style="cyan") for name, life in lives for sentence in sentences(name, life)]
+    parts += [
+        Text(sentence, style="cyan") for name, life in lives for sentence in sentences(name, life)
+    ]
     return Group(*parts, *(Text(reason, style="yellow") for reason in reasons_on(fleet)))
 
 
@@ -176,11 +193,25 @@ def _in_use(pool: Pool) -> str:
 
 def _nodes(pool: Pool) -> str | tuple[str, str]:
     desired = max(pool.nodes, pool.nodes_at_least)
-    return str(pool.nodes) if pool.nodes_ready == desired else (f"{pool.nodes_ready}/{desired} ready", "warn")
+    return (
+        str(pool.nodes)
+        if pool.nodes_ready == desired
+        else (f"{pool.nodes_ready}/{desired} ready", "warn")
+    )
 
 
 def _rays(fleet: Fleet, title: str, first: str, rays: Iterable[Ray], now: datetime) -> Grid:
-    heads = ("namespace", "RayCluster", "workers ready", "GPUs", "NICs", "pool", "stack", "age", "expires")
+    heads = (
+        "namespace",
+        "RayCluster",
+        "workers ready",
+        "GPUs",
+        "NICs",
+        "pool",
+        "stack",
+        "age",
+        "expires",
+    )
     rows = [
         (
             ray.name,
@@ -203,7 +234,9 @@ def _workers(ray: Ray) -> str:
     """Return the ready workers: `1/2`, or `cpu 1/1, gpu 0/2` for several groups."""
     if len(ray.groups) == 1:
         return f"{ray.workers_ready}/{ray.workers_desired}"
-    return ", ".join(f"{group.name} {group.workers_ready}/{group.workers_desired}" for group in ray.groups)
+    return ", ".join(
+        f"{group.name} {group.workers_ready}/{group.workers_desired}" for group in ray.groups
+    )
 
 
 def _jobs(jobs: Iterable[Job], now: datetime) -> Grid:
@@ -225,7 +258,17 @@ def _jobs(jobs: Iterable[Job], now: datetime) -> Grid:
 
 
 def _services(fleet: Fleet, now: datetime) -> Grid:
-    heads = ("service", "state", "applications", "workers ready", "GPUs", "pool", "stack", "age", "address")
+    heads = (
+        "service",
+        "state",
+        "applications",
+        "workers ready",
+        "GPUs",
+        "pool",
+        "stack",
+        "age",
+        "address",
+    )
     rows = [
         (
             service.name,

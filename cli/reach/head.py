@@ -41,7 +41,8 @@ def ready_head(berth: Berth) -> Object:
         raise BerthError(f"{berth.name} has no head that is ready: {'; '.join(reasons)}")
     if berth.is_simulated(heads[0]) and not runs_here(heads[0]):
         err.print(
-            f"{berth.name} is in the lab: its Ray starts on this machine, with the berth's CPUs; GPUs are simulated"
+            f"{berth.name} is in the lab: its Ray starts on this machine, with the berth's CPUs;"
+            " GPUs are simulated"
         )
     if not condition.ready:
         err.print(f"note: {berth.name} has its head, but not all workers: {condition}")
@@ -57,7 +58,9 @@ def local_port(requested: int | None, usual: int) -> int:
                 probe.bind((LOOPBACK, port))
             except OSError as error:
                 if requested is not None:
-                    raise BadInputError(f"port {requested} of this machine cannot be used: {error.strerror}") from None
+                    raise BadInputError(
+                        f"port {requested} of this machine cannot be used: {error.strerror}"
+                    ) from None
                 continue
             return int(probe.getsockname()[1])
     raise BadInputError("this machine has no free port")
@@ -78,7 +81,10 @@ def read_token(berth: Berth) -> str | None:
         return None
     secret = berth.api.get(f"{within(berth.namespace, SECRETS)}/{name}")
     if secret is None or TOKEN_KEY not in (secret.get("data") or {}):
-        raise BerthError(f"the operator has not made the token of {berth.name} yet (Secret {berth.namespace}/{name})")
+        raise BerthError(
+            f"the operator has not made the token of {berth.name} yet (Secret"
+            f" {berth.namespace}/{name})"
+        )
     return base64.b64decode(secret["data"][TOKEN_KEY]).decode()
 
 
@@ -160,7 +166,9 @@ def _next_head(berth: Berth) -> Object:
     namespace, name = berth.key
     while True:
         try:
-            clusters, _ = berth.api.list(within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}")
+            clusters, _ = berth.api.list(
+                within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}"
+            )
             heads = berth.pods("head")
         except ClusterError as error:
             why = str(error)

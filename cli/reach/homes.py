@@ -39,7 +39,11 @@ class HomeDisk:
     """Name of the claim: `home`, or `share-team` for the volume `team`."""
 
     def __str__(self) -> str:
-        name = "home" if self.claim == CLAIM else f"Filestore volume {self.claim.removeprefix(SHARE_PREFIX)}"
+        name = (
+            "home"
+            if self.claim == CLAIM
+            else f"Filestore volume {self.claim.removeprefix(SHARE_PREFIX)}"
+        )
         return f"the {name} ({self.size}, created {self.created})"
 
 
@@ -63,14 +67,16 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
     disks = [home for home in homes if home.name == name] or _left(api, environment, name)
     if not disks:
         raise BadInputError(
-            f"environment {environment.stack} has no home {name!r}{did_you_mean(name, {home.name for home in homes})}",
+            f"environment {environment.stack} has no home"
+            f" {name!r}{did_you_mean(name, {home.name for home in homes})}",
             f"list the homes: berth home list -s {environment.stack}",
         )
     home = disks[0]
     if home.in_use:
         raise BadInputError(
             f"berth {name} is still there, and uses its home",
-            f"remove the berth first: berth engineer remove {name} -s {home.stack}; then berth up -s {home.stack}",
+            f"remove the berth first: berth engineer remove {name} -s {home.stack}; then berth up"
+            f" -s {home.stack}",
         )
     if not yes:
         err.print(f"deletes, of {name}, with all files: {listed(disks, 'and')}")
@@ -131,7 +137,9 @@ def _is_disk(claim: Object) -> bool:
     """Return whether a claim in a berth is its home, or a Filestore volume that berth created."""
     metadata = claim["metadata"]
     name, labels = metadata["name"], metadata.get("labels") or {}
-    return bool(name == CLAIM or (name.startswith(SHARE_PREFIX) and MANAGED_BY.items() <= labels.items()))
+    return bool(
+        name == CLAIM or (name.startswith(SHARE_PREFIX) and MANAGED_BY.items() <= labels.items())
+    )
 
 
 def _left(api: ClusterApi, environment: Environment, name: str) -> list[HomeDisk]:

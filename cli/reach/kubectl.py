@@ -27,7 +27,9 @@ def private_folder() -> Iterator[Path]:
 
 def write_private(path: Path, text: str) -> None:
     """Write a file that only this user can read, from its first byte on."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+    with os.fdopen(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+    ) as file:
         file.write(text)
 
 
@@ -37,21 +39,33 @@ class Kubectl:
     def __init__(self, kubeconfig: str, folder: Path) -> None:
         program = shutil.which("kubectl")
         if program is None:
-            raise BerthError("kubectl is not on PATH; https://kubernetes.io/docs/tasks/tools/ says how to install it")
+            raise BerthError(
+                "kubectl is not on PATH; https://kubernetes.io/docs/tasks/tools/ says how to"
+                " install it"
+            )
         file = folder / "kubeconfig"
         write_private(file, kubeconfig)
         self._command = [program, "--kubeconfig", str(file)]
 
     def execute(
-        self, namespace: str, pod: str, container: str, command: Sequence[str], seconds: float = _EXEC_SECONDS
+        self,
+        namespace: str,
+        pod: str,
+        container: str,
+        command: Sequence[str],
+        seconds: float = _EXEC_SECONDS,
     ) -> str:
         """Run a command in a container; return its output."""
         where = ["exec", "--namespace", namespace, pod, "--container", container, "--"]
         done = ended(
-            [*self._command, *where, *command], seconds, f"no answer from {namespace}/{pod} within {seconds} s"
+            [*self._command, *where, *command],
+            seconds,
+            f"no answer from {namespace}/{pod} within {seconds} s",
         )
         if done.returncode != 0:
-            lines = done.stderr.strip().splitlines() or [f"kubectl exec exited with {done.returncode}"]
+            lines = done.stderr.strip().splitlines() or [
+                f"kubectl exec exited with {done.returncode}"
+            ]
             raise BerthError(lines[-1].removeprefix("error: "))
         return done.stdout
 

@@ -27,7 +27,9 @@ def readable(line: str) -> str:
 
 def about(berth: Berth, lines: Iterable[str]) -> Iterator[str]:
     """Return the lines that name a berth's namespace."""
-    named = re.compile(rf'["/ =]{berth.namespace}["/ ,\\]')  # as a word: `berth-bob` is not `berth-bobby`
+    named = re.compile(
+        rf'["/ =]{berth.namespace}["/ ,\\]'
+    )  # as a word: `berth-bob` is not `berth-bobby`
     return filter(named.search, lines)
 
 
@@ -37,14 +39,20 @@ def operator_lines(berth: Berth, query: Mapping[str, str]) -> Iterator[str]:
     # The users of a berth may give any label to their pods.
     pods = [pod for pod in found if not pod["metadata"]["namespace"].startswith(namespace_of(""))]
     if not pods:
-        raise BerthError(f"no pod has the label {SELECTOR}: GKE may run the operator where you cannot read its log")
+        raise BerthError(
+            f"no pod has the label {SELECTOR}: GKE may run the operator where you cannot read"
+            " its log"
+        )
     pod = max(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp")))
     if berth.is_simulated(pod):
         # The lab's operator is a real process on this machine.
         root = os.environ.get("BERTH_LAB", "")
         log = Path(root) / "logs" / "kuberay-operator.log"
         if not root or not log.is_file():
-            raise BerthError("the operator's pod is simulated and has no log; the lab's operator writes to .lab/logs")
+            raise BerthError(
+                "the operator's pod is simulated and has no log; the lab's operator writes to"
+                " .lab/logs"
+            )
         return about(berth, log.read_text(encoding="utf-8", errors="replace").splitlines())
     path = f"{within(pod['metadata']['namespace'], PODS)}/{pod['metadata']['name']}/log"
     return about(berth, berth.api.lines(path, **query))

@@ -9,7 +9,15 @@ from berth.cli.reach.berths import Berth
 from berth.cli.reach.head import ready_head
 from berth.cli.reach.kubectl import kubectl
 from berth.cli.shell.console import err
-from berth.components.cluster.api import JSON_PATCH, PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
+from berth.components.cluster.api import (
+    JSON_PATCH,
+    PODS,
+    RAY_CLUSTERS,
+    ClusterApi,
+    ClusterError,
+    Object,
+    within,
+)
 from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
@@ -31,15 +39,23 @@ def choose(berth: Berth, worker: str | None) -> Object:
         raise BerthError(note)
     if worker is None:
         if not pods:
-            raise BerthError(f"{berth.name} has no head pod yet; berth logs {berth.name} --operator may show why")
+            raise BerthError(
+                f"{berth.name} has no head pod yet; berth logs {berth.name} --operator may show why"
+            )
         return pods[0]
     group, _, number = worker.rpartition("/")
     if group:
-        require_group(berth.name, group, [found["groupName"] for found in berth.cluster["spec"]["workerGroupSpecs"]])
+        require_group(
+            berth.name,
+            group,
+            [found["groupName"] for found in berth.cluster["spec"]["workerGroupSpecs"]],
+        )
         pods = [pod for pod in pods if pod["metadata"]["labels"].get("ray.io/group") == group]
     if int(number) > len(pods):
         where = f" in group {group}" if group else ""
-        raise BadInputError(f"{berth.name} has {counted(len(pods), 'worker')}{where}; there is no worker {worker}")
+        raise BadInputError(
+            f"{berth.name} has {counted(len(pods), 'worker')}{where}; there is no worker {worker}"
+        )
     return pods[int(number) - 1]
 
 
@@ -52,13 +68,17 @@ def require_group(berth: str, group: str, known: Collection[str]) -> None:
         )
 
 
-def attached(berth: Berth, worker: str | None, command: Sequence[str], *, terminal: bool = False) -> int:
+def attached(
+    berth: Berth, worker: str | None, command: Sequence[str], *, terminal: bool = False
+) -> int:
     """Run a command in a container on this process's streams, as use of the berth."""
     pod = pod_of(berth, worker)
     container = HEAD_CONTAINER if worker is None else WORKER_CONTAINER
     where = ["--namespace", berth.namespace, pod, "--container", container]
     with marked_as_used(berth), kubectl(berth.environment.kubeconfig) as program:
-        return program.attached("exec", "--stdin", *(["--tty"] if terminal else []), *where, "--", *command)
+        return program.attached(
+            "exec", "--stdin", *(["--tty"] if terminal else []), *where, "--", *command
+        )
 
 
 def pod_lines(berth: Berth, worker: str | None, query: Mapping[str, str]) -> Iterator[str]:
@@ -68,12 +88,15 @@ def pod_lines(berth: Berth, worker: str | None, query: Mapping[str, str]) -> Ite
     if berth.is_simulated(pod) and not runs_here(pod):
         raise BerthError(
             f"pod {name} is on a simulated node and has no log",
-            "that of a head begins when its Ray starts, with the first job: berth submit NAME -- COMMAND",
+            "that of a head begins when its Ray starts, with the first job: berth submit NAME --"
+            " COMMAND",
         )
     if reason := why_not_ready(pod):
         err.print(f"note: {name}: {reason}")
     container = HEAD_CONTAINER if worker is None else WORKER_CONTAINER
-    return berth.api.lines(f"{within(berth.namespace, PODS)}/{name}/log", container=container, **query)
+    return berth.api.lines(
+        f"{within(berth.namespace, PODS)}/{name}/log", container=container, **query
+    )
 
 
 def pod_of(berth: Berth, worker: str | None) -> str:
@@ -97,7 +120,10 @@ def marked_as_used(berth: Berth) -> Iterator[None]:
 
     Another login may have renewed the mark since, and keeps it.
     """
-    api, path = ClusterApi(berth.environment.kubeconfig), f"{within(berth.namespace, RAY_CLUSTERS)}/{berth.key[1]}"
+    api, path = (
+        ClusterApi(berth.environment.kubeconfig),
+        f"{within(berth.namespace, RAY_CLUSTERS)}/{berth.key[1]}",
+    )
     over, written = threading.Event(), list[str]()
 
     def renew() -> None:
@@ -122,6 +148,9 @@ def marked_as_used(berth: Berth) -> Iterator[None]:
         over.set()
         thread.join()
         for until in written:
-            test, remove = {"op": "test", "path": _POINTER, "value": until}, {"op": "remove", "path": _POINTER}
+            test, remove = (
+                {"op": "test", "path": _POINTER, "value": until},
+                {"op": "remove", "path": _POINTER},
+            )
             with contextlib.suppress(ClusterError):
                 api.request("PATCH", path, [test, remove], {"fieldManager": _MANAGER}, JSON_PATCH)

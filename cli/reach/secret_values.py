@@ -83,13 +83,15 @@ class _Berth:
             if found.secret_manager:
                 _, project, _, secret, *_ = found.secret_manager.split("/")
                 raise BadInputError(
-                    f"{variable} of {self.name} comes from Secret Manager ({found.secret_manager}); GKE would overwrite"
-                    " a value that is set here",
-                    f"add a version there: gcloud secrets versions add {secret} --project={project} --data-file=-",
+                    f"{variable} of {self.name} comes from Secret Manager ({found.secret_manager});"
+                    " GKE would overwrite a value that is set here",
+                    f"add a version there: gcloud secrets versions add {secret} --project={project}"
+                    " --data-file=-",
                 )
             return found
         raise BadInputError(
-            f"no setting of {self.name} names the secret variable {variable!r}{did_you_mean(variable, self.places)}",
+            f"no setting of {self.name} names the secret variable"
+            f" {variable!r}{did_you_mean(variable, self.places)}",
             f"add it to the settings of {self.name} first: secrets: {{{variable}: {{}}}}",
         )
 
@@ -107,19 +109,35 @@ def write(name: str, variable: str, stack: str | None, *, as_json: bool) -> int:
         "data": {place.key: base64.b64encode(value.encode()).decode()},
     }
     try:
-        berth.api.apply(f"{berth.collection}/{place.secret}", json.dumps(secret), f"{_MANAGER}-{place.key}"[:128])
+        berth.api.apply(
+            f"{berth.collection}/{place.secret}",
+            json.dumps(secret),
+            f"{_MANAGER}-{place.key}"[:128],
+        )
     except NotFoundError:
         raise NotUpError(
-            f"{name} has no namespace yet; start `berth up -s {berth.stack}`, and set the value while that waits"
+            f"{name} has no namespace yet; start `berth up -s {berth.stack}`, and set the value"
+            " while that waits"
         ) from None
-    text = f"{variable} of {name} is set, in Secret {place.secret}; pods that run have it after a restart"
-    return _report(berth, place, f"{text}: berth suspend {name} && berth wake {name}", present=True, as_json=as_json)
+    text = (
+        f"{variable} of {name} is set, in Secret {place.secret}; pods that run have it after a"
+        " restart"
+    )
+    return _report(
+        berth,
+        place,
+        f"{text}: berth suspend {name} && berth wake {name}",
+        present=True,
+        as_json=as_json,
+    )
 
 
 def show(name: str, stack: str | None, *, as_json: bool) -> int:
     """Print the secret variables of a berth; return the exit code."""
     berth = _find(name, stack)
-    rows = [{**asdict(place), "present": bool(berth.secret(place))} for place in berth.places.values()]
+    rows = [
+        {**asdict(place), "present": bool(berth.secret(place))} for place in berth.places.values()
+    ]
     missing = [str(row["variable"]) for row in rows if not row["present"]]
     table = Table("variable", "Secret", "key", "value")
     for row in rows:
@@ -130,8 +148,12 @@ def show(name: str, stack: str | None, *, as_json: bool) -> int:
     for variable in () if as_json else missing:
         place, namespace = berth.places[variable], namespace_of(name)
         if place.secret_manager:
-            err.print(f"{variable}: {unread(berth.api, namespace, place.secret, place.secret_manager)}")
-            err.print(f"to let GKE read it: {grant(place.secret_manager, berth.project, namespace)}")
+            err.print(
+                f"{variable}: {unread(berth.api, namespace, place.secret, place.secret_manager)}"
+            )
+            err.print(
+                f"to let GKE read it: {grant(place.secret_manager, berth.project, namespace)}"
+            )
         else:
             err.print(f"to set it: berth secret set {name} {variable}")
     return MISSING if missing else 0
@@ -144,14 +166,19 @@ def remove(name: str, variable: str, stack: str | None, *, as_json: bool) -> int
     path = f"{berth.collection}/{place.secret}"
     secret = berth.secret(place)
     if not secret:
-        return _report(berth, place, f"{variable} of {name} has no value", present=False, as_json=as_json)
+        return _report(
+            berth, place, f"{variable} of {name} has no value", present=False, as_json=as_json
+        )
     ours = MANAGED_BY.items() <= (secret["metadata"].get("labels") or {}).items()
     with suppress(NotFoundError, ConflictError):
         if ours and set(secret["data"]) == {place.key}:
             berth.api.delete(path, secret["metadata"]["uid"])
         else:
             berth.api.request("PATCH", path, {"data": {place.key: None}}, content_type=MERGE_PATCH)
-    text = f"{variable} of {name} is removed; its pods that run keep the value, and cannot start again without one"
+    text = (
+        f"{variable} of {name} is removed; its pods that run keep the value, and cannot start again"
+        " without one"
+    )
     return _report(berth, place, text, present=False, as_json=as_json)
 
 
@@ -161,7 +188,9 @@ def places_of(manifest: Object, sources: Mapping[str, str] | None = None) -> dic
         name: Place(name, at["name"], at["key"], secret_manager=(sources or {}).get(at["name"], ""))
         for name, at in secret_variables([manifest]).items()
     }
-    return found | {name: Place(name, name, DOCKER_KEY, login=True) for name in pull_secrets([manifest])}
+    return found | {
+        name: Place(name, name, DOCKER_KEY, login=True) for name in pull_secrets([manifest])
+    }
 
 
 def places_of_berth(berth: BerthInputs) -> dict[str, Place]:
@@ -177,7 +206,9 @@ def unread(api: ClusterApi, namespace: str, secret: str, source: str) -> str:
     except ClusterError:  # users of a berth may not look
         return text
     conditions = (sync.get("status") or {}).get("conditions") or []
-    failed = next((condition for condition in conditions if condition.get("status") == "False"), None)
+    failed = next(
+        (condition for condition in conditions if condition.get("status") == "False"), None
+    )
     if failed is None:
         return text
     return f"{text}: {failed.get('reason')}: {failed.get('message')}"
@@ -205,12 +236,19 @@ def _find(name: str, stack: str | None) -> _Berth:
     environment = brought_up(stack)
     api = ClusterApi(environment.kubeconfig)
     loaded = load_stack(stack)
-    berths = loaded.berths if isinstance(loaded, Environment) else [loaded.on(environment.contract).berth]
+    berths = (
+        loaded.berths
+        if isinstance(loaded, Environment)
+        else [loaded.on(environment.contract).berth]
+    )
     found = [berth for berth in berths if berth.settings.name == name]
     by_manifest = (
         [places_of_berth(berth) for berth in found]
         if found
-        else [places_of(manifest) for manifest in api.list(within(namespace_of(name), RAY_CLUSTERS))[0]]
+        else [
+            places_of(manifest)
+            for manifest in api.list(within(namespace_of(name), RAY_CLUSTERS))[0]
+        ]
     )
     places = {variable: place for some in by_manifest for variable, place in some.items()}
     return _Berth(name, stack, api, places, found[0].project if found else None)
@@ -219,7 +257,9 @@ def _find(name: str, stack: str | None) -> _Berth:
 def _read(place: Place) -> str:
     """Return a value from a prompt without echo, or from stdin."""
     if sys.stdin.isatty():
-        value = typer.prompt(f"Value of {place.variable}", hide_input=True, default="", show_default=False, err=True)
+        value = typer.prompt(
+            f"Value of {place.variable}", hide_input=True, default="", show_default=False, err=True
+        )
     else:
         value = sys.stdin.read()
         # `echo` and editors end a value with a line break that is not a part of it.
@@ -232,11 +272,14 @@ def _read(place: Place) -> str:
             document = json.loads(value)
     if place.login and not (isinstance(document, dict) and isinstance(document.get("auths"), dict)):
         raise BadInputError(
-            f"the value of {place.variable} is not a Docker configuration with `auths`; nothing was changed",
+            f"the value of {place.variable} is not a Docker configuration with `auths`; nothing was"
+            " changed",
             "read one from stdin: < ~/.docker/config.json",
         )
     return str(value)
 
 
 def _report(berth: _Berth, place: Place, text: str, *, present: bool, as_json: bool) -> int:
-    return print_result({"name": berth.name, **asdict(place), "present": present}, text, as_json=as_json, to=err)
+    return print_result(
+        {"name": berth.name, **asdict(place), "present": present}, text, as_json=as_json, to=err
+    )

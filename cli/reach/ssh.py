@@ -35,7 +35,9 @@ class Place:
     @property
     def host(self) -> str:
         """Name of the host for ssh, scp, rsync and editors."""
-        return f"berth-{self.berth}" + (f"-worker-{self.worker.replace('/', '-')}" if self.worker else "")
+        return f"berth-{self.berth}" + (
+            f"-worker-{self.worker.replace('/', '-')}" if self.worker else ""
+        )
 
 
 def folder() -> Path:
@@ -48,7 +50,8 @@ def program(name: str) -> str:
     path = shutil.which(name)
     if path is None:
         raise BerthError(
-            f"{name} is not on PATH; install OpenSSH's client, on Debian with: sudo apt install openssh-client"
+            f"{name} is not on PATH; install OpenSSH's client, on Debian with: sudo apt install"
+            " openssh-client"
         )
     return path
 
@@ -61,7 +64,18 @@ def public_key() -> str:
     path = folder() / "id_ed25519"
     if not path.exists():
         folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-        command = [program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", "berth", "-f", str(path)]
+        command = [
+            program("ssh-keygen"),
+            "-q",
+            "-t",
+            "ed25519",
+            "-N",
+            "",
+            "-C",
+            "berth",
+            "-f",
+            str(path),
+        ]
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     return path.with_suffix(".pub").read_text(encoding="utf-8").strip()
 
@@ -70,7 +84,14 @@ def options(place: Place) -> dict[str, str]:
     """Return the options of ssh_config(5) that reach a pod from any folder."""
     here = stack_file.project().resolve()
     berth = Path(sys.argv[0])
-    words = [str(berth) if berth.is_absolute() else "berth", "ssh", place.berth, "--stack", place.stack, "--proxy"]
+    words = [
+        str(berth) if berth.is_absolute() else "berth",
+        "ssh",
+        place.berth,
+        "--stack",
+        place.stack,
+        "--proxy",
+    ]
     if place.worker:
         words += ["--worker", place.worker]
     command = f"cd {shlex.quote(str(here))} && exec {shlex.join(words)}"
@@ -97,7 +118,10 @@ def place_of(name: str | None, stack: str | None, worker: str | None, user: str)
 def _berth_of(place: Place) -> Berth:
     berth = find(place.berth, place.stack)
     if any(map(berth.is_simulated, berth.pods("head"))):
-        raise BerthError(f"{berth.name} is in the lab, whose heads have no SSH server", f"berth exec {berth.name}")
+        raise BerthError(
+            f"{berth.name} is in the lab, whose heads have no SSH server",
+            f"berth exec {berth.name}",
+        )
     return berth
 
 
@@ -179,8 +203,8 @@ def code(place: Place, editor: str, where: str) -> int:
         return subprocess.run([editor, "--remote", address, where], check=False).returncode
     except FileNotFoundError:
         raise BerthError(
-            f"{editor} is not on PATH; in the editor's Remote-SSH, choose host {place.host}, or open"
-            f" vscode://vscode-remote/{address}{where}"
+            f"{editor} is not on PATH; in the editor's Remote-SSH, choose host {place.host}, or"
+            f" open vscode://vscode-remote/{address}{where}"
         ) from None
 
 

@@ -24,11 +24,13 @@ def suspend(name: str | None, stack: str | None, timeout: str, *, yes: bool, as_
     berth = find(name, stack)
     if berth.cluster["metadata"].get("ownerReferences"):
         raise BadInputError(
-            f"the RayCluster of {berth.name} begins and ends with its RayJob or RayService, which KubeRay keeps"
-            f" running; take {berth.name} out of the settings to end it"
+            f"the RayCluster of {berth.name} begins and ends with its RayJob or RayService, which"
+            f" KubeRay keeps running; take {berth.name} out of the settings to end it"
         )
     if suspension.is_suspended(berth.cluster) and condition_of(berth.cluster).state == "suspended":
-        return _report(berth, "is suspended already", suspended=True, changed=False, as_json=as_json)
+        return _report(
+            berth, "is suspended already", suspended=True, changed=False, as_json=as_json
+        )
     running = running_on(berth)
     if running.note:
         err.print(f"note: {berth.name}: {running.note}")
@@ -56,7 +58,10 @@ def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) ->
         _start(berth)
     if life.expired(datetime.now(tz=UTC)):
         since = moment(life.expires, life.zone)
-        note = f"{berth.name} expired on {since}, and is suspended again in a day; to keep it, {EXTEND}"
+        note = (
+            f"{berth.name} expired on {since}, and is suspended again in a day; to keep it,"
+            f" {EXTEND}"
+        )
         err.print(f"note: {note}")
     return _wait(berth, suspended=False, seconds=seconds, as_json=as_json)
 
@@ -79,15 +84,21 @@ def _start(berth: Berth) -> None:
     suspension.set_suspended(berth.api, berth.key, suspended=False)
 
 
-def _wait(berth: Berth, *, suspended: bool, seconds: float, as_json: bool, lost: Running | None = None) -> int:
+def _wait(
+    berth: Berth, *, suspended: bool, seconds: float, as_json: bool, lost: Running | None = None
+) -> int:
     doing, done = _WORDS[suspended]
     if reasons := _reasons(berth, suspended=suspended, seconds=seconds):
-        print_error(BerthError(f"{berth.name} is not {done} after {seconds:.0f} s: {'; '.join(reasons)}"))
+        print_error(
+            BerthError(f"{berth.name} is not {done} after {seconds:.0f} s: {'; '.join(reasons)}")
+        )
         if as_json:
             print_json({**_facts(berth), "state": doing, "changed": True, "reasons": reasons})
         return FAILED
     back = f"; back with: berth wake {berth.name}" if suspended else ""
-    return _report(berth, f"is {done}{back}", suspended=suspended, changed=True, as_json=as_json, lost=lost)
+    return _report(
+        berth, f"is {done}{back}", suspended=suspended, changed=True, as_json=as_json, lost=lost
+    )
 
 
 def _reasons(berth: Berth, *, suspended: bool, seconds: float) -> list[str]:
@@ -96,15 +107,32 @@ def _reasons(berth: Berth, *, suspended: bool, seconds: float) -> list[str]:
     def report(text: str) -> None:
         err.print(f"{_WORDS[suspended][0]} {berth.name}: {text}")
 
-    return suspension.wait(berth.api, berth.key, suspended=suspended, seconds=seconds, report=report)
+    return suspension.wait(
+        berth.api, berth.key, suspended=suspended, seconds=seconds, report=report
+    )
 
 
 def _report(
-    berth: Berth, text: str, *, suspended: bool, changed: bool, as_json: bool, lost: Running | None = None
+    berth: Berth,
+    text: str,
+    *,
+    suspended: bool,
+    changed: bool,
+    as_json: bool,
+    lost: Running | None = None,
 ) -> int:
-    state = {"state": "suspended" if suspended else "awake", "changed": changed, "lost": lost.work if lost else []}
+    state = {
+        "state": "suspended" if suspended else "awake",
+        "changed": changed,
+        "lost": lost.work if lost else [],
+    }
     return print_result({**_facts(berth), **state}, f"{berth.name} {text}", as_json=as_json)
 
 
 def _facts(berth: Berth) -> dict[str, Any]:
-    return {"name": berth.name, "namespace": berth.namespace, "rayCluster": berth.key[1], "stack": berth.stack}
+    return {
+        "name": berth.name,
+        "namespace": berth.namespace,
+        "rayCluster": berth.key[1],
+        "stack": berth.stack,
+    }

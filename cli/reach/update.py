@@ -25,7 +25,9 @@ from berth.stacks.program import DIGEST_OUTPUT, digest_of
 from berth.stacks.program.awaited import awaited_of
 
 
-def up(stack: str, options: Options, engine: Engine | None = None, reviewed: Path | None = None) -> int:
+def up(
+    stack: str, options: Options, engine: Engine | None = None, reviewed: Path | None = None
+) -> int:
     """Bring a stack up, within a plan if one was reviewed; return the exit code."""
     began = time.monotonic()
     saved = read(reviewed, stack) if reviewed else None
@@ -43,7 +45,11 @@ def up(stack: str, options: Options, engine: Engine | None = None, reviewed: Pat
         tracker = Tracker(report, time.monotonic, plan.events)
         return print_success(Result(stack, "up", tracker, time.monotonic() - began, options, {}))
     loses = report.level == Level.DESTROYS
-    code = None if report.verdict == "nothing" else refusal(f"berth up -s {stack}", options, loses=loses)
+    code = (
+        None
+        if report.verdict == "nothing"
+        else refusal(f"berth up -s {stack}", options, loses=loses)
+    )
     if code is not None:
         return refused(stack, "up", code, options, list(map(str, report.sitting(Level.DESTROYS))))
     return update(stack, "up", report, options, cluster=plan.cluster)
@@ -62,11 +68,20 @@ def _state_stays(plan: Planned) -> bool:
 
     It also writes what is no change of a resource: protection, and outputs of the stack.
     """
-    begun = [event["resourcePreEvent"]["metadata"] for event in plan.events if "resourcePreEvent" in event]
-    ended = [event["resOutputsEvent"]["metadata"] for event in plan.events if "resOutputsEvent" in event]
+    begun = [
+        event["resourcePreEvent"]["metadata"]
+        for event in plan.events
+        if "resourcePreEvent" in event
+    ]
+    ended = [
+        event["resOutputsEvent"]["metadata"] for event in plan.events if "resOutputsEvent" in event
+    ]
     if any(step["op"] not in ("same", "read") for step in (*begun, *ended)):
         return False
-    return all(_before(step, plan) == step.get("new") for step in {step["urn"]: step for step in ended}.values())
+    return all(
+        _before(step, plan) == step.get("new")
+        for step in {step["urn"]: step for step in ended}.values()
+    )
 
 
 def _before(step: Event, plan: Planned) -> Any:

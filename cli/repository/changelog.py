@@ -27,7 +27,10 @@ class Entry:
 def entries(text: str) -> list[Entry]:
     """Return the entries of a changelog, in its order."""
     _, *parts = _HEADING.split(text)
-    return [Entry(name.strip(), body.strip()) for name, body in zip(parts[::2], parts[1::2], strict=True)]
+    return [
+        Entry(name.strip(), body.strip())
+        for name, body in zip(parts[::2], parts[1::2], strict=True)
+    ]
 
 
 def between(found: Iterable[Entry], old: str, new: str) -> list[Entry]:
@@ -37,9 +40,15 @@ def between(found: Iterable[Entry], old: str, new: str) -> list[Entry]:
     """
     found = list(found)
     if new not in {entry.version for entry in found}:
-        found = [Entry(new, entry.text) if entry.version == UNRELEASED else entry for entry in found]
+        found = [
+            Entry(new, entry.text) if entry.version == UNRELEASED else entry for entry in found
+        ]
     first, last = numbers(old), numbers(new)
-    return [entry for entry in found if entry.version != UNRELEASED and first < numbers(entry.version) <= last]
+    return [
+        entry
+        for entry in found
+        if entry.version != UNRELEASED and first < numbers(entry.version) <= last
+    ]
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -49,7 +49,11 @@ class Checked:
     @property
     def warnings(self) -> list[str]:
         """Settings that work, but probably not as intended, one line each."""
-        return [located(warning, self.judged.file) for warning in self.judged.warnings] if self.judged else []
+        return (
+            [located(warning, self.judged.file) for warning in self.judged.warnings]
+            if self.judged
+            else []
+        )
 
     @property
     def policies(self) -> list[str] | None:
@@ -68,9 +72,10 @@ class Checked:
         if engineers < OWN_STACKS_FROM:
             return []
         text = (
-            f"{engineers} engineers are in one environment, and every update looks at all of them; from"
-            f" {OWN_STACKS_FROM} on, stacks of their own are better, whose updates cost the same at any number"
-            f" (berth create NAME -e {self.stack}; berth up -s {self.stack} --all)"
+            f"{engineers} engineers are in one environment, and every update looks at all of them;"
+            f" from {OWN_STACKS_FROM} on, stacks of their own are better, whose updates cost the"
+            f" same at any number (berth create NAME -e {self.stack}; berth up -s {self.stack}"
+            " --all)"
         )
         return [text]
 
@@ -146,8 +151,11 @@ def _berth(loaded: EngineerStack, load: Loads) -> EngineerBerth | EngineerStack:
             return loaded  # the environment's own check reports its problems
     if isinstance(found, Environment):
         return loaded.on(found.contract())
-    known = [stack for stack, settings in stack_file.all_settings().items() if "environment" in settings]
+    known = [
+        stack for stack, settings in stack_file.all_settings().items() if "environment" in settings
+    ]
     problem = Problem(
-        ("engineer", "environment"), f"there is no environment {environment!r}{did_you_mean(environment, known)}"
+        ("engineer", "environment"),
+        f"there is no environment {environment!r}{did_you_mean(environment, known)}",
     )
     raise SettingsError(loaded.stack, [problem], loaded.file)

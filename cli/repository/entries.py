@@ -14,10 +14,18 @@ _RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
 
 
 def entry_of(
-    workers: str | None, image: str | None, worker: Mapping[str, str | int | None], head: Mapping[str, str | None]
+    workers: str | None,
+    image: str | None,
+    worker: Mapping[str, str | int | None],
+    head: Mapping[str, str | None],
 ) -> dict[str, Any]:
     """Return the settings of a berth that the command's options give, as a file has them."""
-    found = {"workers": _workers(workers), "worker": _given(worker), "head": _given(head), "image": image}
+    found = {
+        "workers": _workers(workers),
+        "worker": _given(worker),
+        "head": _given(head),
+        "image": image,
+    }
     return {key: value for key, value in found.items() if value not in (None, {})}
 
 
@@ -33,7 +41,9 @@ def _workers(text: str | None) -> int | dict[str, int] | None:
 def _given(settings: Mapping[str, str | int | None]) -> dict[str, str | int]:
     """Return the settings that are given, numbers as people write them: `cpu: 8`."""
     return {
-        key: int(value) if isinstance(value, str) and value.isascii() and value.isdecimal() else value
+        key: int(value)
+        if isinstance(value, str) and value.isascii() and value.isdecimal()
+        else value
         for key, value in settings.items()
         if value is not None
     }

@@ -162,6 +162,7 @@ def _put_behind(mapping: CommentedMap, name: str, lines: str) -> None:
 def _put_before(mapping: CommentedMap, name: str, lines: str) -> None:
     tokens = mapping.ca.items.setdefault(name, [None] * 4)
     added = [
-        CommentToken(f"{line.strip()}\n", CommentMark(len(line) - len(line.lstrip()))) for line in lines.splitlines()
+        CommentToken(f"{line.strip()}\n", CommentMark(len(line) - len(line.lstrip())))
+        for line in lines.splitlines()
     ]
     tokens[1] = [*added, *(tokens[1] or [])]

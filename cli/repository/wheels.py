@@ -16,7 +16,8 @@ FOLDER = "wheels"
 
 # Repositories from before the package had this name require `berth`.
 _PINNED = re.compile(
-    rf"^(?:{NAME}|berth|\./{FOLDER}/(?:{WHEEL}|berth)-[^\s\[]+)(\[[^\]]*\])?(?: *== *[^\s;#]+)?(?= *(?:#.*)?$)",
+    rf"^(?:{NAME}|berth|\./{FOLDER}/(?:{WHEEL}|berth)-[^\s\[]+)(\[[^\]]*\])?(?: *== *[^\s;#]+)?(?="
+    r" *(?:#.*)?$)",
     flags=re.MULTILINE,
 )
 
@@ -26,7 +27,10 @@ def requirement(folder: Path, *, carry: bool = True) -> str:
 
     With `carry`, the wheel that berth was installed from is copied into the repository.
     """
-    source, target = _installed_from(), folder / FOLDER / f"{WHEEL}-{installed_version()}-py3-none-any.whl"
+    source, target = (
+        _installed_from(),
+        folder / FOLDER / f"{WHEEL}-{installed_version()}-py3-none-any.whl",
+    )
     has_wheel = target.exists() or (source is not None and source.name == target.name)
     if source and has_wheel and carry and not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)

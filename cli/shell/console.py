@@ -60,7 +60,9 @@ class Table(RichTable):
 
     def add_row(self, *cells: Any, **settings: Any) -> None:
         """Add a row; text in it is not read as rich's markup."""
-        super().add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), **settings)
+        super().add_row(
+            *(Text(cell) if isinstance(cell, str) else cell for cell in cells), **settings
+        )
 
 
 class ProblemsError(BadInputError):

@@ -21,7 +21,11 @@ _VARIABLES = "environment.json"
 def folder() -> Path | None:
     """Return the folder of the project's lab; None without one, or if a shell names another one."""
     found = project() / ".lab"
-    return found if (found / LAB_SIGN).is_file() and not any(map(os.environ.get, _SET_BY_A_SHELL)) else None
+    return (
+        found
+        if (found / LAB_SIGN).is_file() and not any(map(os.environ.get, _SET_BY_A_SHELL))
+        else None
+    )
 
 
 def enter() -> None:
@@ -34,7 +38,9 @@ def enter() -> None:
     except (OSError, ValueError):
         return
     os.environ.pop("PULUMI_CONFIG_PASSPHRASE_FILE", None)
-    os.environ.update(variables | {"PATH": f"{variables['PATH']}{os.pathsep}{os.environ.get('PATH', os.defpath)}"})
+    os.environ.update(
+        variables | {"PATH": f"{variables['PATH']}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+    )
 
 
 def require_up() -> None:
@@ -45,5 +51,10 @@ def require_up() -> None:
             "make lab brings it up; with PULUMI_BACKEND_URL set, the real state backend is used",
         )
     lab, backend = (os.environ.get(name, "") for name in _SET_BY_A_SHELL)
-    if lab and lab in unquote(backend) and (Path(lab) / LAB_SIGN).is_file() and not (Path(lab) / _VARIABLES).is_file():
+    if (
+        lab
+        and lab in unquote(backend)
+        and (Path(lab) / LAB_SIGN).is_file()
+        and not (Path(lab) / _VARIABLES).is_file()
+    ):
         raise BerthError(f"the lab in {shown(Path(lab))} is not up", "make lab brings it up")

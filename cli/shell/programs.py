@@ -20,7 +20,13 @@ def ended(
     """
     try:
         return subprocess.run(
-            command, input=given, capture_output=True, text=True, timeout=seconds, check=False, **options
+            command,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+            **options,
         )
     except subprocess.TimeoutExpired:
         raise BerthError(late) from None

@@ -13,11 +13,18 @@ from berth.components.core.errors import BAD_INPUT, BadInputError
 def run(
     stacks: Annotated[
         list[str] | None,
-        typer.Argument(help="Stacks to check.", show_default="all with a file", autocompletion=completion.other_stacks),
+        typer.Argument(
+            help="Stacks to check.",
+            show_default="all with a file",
+            autocompletion=completion.other_stacks,
+        ),
     ] = None,
     *,
     policies: Annotated[
-        bool, typer.Option("--policies", help="Show the policies that settings are held to, and check nothing.")
+        bool,
+        typer.Option(
+            "--policies", help="Show the policies that settings are held to, and check nothing."
+        ),
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -35,7 +42,9 @@ def run(
         table = Table("policy", "asks", "without it")
         for policy in registry.policies().values():
             table.add_row(policy.name, policy.asks, policy.why)
-        return print_result([policy.as_json() for policy in registry.policies().values()], table, as_json=as_json)
+        return print_result(
+            [policy.as_json() for policy in registry.policies().values()], table, as_json=as_json
+        )
     results = check.check_all([named(stack) for stack in stacks] if stacks else stack_names())
     if as_json:
         print_json([result.as_json() for result in results])

@@ -12,9 +12,12 @@ def run(
     stack: OnStack = None,
     worker: Worker = None,
     user: User = "ray",
-    folder: Annotated[str, typer.Option(help="Folder of the pod to open.", metavar="PATH")] = "/home/ray",
+    folder: Annotated[
+        str, typer.Option(help="Folder of the pod to open.", metavar="PATH")
+    ] = "/home/ray",
     editor: Annotated[
-        str, typer.Option(help="Editor's program, with VS Code's option --remote.", metavar="PROGRAM")
+        str,
+        typer.Option(help="Editor's program, with VS Code's option --remote.", metavar="PROGRAM"),
     ] = "code",
 ) -> int:
     """Open a berth in VS Code, by its extension Remote-SSH.

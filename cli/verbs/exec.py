@@ -10,7 +10,8 @@ from berth.cli.reach.arguments import OnStack, RequiredName, Worker
 def run(
     name: RequiredName,
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="COMMAND", help="The command, after --. Default: bash.")
+        list[str] | None,
+        typer.Argument(metavar="COMMAND", help="The command, after --. Default: bash."),
     ] = None,
     stack: OnStack = None,
     worker: Worker = None,

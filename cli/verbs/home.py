@@ -8,9 +8,13 @@ from berth.cli.reach import completion
 from berth.cli.reach.arguments import Json, Stack, Yes
 from berth.cli.shell.help import verb_group
 
-app = verb_group("Homes and Filestore volumes of berths: they stay when a berth is removed from the settings.")
+app = verb_group(
+    "Homes and Filestore volumes of berths: they stay when a berth is removed from the settings."
+)
 
-Of = Annotated[str, typer.Argument(metavar="NAME", help="Engineer's id.", autocompletion=completion.names)]
+Of = Annotated[
+    str, typer.Argument(metavar="NAME", help="Engineer's id.", autocompletion=completion.names)
+]
 
 
 @app.command("list")

@@ -48,7 +48,9 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
     for chart in charts:
         place = " of ".join(filter(None, (chart["chart"], chart["repository"])))
         named.append((chart["setting"], f"{place}, version {chart['version']}"))
-    lines = [f"{setting}\n    {what}" for setting, what in named] or [f"stack {stack} names no image and no chart"]
+    lines = [f"{setting}\n    {what}" for setting, what in named] or [
+        f"stack {stack} names no image and no chart"
+    ]
     out.print(*lines, *commands, sep="\n", soft_wrap=True)
     return 0
 
@@ -63,9 +65,13 @@ def _environment(stack: str, settings: Mapping[str, Any]) -> EnvironmentSettings
     if "environment" not in settings:
         return None
     try:
-        return EnvironmentSettings.model_validate(settings["environment"] or {}, by_alias=True, by_name=False)
+        return EnvironmentSettings.model_validate(
+            settings["environment"] or {}, by_alias=True, by_name=False
+        )
     except ValidationError:
-        raise BadInputError(f"the settings of {stack} are wrong", f"run: berth check {stack}") from None
+        raise BadInputError(
+            f"the settings of {stack} are wrong", f"run: berth check {stack}"
+        ) from None
 
 
 def _written(settings: Mapping[str, Any], above: str = "") -> Iterator[dict[str, str]]:
@@ -84,16 +90,30 @@ def _of_environment(environment: EnvironmentSettings) -> Iterator[dict[str, str]
     mirror = environment.mirror.images or ""
     without = any(_KEY not in shape.model_fields_set for _, _, shape in environment.owners())
     if without and _KEY not in environment.defaults.model_fields_set:
-        yield _row("environment.defaults.image", mirrored(versions.RAY_IMAGE, mirror), versions.RAY_IMAGE)
+        yield _row(
+            "environment.defaults.image", mirrored(versions.RAY_IMAGE, mirror), versions.RAY_IMAGE
+        )
     here, published = _site(environment, mirror), _site(environment, "")
-    for operator, as_published in zip(environment.operators.on(here), environment.operators.on(published), strict=True):
-        for (setting, image), (_, source) in zip(operator.images(), as_published.images(), strict=True):
-            of_operator = f"{_OPERATORS}.{_alias(environment.operators, operator.setting)}." if operator.setting else ""
-            named = operator.setting and _KEY in operator.settings.model_fields_set and setting == _KEY
+    for operator, as_published in zip(
+        environment.operators.on(here), environment.operators.on(published), strict=True
+    ):
+        for (setting, image), (_, source) in zip(
+            operator.images(), as_published.images(), strict=True
+        ):
+            of_operator = (
+                f"{_OPERATORS}.{_alias(environment.operators, operator.setting)}."
+                if operator.setting
+                else ""
+            )
+            named = (
+                operator.setting and _KEY in operator.settings.model_fields_set and setting == _KEY
+            )
             if not named:  # an image that the settings name is in the list already
                 yield _row(f"{of_operator}{setting}" if setting else _MIRROR, image, source)
     if any(pool.per_node for pool in here.pools.values()):  # `berth verify gpu` runs there
-        yield _row(_MIRROR, mirrored(versions.CUDA_SAMPLE_IMAGE, mirror), versions.CUDA_SAMPLE_IMAGE)
+        yield _row(
+            _MIRROR, mirrored(versions.CUDA_SAMPLE_IMAGE, mirror), versions.CUDA_SAMPLE_IMAGE
+        )
 
 
 def _charts_of(environment: EnvironmentSettings) -> list[dict[str, Any]]:
@@ -110,7 +130,9 @@ def _charts_of(environment: EnvironmentSettings) -> list[dict[str, Any]]:
     return found
 
 
-def _commands(images: Iterable[Mapping[str, str]], charts: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _commands(
+    images: Iterable[Mapping[str, str]], charts: Iterable[Mapping[str, Any]]
+) -> Iterator[str]:
     """Yield commands that copy images, show the tags of unknown charts, and resolve digests."""
     for chart in charts:
         values = f"{chart['setting'].removesuffix('chart')}values."

@@ -23,13 +23,20 @@ if TYPE_CHECKING:
     from berth.lab.home import Home
     from berth.lab.report import State
 
-app = verb_group("A GKE cluster on this machine: real control plane, engine and operator; simulated GPUs and cloud.")
-real = verb_group("Make one node of the lab real: its containers run on this machine. Needs root on Linux.")
+app = verb_group(
+    "A GKE cluster on this machine: real control plane, engine and operator; simulated GPUs and"
+    " cloud."
+)
+real = verb_group(
+    "Make one node of the lab real: its containers run on this machine. Needs root on Linux."
+)
 app.add_typer(real, name="real")
 
 HomeOption = Annotated[
     Path | None,
-    typer.Option("--home", envvar="BERTH_LAB", help="Folder of the lab.", show_default=".lab in the clone"),
+    typer.Option(
+        "--home", envvar="BERTH_LAB", help="Folder of the lab.", show_default=".lab in the clone"
+    ),
 ]
 
 NOT_RUNNING = 3
@@ -72,9 +79,18 @@ def _print_lab(states: Sequence[State], cloud: Mapping[str, int]) -> None:
 
     grid = Table("process", "what", "state", "pid", "MiB", "ports", right=("pid", "MiB"))
     for state in states:
-        condition = Text(state.problem, style="red") if state.problem else Text("works", style="green")
+        condition = (
+            Text(state.problem, style="red") if state.problem else Text("works", style="green")
+        )
         ports = ", ".join(map(str, state.ports))
-        grid.add_row(state.name, state.purpose, condition, str(state.pid or ""), str(state.memory // MIB), ports)
+        grid.add_row(
+            state.name,
+            state.purpose,
+            condition,
+            str(state.pid or ""),
+            str(state.memory // MIB),
+            ports,
+        )
     out.print(grid)
     out.print(f"{sum(state.memory for state in states) // MIB} MiB resident in all")
     projects = ", ".join(f"{count} in project {project}" for project, count in cloud.items())
@@ -92,9 +108,14 @@ def _print_fleet(home: Home) -> None:
     try:
         fleet = fleet_of(STACK)
     except BerthError as error:
-        raise BerthError(f"the lab is up, but its fleet cannot be shown: {error}", "run `make lab` again") from None
+        raise BerthError(
+            f"the lab is up, but its fleet cannot be shown: {error}", "run `make lab` again"
+        ) from None
     rays = [*fleet.berths, *fleet.clusters]
-    out.print(f"environment {STACK}: {sum(ray.ready for ray in rays)} of {counted(len(rays), 'RayCluster')} ready")
+    out.print(
+        f"environment {STACK}: {sum(ray.ready for ray in rays)} of"
+        f" {counted(len(rays), 'RayCluster')} ready"
+    )
     for command, meaning in _NEXT.items():
         out.print(f"  [bold]{command:<38}[/] {meaning}", markup=True)
 
@@ -103,7 +124,9 @@ def _print_fleet(home: Home) -> None:
 def up(
     home: HomeOption = None,
     *,
-    update: Annotated[bool, typer.Option(help="Run `pulumi up` of stack lab once the lab is up.")] = True,
+    update: Annotated[
+        bool, typer.Option(help="Run `pulumi up` of stack lab once the lab is up.")
+    ] = True,
 ) -> None:
     """Bring the lab and its fleet up, from whatever state they are in.
 
@@ -121,7 +144,9 @@ def up(
     lab, progress = _home(home), Progress()
     if update:
         require_charts(lab)
-    with _interruptible("what runs already stays: `make lab` goes on from here, `make lab-down` ends it"):
+    with _interruptible(
+        "what runs already stays: `make lab` goes on from here, `make lab-down` ends it"
+    ):
         running = lifecycle.up(lab, progress)
         typer.echo(WHAT_IS_REAL)
         note_forgotten(running, progress)
@@ -160,7 +185,10 @@ def down(home: HomeOption = None) -> None:
 
     with _interruptible("some processes may still run: `make lab-down` again"):
         stopped = lifecycle.down(_home(home), Progress())
-        typer.echo(f"ended {counted(len(stopped), 'process')}" if stopped else "nothing of this lab runs", err=True)
+        typer.echo(
+            f"ended {counted(len(stopped), 'process')}" if stopped else "nothing of this lab runs",
+            err=True,
+        )
 
 
 @app.command()
@@ -195,7 +223,9 @@ def env(home: HomeOption = None) -> int:
     typer.echo(environment.exports(lab))
     if lifecycle.is_up(lab):
         return 0
-    typer.echo(f"the lab in {lab.root} is not up: run `make lab` (or `berth lab up`) first", err=True)
+    typer.echo(
+        f"the lab in {lab.root} is not up: run `make lab` (or `berth lab up`) first", err=True
+    )
     return NOT_RUNNING
 
 
@@ -248,7 +278,11 @@ def real_prepare(
     home: HomeOption = None,
     *,
     where_possible: Annotated[
-        bool, typer.Option("--where-possible", help="Exit with 0 and the reason where this machine cannot have one.")
+        bool,
+        typer.Option(
+            "--where-possible",
+            help="Exit with 0 and the reason where this machine cannot have one.",
+        ),
     ] = False,
 ) -> None:
     """Make the programs and images that a real node needs, and start nothing.

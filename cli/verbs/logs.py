@@ -20,14 +20,23 @@ def run(
     tail: Annotated[
         int | None,
         typer.Option(
-            parser=whole(0), metavar="N", help="Number of last lines.", show_default="all; 50 of the operator"
+            parser=whole(0),
+            metavar="N",
+            help="Number of last lines.",
+            show_default="all; 50 of the operator",
         ),
     ] = None,
     *,
     head: Annotated[bool, typer.Option("--head", help="Log of the head; the default.")] = False,
-    operator: Annotated[bool, typer.Option("--operator", help="The KubeRay operator's lines about the berth.")] = False,
-    previous: Annotated[bool, typer.Option("--previous", help="Log of the container before its last restart.")] = False,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come, until Ctrl-C.")] = False,
+    operator: Annotated[
+        bool, typer.Option("--operator", help="The KubeRay operator's lines about the berth.")
+    ] = False,
+    previous: Annotated[
+        bool, typer.Option("--previous", help="Log of the container before its last restart.")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on as lines come, until Ctrl-C.")
+    ] = False,
 ) -> None:
     """Print the log of a berth's head, of a worker, or the operator's lines about it.
 
@@ -44,13 +53,17 @@ def run(
     from berth.cli.reach.operator_log import operator_lines, readable
     from berth.cli.reach.pods import pod_lines
 
-    query = {flag: "true" for flag, value in {"previous": previous, "follow": follow}.items() if value}
+    query = {
+        flag: "true" for flag, value in {"previous": previous, "follow": follow}.items() if value
+    }
     lines: Iterable[str]
     if operator:
         lines = map(readable, operator_lines(find(name, stack), query))
         lines = lines if follow else deque(lines, maxlen=_OF_THE_OPERATOR if tail is None else tail)
     else:
-        lines = pod_lines(find(name, stack), worker, query if tail is None else {**query, "tailLines": str(tail)})
+        lines = pod_lines(
+            find(name, stack), worker, query if tail is None else {**query, "tailLines": str(tail)}
+        )
     for line in lines:
         sys.stdout.write(line + "\n")
         sys.stdout.flush()

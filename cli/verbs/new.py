@@ -15,11 +15,15 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
 def run(
-    folder: Annotated[Path, typer.Argument(help="Folder to create; its name is the project's.", metavar="FOLDER")],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder to create; its name is the project's.", metavar="FOLDER")
+    ],
     project: Annotated[
         str, typer.Option(help="Google Cloud project of the environment `dev`.", metavar="PROJECT")
     ] = "your-dev-project",
-    zone: Annotated[str, typer.Option(help="Zone of the environment `dev`.", metavar="ZONE")] = "us-central1-b",
+    zone: Annotated[
+        str, typer.Option(help="Zone of the environment `dev`.", metavar="ZONE")
+    ] = "us-central1-b",
     *,
     as_json: Json = False,
 ) -> int:
@@ -41,8 +45,9 @@ def run(
         out.print(f"\nnext: cd {folder} && make check && make lab")
     if wheels.is_clone():
         err.print(
-            "note: berth runs from a clone, so that requirements.txt names a version that `make lab` there looks up on"
-            " a package index; run `make dist` in the clone, install the wheel, and the repository carries it"
+            "note: berth runs from a clone, so that requirements.txt names a version that `make"
+            " lab` there looks up on a package index; run `make dist` in the clone, install the"
+            " wheel, and the repository carries it"
         )
     return 0
 
@@ -62,7 +67,9 @@ def _write(folder: Path, project: str, zone: str) -> list[str]:
         try:
             TypeAdapter(kind).validate_python(value)
         except ValidationError as error:
-            raise BadInputError(f"{option}: {error.errors()[0]['ctx']['error']}; nothing was written") from None
+            raise BadInputError(
+                f"{option}: {error.errors()[0]['ctx']['error']}; nothing was written"
+            ) from None
     values = {"name": name, "project": project, "zone": zone}
     try:
         folder.mkdir(exist_ok=True)
@@ -71,10 +78,16 @@ def _write(folder: Path, project: str, zone: str) -> list[str]:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise BadInputError(f"{error.filename or folder} cannot be written: {error.strerror}") from None
-    written = {path: fingerprint(text) for path, text in texts.items() if not template.is_settings(path)}
+        raise BadInputError(
+            f"{error.filename or folder} cannot be written: {error.strerror}"
+        ) from None
+    written = {
+        path: fingerprint(text) for path, text in texts.items() if not template.is_settings(path)
+    }
     Record(installed_version(), values, written).write(folder)
-    carried = [path.relative_to(folder).as_posix() for path in folder.glob(f"{wheels.FOLDER}/*.whl")]
+    carried = [
+        path.relative_to(folder).as_posix() for path in folder.glob(f"{wheels.FOLDER}/*.whl")
+    ]
     return sorted([FILE, *texts, *carried])
 
 
@@ -82,14 +95,17 @@ def _check_folder(folder: Path, name: str) -> None:
     if not _NAME.fullmatch(name):
         raise BadInputError(
             f"{name!r} cannot be the name of a Pulumi project; nothing was written",
-            "use letters, digits, '-', '_' and '.', and begin with a letter or digit, for example my-fleet",
+            "use letters, digits, '-', '_' and '.', and begin with a letter or digit, for example"
+            " my-fleet",
         )
     if not folder.absolute().parent.is_dir():
         raise BadInputError(
-            f"{folder.parent} is not a folder, so {name} cannot be created in it; nothing was written",
+            f"{folder.parent} is not a folder, so {name} cannot be created in it; nothing was"
+            " written",
             f"create it first: mkdir -p {folder.parent}",
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInputError(
-            f"{folder} exists and is not an empty folder; nothing was written", "name a folder that does not exist yet"
+            f"{folder} exists and is not an empty folder; nothing was written",
+            "name a folder that does not exist yet",
         )

@@ -22,19 +22,30 @@ CHANGES = 4
 def run(
     stack: Stack,
     *,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print markdown for a pull request.")] = False,
-    as_json: Json = False,
-    fields: Annotated[bool, typer.Option("--fields", help="Show also which fields of manifests change.")] = False,
-    allow_destroy: Annotated[
-        bool, typer.Option("--allow-destroy", help="Exit with 0 even if running work or capacity is lost.")
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print markdown for a pull request.")
     ] = False,
-    refresh: Annotated[bool, typer.Option("--refresh", help="Compare the state with what there is first.")] = False,
+    as_json: Json = False,
+    fields: Annotated[
+        bool, typer.Option("--fields", help="Show also which fields of manifests change.")
+    ] = False,
+    allow_destroy: Annotated[
+        bool,
+        typer.Option(
+            "--allow-destroy", help="Exit with 0 even if running work or capacity is lost."
+        ),
+    ] = False,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Compare the state with what there is first.")
+    ] = False,
     expect_no_changes: Annotated[
         bool, typer.Option("--expect-no-changes", help="Exit with 4 if anything would change.")
     ] = False,
     save: Annotated[
         Path | None,
-        typer.Option("--save", help="Also write the plan to a file, for berth up --plan.", metavar="FILE"),
+        typer.Option(
+            "--save", help="Also write the plan to a file, for berth up --plan.", metavar="FILE"
+        ),
     ] = None,
 ) -> int:
     """Show what `pulumi up` would do: changes, losses, whose berths they reach, costs.

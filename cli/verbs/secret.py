@@ -7,15 +7,23 @@ import typer
 from berth.cli.reach.arguments import Json, OnStack, RequiredName
 from berth.cli.shell.help import verb_group
 
-app = verb_group("Secret values of a berth's environment variables: in Secrets of its namespace, and nowhere else.")
+app = verb_group(
+    "Secret values of a berth's environment variables: in Secrets of its namespace, and nowhere"
+    " else."
+)
 
 Variable = Annotated[
-    str, typer.Argument(metavar="VARIABLE", help="Variable of `secrets`, or name in `imagePullSecrets`.")
+    str,
+    typer.Argument(
+        metavar="VARIABLE", help="Variable of `secrets`, or name in `imagePullSecrets`."
+    ),
 ]
 
 
 @app.command("set")
-def set_(name: RequiredName, variable: Variable, stack: OnStack = None, *, as_json: Json = False) -> int:
+def set_(
+    name: RequiredName, variable: Variable, stack: OnStack = None, *, as_json: Json = False
+) -> int:
     """Write the value of a secret variable, from a prompt without echo or from stdin.
 
     The settings name the variable: `secrets: {HF_TOKEN: {}}`. The value goes to the API server and
@@ -47,7 +55,9 @@ def list_(name: RequiredName, stack: OnStack = None, *, as_json: Json = False) -
 
 
 @app.command()
-def remove(name: RequiredName, variable: Variable, stack: OnStack = None, *, as_json: Json = False) -> int:
+def remove(
+    name: RequiredName, variable: Variable, stack: OnStack = None, *, as_json: Json = False
+) -> int:
     """Remove the value of a secret variable; running pods keep it until they restart.
 
     Exit code 0 if there is no value now, 1 if the cluster cannot be asked, 2 for a wrong name.

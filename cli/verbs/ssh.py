@@ -10,14 +10,18 @@ from berth.cli.reach.arguments import Name, OnStack, User, Worker
 def run(
     name: Name = None,
     command: Annotated[
-        list[str] | None, typer.Argument(metavar="COMMAND", help="Command to run in place of a shell, after --.")
+        list[str] | None,
+        typer.Argument(metavar="COMMAND", help="Command to run in place of a shell, after --."),
     ] = None,
     stack: OnStack = None,
     worker: Worker = None,
     user: User = "ray",
     *,
     as_proxy: Annotated[
-        bool, typer.Option("--proxy", help="Be the transport of an SSH client, as `berth ssh-config` sets it up.")
+        bool,
+        typer.Option(
+            "--proxy", help="Be the transport of an SSH client, as `berth ssh-config` sets it up."
+        ),
     ] = False,
 ) -> int:
     """Log in to a berth's head or a worker by SSH, or run a command there.

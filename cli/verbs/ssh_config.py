@@ -14,7 +14,9 @@ def run(
     worker: Worker = None,
     user: User = "ray",
     *,
-    only_print: Annotated[bool, typer.Option("--print", help="Print the host's block, and write nothing.")] = False,
+    only_print: Annotated[
+        bool, typer.Option("--print", help="Print the host's block, and write nothing.")
+    ] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the host.")] = False,
     as_json: Json = False,
 ) -> int:

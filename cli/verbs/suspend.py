@@ -12,7 +12,9 @@ def run(
     stack: OnStack = None,
     timeout: Timeout = "5m",
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Suspend even if running work is lost.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Suspend even if running work is lost.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Delete a berth's pods and keep its settings; `berth wake` brings them back.

@@ -3,7 +3,9 @@
 from berth.cli.reach.arguments import Json, Name, OnStack, Timeout
 
 
-def run(name: Name = None, stack: OnStack = None, timeout: Timeout = "10m", *, as_json: Json = False) -> int:
+def run(
+    name: Name = None, stack: OnStack = None, timeout: Timeout = "10m", *, as_json: Json = False
+) -> int:
     """Bring a suspended berth back, and wait until it is ready.
 
     Exit code 0 if it is ready, 1 if that takes longer than the time-out (with the reasons) or the

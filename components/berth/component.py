@@ -27,7 +27,9 @@ class Berth(pulumi.ComponentResource):
     registered: dict[tuple[str, str], KubernetesObject]
     """Main object and the RayJobs on the RayCluster, by kind and name."""
 
-    def __init__(self, name: str, inputs: BerthInputs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, inputs: BerthInputs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         """Register the berth.
 
         Raises:
@@ -60,10 +62,16 @@ class Berth(pulumi.ComponentResource):
         if inputs.part != "isolation":
             self._work(name, inputs, needed or ([namespace] if namespace else []))
         if manifests.dashboard and namespace:
-            self._register(name, manifests.dashboard, after=needed or [namespace])  # the quota allows it
+            self._register(
+                name, manifests.dashboard, after=needed or [namespace]
+            )  # the quota allows it
         self.register_outputs(
             {"namespace": self.namespace}
-            | ({"rayCluster": inputs.settings.name} if inputs.workload.main_kind == "RayCluster" else {})
+            | (
+                {"rayCluster": inputs.settings.name}
+                if inputs.workload.main_kind == "RayCluster"
+                else {}
+            )
         )
 
     def _work(self, name: str, inputs: BerthInputs, needed: list[KubernetesObject]) -> None:
@@ -77,11 +85,14 @@ class Berth(pulumi.ComponentResource):
             ignore_changes=list(workload.ignore_changes),
         )
         jobs = [
-            self._register(job.name, manifests.jobs[job.name], after=[self.main], delete_before_replace=True)
+            self._register(
+                job.name, manifests.jobs[job.name], after=[self.main], delete_before_replace=True
+            )
             for job in inputs.jobs
         ]
         self.registered = {
-            (found.manifest["kind"], found.manifest["metadata"]["name"]): found for found in (self.main, *jobs)
+            (found.manifest["kind"], found.manifest["metadata"]["name"]): found
+            for found in (self.main, *jobs)
         }
 
     def _claim_templates(
@@ -97,14 +108,20 @@ class Berth(pulumi.ComponentResource):
             manifest = claim_template(claim, inputs.resource_api, self.namespace, inputs.labels())
             # The object is the same in every version of the API. Without aliases another version
             # would replace it, and the deletion of the old name would delete the new object.
-            versions = [manifest | {"apiVersion": f"resource.k8s.io/{api}"} for api in get_args(ResourceApi)]
-            aliases = [pulumi.Alias(type_=resource_type(other)) for other in versions if other != manifest]
+            versions = [
+                manifest | {"apiVersion": f"resource.k8s.io/{api}"} for api in get_args(ResourceApi)
+            ]
+            aliases = [
+                pulumi.Alias(type_=resource_type(other)) for other in versions if other != manifest
+            ]
             options: dict[str, Any] = {"aliases": aliases}
             if inputs.part == "cluster":
                 options["id"] = f"{self.namespace}/{template_name}"
             elif inputs.part == "isolation":
                 manifest = forced(manifest)
-            registered.append(self._inside(namespace, f"{name}-{template_name}", manifest, **options))
+            registered.append(
+                self._inside(namespace, f"{name}-{template_name}", manifest, **options)
+            )
         return registered
 
     def _inside(
@@ -118,11 +135,19 @@ class Berth(pulumi.ComponentResource):
         """
         if namespace:
             # What is inside a namespace that stays is deleted by itself.
-            options |= {"after": [namespace], "deleted_with": None if self._keeps_home else namespace}
+            options |= {
+                "after": [namespace],
+                "deleted_with": None if self._keeps_home else namespace,
+            }
         return self._register(name, manifest, **options)
 
     def _register(
-        self, name: str, manifest: Manifest, *, after: list[KubernetesObject] | None = None, **options: Any
+        self,
+        name: str,
+        manifest: Manifest,
+        *,
+        after: list[KubernetesObject] | None = None,
+        **options: Any,
     ) -> KubernetesObject:
         opts = pulumi.ResourceOptions(parent=self, depends_on=list(after or []), **options)
         return KubernetesObject(name, manifest, opts)
@@ -136,7 +161,8 @@ def _refuse_rename(name: str, berth: str, opts: pulumi.ResourceOptions | None) -
     """
     if name != berth and not (opts and opts.aliases):
         raise pulumi.RunError(
-            f"component {name!r} is for berth {berth!r}: after a change of the component's name Pulumi would delete the"
-            f" berth that it has just updated. Name it {berth!r}; if the stack has it under another name, add"
-            f" aliases=[pulumi.Alias(name=OTHER)] to its options"
+            f"component {name!r} is for berth {berth!r}: after a change of the component's name"
+            f" Pulumi would delete the berth that it has just updated. Name it {berth!r}; if the"
+            " stack has it under another name, add aliases=[pulumi.Alias(name=OTHER)] to its"
+            " options"
         )

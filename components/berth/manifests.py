@@ -109,16 +109,24 @@ class BerthInputs:
 
     def on_api(self, resource_api: ResourceApi) -> BerthInputs:
         """Return the inputs for a cluster that serves a version of resource.k8s.io."""
-        return self if resource_api == self.resource_api else replace(self, resource_api=resource_api)
+        return (
+            self if resource_api == self.resource_api else replace(self, resource_api=resource_api)
+        )
 
     def labels(self, kind: OwnerKind | None = None, name: str = "") -> dict[str, str]:
         """Return the labels of the berth's objects, or of a job on the berth."""
-        return owner_labels(self.environment, self.stack, kind or self.workload.kind, name or self.settings.name)
+        return owner_labels(
+            self.environment, self.stack, kind or self.workload.kind, name or self.settings.name
+        )
 
 
 def berth_manifests(inputs: BerthInputs) -> BerthManifests:
     """Return the manifests that a berth registers."""
-    settings, labels, namespace = inputs.settings, inputs.labels(), namespace_of(inputs.settings.name)
+    settings, labels, namespace = (
+        inputs.settings,
+        inputs.labels(),
+        namespace_of(inputs.settings.name),
+    )
     cluster = ray_cluster(settings, inputs.pools, namespace, labels)
     main = inputs.workload.main(cluster, labels)
     jobs = {job.name: ray_job(job, cluster, inputs.labels("job", job.name)) for job in inputs.jobs}
@@ -135,7 +143,8 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
             settings.access,
             settings.priority,
             {pool.offer.resource for pool in inputs.pools.values() if pool.offer},
-            devices={name: claim.devices for name, claim in inputs.claims.items()} | {NVLINK: {NVLINK_CHANNEL: 1}},
+            devices={name: claim.devices for name, claim in inputs.claims.items()}
+            | {NVLINK: {NVLINK_CHANNEL: 1}},
             clients=inputs.workload.clients,
             callers=keeper_peers(settings.lifecycle),
         ),
@@ -143,7 +152,10 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
     )
     keeper = keeper_access(cluster, settings.lifecycle)
     programs = config_map(settings.nested_containers, namespace, labels)
-    hardened = {name: harden(job, inputs.isolation.pod_security, settings.priority) for name, job in jobs.items()}
+    hardened = {
+        name: harden(job, inputs.isolation.pod_security, settings.priority)
+        for name, job in jobs.items()
+    }
     return BerthManifests(
         namespace=manifest_of(
             __file__,
@@ -161,7 +173,9 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
             *([compute_domain(namespace, labels)] if inputs.joined else []),
             *_for_owner(inputs),
         ],
-        main=inputs.workload.applied(harden(main, inputs.isolation.pod_security, settings.priority)),
+        main=inputs.workload.applied(
+            harden(main, inputs.isolation.pod_security, settings.priority)
+        ),
         jobs={name: shared_with_kuberay(job) for name, job in hardened.items()},
         dashboard=dashboard,
     )
@@ -172,7 +186,12 @@ def _for_owner(inputs: BerthInputs) -> list[Manifest]:
     if inputs.part != "isolation":
         return []
     labels, namespace = inputs.labels(), namespace_of(inputs.settings.name)
-    facts = {"name": CONTRACT, "namespace": namespace, "labels": labels, "environment": inputs.contract}
+    facts = {
+        "name": CONTRACT,
+        "namespace": namespace,
+        "labels": labels,
+        "environment": inputs.contract,
+    }
     return [
         manifest_of(__file__, "contract", **facts),
         owner_role(namespace, labels, CONTRACT),

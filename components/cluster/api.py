@@ -69,7 +69,11 @@ class UnreachableError(ClusterError):
 
 def _way_out(server: str) -> str:
     """Return what to do about an API server that does not answer."""
-    lab = "start the lab: make lab; " if urlsplit(server).hostname in ("127.0.0.1", "localhost", "::1") else ""
+    lab = (
+        "start the lab: make lab; "
+        if urlsplit(server).hostname in ("127.0.0.1", "localhost", "::1")
+        else ""
+    )
     return (
         f"{lab}if the cluster is gone for good, drop its objects from the state:"
         f" PULUMI_K8S_DELETE_UNREACHABLE=true pulumi refresh -s {_STACK}"
@@ -81,14 +85,20 @@ class RefusedError(ClusterError):
 
     def __init__(self, status: int, answer: Object) -> None:
         self.status = status
-        self.message = str(answer.get("message") or f"the server answered with HTTP status {status}")
+        self.message = str(
+            answer.get("message") or f"the server answered with HTTP status {status}"
+        )
         self.reason = str(answer.get("reason") or "")
-        self.passing = status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        self.passing = (
+            status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        )
         self.details: Object = answer.get("details") or {}
         # A quota, an admission policy and a namespace in deletion answer 403 too; only the text
         # tells them from RBAC.
         if status == HTTPStatus.FORBIDDEN and "User " in self.message:
-            super().__init__(f"you lack a right in the cluster; ask whoever administers it: {self.message}")
+            super().__init__(
+                f"you lack a right in the cluster; ask whoever administers it: {self.message}"
+            )
         else:
             number = "" if status == HTTPStatus.CONFLICT else f"{status} "
             super().__init__(f"the API server refused: {number}{self.message}")
@@ -102,7 +112,10 @@ class ConflictError(RefusedError):
     """Refusal because an object with this name exists, or the object that was meant is gone."""
 
 
-_KINDS: dict[int, type[RefusedError]] = {HTTPStatus.NOT_FOUND: NotFoundError, HTTPStatus.CONFLICT: ConflictError}
+_KINDS: dict[int, type[RefusedError]] = {
+    HTTPStatus.NOT_FOUND: NotFoundError,
+    HTTPStatus.CONFLICT: ConflictError,
+}
 
 
 def unreachable(kubeconfig: str) -> UnreachableError | None:
@@ -168,16 +181,25 @@ class ClusterApi:
         return str(self._api.configuration.host)
 
     def request(
-        self, method: str, path: str, body: Any = None, query: dict[str, str] | None = None, content_type: str = JSON
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: dict[str, str] | None = None,
+        content_type: str = JSON,
     ) -> Object:
         """Send a request and return its JSON answer; the body of an `APPLY` may be YAML text."""
-        return self._parsed(path, self._send(method, path, query or {}, body, content_type=content_type).data)
+        return self._parsed(
+            path, self._send(method, path, query or {}, body, content_type=content_type).data
+        )
 
     def _parsed(self, path: str, text: bytes) -> Object:
         try:
             answer = loads(text) if text else {}
         except ValueError:
-            raise ClusterError(f"the API server {self.server} answers {path} with something other than JSON") from None
+            raise ClusterError(
+                f"the API server {self.server} answers {path} with something other than JSON"
+            ) from None
         return answer if isinstance(answer, dict) else {}
 
     def list(self, path: str, **query: str) -> tuple[list[Object], str]:
@@ -234,7 +256,9 @@ class ClusterApi:
             try:
                 event = loads(line)
             except ValueError:
-                raise ClusterError(f"the API server {self.server} breaks off a watch of {path}") from None
+                raise ClusterError(
+                    f"the API server {self.server} breaks off a watch of {path}"
+                ) from None
             if event["type"] == "ERROR":
                 raise RefusedError(int(event["object"].get("code") or 0), event["object"])
             yield event
@@ -309,7 +333,11 @@ class ClusterApi:
                 auth_settings=["BearerToken"],
             )
             # The API server reads patches to apply as YAML, which has no escaped surrogates.
-            text = body if body is None or isinstance(body, str) else json.dumps(body, ensure_ascii=False)
+            text = (
+                body
+                if body is None or isinstance(body, str)
+                else json.dumps(body, ensure_ascii=False)
+            )
             response = self._api.rest_client.pool_manager.request(
                 method,
                 url,
@@ -327,5 +355,7 @@ class ClusterApi:
         with suppress(ValueError):
             answer = loads(text)
         if not isinstance(answer, dict):
-            answer = {"message": printable(text.decode(errors="replace")).strip() or response.reason}
+            answer = {
+                "message": printable(text.decode(errors="replace")).strip() or response.reason
+            }
         raise _KINDS.get(response.status, RefusedError)(response.status, answer)

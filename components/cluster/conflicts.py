@@ -7,7 +7,8 @@ with "kubectl-edit" using v1: .spec.hard.pods` (kubernetes 1.36, apimachinery ma
 import re
 
 _CONFLICT = re.compile(
-    r'conflicts? with "(?P<manager>[^"]+)"(?: using [\w./-]+)?(?: at [^:]+)?:(?P<fields>(?:\s+-?\s*\.\S+)+)'
+    r'conflicts? with "(?P<manager>[^"]+)"(?: using [\w./-]+)?(?: at'
+    r" [^:]+)?:(?P<fields>(?:\s+-?\s*\.\S+)+)"
 )
 
 
@@ -15,7 +16,9 @@ def conflict_advice(error: str, stack: str) -> list[str]:
     """Return what to do about the conflicts that an error of an object names; none for others."""
     lines = []
     for found in _CONFLICT.finditer(error):
-        fields = ", ".join(field.strip(" -") for field in found["fields"].split() if field.strip(" -"))
+        fields = ", ".join(
+            field.strip(" -") for field in found["fields"].split() if field.strip(" -")
+        )
         lines.append(f"{found['manager']} has set {fields}")
     if lines:
         lines += [
@@ -23,6 +26,9 @@ def conflict_advice(error: str, stack: str) -> list[str]:
                 "write its value into the settings, or take the field back:"
                 f" PULUMI_K8S_ENABLE_PATCH_FORCE=true pulumi up -s {stack}"
             ),
-            f"update everything else meanwhile: pulumi up -s {stack} --skip-preview --continue-on-error",
+            (
+                f"update everything else meanwhile: pulumi up -s {stack} --skip-preview"
+                " --continue-on-error"
+            ),
         ]
     return lines

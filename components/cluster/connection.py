@@ -50,7 +50,9 @@ def client_of(kubeconfig: str) -> tuple[client.ApiClient, list[str]]:
     )
     settings.connection_pool_maxsize = _CONNECTIONS
     with _lock, TemporaryDirectory(prefix="berth-") as folder:
-        connected = config.new_client_from_config_dict(document, client_configuration=settings, temp_file_path=folder)
+        connected = config.new_client_from_config_dict(
+            document, client_configuration=settings, temp_file_path=folder
+        )
         pool = connected.rest_client.pool_manager.connection_pool_kw
         context = create_urllib3_context(cert_reqs=pool["cert_reqs"])
         if authorities := pool.pop("ca_certs"):

@@ -10,7 +10,9 @@ from berth.components.hardware.names import CLAIMED_GPUS
 def gpus_of_pod(pod: Object) -> int:
     """Return the number of GPUs, shares or MIG instances of a pod or template."""
     containers = (pod.get("spec") or {}).get("containers") or []
-    counted = sum(gpus_in((container.get("resources") or {}).get("limits") or {}) for container in containers)
+    counted = sum(
+        gpus_in((container.get("resources") or {}).get("limits") or {}) for container in containers
+    )
     return counted + claimed_gpus_of(pod)
 
 

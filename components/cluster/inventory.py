@@ -92,7 +92,10 @@ class Inventory:
 
     def claim(self, namespace: str, name: str) -> Claim | None:
         """Return a claim by its name."""
-        return next((claim for claim in self.claims if (claim.namespace, claim.name) == (namespace, name)), None)
+        return next(
+            (claim for claim in self.claims if (claim.namespace, claim.name) == (namespace, name)),
+            None,
+        )
 
 
 NOTHING = Inventory([], [], {}, frozenset())
@@ -104,7 +107,9 @@ def served(api: Reader) -> ResourceApi | None:
     offered = _names(api.get(GROUP), "versions", "version")
     versions: tuple[ResourceApi, ...] = get_args(ResourceApi)
     for version in versions:
-        if version in offered and _names(api.get(f"{GROUP}/{version}"), "resources", "name") >= {*NEEDED}:
+        if version in offered and _names(api.get(f"{GROUP}/{version}"), "resources", "name") >= {
+            *NEEDED
+        }:
             return version
     return None
 
@@ -122,14 +127,19 @@ def inventory_of(api: Reader) -> Inventory:
 
 
 def inventory(
-    slices: Iterable[Object], claims: Iterable[Object], classes: Iterable[Object], templates: Iterable[Object]
+    slices: Iterable[Object],
+    claims: Iterable[Object],
+    classes: Iterable[Object],
+    templates: Iterable[Object],
 ) -> Inventory:
     """Return the inventory that the API server's objects describe."""
     return Inventory(
         devices=_published(slices),
         claims=[_claim(claim) for claim in claims],
         classes={entry["metadata"]["name"]: _expressions(entry["spec"]) for entry in classes},
-        templates=frozenset((entry["metadata"]["namespace"], entry["metadata"]["name"]) for entry in templates),
+        templates=frozenset(
+            (entry["metadata"]["namespace"], entry["metadata"]["name"]) for entry in templates
+        ),
     )
 
 
@@ -163,7 +173,11 @@ def _generation(spec: Object) -> int:
 
 
 def _claim(claim: Object) -> Claim:
-    metadata, devices, status = claim["metadata"], claim["spec"].get("devices") or {}, claim.get("status") or {}
+    metadata, devices, status = (
+        claim["metadata"],
+        claim["spec"].get("devices") or {},
+        claim.get("status") or {},
+    )
     allocation = status.get("allocation")
     results = ((allocation or {}).get("devices") or {}).get("results") or []
     requests = {request["name"]: _request(request) for request in devices.get("requests") or []}
@@ -181,7 +195,11 @@ def _claim(claim: Object) -> Claim:
             for result in results
             if not result.get("adminAccess")
         },
-        pods=tuple(user["name"] for user in status.get("reservedFor") or [] if user.get("resource") == "pods"),
+        pods=tuple(
+            user["name"]
+            for user in status.get("reservedFor") or []
+            if user.get("resource") == "pods"
+        ),
         constrained=bool(devices.get("constraints")),
     )
 
@@ -194,4 +212,8 @@ def _request(request: Object) -> Request:
 
 
 def _expressions(spec: Object) -> tuple[str, ...]:
-    return tuple(selector["cel"]["expression"] for selector in spec.get("selectors") or [] if selector.get("cel"))
+    return tuple(
+        selector["cel"]["expression"]
+        for selector in spec.get("selectors") or []
+        if selector.get("cel")
+    )

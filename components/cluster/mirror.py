@@ -61,7 +61,9 @@ class Mirror:
             copy.read(self._api)
             self._copies[key] = copy
             # A daemon: a watch without events does not hold up the end of the program.
-            threading.Thread(target=self._follow, args=[copy], daemon=True, name=f"watch of {path}").start()
+            threading.Thread(
+                target=self._follow, args=[copy], daemon=True, name=f"watch of {path}"
+            ).start()
         return self._copies[key].content()
 
     def get(self, path: str) -> Object | None:
@@ -115,7 +117,9 @@ class _Copy:
     def events(self, api: ClusterApi) -> Iterator[Object]:
         if not self.version:
             return iter(())
-        return api.events(self.path, self.version, _WATCH_SECONDS, allowWatchBookmarks="true", **self.query)
+        return api.events(
+            self.path, self.version, _WATCH_SECONDS, allowWatchBookmarks="true", **self.query
+        )
 
     def take(self, event: Object) -> bool:
         """Take an event over; return whether it changes an object."""
@@ -146,7 +150,10 @@ def slim(path: str, objects: list[Object]) -> list[Object]:
         item["metadata"].pop("managedFields", None)
         if path.endswith("/pods"):
             item["spec"].pop("volumes", None)
-            for container in (*item["spec"].get("containers", ()), *item["spec"].get("initContainers", ())):
+            for container in (
+                *item["spec"].get("containers", ()),
+                *item["spec"].get("initContainers", ()),
+            ):
                 for key in _LARGE_OF_CONTAINERS:
                     container.pop(key, None)
                 # Variables from Secrets stay: a container does not start without them.
@@ -157,10 +164,19 @@ def slim(path: str, objects: list[Object]) -> list[Object]:
 
 def _of_secret(variable: Object) -> bool:
     """Return whether a Secret that the settings name has the value; Ray's token is not one."""
-    return "secretKeyRef" in (variable.get("valueFrom") or {}) and variable["name"] != "RAY_AUTH_TOKEN"
+    return (
+        "secretKeyRef" in (variable.get("valueFrom") or {}) and variable["name"] != "RAY_AUTH_TOKEN"
+    )
 
 
-_LARGE_OF_CONTAINERS = ("volumeMounts", "livenessProbe", "readinessProbe", "lifecycle", "command", "args")
+_LARGE_OF_CONTAINERS = (
+    "volumeMounts",
+    "livenessProbe",
+    "readinessProbe",
+    "lifecycle",
+    "command",
+    "args",
+)
 
 
 def _key(path: str, query: dict[str, str]) -> _Query:

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, Object, Reader, within
+from berth.components.cluster.api import (
+    NAMESPACES,
+    RAY_CLUSTERS,
+    ClusterApi,
+    Object,
+    Reader,
+    within,
+)
 from berth.components.core.owner import (
     ENVIRONMENT_LABEL,
     KEEPS_HOME,
@@ -40,7 +47,11 @@ class Owner:
     @property
     def labels(self) -> dict[str, str]:
         """Labels of the owner's objects."""
-        return {ENVIRONMENT_LABEL: self.environment, STACK_LABEL: self.stack, OWNER_LABELS[self.kind]: self.name}
+        return {
+            ENVIRONMENT_LABEL: self.environment,
+            STACK_LABEL: self.stack,
+            OWNER_LABELS[self.kind]: self.name,
+        }
 
 
 @dataclass(frozen=True)
@@ -51,11 +62,19 @@ class Owners:
 
     def of_environment(self, environment: str) -> Owners:
         """Return the owners of berths of an environment."""
-        return Owners({key: owner for key, owner in self.by_namespace.items() if owner.environment == environment})
+        return Owners(
+            {
+                key: owner
+                for key, owner in self.by_namespace.items()
+                if owner.environment == environment
+            }
+        )
 
     def of_stack(self, stack: str) -> Owners:
         """Return the owners of berths of a stack."""
-        return Owners({key: owner for key, owner in self.by_namespace.items() if owner.stack == stack})
+        return Owners(
+            {key: owner for key, owner in self.by_namespace.items() if owner.stack == stack}
+        )
 
     def of(self, item: Object) -> Owner | None:
         """Return the owner of an object; None outside of these berths."""
@@ -73,7 +92,13 @@ class Owners:
 def owners_of(api: Reader) -> Owners:
     """Return the owners of all berths on a cluster."""
     namespaces, _ = api.list(NAMESPACES, labelSelector=ENVIRONMENT_LABEL)
-    return Owners({item["metadata"]["name"]: owner for item in namespaces if (owner := owner_of_namespace(item))})
+    return Owners(
+        {
+            item["metadata"]["name"]: owner
+            for item in namespaces
+            if (owner := owner_of_namespace(item))
+        }
+    )
 
 
 def owner_of_namespace(namespace: Object) -> Owner | None:
@@ -84,7 +109,9 @@ def owner_of_namespace(namespace: Object) -> Owner | None:
         if label in labels and namespace_of(labels[label]) == metadata["name"]:
             marks = metadata.get("annotations") or {}
             environment, stack = labels.get(ENVIRONMENT_LABEL, ""), labels.get(STACK_LABEL, "")
-            return Owner(kind, labels[label], environment, stack, KEEPS_HOME in marks, settled(marks, {}))
+            return Owner(
+                kind, labels[label], environment, stack, KEEPS_HOME in marks, settled(marks, {})
+            )
     return None
 
 
@@ -95,16 +122,26 @@ def ray_clusters_of(api: ClusterApi, owner: Owner) -> list[Object]:
     """
     found, _ = api.list(within(namespace_of(owner.name), RAY_CLUSTERS))
     own_first = sorted(
-        found, key=lambda cluster: (cluster["metadata"]["name"] != owner.name, cluster["metadata"]["name"])
+        found,
+        key=lambda cluster: (
+            cluster["metadata"]["name"] != owner.name,
+            cluster["metadata"]["name"],
+        ),
     )
     return [_labeled(cluster, owner) for cluster in own_first]
 
 
 def _labeled(item: Object, owner: Owner | None) -> Object:
     metadata = item["metadata"]
-    others = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _LABELS}
+    others = {
+        key: value for key, value in (metadata.get("labels") or {}).items() if key not in _LABELS
+    }
     marked = {**metadata, "labels": {**others, **(owner.labels if owner else {})}}
     if owner and owner.lifecycle:
-        notes = {key: value for key, value in (metadata.get("annotations") or {}).items() if key not in SETTINGS}
+        notes = {
+            key: value
+            for key, value in (metadata.get("annotations") or {}).items()
+            if key not in SETTINGS
+        }
         marked["annotations"] = {**notes, **owner.lifecycle}
     return {**item, "metadata": marked}

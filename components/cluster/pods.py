@@ -18,7 +18,9 @@ _LONG_ENDING = timedelta(minutes=1)
 _STARTING = (None, "ContainerCreating", "PodInitializing")
 
 
-def why_not_ready(pod: Object, kind: str = "", scaling: Iterable[Object] = (), devices: str = "") -> str | None:
+def why_not_ready(
+    pod: Object, kind: str = "", scaling: Iterable[Object] = (), devices: str = ""
+) -> str | None:
     """Return why a pod is not ready; None if it is.
 
     `kind` is a word for people: "worker pod cannot be scheduled: …"; `scaling` has events of the
@@ -36,11 +38,17 @@ def why_not_ready(pod: Object, kind: str = "", scaling: Iterable[Object] = (), d
         reasons = [message, devices, said_by_autoscaler(pod, scaling), _elsewhere(message)]
         return f"{name} cannot be scheduled: {'; '.join(filter(None, reasons))}"
     if status.get("phase") == "Failed":
-        return f"{name} failed: {status.get('message') or status.get('reason') or _exit(pod) or 'no reason given'}"
+        return (
+            f"{name} failed:"
+            f" {status.get('message') or status.get('reason') or _exit(pod) or 'no reason given'}"
+        )
     for container in _containers(pod):
         waiting = (container.get("state") or {}).get("waiting")
         if waiting and waiting.get("reason") not in _STARTING:
-            words = f"{name}, container {container['name']}: {waiting['reason']}: {waiting.get('message', '')}"
+            words = (
+                f"{name}, container {container['name']}: {waiting['reason']}:"
+                f" {waiting.get('message', '')}"
+            )
             return words.rstrip(": ") + _way_out(pod, container)
     return f"{name} is not ready yet (phase {status.get('phase', 'unknown')})"
 
@@ -56,14 +64,17 @@ def why_still_there(pod: Object, now: datetime | None = None) -> str:
         return ""
     if not held and not spec.get("resourceClaims"):
         return ""
-    node, name = spec.get("nodeName", ""), f"{metadata.get('name')} --namespace={metadata.get('namespace')}"
+    node, name = (
+        spec.get("nodeName", ""),
+        f"{metadata.get('name')} --namespace={metadata.get('namespace')}",
+    )
     words = f"pod {metadata.get('name')} cannot end"
     if held:
         return f"{words}: finalizer {', '.join(held)} holds it, whose controller may be gone"
     return (
-        f"{words}: on node {node} the driver of its claimed devices may not run; once it runs there the pod ends"
-        f" (kubectl get pods -A --field-selector=spec.nodeName={node}); without that node: kubectl delete pod"
-        f" {name} --force"
+        f"{words}: on node {node} the driver of its claimed devices may not run; once it runs there"
+        f" the pod ends (kubectl get pods -A --field-selector=spec.nodeName={node}); without that"
+        f" node: kubectl delete pod {name} --force"
     )
 
 
@@ -74,10 +85,13 @@ def _way_out(pod: Object, container: Object) -> str:
     if ended.get("reason") == "OOMKilled":
         setting = "autoscaler.memory" if container["name"] == "autoscaler" else "memory"
         return f"; it used more memory than its limit, and was killed: raise `{setting}`"
-    if waiting.get("reason") == "CreateContainerError" and (pod.get("spec") or {}).get("resourceClaims"):
+    if waiting.get("reason") == "CreateContainerError" and (pod.get("spec") or {}).get(
+        "resourceClaims"
+    ):
         return (
-            "; after a restart its node may have lost the devices that the pod claimed (kubernetes 141433): kubectl"
-            f" delete pod {metadata.get('name')} --namespace={metadata.get('namespace')}"
+            "; after a restart its node may have lost the devices that the pod claimed (kubernetes"
+            f" 141433): kubectl delete pod {metadata.get('name')}"
+            f" --namespace={metadata.get('namespace')}"
         )
     return _command_for_secret(pod, str(waiting.get("message") or ""))
 
@@ -92,7 +106,10 @@ def _command_for_secret(pod: Object, message: str) -> str:
     for container in (pod.get("spec") or {}).get("containers") or []:
         for variable in container.get("env") or []:
             at = (variable.get("valueFrom") or {}).get("secretKeyRef") or {}
-            absent = (f'secret "{at.get("name")}" not found', f"couldn't find key {at.get('key')} in Secret ")
+            absent = (
+                f'secret "{at.get("name")}" not found',
+                f"couldn't find key {at.get('key')} in Secret ",
+            )
             if owner and at and message.startswith(absent):
                 if at.get("key") == SYNCED:
                     return f"; GKE has not written it: berth secret list {owner}"
@@ -105,38 +122,54 @@ def _elsewhere(message: str) -> str:
     if "volume node affinity conflict" not in message:
         return ""
     return (
-        "its home is a disk of one zone, where the pool has no node with room: give the pool nodes in that zone, which"
-        " kubectl get persistentvolumes shows"
+        "its home is a disk of one zone, where the pool has no node with room: give the pool nodes"
+        " in that zone, which kubectl get persistentvolumes shows"
     )
 
 
 def has_a_node(pod: Object) -> bool:
     """Return whether a pod occupies a node."""
-    return bool(pod["spec"].get("nodeName")) and pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}
+    return bool(pod["spec"].get("nodeName")) and pod.get("status", {}).get("phase") not in {
+        "Succeeded",
+        "Failed",
+    }
 
 
 def finds_no_node(pod: Object) -> bool:
     """Return whether the scheduler found no node for a pod."""
     conditions = pod.get("status", {}).get("conditions") or []
-    return any(entry["type"] == "PodScheduled" and entry.get("reason") == "Unschedulable" for entry in conditions)
+    return any(
+        entry["type"] == "PodScheduled" and entry.get("reason") == "Unschedulable"
+        for entry in conditions
+    )
 
 
 def said_by_autoscaler(pod: Object, scaling: Iterable[Object]) -> str:
     """Return the autoscaler's last word on a pod: a node is coming, or why none is."""
-    about = [event for event in scaling if (event.get("involvedObject") or {}).get("uid") == pod["metadata"].get("uid")]
+    about = [
+        event
+        for event in scaling
+        if (event.get("involvedObject") or {}).get("uid") == pod["metadata"].get("uid")
+    ]
     if not about:
         return ""
-    last = max(about, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""))
+    last = max(
+        about, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or "")
+    )
     if last.get("reason") == "TriggeredScaleUp":
         return "the autoscaler is adding a node for it"
     return f"the autoscaler: {last.get('message') or last.get('reason')}"
 
 
-def untolerated(taints: Iterable[Mapping[str, str]], tolerations: Iterable[Object]) -> Mapping[str, str] | None:
+def untolerated(
+    taints: Iterable[Mapping[str, str]], tolerations: Iterable[Object]
+) -> Mapping[str, str] | None:
     """Return the first taint that keeps a pod with these tolerations off a node, if any."""
     known = list(tolerations)
     for taint in taints:
-        if taint.get("effect") != "PreferNoSchedule" and not any(_tolerates(entry, taint) for entry in known):
+        if taint.get("effect") != "PreferNoSchedule" and not any(
+            _tolerates(entry, taint) for entry in known
+        ):
             return taint
     return None
 
@@ -145,7 +178,10 @@ def _tolerates(toleration: Object, taint: Mapping[str, str]) -> bool:
     return (
         toleration.get("effect") in (None, "", taint.get("effect"))
         and toleration.get("key") in (None, "", taint["key"])
-        and (toleration.get("operator") == "Exists" or toleration.get("value", "") == (taint.get("value") or ""))
+        and (
+            toleration.get("operator") == "Exists"
+            or toleration.get("value", "") == (taint.get("value") or "")
+        )
     )
 
 
@@ -171,7 +207,9 @@ def _exit(pod: Object) -> str:
         ended = (container.get("state") or {}).get("terminated")
         if ended and ended.get("exitCode"):
             words = f"{ended.get('reason', '')}: {ended.get('message', '')}".strip(": ")
-            return f"container {container['name']} ended with {ended['exitCode']}" + (f" ({words})" if words else "")
+            return f"container {container['name']} ended with {ended['exitCode']}" + (
+                f" ({words})" if words else ""
+            )
     return ""
 
 

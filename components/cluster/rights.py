@@ -12,10 +12,20 @@ def may(api: ClusterApi, right: Right, namespace: str = "") -> bool:
     """Return whether the user of a connection has a right, in a namespace or in all."""
     verb, group, resource = right
     resource, _, part = resource.partition("/")
-    attributes = {"verb": verb, "group": group, "resource": resource, "subresource": part, "namespace": namespace}
+    attributes = {
+        "verb": verb,
+        "group": group,
+        "resource": resource,
+        "subresource": part,
+        "namespace": namespace,
+    }
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value or key == "group"}},
+        "spec": {
+            "resourceAttributes": {
+                key: value for key, value in attributes.items() if value or key == "group"
+            }
+        },
     }
     return bool((api.create(_REVIEWS, review).get("status") or {}).get("allowed"))

@@ -32,7 +32,9 @@ class WorkerBounds(Bounds):
 
     max: Annotated[int, Field(examples=[4], ge=0, le=_MOST, strict=True)]
     """Largest number; 0 for no workers for now."""
-    start: Annotated[Annotated[int, Field(ge=0, le=_MOST, strict=True)] | None, Field(examples=[1])] = None
+    start: Annotated[
+        Annotated[int, Field(ge=0, le=_MOST, strict=True)] | None, Field(examples=[1])
+    ] = None
     """Number at the start, before anything asks for more or is idle for long. Default:
     `min`."""
     idle_timeout: Annotated[Duration | None, Field(examples=["5m"])] = None
@@ -52,7 +54,9 @@ class WorkerBounds(Bounds):
     @model_validator(mode="after")
     def _start_between(self) -> WorkerBounds:
         if not self.min <= self.at_start <= self.max:
-            raise ValueError(f"start ({self.start}) is not between min ({self.min}) and max ({self.max})")
+            raise ValueError(
+                f"start ({self.start}) is not between min ({self.min}) and max ({self.max})"
+            )
         return self
 
 
@@ -62,14 +66,16 @@ def _which(value: Any) -> str:
 
 
 CountOrBounds = Annotated[
-    Annotated[int, Field(ge=0, le=_MOST, strict=True), Tag("count")] | Annotated[Bounds, Tag("bounds")],
+    Annotated[int, Field(ge=0, le=_MOST, strict=True), Tag("count")]
+    | Annotated[Bounds, Tag("bounds")],
     Discriminator(_which),
 ]
 """Number of things: a number, or `{min, max}`. The limit guards against a slip of the hand;
 GKE's are elsewhere."""
 
 WorkerCount = Annotated[
-    Annotated[int, Field(ge=0, le=_MOST, strict=True), Tag("count")] | Annotated[WorkerBounds, Tag("bounds")],
+    Annotated[int, Field(ge=0, le=_MOST, strict=True), Tag("count")]
+    | Annotated[WorkerBounds, Tag("bounds")],
     Discriminator(_which),
 ]
 """Number of workers: a number, or `{min, max, start, idleTimeout}`."""

@@ -18,7 +18,9 @@ class BerthError(Exception):
 
     default_code: ClassVar[int] = FAILED
 
-    def __init__(self, problem: str, remedy: str = "", *, place: str = "", code: int | None = None) -> None:
+    def __init__(
+        self, problem: str, remedy: str = "", *, place: str = "", code: int | None = None
+    ) -> None:
         self.problem, self.remedy, self.place = problem, remedy, place
         self.code = self.default_code if code is None else code
         where = f"{place}: " if place else ""

@@ -36,13 +36,19 @@ def checked_image(text: str) -> str:
     found = _REFERENCE.fullmatch(text)
     if not found or re.fullmatch(r"[0-9a-f]{64}", text):
         raise ValueError(
-            f"{text!r} is not the reference of an image: REGISTRY/PATH:TAG; {_EXAMPLE}{foreign_letter(text)}"
+            f"{text!r} is not the reference of an image: REGISTRY/PATH:TAG;"
+            f" {_EXAMPLE}{foreign_letter(text)}"
         )
     if len(found["name"]) > _LONGEST_NAME:
-        raise ValueError(f"an image's name has {_LONGEST_NAME} characters at most, and not {len(found['name'])}")
+        raise ValueError(
+            f"an image's name has {_LONGEST_NAME} characters at most, and not {len(found['name'])}"
+        )
     algorithm, _, digits = (found["digest"] or "").partition(":")
     if algorithm in _DIGITS and not re.fullmatch(rf"[0-9a-f]{{{_DIGITS[algorithm]}}}", digits):
-        raise ValueError(f"{text!r} has a digest of {algorithm} that is not {_DIGITS[algorithm]} digits of 0-9 and a-f")
+        raise ValueError(
+            f"{text!r} has a digest of {algorithm} that is not {_DIGITS[algorithm]} digits of 0-9"
+            " and a-f"
+        )
     return text
 
 
@@ -54,8 +60,9 @@ def checked_mirror(text: str) -> str:
     """
     if not re.fullmatch(rf"{_HOST}(?:/{PATH})?", text) or not _has_host(f"{text}/"):
         raise ValueError(
-            f"{text!r} is not a registry, with a path or not: without https://, a slash at the end and a tag, and the"
-            " host has a dot or a port; write for example registry.example.com/mirror"
+            f"{text!r} is not a registry, with a path or not: without https://, a slash at the end"
+            " and a tag, and the host has a dot or a port; write for example"
+            " registry.example.com/mirror"
         )
     return text
 

@@ -45,7 +45,10 @@ def _filled(part: Any, values: dict[str, Any]) -> Any:
         return {key: inner for key, inner in entries.items() if inner is not None}
     if isinstance(part, list):
         more = [_ENTRIES.fullmatch(inner) if isinstance(inner, str) else None for inner in part]
-        filled = (values[name[1]] if name else [_filled(inner, values)] for inner, name in zip(part, more, strict=True))
+        filled = (
+            values[name[1]] if name else [_filled(inner, values)]
+            for inner, name in zip(part, more, strict=True)
+        )
         return list(chain.from_iterable(filled))
     if not isinstance(part, str):
         return part
@@ -91,7 +94,10 @@ def unawaited(manifest: Manifest) -> Manifest:
 
 def _annotated(manifest: Manifest, key: str, value: str) -> Manifest:
     metadata = manifest["metadata"]
-    return {**manifest, "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), key: value}}}
+    return {
+        **manifest,
+        "metadata": {**metadata, "annotations": {**metadata.get("annotations", {}), key: value}},
+    }
 
 
 def resource_type(manifest: Manifest) -> str:

@@ -9,7 +9,11 @@ REMOVES = "$patch"
 
 
 def merged(
-    below: Mapping[str, Any], above: Mapping[str, Any], *, by_name: Collection[str] = (), removes: bool = False
+    below: Mapping[str, Any],
+    above: Mapping[str, Any],
+    *,
+    by_name: Collection[str] = (),
+    removes: bool = False,
 ) -> dict[str, Any]:
     """Return `above` over `below`: mappings merge key by key, any other value replaces.
 
@@ -28,7 +32,9 @@ def merged(
             result[key] = merged(inner, value, by_name=by_name, removes=removes)
         elif key in by_name and isinstance(value, list):
             identity = by_name[key] if isinstance(by_name, Mapping) else itemgetter("name")
-            result[key] = _entries(under if isinstance(under, list) else [], value, identity, by_name, removes=removes)
+            result[key] = _entries(
+                under if isinstance(under, list) else [], value, identity, by_name, removes=removes
+            )
         else:
             result[key] = value
     return result
@@ -47,7 +53,9 @@ def _entries(
         key = identity(entry)
         under = entries.pop(key, {}) if REMOVES in entry else entries.get(key, {})
         if REMOVES not in entry:
-            entries[key] = merged({} if REMOVES in under else under, entry, by_name=by_name, removes=removes)
+            entries[key] = merged(
+                {} if REMOVES in under else under, entry, by_name=by_name, removes=removes
+            )
         elif not removes:
             entries[key] = dict(entry)
     return list(entries.values())

@@ -18,7 +18,12 @@ KEEPS_HOME = "berth/keeps-home"
 
 def owner_labels(environment: str, stack: str, kind: OwnerKind, name: str) -> dict[str, str]:
     """Return the labels of every object of a berth, pods included."""
-    return {**MANAGED_BY, ENVIRONMENT_LABEL: environment, STACK_LABEL: stack, OWNER_LABELS[kind]: name}
+    return {
+        **MANAGED_BY,
+        ENVIRONMENT_LABEL: environment,
+        STACK_LABEL: stack,
+        OWNER_LABELS[kind]: name,
+    }
 
 
 def namespace_of(name: str) -> str:

@@ -25,12 +25,20 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str | tuple[str, str]]])
     """
     lines = [[item if isinstance(item, tuple) else (item, "") for item in row] for row in rows]
     titles = list(heads)
-    shown = [number for number in range(len(titles)) if any(line[number][0] != "–" for line in lines) or not lines]
+    shown = [
+        number
+        for number in range(len(titles))
+        if any(line[number][0] != "–" for line in lines) or not lines
+    ]
     head = "".join(f"<th>{escape(titles[number])}</th>" for number in shown)
     body = "".join(
-        "<tr>" + "".join(_cell(titles[number], *line[number]) for number in shown) + "</tr>" for line in lines
+        "<tr>" + "".join(_cell(titles[number], *line[number]) for number in shown) + "</tr>"
+        for line in lines
     )
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    return (
+        "<div"
+        f' class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
 
 
 def _cell(head: str, text: str, kind: str) -> str:

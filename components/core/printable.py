@@ -23,7 +23,9 @@ _IN_JSON = re.compile(rf"[{_UNSAFE}]|\\u|\\[bfr]")
 
 def printable(text: str) -> str:
     r"""Return a text whose unsafe characters are written as in Python: `\x1b`, `\u202e`."""
-    return _CHARACTER.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+    return _CHARACTER.sub(
+        lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text
+    )
 
 
 def unprintable(text: str) -> re.Match[str] | None:

@@ -62,7 +62,13 @@ def from_validation(error: ValidationError, model: type[BaseModel], root: Path) 
             location += (detail["ctx"]["discriminator"].strip("'"),)
         if unknown:
             key, above = str(detail["loc"][-1]), str(location[-1]) if location else ""
-            hint = _hint_of(key, detail.get("input"), _types(model, location), above, _types(model, location[:-1]))
+            hint = _hint_of(
+                key,
+                detail.get("input"),
+                _types(model, location),
+                above,
+                _types(model, location[:-1]),
+            )
             location += (detail["loc"][-1],)
             message = f"unknown key {key!r}{hint}"
         else:
@@ -80,7 +86,9 @@ def _message(detail: dict[str, Any]) -> str:
         case "value_error":
             return str(context["error"])
         case "literal_error" | "union_tag_invalid":
-            return _no_choice(context.get("tag", given), str(context.get("expected") or context["expected_tags"]))
+            return _no_choice(
+                context.get("tag", given), str(context.get("expected") or context["expected_tags"])
+            )
         case "int_type" | "int_parsing" | "int_from_float":
             return _no_number(given, bounds=detail["loc"][-1] == "count")
         case "string_type":
@@ -115,7 +123,10 @@ def _no_number(given: Any, *, bounds: bool) -> str:
         return f"{given!r} is text, and a whole number is needed; write {int(given)} without quotes"
     range_of = re.fullmatch(r"\[?(\d+) ?(?:-|\.\.|,) ?(\d+)\]?", str(given), re.ASCII)
     if bounds and range_of:
-        return f"{as_written(given)} is not a whole number; write {{min: {range_of[1]}, max: {range_of[2]}}}"
+        return (
+            f"{as_written(given)} is not a whole number; write {{min: {range_of[1]}, max:"
+            f" {range_of[2]}}}"
+        )
     return f"{as_written(given)} is not a whole number"
 
 
@@ -134,7 +145,12 @@ def _no_text(given: Any) -> str:
 def _as_mapping(given: Any) -> str:
     if isinstance(given, list) and given and all(isinstance(entry, str) for entry in given):
         return f"write each as a key: {{{given[0]}: …}}"
-    if isinstance(given, list) and given and isinstance(given[0], dict) and given[0].keys() == {"name", "value"}:
+    if (
+        isinstance(given, list)
+        and given
+        and isinstance(given[0], dict)
+        and given[0].keys() == {"name", "value"}
+    ):
         return f"write {{{given[0]['name']}: {given[0]['value']}}}"
     return "write its keys on lines of their own, or {}"
 
@@ -161,7 +177,10 @@ def _step(outer: Any, part: str | int) -> list[Any] | None:
     """Return the types of a part of a value; None where values of its type have no such part."""
     if isinstance(outer, type) and issubclass(outer, BaseModel):
         fields = outer.model_fields.items()
-        return next((_members(field.annotation) for name, field in fields if part in (field.alias, name)), None)
+        return next(
+            (_members(field.annotation) for name, field in fields if part in (field.alias, name)),
+            None,
+        )
     if outer is Any:
         return [Any]
     if get_origin(outer) is list or (get_origin(outer) is dict and part != "[key]"):
@@ -169,7 +188,9 @@ def _step(outer: Any, part: str | int) -> list[Any] | None:
     return None
 
 
-def _hint_of(key: str, value: object, models: Iterable[Any], above: str, outer: Iterable[Any]) -> str:
+def _hint_of(
+    key: str, value: object, models: Iterable[Any], above: str, outer: Iterable[Any]
+) -> str:
     """Return what to write instead of an unknown key, with `; ` before it; "" for no idea.
 
     `models` are types of the mapping with the key, `outer` of the mapping around it, whose key is

@@ -18,14 +18,20 @@ class Settings(BaseModel):
     """Part of a stack's config, without unknown keys; attribute docstrings go into the schema."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, alias_generator=to_camel, validate_by_alias=True, validate_by_name=True
+        extra="forbid",
+        frozen=True,
+        alias_generator=to_camel,
+        validate_by_alias=True,
+        validate_by_name=True,
     )
 
     other_words: ClassVar[Mapping[str, str]] = {}
     """Hints for keys that are other tools' words, or the settings' own of an older berth."""
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(
+        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler, /
+    ) -> JsonSchemaValue:
         """Return the JSON Schema of the model, with the docstrings of its fields as descriptions.
 
         pydantic's own `use_attribute_docstrings` reads the source of each model whenever a command
@@ -63,7 +69,9 @@ class DefaultedSettings(Settings):
 def written(settings: BaseModel) -> list[str]:
     """Return the keys that were written, as in YAML, in the order of the model."""
     fields = type(settings).model_fields
-    return [field.alias or name for name, field in fields.items() if name in settings.model_fields_set]
+    return [
+        field.alias or name for name, field in fields.items() if name in settings.model_fields_set
+    ]
 
 
 def _docstrings(model: type[BaseModel]) -> dict[str, str]:

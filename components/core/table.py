@@ -72,13 +72,23 @@ def broken(table: Sequence[Row], path: Path, **objects: Any) -> Iterator[Problem
             return False
         if how in _WITH_TEXTS:
             return _WITH_TEXTS[how](value, other)
-        return _WITH_OTHERS[how](value, attrgetter(other)(known) if isinstance(other, str) else other)
+        return _WITH_OTHERS[how](
+            value, attrgetter(other)(known) if isinstance(other, str) else other
+        )
 
     for group in table:
-        fitting = (row for row in rows_of(group) if all(fits(*condition) for condition in row["when"].items()))
+        fitting = (
+            row
+            for row in rows_of(group)
+            if all(fits(*condition) for condition in row["when"].items())
+        )
         for row in islice(fitting, 1) if group.get("first") else fitting:
-            at, *rests_on = (_path(name, path, objects) for name in (row.get("at", ""), *row.get("rests_on", ())))
-            yield Problem(at, _Words().vformat(row["says"], (), {**objects, "key": at[-1]}), tuple(rests_on))
+            at, *rests_on = (
+                _path(name, path, objects) for name in (row.get("at", ""), *row.get("rests_on", ()))
+            )
+            yield Problem(
+                at, _Words().vformat(row["says"], (), {**objects, "key": at[-1]}), tuple(rests_on)
+            )
 
 
 class _Words(Formatter):

@@ -6,7 +6,14 @@ import unicodedata
 from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+)
 
 from berth.components.core import fast_yaml
 
@@ -61,9 +68,13 @@ def parse_quantity(text: str) -> Decimal:
 
 def _quantity_like(text: str) -> str:
     """Return the quantity that a text likely means: `32G or 32Gi` for 32GB; else examples."""
-    if cores := re.fullmatch(r"(\d+(?:\.\d+)?)\s*(c|v?cpus?|v?cores?)", text.strip(), re.ASCII | re.IGNORECASE):
+    if cores := re.fullmatch(
+        r"(\d+(?:\.\d+)?)\s*(c|v?cpus?|v?cores?)", text.strip(), re.ASCII | re.IGNORECASE
+    ):
         return cores[1]
-    found = re.fullmatch(r"(\d+(?:[.,]\d+)?)\s*([kmgtp])(i?)(b|bytes?)?", text.strip(), re.ASCII | re.IGNORECASE)
+    found = re.fullmatch(
+        r"(\d+(?:[.,]\d+)?)\s*([kmgtp])(i?)(b|bytes?)?", text.strip(), re.ASCII | re.IGNORECASE
+    )
     if not found:
         return "for example 8, 500m or 64Gi"
     number, unit = found[1].replace(",", "."), found[2].upper()
@@ -104,7 +115,9 @@ def parse_duration(text: str) -> int:
     seconds = int(match[1][-_MOST_DIGITS:]) * _SECONDS[match[2]]
     if len(match[1]) > _MOST_DIGITS or seconds > _LONGEST_DURATION:
         longest = _LONGEST_DURATION // _SECONDS["d"]
-        raise ValueError(f"{text[:40]!r} is longer than 100 years; the longest duration is {longest}d")
+        raise ValueError(
+            f"{text[:40]!r} is longer than 100 years; the longest duration is {longest}d"
+        )
     return seconds
 
 
@@ -145,8 +158,14 @@ def _of_form(name: str) -> AfterValidator:
 
 def _check_memory(text: str) -> str:
     if parse_quantity(text) < _LEAST_MEMORY:
-        meant = f"{text}{'Gi' if int(text) <= _MOST_GIB else 'Mi'}" if text.isdecimal() else "for example 64Gi"
-        raise ValueError(f"{text!r} is less than 1Mi, and a number without a unit counts bytes; write {meant}")
+        meant = (
+            f"{text}{'Gi' if int(text) <= _MOST_GIB else 'Mi'}"
+            if text.isdecimal()
+            else "for example 64Gi"
+        )
+        raise ValueError(
+            f"{text!r} is less than 1Mi, and a number without a unit counts bytes; write {meant}"
+        )
     return text
 
 
@@ -178,11 +197,15 @@ def checked_name(text: str) -> str:
         ValueError: Kubernetes or KubeRay would refuse it.
     """
     if len(text) > NAME_LIMIT:
-        raise ValueError(f"{text!r} has {len(text)} characters; Kubernetes and KubeRay leave room for {NAME_LIMIT}")
+        raise ValueError(
+            f"{text!r} has {len(text)} characters; Kubernetes and KubeRay leave room for"
+            f" {NAME_LIMIT}"
+        )
     if not _DNS_LABEL.fullmatch(text):
         raise ValueError(
-            f"{text!r} is a name that Kubernetes would refuse: use lowercase letters, digits and '-', begin with a"
-            f" letter and end with a letter or digit, for example {_name_like(text)}"
+            f"{text!r} is a name that Kubernetes would refuse: use lowercase letters, digits and"
+            " '-', begin with a letter and end with a letter or digit, for example"
+            f" {_name_like(text)}"
         )
     return text
 
@@ -202,13 +225,18 @@ def _check_cidr(text: str, example: str = "203.0.113.0/24") -> str:
     try:
         ipaddress.IPv4Network(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} is not an IPv4 range ({error}); write for example {example}") from None
+        raise ValueError(
+            f"{text!r} is not an IPv4 range ({error}); write for example {example}"
+        ) from None
     return text
 
 
 def _check_range(text: str) -> str:
     if not ipaddress.IPv4Network(_check_cidr(text, "10.0.0.0/20")).is_private:
-        raise ValueError(f"{text!r} is not a private range; take one from 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16")
+        raise ValueError(
+            f"{text!r} is not a private range; take one from 10.0.0.0/8, 172.16.0.0/12 or"
+            " 192.168.0.0/16"
+        )
     return text
 
 
@@ -222,7 +250,8 @@ def _check_ray_label(text: str) -> str:
     prefix, _, _ = text.rpartition("/")
     if any(prefix == other or prefix.endswith(f".{other}") for other in _LABELS_OF_OTHERS):
         raise ValueError(
-            f"{text!r} would change how pods are found, since labels of {prefix}/ are not yours; rename it"
+            f"{text!r} would change how pods are found, since labels of {prefix}/ are not yours;"
+            " rename it"
         )
     return text
 
@@ -271,7 +300,9 @@ Quantity = Annotated[
     str,
     BeforeValidator(number_to_text),
     AfterValidator(_check_quantity),
-    WithJsonSchema({"anyOf": [{"type": "string", "pattern": f"^{_QUANTITY.pattern}$"}, {"type": "number"}]}),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string", "pattern": f"^{_QUANTITY.pattern}$"}, {"type": "number"}]}
+    ),
 ]
 """A Kubernetes quantity as text: cores (8, 500m) or bytes (64Gi)."""
 

@@ -14,7 +14,10 @@ def write(path: Path, text: str, *, newline: str | None = None, mode: int | None
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with os.fdopen(
-            os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8", newline=newline
+            os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode),
+            "w",
+            encoding="utf-8",
+            newline=newline,
         ) as file:
             file.write(text)
         partial.replace(path)

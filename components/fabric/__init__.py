@@ -1,6 +1,29 @@
 """RDMA NICs, claims on devices, and NCCL: settings, rules and the parts of a worker's pod."""
 
-from berth.components.fabric.claims import NVLINK, Claim, claim_of, claim_template, compute_domain, dranet_class, joined
-from berth.components.fabric.nccl import HOST_LIBRARIES, NODE_FOLDERS, NODE_MOUNTS, SCRIPT, Parts, parts_of, sourced
+from berth.components.fabric.claims import (
+    NVLINK,
+    Claim,
+    claim_of,
+    claim_template,
+    compute_domain,
+    dranet_class,
+    joined,
+)
+from berth.components.fabric.nccl import (
+    HOST_LIBRARIES,
+    NODE_FOLDERS,
+    NODE_MOUNTS,
+    SCRIPT,
+    Parts,
+    parts_of,
+    sourced,
+)
 from berth.components.fabric.rules import fabric_problems, resource_problems
-from berth.components.fabric.settings import EnvironmentName, Nccl, NcclShape, nccl_of, nics_of, pinned_by_default
+from berth.components.fabric.settings import (
+    EnvironmentName,
+    Nccl,
+    NcclShape,
+    nccl_of,
+    nics_of,
+    pinned_by_default,
+)

@@ -16,7 +16,14 @@ from typing import Any
 
 from berth.components.core.manifest import MANAGED_BY, Manifest, digest, manifest_of, unawaited
 from berth.components.fabric.settings import Worker
-from berth.components.hardware.names import DRANET, DRANET_DRIVER, GPU, MANAGED_RDMA, PCIE_ROOT, ResourceApi
+from berth.components.hardware.names import (
+    DRANET,
+    DRANET_DRIVER,
+    GPU,
+    MANAGED_RDMA,
+    PCIE_ROOT,
+    ResourceApi,
+)
 from berth.components.sharing import Pool
 
 _RDMA = f'device.attributes["{DRANET_DRIVER}"].rdma == true'
@@ -49,7 +56,9 @@ class Claim:
             requests = [{"name": request["name"], **request["exactly"]} for request in requests]
         devices: dict[str, Any] = {"requests": requests}
         if self.pairs:
-            devices["constraints"] = [{"requests": list(pair), "matchAttribute": PCIE_ROOT} for pair in self.pairs]
+            devices["constraints"] = [
+                {"requests": list(pair), "matchAttribute": PCIE_ROOT} for pair in self.pairs
+            ]
         return {"devices": devices}
 
     @property
@@ -76,11 +85,17 @@ def claim_of(worker: Worker, pool: Pool) -> Claim | None:
         request = _request(name, device_class, gpus, selector)
         return Claim("gpus", f"{_amount(gpus, pool.per_node)}-{name}", [request], gpus=gpus)
     if worker.nics:
-        return Claim("nics", f"{_amount(worker.nics, pool.settings.nics)}-nic", [_nic("nic", worker.nics, pool)])
+        return Claim(
+            "nics",
+            f"{_amount(worker.nics, pool.settings.nics)}-nic",
+            [_nic("nic", worker.nics, pool)],
+        )
     return None
 
 
-def claim_template(claim: Claim, api: ResourceApi, namespace: str, labels: dict[str, str]) -> Manifest:
+def claim_template(
+    claim: Claim, api: ResourceApi, namespace: str, labels: dict[str, str]
+) -> Manifest:
     """Return the template from which each worker pod in a namespace gets a claim of its own."""
     place = {"name": claim.template_name, "namespace": namespace, "labels": labels}
     return manifest_of(__file__, "claim_template", api=api, spec=claim.spec(api), **place)
@@ -93,7 +108,14 @@ def dranet_class(api: ResourceApi) -> Manifest:
     none (https://github.com/kubernetes-sigs/dranet, site/content/docs/user/gke-rdma.md).
     """
     expression = f'device.driver == "{DRANET_DRIVER}" && {_RDMA}'
-    return manifest_of(__file__, "device_class", api=api, name=DRANET, labels=dict(MANAGED_BY), expression=expression)
+    return manifest_of(
+        __file__,
+        "device_class",
+        api=api,
+        name=DRANET,
+        labels=dict(MANAGED_BY),
+        expression=expression,
+    )
 
 
 def joined(worker: Worker, pool: Pool) -> bool:
@@ -103,13 +125,17 @@ def joined(worker: Worker, pool: Pool) -> bool:
 
 def compute_domain(namespace: str, labels: dict[str, str]) -> Manifest:
     """Return the domain of a namespace; workers join and leave it, so it has no number of nodes."""
-    return unawaited(manifest_of(__file__, "compute_domain", name=NVLINK, namespace=namespace, labels=labels))
+    return unawaited(
+        manifest_of(__file__, "compute_domain", name=NVLINK, namespace=namespace, labels=labels)
+    )
 
 
 def _pairs(count: int, pool: Pool) -> Claim:
     """Return a claim with a constraint a pair: one over all would force all on one PCIe root."""
     names = [(f"gpu-{number}", f"nic-{number}") for number in range(count)]
-    requests = [request for gpu, nic in names for request in (_request(gpu, GPU, 1), _nic(nic, 1, pool))]
+    requests = [
+        request for gpu, nic in names for request in (_request(gpu, GPU, 1), _nic(nic, 1, pool))
+    ]
     kind = f"{_amount(count, pool.per_node)}-gpu-nic"
     return Claim("gpus-and-nics", kind, requests, tuple(names), gpus=count)
 

@@ -21,7 +21,10 @@ SCRIPT = str(_DATA["script"])
 _OF_SCRIPT = re.compile(r"(?:NCCL|GLOO)_\w+|LD_LIBRARY_PATH", re.ASCII)
 
 PROFILES: dict[str, dict[str, str]] = {
-    **{name: {**_DATA["pinned"], _TUNER: f"/usr/local/gib/configs/{gib.tuner}"} for name, gib in GIB_PROFILES.items()},
+    **{
+        name: {**_DATA["pinned"], _TUNER: f"/usr/local/gib/configs/{gib.tuner}"}
+        for name, gib in GIB_PROFILES.items()
+    },
     **_DATA["profiles"],
 }
 """Environment variables of each profile, in order."""
@@ -57,10 +60,16 @@ def parts_of(worker: Worker) -> Parts:
     ]
     # Privileged plugins and the node's next tenant load what is in these folders.
     mounts: list[dict[str, Any]] = [
-        {"name": folder["volume"], "mountPath": folder["container"], "readOnly": True} for folder in folders
+        {"name": folder["volume"], "mountPath": folder["container"], "readOnly": True}
+        for folder in folders
     ]
     if nccl.shared_memory:
-        volumes.append({"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": nccl.shared_memory}})
+        volumes.append(
+            {
+                "name": "shared-memory",
+                "emptyDir": {"medium": "Memory", "sizeLimit": nccl.shared_memory},
+            }
+        )
         mounts.append({"name": "shared-memory", "mountPath": "/dev/shm"})  # noqa: S108 - the pod's own
     return Parts(_environment(nccl), volumes, mounts)
 
@@ -81,4 +90,6 @@ def sourced(variables: Iterable[str]) -> str:
     the container, with the missing file in its log, and the kubelet tries again.
     """
     own = " ".join(sorted(filter(_OF_SCRIPT.fullmatch, variables)))
-    return f'{{ own=$(declare -p {own}); cat {SCRIPT} >/dev/null || exit; . {SCRIPT}; eval "$own"; }}'
+    return (
+        f'{{ own=$(declare -p {own}); cat {SCRIPT} >/dev/null || exit; . {SCRIPT}; eval "$own"; }}'
+    )

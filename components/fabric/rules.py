@@ -16,7 +16,11 @@ def fabric_problems(
     table: Literal["nics", "nccl", "alignment"], worker: Worker, pool: Pool, path: Path
 ) -> Iterable[Problem]:
     """Return what a table of contradictions says of a worker on its pool, at a path of settings."""
-    profile, tuned, most = worker.nccl.profile, pool.settings.machine.series.nccl, pool.settings.nics
+    profile, tuned, most = (
+        worker.nccl.profile,
+        pool.settings.machine.series.nccl,
+        pool.settings.nics,
+    )
     of_gib = GIB_PROFILES.get(profile)
     return broken(
         beside(__file__)[table],
@@ -30,7 +34,9 @@ def fabric_problems(
         gib=of_gib is not None,
         fits=tuned is not None and tuned.name == profile,
         instead=tuned.name if tuned else "single-node",
-        tuned_for=[name for name, machine in MACHINES.items() if of_gib and machine.series.nccl == of_gib],
+        tuned_for=[
+            name for name, machine in MACHINES.items() if of_gib and machine.series.nccl == of_gib
+        ],
         shared=worker.nccl.shared_memory and parse_quantity(worker.nccl.shared_memory),
         memory=parse_quantity(worker.memory),
     )

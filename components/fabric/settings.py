@@ -24,7 +24,8 @@ gpudirect-rdma/nccl-test-a4.yaml)."""
 def _check_variable(name: str) -> str:
     if name == VISIBLE_DEVICES:
         raise ValueError(
-            f"{VISIBLE_DEVICES} asks NVIDIA's runtime for GPUs of other pods; take it out, and write `worker.gpus`"
+            f"{VISIBLE_DEVICES} asks NVIDIA's runtime for GPUs of other pods; take it out, and"
+            " write `worker.gpus`"
         )
     return name
 
@@ -33,7 +34,9 @@ EnvironmentName = Annotated[VariableName, AfterValidator(_check_variable)]
 """Name of a variable that settings may give to Ray's containers."""
 
 _PROFILES = ("auto", *NCCL_PROFILES)
-_KNOWN = written_as(re.compile("|".join(_PROFILES)), f"is not one of {', '.join(map(repr, _PROFILES))}")
+_KNOWN = written_as(
+    re.compile("|".join(_PROFILES)), f"is not one of {', '.join(map(repr, _PROFILES))}"
+)
 
 
 class NcclShape(DefaultedSettings):
@@ -52,7 +55,9 @@ class NcclShape(DefaultedSettings):
     shared_memory: Annotated[Memory | None, Field(examples=["64Gi"])] = None
     """Size of /dev/shm of workers with NICs; it counts as the worker's memory. Default: 250Gi, or a
     quarter of the worker's memory if that is less."""
-    min_bus_bandwidth: Annotated[Annotated[Decimal, Field(gt=0)] | None, Field(examples=[300])] = None
+    min_bus_bandwidth: Annotated[Annotated[Decimal, Field(gt=0)] | None, Field(examples=[300])] = (
+        None
+    )
     """Bus bandwidth of a large all-reduce, in GB/s, below which `berth verify fabric` fails.
     Default: the machine type's."""
 
@@ -88,7 +93,11 @@ def nics_of(given: int | None, gpus: int | None, pool: Pool) -> int:
 
 def nccl_of(given: NcclShape, gpus: int | None, nics: int, memory: str, pool: Pool) -> Nccl:
     """Complete NCCL's settings of one worker."""
-    default_memory = _binary(max(Decimal(_MIB), min(_SHARED_MEMORY, parse_quantity(memory) / 4))) if nics else None
+    default_memory = (
+        _binary(max(Decimal(_MIB), min(_SHARED_MEMORY, parse_quantity(memory) / 4)))
+        if nics
+        else None
+    )
     return Nccl(
         profile=_profile(given.profile, gpus, nics, pool),
         env=given.env,
@@ -114,7 +123,9 @@ def _profile(given: str, gpus: int | None, nics: int, pool: Pool) -> str:
 
 def pinned_by_default(given: NcclShape, workers: Iterable[Worker]) -> bool:
     """Return whether any workers have a pinned profile that their settings do not name."""
-    return given.profile == "auto" and any(worker.nccl.profile in GIB_PROFILES for worker in workers)
+    return given.profile == "auto" and any(
+        worker.nccl.profile in GIB_PROFILES for worker in workers
+    )
 
 
 def _binary(amount: Decimal) -> str:

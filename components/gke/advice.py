@@ -22,7 +22,9 @@ _PATH = re.compile(
     r"|Already exists: \S*?(?P<api>projects/[^\s,]+?)\.?(?=[\s,]|$)"
     r"|[Rr]esource '[^']*?(?P<quoted>projects/[^']+)' already exists"
 )
-_OF_GKE = re.compile(r"projects/([^/]+)/(?:locations|zones)/([^/]+)/clusters/([^/]+)(?:/nodePools/([^/]+))?")
+_OF_GKE = re.compile(
+    r"projects/([^/]+)/(?:locations|zones)/([^/]+)/clusters/([^/]+)(?:/nodePools/([^/]+))?"
+)
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,17 @@ def advice(error: str, project: str, pool: Pooled | None = None) -> list[str]:
     values = _values(error, project, pool)
     for row in fast_yaml.beside(__file__):
         capacity = pool.settings.capacity.kind if pool else ""
-        if row.get("pool", pool is not None) != (pool is not None) or row.get("capacity", capacity) != capacity:
+        if (
+            row.get("pool", pool is not None) != (pool is not None)
+            or row.get("capacity", capacity) != capacity
+        ):
             continue
         if found := list(re.finditer(row["error"], error)):
-            return list(dict.fromkeys(row["advice"].format_map(values | match.groupdict()) for match in found))
+            return list(
+                dict.fromkeys(
+                    row["advice"].format_map(values | match.groupdict()) for match in found
+                )
+            )
     return []
 
 
@@ -52,9 +61,16 @@ def _values(error: str, project: str, pool: Pooled | None) -> dict[str, str]:
     """Return the values for texts of advice; those about the pool are for errors of pools."""
     if pool is None:
         return {"project": project, "fewer": "", "smaller": ""}
-    settings, capacity, place, key = pool.settings, pool.settings.capacity, pool.place, f"pools.{pool.name}"
+    settings, capacity, place, key = (
+        pool.settings,
+        pool.settings.capacity,
+        pool.place,
+        f"pools.{pool.name}",
+    )
     owner, zones = capacity.project or project, place.zones or ("ZONE",)
-    describe = f"gcloud compute reservations describe {capacity.reservation} --project {owner} --zone"
+    describe = (
+        f"gcloud compute reservations describe {capacity.reservation} --project {owner} --zone"
+    )
     takes_quota = capacity.kind == "on-demand" and settings.machine.gpus
     elsewhere = _HAS_CAPACITY.search(error)
     return {
@@ -62,11 +78,18 @@ def _values(error: str, project: str, pool: Pooled | None) -> dict[str, str]:
         "name": pool.name,
         "key": key,
         "machine_type": settings.machine_type,
-        "machines": f"{settings.machine_type} in {' or '.join(place.zones)}" if place.zones else settings.machine_type,
+        "machines": (
+            f"{settings.machine_type} in {' or '.join(place.zones)}"
+            if place.zones
+            else settings.machine_type
+        ),
         "cluster": place.cluster,
         "location": place.location,
         "zones": " or ".join(zones),
-        "fewer": f", or set fewer {key}.nodes{'; machines of a reservation take no quota' if takes_quota else ''}",
+        "fewer": (
+            ", or set fewer"
+            f" {key}.nodes{'; machines of a reservation take no quota' if takes_quota else ''}"
+        ),
         "smaller": f", or a smaller {key}.maxPodsPerNode",
         "reservation": f"reservation {capacity.reservation!r} of project {owner}",
         "block": f", or has no block {capacity.block!r}" if capacity.block else "",
@@ -96,9 +119,10 @@ def remedy_of(error: str, urn: str, parent: str, written: str = "") -> str:
         *("--protect=false", "--generate-code=false", "--yes"),
     ]
     return (
-        f"{path}{f' ({written})' if written else ''} is in Google Cloud already, and not in Pulumi's state: an update"
-        " that was killed left it there, or somebody else made it; each further update is refused too. Take it over,"
-        f" then run this again: {' '.join(map(quote, command))}"
+        f"{path}{f' ({written})' if written else ''} is in Google Cloud already, and not in"
+        " Pulumi's state: an update that was killed left it there, or somebody else made it; each"
+        " further update is refused too. Take it over, then run this again:"
+        f" {' '.join(map(quote, command))}"
     )
 
 
@@ -107,10 +131,16 @@ def _id(path: str) -> str:
     if not (found := _OF_GKE.fullmatch(path)):
         return path
     project, location, cluster, pool = found.groups()
-    return "/".join(found.groups()) if pool else f"projects/{project}/locations/{location}/clusters/{cluster}"
+    return (
+        "/".join(found.groups())
+        if pool
+        else f"projects/{project}/locations/{location}/clusters/{cluster}"
+    )
 
 
-def explained(component: pulumi.Resource, name: str, project: str, pool: Pooled | None = None) -> pulumi.ErrorHook:
+def explained(
+    component: pulumi.Resource, name: str, project: str, pool: Pooled | None = None
+) -> pulumi.ErrorHook:
     """Return a hook that asks for no retry: the provider has retried long enough.
 
     It logs on a component, since a resource has no URN to log on until it is created.

@@ -31,7 +31,9 @@ class ClusterArguments(TypedDict, total=False):
     node_config: gcp.container.ClusterNodeConfigArgsDict
     private_cluster_config: gcp.container.ClusterPrivateClusterConfigArgsDict
     control_plane_endpoints_config: gcp.container.ClusterControlPlaneEndpointsConfigArgsDict | None
-    master_authorized_networks_config: gcp.container.ClusterMasterAuthorizedNetworksConfigArgsDict | None
+    master_authorized_networks_config: (
+        gcp.container.ClusterMasterAuthorizedNetworksConfigArgsDict | None
+    )
     authenticator_groups_config: gcp.container.ClusterAuthenticatorGroupsConfigArgsDict | None
     database_encryption: gcp.container.ClusterDatabaseEncryptionArgsDict | None
     addons_config: gcp.container.ClusterAddonsConfigArgsDict | None
@@ -72,5 +74,9 @@ def given(arguments: Arguments) -> Arguments:
 
     The provider would get them as nulls, and an empty block asks for defaults.
     """
-    found = {key: given(value) if isinstance(value, dict) else value for key, value in arguments.items()}
-    return cast("Arguments", {key: value for key, value in found.items() if value not in (None, {})})
+    found = {
+        key: given(value) if isinstance(value, dict) else value for key, value in arguments.items()
+    }
+    return cast(
+        "Arguments", {key: value for key, value in found.items() if value not in (None, {})}
+    )

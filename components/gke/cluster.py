@@ -35,10 +35,14 @@ class Cluster(pulumi.ComponentResource):
     kubeconfig: pulumi.Output[str]
     """Kubeconfig as JSON, secret. It gets credentials from gke-gcloud-auth-plugin."""
 
-    def __init__(self, name: str, inputs: ClusterInputs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, inputs: ClusterInputs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("berth:gke:Cluster", name, None, opts)
         network = inputs.network
-        hooks = pulumi.ResourceHookBinding(on_error=[explained(self, "cluster", inputs.settings.project or "")])
+        hooks = pulumi.ResourceHookBinding(
+            on_error=[explained(self, "cluster", inputs.settings.project or "")]
+        )
         cluster = gcp.container.Cluster(
             name,
             name=name,
@@ -60,7 +64,9 @@ class Cluster(pulumi.ComponentResource):
             ),
         )
         self.name, self.id, self.version = cluster.name, cluster.id, cluster.master_version
-        known = pulumi.Output.all(cluster.name, cluster.endpoint, cluster.master_auth.cluster_ca_certificate)
+        known = pulumi.Output.all(
+            cluster.name, cluster.endpoint, cluster.master_auth.cluster_ca_certificate
+        )
         if inputs.settings.cluster.dns_endpoint:
             # Its certificate is of an authority that everyone trusts.
             name_in_dns = cluster.control_plane_endpoints_config.dns_endpoint_config.endpoint

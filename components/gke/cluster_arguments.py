@@ -63,7 +63,10 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
         # In a form that policies of organizations accept.
         "node_config": {
             "oauth_scopes": [CLOUD_PLATFORM],
-            "shielded_instance_config": {"enable_secure_boot": True, "enable_integrity_monitoring": True},
+            "shielded_instance_config": {
+                "enable_secure_boot": True,
+                "enable_integrity_monitoring": True,
+            },
             "workload_metadata_config": {"mode": "GKE_METADATA"},
             "service_account": node_account or None,
         },
@@ -81,23 +84,34 @@ def cluster_arguments(settings: GkeSettings, node_account: str | None = None) ->
             "ip_endpoints_config": {"enabled": cluster.ip_endpoint},
         },
         "master_authorized_networks_config": _authorized_networks(cluster),
-        "authenticator_groups_config": {"security_group": cluster.security_group} if cluster.security_group else None,
+        "authenticator_groups_config": {"security_group": cluster.security_group}
+        if cluster.security_group
+        else None,
         "database_encryption": (
             {"state": "ENCRYPTED", "key_name": cluster.secrets_encryption_key}
             if cluster.secrets_encryption_key
             else None
         ),
         "addons_config": {
-            "ray_operator_configs": None if settings.ray_addon is None else [_ray_operator(settings)],
+            "ray_operator_configs": None
+            if settings.ray_addon is None
+            else [_ray_operator(settings)],
             "gcs_fuse_csi_driver_config": None if gcs_fuse is None else {"enabled": gcs_fuse},
-            "gcp_filestore_csi_driver_config": None if filestore is None else {"enabled": filestore},
+            "gcp_filestore_csi_driver_config": None
+            if filestore is None
+            else {"enabled": filestore},
         },
         # Synchronization with Secret Manager follows new versions.
         "secret_sync_config": None
         if secret_sync is None
-        else {"enabled": secret_sync, "rotation_config": {"enabled": True} if secret_sync else None},
+        else {
+            "enabled": secret_sync,
+            "rotation_config": {"enabled": True} if secret_sync else None,
+        },
         "enable_shielded_nodes": True,
-        "logging_config": {"enable_components": [_LOGS.get(component, component) for component in cluster.logging]},
+        "logging_config": {
+            "enable_components": [_LOGS.get(component, component) for component in cluster.logging]
+        },
         "monitoring_config": {
             "enable_components": ["SYSTEM_COMPONENTS", *(["DCGM"] if cluster.managed_dcgm else [])],
             "managed_prometheus": {"enabled": cluster.managed_prometheus},
@@ -125,11 +139,15 @@ def _maintenance(settings: Maintenance) -> gcp.container.ClusterMaintenancePolic
     """Return GKE's maintenance policy; the provider takes exclusions only beside a window."""
     return {
         "daily_maintenance_window": {"start_time": settings.start},
-        "maintenance_exclusions": [_exclusion(*named) for named in sorted(settings.exclusions.items())],
+        "maintenance_exclusions": [
+            _exclusion(*named) for named in sorted(settings.exclusions.items())
+        ],
     }
 
 
-def _exclusion(name: str, given: Exclusion) -> gcp.container.ClusterMaintenancePolicyMaintenanceExclusionArgsDict:
+def _exclusion(
+    name: str, given: Exclusion
+) -> gcp.container.ClusterMaintenancePolicyMaintenanceExclusionArgsDict:
     without_end = None if given.end else "UNTIL_END_OF_SUPPORT"
     return {
         "exclusion_name": name,
@@ -144,7 +162,9 @@ def _utc(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _ray_operator(settings: GkeSettings) -> gcp.container.ClusterAddonsConfigRayOperatorConfigArgsDict:
+def _ray_operator(
+    settings: GkeSettings,
+) -> gcp.container.ClusterAddonsConfigRayOperatorConfigArgsDict:
     """Return the state of GKE's own Ray operator; its logs and metrics go with the cluster's."""
     if not settings.ray_addon:
         return {"enabled": False}

@@ -6,7 +6,16 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from berth.components.core.settings import Settings
-from berth.components.core.types import Cidr, Instant, KmsKey, Name, NodeAccount, NonEmpty, SecurityGroup, written_as
+from berth.components.core.types import (
+    Cidr,
+    Instant,
+    KmsKey,
+    Name,
+    NodeAccount,
+    NonEmpty,
+    SecurityGroup,
+    written_as,
+)
 
 _TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
 
@@ -23,7 +32,9 @@ class ExistingCluster(Settings):
     kubeconfig: Annotated[NonEmpty, Field(examples=["~/.kube/config"])]
     """Kubeconfig file, relative to the project's folder. Its credentials stay out of the state:
     every machine needs the file."""
-    context: Annotated[NonEmpty | None, Field(examples=["gke_your-project_us-central1-b_prod"])] = None
+    context: Annotated[NonEmpty | None, Field(examples=["gke_your-project_us-central1-b_prod"])] = (
+        None
+    )
     """Context in the kubeconfig. Default: its current one."""
 
 
@@ -34,7 +45,9 @@ class Exclusion(Settings):
     """Begin."""
     end: Annotated[Instant | None, Field(examples=["2027-01-08T00:00:00Z"])] = None
     """End. Default: the end of support of the cluster's version."""
-    scope: Literal["NO_UPGRADES", "NO_MINOR_UPGRADES", "NO_MINOR_OR_NODE_UPGRADES"] = "NO_MINOR_OR_NODE_UPGRADES"
+    scope: Literal["NO_UPGRADES", "NO_MINOR_UPGRADES", "NO_MINOR_OR_NODE_UPGRADES"] = (
+        "NO_MINOR_OR_NODE_UPGRADES"
+    )
     """Upgrades that GKE leaves out. Patches of the control plane go on, except with `NO_UPGRADES`,
     which needs an `end`."""
 
@@ -43,10 +56,14 @@ class Maintenance(Settings):
     """Times of GKE's automatic upgrades. Maintenance of the nodes' hosts follows none of them."""
 
     start: Annotated[
-        str, written_as(_TIME, 'is not a time of day; write for example "03:00"'), Field(examples=["03:00"])
+        str,
+        written_as(_TIME, 'is not a time of day; write for example "03:00"'),
+        Field(examples=["03:00"]),
     ] = "09:00"
     """Begin, in UTC, of the four hours a day for upgrades."""
-    exclusions: Annotated[dict[Name, Exclusion], Field(examples=[{"training": {"start": "2026-12-18T00:00:00Z"}}])] = {}
+    exclusions: Annotated[
+        dict[Name, Exclusion], Field(examples=[{"training": {"start": "2026-12-18T00:00:00Z"}}])
+    ] = {}
     """Times without upgrades, by name."""
 
 
@@ -74,14 +91,23 @@ class ClusterSettings(Settings):
     kubeconfigs then have. Default: as it is."""
     ip_endpoint: bool | None = None
     """Let its addresses answer too; false needs `dnsEndpoint: true`. Default: as it is."""
-    authorized_networks: Annotated[dict[Name, Cidr], Field(examples=[{"office": "203.0.113.0/24"}])] = {}
+    authorized_networks: Annotated[
+        dict[Name, Cidr], Field(examples=[{"office": "203.0.113.0/24"}])
+    ] = {}
     """Ranges from which the control plane can be reached, by name; `all: 0.0.0.0/0` opens it.
     Default: as it is; a new cluster is open, with credentials."""
-    security_group: Annotated[SecurityGroup | None, Field(examples=["gke-security-groups@example.com"])] = None
+    security_group: Annotated[
+        SecurityGroup | None, Field(examples=["gke-security-groups@example.com"])
+    ] = None
     """Google group whose member groups Kubernetes knows; without it, `groups` under `access` give
     nobody access. A group that is in force stays."""
     secrets_encryption_key: Annotated[
-        KmsKey | None, Field(examples=["projects/your-project/locations/us-central1/keyRings/berth/cryptoKeys/secrets"])
+        KmsKey | None,
+        Field(
+            examples=[
+                "projects/your-project/locations/us-central1/keyRings/berth/cryptoKeys/secrets"
+            ]
+        ),
     ] = None
     """Key of Cloud KMS, in the cluster's region, that also encrypts Kubernetes' Secrets; GKE's
     service agent needs the right to use it. A key that is in force stays."""
@@ -110,5 +136,7 @@ class ClusterSettings(Settings):
     ] = None
     """Service account of the nodes. `own`: berth creates one with the roles that nodes need.
     Default: Compute Engine's, which can do more."""
-    existing: Annotated[ExistingCluster | None, Field(examples=[{"kubeconfig": "~/.kube/config"}])] = None
+    existing: Annotated[
+        ExistingCluster | None, Field(examples=[{"kubeconfig": "~/.kube/config"}])
+    ] = None
     """Use an existing cluster; no other key is given then."""

@@ -13,5 +13,10 @@ def kubeconfig(name: str, endpoint: str, certificate_authority: str | None) -> s
 
     See https://docs.cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl.
     """
-    values = {"name": name, "endpoint": endpoint, "authority": certificate_authority, "login": GKE_LOGIN}
+    values = {
+        "name": name,
+        "endpoint": endpoint,
+        "authority": certificate_authority,
+        "login": GKE_LOGIN,
+    }
     return json.dumps(manifest_of(__file__, "kubeconfig", **values))

@@ -5,7 +5,9 @@ primary network, and for nodes with RDMA NICs a second one for their other gVNIC
 network in each of their zones.
 """
 
-from __future__ import annotations  # evaluated, they import pulumi_gcp.compute: half of a program's start
+from __future__ import (
+    annotations,
+)  # evaluated, they import pulumi_gcp.compute: half of a program's start
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +18,12 @@ import pulumi_gcp as gcp
 from berth.components.gke.advice import explained
 from berth.components.gke.arguments import NodeNetwork
 from berth.components.gke.names import derived
-from berth.components.gke.network_settings import ExistingNetwork, NetworkSettings, Ranges, ranges_of
+from berth.components.gke.network_settings import (
+    ExistingNetwork,
+    NetworkSettings,
+    Ranges,
+    ranges_of,
+)
 
 POD_RANGE = "pods"
 SERVICE_RANGE = "services"
@@ -58,7 +65,9 @@ class Network(pulumi.ComponentResource):
     service_range: str
     """Name of the secondary range for Services."""
 
-    def __init__(self, name: str, inputs: NetworkInputs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, inputs: NetworkInputs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("berth:gke:Network", name, None, opts)
         self._name, self._inputs = name, inputs
         hooks = pulumi.ResourceHookBinding(on_error=[explained(self, "network", inputs.project)])
@@ -92,12 +101,18 @@ class Network(pulumi.ComponentResource):
             # project.
             if host == f"projects/{self._inputs.project}":
                 return {"network": network, "subnetwork": subnetwork}
-            return {"network": f"{host}/global/networks/{network}", "subnetwork": f"{region}/subnetworks/{subnetwork}"}
+            return {
+                "network": f"{host}/global/networks/{network}",
+                "subnetwork": f"{region}/subnetworks/{subnetwork}",
+            }
 
         if existing.gvnic:
             self._second = [further(existing.gvnic.network, existing.gvnic.subnetwork)]
         if existing.rdma:
-            interfaces = [further(existing.rdma.network, subnetwork) for subnetwork in existing.rdma.subnetworks]
+            interfaces = [
+                further(existing.rdma.network, subnetwork)
+                for subnetwork in existing.rdma.subnetworks
+            ]
             self._rdma = dict.fromkeys(self._inputs.rdma_zones, interfaces)
 
     def _make_primary(self, ranges: Ranges) -> None:
@@ -162,14 +177,23 @@ class Network(pulumi.ComponentResource):
             self._subnetwork(derived(self._name, "rdma", zone, str(number)), network, cidr)
             for number, cidr in enumerate(ranges.rdma_subnetworks)
         ]
-        self._rdma[zone] = [{"network": network.name, "subnetwork": subnetwork.name} for subnetwork in subnetworks]
+        self._rdma[zone] = [
+            {"network": network.name, "subnetwork": subnetwork.name} for subnetwork in subnetworks
+        ]
 
     def _network(self, name: str, mtu: int, profile: str | None = None) -> gcp.compute.Network:
         return gcp.compute.Network(
-            name, name=name, auto_create_subnetworks=False, mtu=mtu, network_profile=profile, opts=self._child
+            name,
+            name=name,
+            auto_create_subnetworks=False,
+            mtu=mtu,
+            network_profile=profile,
+            opts=self._child,
         )
 
-    def _subnetwork(self, name: str, network: gcp.compute.Network, cidr: str) -> gcp.compute.Subnetwork:
+    def _subnetwork(
+        self, name: str, network: gcp.compute.Network, cidr: str
+    ) -> gcp.compute.Subnetwork:
         return gcp.compute.Subnetwork(
             name,
             name=name,
@@ -181,5 +205,10 @@ class Network(pulumi.ComponentResource):
 
     def _allow_within(self, name: str, network: gcp.compute.Network, ranges: list[str]) -> None:
         gcp.compute.Firewall(
-            name, name=name, network=network.self_link, allows=_ANYTHING, source_ranges=ranges, opts=self._child
+            name,
+            name=name,
+            network=network.self_link,
+            allows=_ANYTHING,
+            source_ranges=ranges,
+            opts=self._child,
         )

@@ -30,7 +30,9 @@ class ExistingRdmaNetwork(Settings):
 
     network: Annotated[NonEmpty, Field(examples=["shared-rdma"])]
     """Name of the network."""
-    subnetworks: Annotated[list[NonEmpty], Field(examples=[[f"shared-rdma-{number}" for number in range(8)]])]
+    subnetworks: Annotated[
+        list[NonEmpty], Field(examples=[[f"shared-rdma-{number}" for number in range(8)]])
+    ]
     """Names of the subnetworks, one for each RDMA NIC."""
 
 
@@ -48,12 +50,20 @@ class ExistingNetwork(Settings):
     service_range: Annotated[NonEmpty, Field(examples=["berth-services"])] = "services"
     """Name of the subnetwork's secondary range for Services."""
     gvnic: Annotated[
-        ExistingSubnetwork | None, Field(examples=[{"network": "shared-gvnic", "subnetwork": "shared-gvnic-nodes"}])
+        ExistingSubnetwork | None,
+        Field(examples=[{"network": "shared-gvnic", "subnetwork": "shared-gvnic-nodes"}]),
     ] = None
     """Second network of nodes with RDMA NICs; needed where a pool has `rdma: networks`."""
     rdma: Annotated[
         ExistingRdmaNetwork | None,
-        Field(examples=[{"network": "shared-rdma", "subnetworks": [f"shared-rdma-{number}" for number in range(8)]}]),
+        Field(
+            examples=[
+                {
+                    "network": "shared-rdma",
+                    "subnetworks": [f"shared-rdma-{number}" for number in range(8)],
+                }
+            ]
+        ),
     ] = None
     """RDMA network; needed where a pool has `rdma: networks`."""
 
@@ -82,7 +92,8 @@ class NetworkSettings(Settings):
     nat: bool = True
     """Let private nodes reach the internet, for images and packages, by Cloud NAT."""
     existing: Annotated[
-        ExistingNetwork | None, Field(examples=[{"network": "shared", "subnetwork": "shared-nodes"}])
+        ExistingNetwork | None,
+        Field(examples=[{"network": "shared", "subnetwork": "shared-nodes"}]),
     ] = None
     """Use existing networks; no other key is given then."""
 
@@ -117,7 +128,9 @@ def ranges_of(network: NetworkSettings) -> Ranges:
     def part(bits: int, index: int, widest: int = 0) -> str:
         size = whole.num_addresses >> bits
         return str(
-            ipaddress.IPv4Network((int(whole.network_address) + index * size, max(whole.prefixlen + bits, widest)))
+            ipaddress.IPv4Network(
+                (int(whole.network_address) + index * size, max(whole.prefixlen + bits, widest))
+            )
         )
 
     return Ranges(

@@ -37,7 +37,9 @@ class NodePoolInputs:
 class NodePool(pulumi.ComponentResource):
     """Nodes of one machine type."""
 
-    def __init__(self, name: str, inputs: NodePoolInputs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, inputs: NodePoolInputs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("berth:gke:NodePool", name, None, opts)
         settings, place = inputs.settings, inputs.place
 
@@ -45,12 +47,19 @@ class NodePool(pulumi.ComponentResource):
             for line in inputs.warn(_labels(change.old_inputs), _labels(change.new_inputs)):
                 pulumi.log.warn(line)
 
-        sharing = pulumi.ResourceHook(f"{name}-sharing", warn, pulumi.ResourceHookOptions(on_dry_run=True))
+        sharing = pulumi.ResourceHook(
+            f"{name}-sharing", warn, pulumi.ResourceHookOptions(on_dry_run=True)
+        )
         pooled = Pooled(name, settings, place, inputs.written)
         explain = explained(self, f"pool-{name}", place.project, pooled)
         hooks = pulumi.ResourceHookBinding(before_update=[sharing], on_error=[explain])
         if topology := settings.machine.series.accelerator_topology:
-            place = replace(place, workload_policy=self._workload_policy(derived(place.cluster, name), place, topology))
+            place = replace(
+                place,
+                workload_policy=self._workload_policy(
+                    derived(place.cluster, name), place, topology
+                ),
+            )
         gcp.container.NodePool(
             name,
             name=name,

@@ -19,7 +19,12 @@ from berth.components.core.types import parse_duration
 from berth.components.gke.arguments import NodeNetwork, NodePoolArguments, given
 from berth.components.gke.cluster_arguments import CLOUD_PLATFORM
 from berth.components.gke.pool_settings import Capacity, PoolSettings, Taint
-from berth.components.hardware.names import ARCHITECTURE, GPU_RESOURCE, MANAGED_DRANET_LABEL, POOL_LABEL
+from berth.components.hardware.names import (
+    ARCHITECTURE,
+    GPU_RESOURCE,
+    MANAGED_DRANET_LABEL,
+    POOL_LABEL,
+)
 
 if TYPE_CHECKING:
     import pulumi
@@ -27,7 +32,11 @@ if TYPE_CHECKING:
 
 IMAGE_TYPES = {"cos": "COS_CONTAINERD", "ubuntu": "UBUNTU_CONTAINERD"}
 
-_TAINT_EFFECTS = {"NoSchedule": "NO_SCHEDULE", "PreferNoSchedule": "PREFER_NO_SCHEDULE", "NoExecute": "NO_EXECUTE"}
+_TAINT_EFFECTS = {
+    "NoSchedule": "NO_SCHEDULE",
+    "PreferNoSchedule": "PREFER_NO_SCHEDULE",
+    "NoExecute": "NO_EXECUTE",
+}
 
 GPU_TAINT = Taint(key=GPU_RESOURCE, value="present", effect="NoSchedule")
 """Taint that keeps pods without GPUs off GPU nodes.
@@ -37,7 +46,10 @@ drops it, since the provider sends the whole list
 (https://docs.cloud.google.com/kubernetes-engine/docs/how-to/gpus, "Create a GPU node pool";
 cluster-toolkit, modules/compute/gke-node-pool, sets it too)."""
 
-RDMA_SYSCTLS = {"net.ipv4.tcp_rmem": "4096 87380 16777216", "net.ipv4.tcp_wmem": "4096 16384 16777216"}
+RDMA_SYSCTLS = {
+    "net.ipv4.tcp_rmem": "4096 87380 16777216",
+    "net.ipv4.tcp_wmem": "4096 16384 16777216",
+}
 """TCP buffers of nodes with RDMA NICs (cluster-toolkit's recipes for A3 Ultra and A4)."""
 
 IGNORED_CHANGES = ["initialNodeCount"]
@@ -99,17 +111,23 @@ def node_pool_arguments(settings: PoolSettings, place: NodePlace) -> NodePoolArg
     return given(arguments)
 
 
-def _placement(settings: PoolSettings, place: NodePlace) -> gcp.container.NodePoolPlacementPolicyArgsDict | None:
+def _placement(
+    settings: PoolSettings, place: NodePlace
+) -> gcp.container.NodePoolPlacementPolicyArgsDict | None:
     if place.workload_policy is not None:
         return {"type": "COMPACT", "policy_name": place.workload_policy}
     return {"type": "COMPACT"} if settings.compact_placement else None
 
 
-def _node_config(settings: PoolSettings, place: NodePlace) -> gcp.container.NodePoolNodeConfigArgsDict:
+def _node_config(
+    settings: PoolSettings, place: NodePlace
+) -> gcp.container.NodePoolNodeConfigArgsDict:
     # Google's blueprint for A4X sets none.
     tuned = settings.machine.rdma and not settings.machine.series.accelerator_topology
     sysctls = {**(RDMA_SYSCTLS if tuned else {}), **settings.sysctls}
-    secure_boot = settings.driver != "operator" if settings.secure_boot is None else settings.secure_boot
+    secure_boot = (
+        settings.driver != "operator" if settings.secure_boot is None else settings.secure_boot
+    )
     taints: list[gcp.container.NodePoolNodeConfigTaintArgsDict] = [
         {"key": taint.key, "value": taint.value, "effect": _TAINT_EFFECTS[taint.effect]}
         for taint in _taints(settings, place)
@@ -131,7 +149,9 @@ def _node_config(settings: PoolSettings, place: NodePlace) -> gcp.container.Node
         "taints": taints or None,
         "guest_accelerators": _accelerators(settings),
         "gvnic": {"enabled": True},
-        "gcfs_config": None if settings.streams_images is None else {"enabled": settings.streams_images},
+        "gcfs_config": None
+        if settings.streams_images is None
+        else {"enabled": settings.streams_images},
         "secondary_boot_disks": [
             {"disk_image": image, "mode": "CONTAINER_IMAGE_CACHE"} for image in settings.image_disks
         ]
@@ -139,7 +159,10 @@ def _node_config(settings: PoolSettings, place: NodePlace) -> gcp.container.Node
         "workload_metadata_config": {"mode": "GKE_METADATA"},
         # The GPU Operator builds its driver on the node, so the driver is not signed for the node's
         # firmware.
-        "shielded_instance_config": {"enable_secure_boot": secure_boot, "enable_integrity_monitoring": True},
+        "shielded_instance_config": {
+            "enable_secure_boot": secure_boot,
+            "enable_integrity_monitoring": True,
+        },
         "linux_node_config": {"sysctls": sysctls},
         "service_account": place.service_account,
         "oauth_scopes": [CLOUD_PLATFORM],
@@ -156,11 +179,15 @@ def _node_config(settings: PoolSettings, place: NodePlace) -> gcp.container.Node
 def _taints(settings: PoolSettings, place: NodePlace) -> list[Taint]:
     """Taints of a pool's nodes: those of its settings, and GKE's own for GPUs."""
     gpus = bool(settings.machine.gpus) and place.taint_gpus
-    given = any((taint.key, taint.effect) == (GPU_TAINT.key, GPU_TAINT.effect) for taint in settings.taints)
+    given = any(
+        (taint.key, taint.effect) == (GPU_TAINT.key, GPU_TAINT.effect) for taint in settings.taints
+    )
     return [*settings.taints, *([GPU_TAINT] if gpus and not given else [])]
 
 
-def _accelerators(settings: PoolSettings) -> list[gcp.container.NodePoolNodeConfigGuestAcceleratorArgsDict] | None:
+def _accelerators(
+    settings: PoolSettings,
+) -> list[gcp.container.NodePoolNodeConfigGuestAcceleratorArgsDict] | None:
     machine = settings.machine
     if not machine.gpus:
         return None
@@ -177,13 +204,18 @@ def _accelerators(settings: PoolSettings) -> list[gcp.container.NodePoolNodeConf
     ]
 
 
-def _network_config(settings: PoolSettings, place: NodePlace) -> gcp.container.NodePoolNetworkConfigArgsDict:
+def _network_config(
+    settings: PoolSettings, place: NodePlace
+) -> gcp.container.NodePoolNetworkConfigArgsDict:
     """Return networks that GKE creates for the NICs (managed DRANET), existing ones, or none."""
     return {
         "enable_private_nodes": place.private,
         "accelerator_network_profile": "auto" if settings.rdma == "managed" else None,
         "additional_node_network_configs": (
-            [{"network": network["network"], "subnetwork": network["subnetwork"]} for network in place.networks]
+            [
+                {"network": network["network"], "subnetwork": network["subnetwork"]}
+                for network in place.networks
+            ]
             if settings.rdma == "networks"
             else None
         ),
@@ -215,7 +247,11 @@ def _machine(capacity: Capacity, project: str) -> gcp.container.NodePoolNodeConf
             }
         case "flex-start":
             seconds = parse_duration(capacity.max_run_duration or _FLEX_START_LONGEST)
-            return {"flex_start": True, "max_run_duration": f"{seconds}s", "reservation_affinity": _NO_RESERVATION}
+            return {
+                "flex_start": True,
+                "max_run_duration": f"{seconds}s",
+                "reservation_affinity": _NO_RESERVATION,
+            }
         case "spot":
             return {"spot": True, "reservation_affinity": _NO_RESERVATION}
         case "on-demand":
@@ -269,12 +305,15 @@ def _upkeep(settings: PoolSettings) -> NodePoolArguments:
 def tolerations(pool: PoolSettings) -> list[dict[str, str]]:
     """Return tolerations of a pool's own taints, and of those that GKE sets on its nodes."""
     tolerated = [
-        {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect} for taint in pool.taints
+        {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+        for taint in pool.taints
     ]
     if pool.machine.gpus:
         tolerated.append({"key": GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"})
     if pool.machine.series.arm64:
-        tolerated.append({"key": ARCHITECTURE, "operator": "Equal", "value": "arm64", "effect": "NoSchedule"})
+        tolerated.append(
+            {"key": ARCHITECTURE, "operator": "Equal", "value": "arm64", "effect": "NoSchedule"}
+        )
     return tolerated
 
 
@@ -282,4 +321,8 @@ def on_pools(pools: Iterable[str]) -> dict[str, Any]:
     """Return the affinity of a pod that runs only on nodes of the named pools."""
     expression = {"key": POOL_LABEL, "operator": "In", "values": sorted(pools)}
     terms = [{"matchExpressions": [expression]}]
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    return {
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}
+        }
+    }

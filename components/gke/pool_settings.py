@@ -11,9 +11,25 @@ from berth.components.core import fast_yaml
 from berth.components.core.bounds import CountOrBounds, at_least, at_most
 from berth.components.core.nearest import did_you_mean, nearest
 from berth.components.core.settings import Settings
-from berth.components.core.types import Duration, Memory, Name, NonEmpty, ProjectId, Quantity, Zone, parse_quantity
+from berth.components.core.types import (
+    Duration,
+    Memory,
+    Name,
+    NonEmpty,
+    ProjectId,
+    Quantity,
+    Zone,
+    parse_quantity,
+)
 from berth.components.hardware.allocatable import DEFAULT_MAX_PODS, GIB, Amounts, allocatable
-from berth.components.hardware.machines import GPUS, MACHINES, CapacityKind, Gpu, Machine, machine_of
+from berth.components.hardware.machines import (
+    GPUS,
+    MACHINES,
+    CapacityKind,
+    Gpu,
+    Machine,
+    machine_of,
+)
 
 _OTHER_WORDS: Mapping[str, str] = fast_yaml.beside(__file__, "other_words.yaml")
 """Words of other tools for the settings of a pool, and what berth has."""
@@ -67,7 +83,10 @@ class Gpus(Settings):
     @model_validator(mode="after")
     def _named(self) -> Self:
         if bool(self.count) != bool(self.type):
-            raise ValueError("has a count without a type, or a type without a count; write {type: nvidia-l4, count: 8}")
+            raise ValueError(
+                "has a count without a type, or a type without a count; write {type: nvidia-l4,"
+                " count: 8}"
+            )
         return self
 
 
@@ -76,8 +95,9 @@ def _mapping(value: Any) -> Any:
     if value is None or isinstance(value, dict | Gpus):
         return value
     raise ValueError(
-        f"{value!r} is not a mapping; the machine type says how many GPUs a node has: take this line out, or, for N1"
-        " and machine types that berth does not know, write for example gpus: {type: nvidia-tesla-t4, count: 2}"
+        f"{value!r} is not a mapping; the machine type says how many GPUs a node has: take this"
+        " line out, or, for N1 and machine types that berth does not know, write for example gpus:"
+        " {type: nvidia-tesla-t4, count: 2}"
     )
 
 
@@ -103,10 +123,14 @@ class LocalSsds(Settings):
 class Upgrade(Settings):
     """Pace at which GKE replaces nodes when it upgrades them."""
 
-    max_surge: Annotated[Annotated[int, Field(ge=0, le=20, strict=True)] | None, Field(examples=[1])] = None
+    max_surge: Annotated[
+        Annotated[int, Field(ge=0, le=20, strict=True)] | None, Field(examples=[1])
+    ] = None
     """Nodes beyond the pool's size meanwhile. Default: 1 for CPU pools, 0 for GPU pools, which have
     no spare machines."""
-    max_unavailable: Annotated[Annotated[int, Field(ge=0, le=20, strict=True)] | None, Field(examples=[2])] = None
+    max_unavailable: Annotated[
+        Annotated[int, Field(ge=0, le=20, strict=True)] | None, Field(examples=[2])
+    ] = None
     """Nodes that may be away meanwhile. Default: 0 for CPU pools, 1 for GPUs."""
 
 
@@ -132,7 +156,10 @@ def _machine_types_with(accelerator: object) -> str:
     for machine in MACHINES.values() if product else ():
         for attached in machine.series.attaches:
             if _is_called(GPUS[attached], product):
-                return f"write gpus: {{type: {attached}, count: {count or 1}}} with machineType: {machine.name}"
+                return (
+                    f"write gpus: {{type: {attached}, count: {count or 1}}} with machineType:"
+                    f" {machine.name}"
+                )
     if not product or not found:
         return "the machine type says which GPUs a node has, and how many"
     options = " or ".join(f"`machineType: {machine}`" for machine in found[:_MOST_OPTIONS])
@@ -152,16 +179,23 @@ class PoolSettings(Settings):
         return super().hint(key, value)
 
     gpus: Annotated[
-        Gpus | None, BeforeValidator(_mapping), Field(examples=[{"type": "nvidia-tesla-t4", "count": 2}])
+        Gpus | None,
+        BeforeValidator(_mapping),
+        Field(examples=[{"type": "nvidia-tesla-t4", "count": 2}]),
     ] = None
     """GPUs of a node, for N1 and unknown machine types. Default: the machine type's; on an existing
     cluster what nodes report."""
     machine_type: Annotated[
         NonEmpty,
-        Field(examples=["a4-highgpu-8g"], json_schema_extra={"anyOf": [{"enum": list(MACHINES)}, {"type": "string"}]}),
+        Field(
+            examples=["a4-highgpu-8g"],
+            json_schema_extra={"anyOf": [{"enum": list(MACHINES)}, {"type": "string"}]},
+        ),
     ]
     """Compute Engine machine type; one that berth does not know needs `gpus`."""
-    allocatable: Annotated[Allocatable | None, Field(examples=[{"cpu": "47810m", "memory": "166Gi"}])] = None
+    allocatable: Annotated[
+        Allocatable | None, Field(examples=[{"cpu": "47810m", "memory": "166Gi"}])
+    ] = None
     """CPU and memory for pods, of an unknown machine type. Default: what nodes of an existing
     cluster report; else berth does not check whether pods fit."""
     nodes: Annotated[CountOrBounds, Field(examples=[1, 4, {"min": 0, "max": 4}])]
@@ -170,7 +204,9 @@ class PoolSettings(Settings):
     """Zones of its nodes, in the environment's region. Default: the environment's zone, or its
     `zones`."""
     capacity: Annotated[
-        Capacity, BeforeValidator(_named), Field(examples=["spot", {"kind": "reservation", "reservation": "a4-prod"}])
+        Capacity,
+        BeforeValidator(_named),
+        Field(examples=["spot", {"kind": "reservation", "reservation": "a4-prod"}]),
     ] = Capacity()
     """Origin of its machines: `on-demand`, `spot`, or a mapping for a reservation or flex-start."""
     compact_placement: bool = False
@@ -206,7 +242,9 @@ class PoolSettings(Settings):
     A4."""
     local_ssds: Annotated[LocalSsds | None, Field(examples=[{"count": 4}])] = None
     """Local SSDs. Default: those that the machine type always has, as ephemeral storage."""
-    max_pods_per_node: Annotated[Annotated[int, Field(ge=8, le=256, strict=True)] | None, Field(examples=[64])] = None
+    max_pods_per_node: Annotated[
+        Annotated[int, Field(ge=8, le=256, strict=True)] | None, Field(examples=[64])
+    ] = None
     """Most pods on a node. Default: GKE's, 110."""
     upgrade: Annotated[Upgrade, Field(examples=[{"maxSurge": 1}])] = Upgrade()
     """Pace at which GKE replaces the nodes when it upgrades them."""
@@ -238,9 +276,9 @@ class PoolSettings(Settings):
         if "-" not in name and "`" in (by_gpu := _machine_types_with(name)):
             hint = f"; {by_gpu}"
         raise ValueError(
-            f"{name!r} is not a machine type that berth knows{hint}; for one that Google has, say which GPUs a node"
-            " has: gpus: {count: 0} for none, or for example gpus: {type: nvidia-l4, count: 8}; on an existing cluster"
-            " berth reads them from the pool's nodes"
+            f"{name!r} is not a machine type that berth knows{hint}; for one that Google has, say"
+            " which GPUs a node has: gpus: {count: 0} for none, or for example gpus: {type:"
+            " nvidia-l4, count: 8}; on an existing cluster berth reads them from the pool's nodes"
         )
 
     @property
@@ -296,13 +334,18 @@ class PoolSettings(Settings):
     def for_pods(self) -> Amounts | None:
         """CPU, memory and storage that GKE leaves to pods on a node; None where nobody says."""
         if self.allocatable:
-            cpu, memory = parse_quantity(self.allocatable.cpu), parse_quantity(self.allocatable.memory)
+            cpu, memory = (
+                parse_quantity(self.allocatable.cpu),
+                parse_quantity(self.allocatable.memory),
+            )
             return Amounts(int(cpu * 1000), int(memory), 0)
         if not self.machine.known:
             return None
         max_pods = self.max_pods_per_node or DEFAULT_MAX_PODS
         streaming = bool(self.streams_images)
-        return allocatable(self.machine, self.disk_size_gb, self.ephemeral_ssds, max_pods, streaming=streaming)
+        return allocatable(
+            self.machine, self.disk_size_gb, self.ephemeral_ssds, max_pods, streaming=streaming
+        )
 
     @property
     def max_surge(self) -> int:

@@ -58,7 +58,9 @@ class Field:
 
     def stays(self, new: Any) -> bool:
         """Whether the value that is there stays, for what the new inputs have in its place."""
-        return (new is None and (self.keeps or self.sticks)) or (new == {} and self.sticks and self.kind == "map")
+        return (new is None and (self.keeps or self.sticks)) or (
+            new == {} and self.sticks and self.kind == "map"
+        )
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,9 @@ def resources() -> Mapping[str, ResourceFields]:
     nested = {path: row for path, row in rows[NODE_POOL].items() if path.startswith("nodeConfig.")}
     rows[CLUSTER] = {**nested, **rows[CLUSTER]}
     return {
-        token: ResourceFields({path: _field(row) for path, row in fields_of.items()}, content["timeouts"][token])
+        token: ResourceFields(
+            {path: _field(row) for path, row in fields_of.items()}, content["timeouts"][token]
+        )
         for token, fields_of in rows.items()
     }
 
@@ -121,12 +125,18 @@ def left_out(
         if fact.stays(after):
             yield path, before
         elif path in facts.blocks:
-            pairs = [(before, after)] if isinstance(before, Mapping) else zip(before, after or (), strict=False)
+            pairs = (
+                [(before, after)]
+                if isinstance(before, Mapping)
+                else zip(before, after or (), strict=False)
+            )
             for one, other in pairs:
                 if isinstance(one, Mapping) and isinstance(other, Mapping):
                     yield from left_out(one, other, facts, path)
 
 
 def _field(row: Mapping[str, Any]) -> Field:
-    facts: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
+    facts: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in row.items()
+    }
     return Field(**facts)

@@ -27,14 +27,21 @@ class GkeSettings(Settings):
     the zones of its nodes."""
     zones: Annotated[list[Zone], Field(examples=[["us-central1-a", "us-central1-b"]])] = []
     """Zones of a regional cluster's nodes, for pools that do not name their own."""
-    labels: Annotated[dict[NonEmpty, str], Field(examples=[{"owner": "ml-platform", "cost-center": "research"}])] = {}
+    labels: Annotated[
+        dict[NonEmpty, str], Field(examples=[{"owner": "ml-platform", "cost-center": "research"}])
+    ] = {}
     """Labels of the cluster and its nodes in Google Cloud, for bills and owners."""
     currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$", examples=["USD"])] | None = None
     """Currency of the pools' `hourlyRate`."""
-    cluster: Annotated[ClusterSettings, Field(examples=[{"releaseChannel": "STABLE"}])] = ClusterSettings()
-    network: Annotated[NetworkSettings, Field(examples=[{"cidr": "10.64.0.0/13"}])] = NetworkSettings()
+    cluster: Annotated[ClusterSettings, Field(examples=[{"releaseChannel": "STABLE"}])] = (
+        ClusterSettings()
+    )
+    network: Annotated[NetworkSettings, Field(examples=[{"cidr": "10.64.0.0/13"}])] = (
+        NetworkSettings()
+    )
     pools: Annotated[
-        dict[Name, PoolSettings], Field(examples=[{"cpu": {"machineType": "n2-standard-16", "nodes": 2}}], min_length=1)
+        dict[Name, PoolSettings],
+        Field(examples=[{"cpu": {"machineType": "n2-standard-16", "nodes": 2}}], min_length=1),
     ]
     """Node pools by name."""
 
@@ -65,7 +72,13 @@ class GkeSettings(Settings):
     @property
     def rdma_zones(self) -> list[str]:
         """Zones of the pools whose nodes need a second network and an RDMA network."""
-        return sorted({zone for name in self.pools_with_rdma("networks") for zone in self.zones_of(self.pools[name])})
+        return sorted(
+            {
+                zone
+                for name in self.pools_with_rdma("networks")
+                for zone in self.zones_of(self.pools[name])
+            }
+        )
 
     def pools_with_rdma(self, way: str) -> list[str]:
         """Names of the pools with this value of `rdma`."""

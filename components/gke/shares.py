@@ -29,9 +29,18 @@ def storage_classes(settings: GkeSettings, cluster: str) -> list[Manifest]:
     if not settings.addon("filestore") or settings.cluster.existing:
         return []
     labels = ",".join(f"{key}={value}" for key, value in sorted(settings.labels.items()))
-    shared = {"managed": MANAGED_BY, "driver": SHARE_DRIVER, "labels": labels or None, **_network(settings, cluster)}
+    shared = {
+        "managed": MANAGED_BY,
+        "driver": SHARE_DRIVER,
+        "labels": labels or None,
+        **_network(settings, cluster),
+    }
     return [
-        unawaited(manifest_of(__file__, "storage_class", name=own_class(name), tier=known["tier"], **shared))
+        unawaited(
+            manifest_of(
+                __file__, "storage_class", name=own_class(name), tier=known["tier"], **shared
+            )
+        )
         for name, known in SHARE_CLASSES.items()
     ]
 

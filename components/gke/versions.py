@@ -40,7 +40,9 @@ def parse(text: str) -> GkeVersion:
     """
     match = _VERSION.fullmatch(text)
     if not match:
-        raise ValueError(f"{text!r} is not a GKE version; write for example 1.35 or 1.34.1-gke.1829001")
+        raise ValueError(
+            f"{text!r} is not a GKE version; write for example 1.35 or 1.34.1-gke.1829001"
+        )
     return GkeVersion(text, tuple(int(part) for part in match.groups() if part is not None))
 
 
@@ -84,13 +86,18 @@ _BY_POOL: Mapping[str, Callable[[PoolSettings], bool]] = {
 
 def needed(settings: GkeSettings) -> list[Need]:
     """Return the features that an environment uses and older versions lack, the newest first."""
-    return sorted(_needs(settings), key=lambda need: _padded(need.feature.since.parts, 0), reverse=True)
+    return sorted(
+        _needs(settings), key=lambda need: _padded(need.feature.since.parts, 0), reverse=True
+    )
 
 
 def _needs(settings: GkeSettings) -> Iterator[Need]:
     users: dict[Feature, list[str]] = {}
     for name, pool in settings.pools.items():
-        for feature in (*_of_machine(pool), *(FEATURES[key] for key, uses in _BY_POOL.items() if uses(pool))):
+        for feature in (
+            *_of_machine(pool),
+            *(FEATURES[key] for key, uses in _BY_POOL.items() if uses(pool)),
+        ):
             users.setdefault(feature, []).append(repr(name))
     for feature, pools in users.items():
         yield Need(feature, f"{'pool' if len(pools) == 1 else 'pools'} {', '.join(pools)}")
@@ -107,8 +114,16 @@ def _of_machine(pool: PoolSettings) -> Iterator[Feature]:
     series, driver = pool.machine.series, pool.machine.gpu.oldest_driver
     default_driver = pool.driver == "gke" and pool.driver_version != "latest"
     for uses, key, name in (
-        (True, "gke_since", f"series {series.name}{f' with its driver R{driver}' if driver else ''}"),
-        (default_driver, "gke_driver_since", f"driver R{driver} for {series.name} as GKE's default"),
+        (
+            True,
+            "gke_since",
+            f"series {series.name}{f' with its driver R{driver}' if driver else ''}",
+        ),
+        (
+            default_driver,
+            "gke_driver_since",
+            f"driver R{driver} for {series.name} as GKE's default",
+        ),
         (pool.rdma != "none", "gke_rdma_since", f"GPUDirect RDMA on {series.name}"),
     ):
         if uses and (since := getattr(series, key)):
@@ -121,7 +136,13 @@ def too_old(settings: GkeSettings, version: str) -> str | None:
     lacking = [need for need in needed(settings) if not given.at_least(need.feature.since)]
     if not lacking:
         return None
-    reasons = ", ".join(f"{need.feature.name} ({need.who}) needs {need.feature.since}" for need in lacking)
+    reasons = ", ".join(
+        f"{need.feature.name} ({need.who}) needs {need.feature.since}" for need in lacking
+    )
     newest = lacking[0].feature.since
-    remedy = f"Upgrade the cluster to {newest}" if settings.cluster.existing else f'Set `cluster.version` to "{newest}"'
+    remedy = (
+        f"Upgrade the cluster to {newest}"
+        if settings.cluster.existing
+        else f'Set `cluster.version` to "{newest}"'
+    )
     return f"GKE {version} is too old: {reasons}. {remedy} or newer."

@@ -45,7 +45,11 @@ def capacity(machine: Machine, disk_gib: int, ephemeral_ssds: int) -> Amounts:
     """Return the capacity that the kubelet reports, by the boot disk and Local SSDs for pods."""
     kernel = _FIGURES["kernel_mib_arm64" if machine.series.arm64 else "kernel_mib"]
     memory = machine.memory_gib * GIB - int(_on_line(machine.memory_gib, kernel) * MIB)
-    return Amounts(machine.vcpus * 1000, memory, _storage(disk_gib, ephemeral_ssds, machine.series.local_ssd_gb))
+    return Amounts(
+        machine.vcpus * 1000,
+        memory,
+        _storage(disk_gib, ephemeral_ssds, machine.series.local_ssd_gb),
+    )
 
 
 def allocatable(
@@ -58,19 +62,26 @@ def allocatable(
     streamed = _FIGURES["streaming"] if streaming else 1
     reserved = _by_rates(machine.memory_gib * 1024, _FIGURES["memory_mib"]) * streamed
     memory = int(reserved * MIB) + _FIGURES["memory_eviction_mib"] * MIB
-    storage = _kube_storage(disk_gib, ephemeral_ssds) + int(whole.storage * _FIGURES["disk_eviction"])
+    storage = _kube_storage(disk_gib, ephemeral_ssds) + int(
+        whole.storage * _FIGURES["disk_eviction"]
+    )
     return Amounts(whole.cpu_millis - cpu, whole.memory - memory, max(whole.storage - storage, 0))
 
 
 def _by_rates(amount: float, rates: Sequence[tuple[float, float]]) -> float:
     """The sum of each rate over the part of the amount that it applies to."""
     ends = [start for start, _ in rates[1:]] + [amount]
-    return sum(max(min(amount, end) - start, 0) * rate for (start, rate), end in zip(rates, ends, strict=True))
+    return sum(
+        max(min(amount, end) - start, 0) * rate
+        for (start, rate), end in zip(rates, ends, strict=True)
+    )
 
 
 def _on_line(size: float, measured: Sequence[tuple[float, float]]) -> float:
     """Value at a size on the line through the two measured points around it, or the last two."""
-    (left, low), (right, high) = next((pair for pair in pairwise(measured) if size <= pair[1][0]), measured[-2:])
+    (left, low), (right, high) = next(
+        (pair for pair in pairwise(measured) if size <= pair[1][0]), measured[-2:]
+    )
     return low + (size - left) * (high - low) / (right - left)
 
 

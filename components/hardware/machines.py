@@ -157,7 +157,9 @@ def _of_series(
         gpu = _part(GPUS.get(row.pop("gpu", ""), NO_GPU), row.get("gpu_gib", 0))
         yield Machine(name=machine, series=series, gpu=gpu, **row)
     for family, memory in (sizes or {}).items():
-        yield from (Machine(f"{family}-{vcpus}", series, vcpus, gib) for vcpus, gib in memory.items())
+        yield from (
+            Machine(f"{family}-{vcpus}", series, vcpus, gib) for vcpus, gib in memory.items()
+        )
         for vcpus, count in (with_local_ssds or {}).get(family, {}).items():
             yield Machine(f"{family}-{vcpus}-lssd", series, vcpus, memory[vcpus], local_ssds=count)
 
@@ -168,7 +170,9 @@ def _part(gpu: Gpu, memory_gib: int) -> Gpu:
 
 
 MACHINES = {
-    machine.name: machine for name, series in _TABLE["series"].items() for machine in _of_series(name, **series)
+    machine.name: machine
+    for name, series in _TABLE["series"].items()
+    for machine in _of_series(name, **series)
 }
 """Machine types that berth knows, by name."""
 
@@ -189,7 +193,9 @@ def machine_of(name: str, accelerator: str = "", gpus: int = 0, memory_gib: int 
 
 
 GIB_PROFILES: dict[str, NcclProfile] = {
-    machine.series.nccl.name: machine.series.nccl for machine in MACHINES.values() if machine.series.nccl
+    machine.series.nccl.name: machine.series.nccl
+    for machine in MACHINES.values()
+    if machine.series.nccl
 }
 """NCCL's profiles for gIB, by name."""
 

@@ -37,7 +37,9 @@ class Quota:
     @property
     def id(self) -> str:
         """Id in the Cloud Quotas API: `N2-CPUS-per-project-region`."""
-        return f"{self.metric.replace('_', '-')}-per-project" + ("" if self.everywhere else "-region")
+        return f"{self.metric.replace('_', '-')}-per-project" + (
+            "" if self.everywhere else "-region"
+        )
 
     @property
     def preemptible(self) -> bool:
@@ -84,7 +86,9 @@ def taken(machine: Machine, capacity: str, local_ssds: int = 0) -> Counter[Quota
         found[name] += machine.gpus
         found[Quota("GPUS_ALL_REGIONS", everywhere=True)] += machine.gpus
     if not machine.gpus or machine.series.attaches:
-        cpus = "CPUS" if prefix or machine.family in _COMMON_CPUS else f"{machine.family.upper()}_CPUS"
+        cpus = (
+            "CPUS" if prefix or machine.family in _COMMON_CPUS else f"{machine.family.upper()}_CPUS"
+        )
         found[Quota(f"{prefix}{cpus}")] += machine.vcpus
         found[Quota("CPUS_ALL_REGIONS", everywhere=True)] += machine.vcpus
     if local_ssds:

@@ -14,7 +14,12 @@ from berth.components.isolation.admission import (
     ray_policy,
 )
 from berth.components.isolation.isolation import Isolation, harden, isolate
-from berth.components.isolation.pod_security import RAY_USER, RESTRICTED_CONTAINER, RESTRICTED_VOLUMES, level_of
+from berth.components.isolation.pod_security import (
+    RAY_USER,
+    RESTRICTED_CONTAINER,
+    RESTRICTED_VOLUMES,
+    level_of,
+)
 from berth.components.isolation.pod_templates import cluster_spec, pull_secrets, secret_variables
 from berth.components.isolation.quota import DEFAULT_LIMIT, of_buckets
 from berth.components.isolation.rbac import OWNER, USER, binding, owner_role, role_binding
@@ -27,4 +32,11 @@ from berth.components.isolation.settings import (
     PriorityClass,
     Subject,
 )
-from berth.components.isolation.traffic import DASHBOARD, SERVE_PORT, operator_policy, peer, tcp, to_api_server
+from berth.components.isolation.traffic import (
+    DASHBOARD,
+    SERVE_PORT,
+    operator_policy,
+    peer,
+    tcp,
+    to_api_server,
+)

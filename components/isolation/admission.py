@@ -55,7 +55,10 @@ def priority_classes() -> list[Manifest]:
     """Return the PriorityClasses of an environment: named clusters preempt engineers' berths."""
     classes = fast_yaml.beside(__file__, "priority-classes.yaml")
     shared = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
-    return [{**shared, "metadata": {"name": name, "labels": MANAGED_BY}, **fields} for name, fields in classes.items()]
+    return [
+        {**shared, "metadata": {"name": name, "labels": MANAGED_BY}, **fields}
+        for name, fields in classes.items()
+    ]
 
 
 def preview_rights(environment: str, users: Sequence[str]) -> list[Manifest]:
@@ -71,7 +74,10 @@ def preview_rights(environment: str, users: Sequence[str]) -> list[Manifest]:
     (condition,) = policy["spec"]["matchConditions"]
     condition["expression"] = condition["expression"].replace("PREVIEWERS", users_in_cel)
     policy_binding["spec"]["policyName"] = name
-    subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user} for user in sorted(users)]
+    subjects = [
+        {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
+        for user in sorted(users)
+    ]
     role_binding = binding("ClusterRoleBinding", role["metadata"], "ClusterRole", subjects)
     return [policy, policy_binding, role, role_binding]
 
@@ -81,7 +87,10 @@ def _policy(file: str, *conditions: dict[str, str]) -> list[Manifest]:
     written = fast_yaml.beside(__file__, f"{file}.yaml")
     spec = {"failurePolicy": "Fail", **written["spec"]}
     of_objects = [
-        {"name": f"{which}{name}", "expression": expression.replace("WHICH", which).replace("THING", thing)}
+        {
+            "name": f"{which}{name}",
+            "expression": expression.replace("WHICH", which).replace("THING", thing),
+        }
         for which, thing in (("new", "object"), ("old", "oldObject"))
         for name, expression in written.get("both", {}).items()
     ]

@@ -6,8 +6,21 @@ from dataclasses import dataclass
 
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.isolation import pod_security, quota, rbac, traffic
-from berth.components.isolation.admission import AUTOSCALER, POD_RULES, POOLS, PRIORITY, RAY_AUTH, RUNTIME_CLASS
-from berth.components.isolation.pod_templates import autoscales, cluster_spec, pod_templates, pods_of, pools_of
+from berth.components.isolation.admission import (
+    AUTOSCALER,
+    POD_RULES,
+    POOLS,
+    PRIORITY,
+    RAY_AUTH,
+    RUNTIME_CLASS,
+)
+from berth.components.isolation.pod_templates import (
+    autoscales,
+    cluster_spec,
+    pod_templates,
+    pods_of,
+    pools_of,
+)
 from berth.components.isolation.settings import IsolationInputs, PodSecurity
 
 
@@ -38,16 +51,25 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
     else:
         objects += quota.without_limits(namespace, contents)
     if inputs.access.anyone:
-        objects += [rbac.role(contents, level), rbac.role_binding(namespace, MANAGED_BY, inputs.access)]
+        objects += [
+            rbac.role(contents, level),
+            rbac.role_binding(namespace, MANAGED_BY, inputs.access),
+        ]
     auth = ((cluster_spec(main) or {}).get("authOptions") or {}).get("mode") or "disabled"
     annotations = {POOLS: ",".join(pools_of(contents)), RAY_AUTH: auth}
     if settings.quotas and inputs.priority:
         annotations[PRIORITY] = inputs.priority
     if any(autoscales(manifest) for manifest in contents):
         annotations[AUTOSCALER] = "true"
-    if runtime_class := next(filter(None, (pod.get("runtimeClassName") for pod in pods_of(contents))), None):
+    if runtime_class := next(
+        filter(None, (pod.get("runtimeClassName") for pod in pods_of(contents))), None
+    ):
         annotations[RUNTIME_CLASS] = runtime_class
-    if level == "privileged" and settings.pod_security == "restricted" and (rules := _pod_rules(contents)):
+    if (
+        level == "privileged"
+        and settings.pod_security == "restricted"
+        and (rules := _pod_rules(contents))
+    ):
         annotations[POD_RULES] = rules
     return Isolation({pod_security.ENFORCE: level}, annotations, objects)
 
@@ -58,7 +80,11 @@ def _pod_rules(contents: Iterable[Manifest]) -> str:
     if all(pod_security.needed_by(spec) == "restricted" for spec in specs):
         return "restricted"
     without_profiles = map(pod_security.without_profiles, specs)
-    return "nested" if all(pod_security.needed_by(spec) == "restricted" for spec in without_profiles) else ""
+    return (
+        "nested"
+        if all(pod_security.needed_by(spec) == "restricted" for spec in without_profiles)
+        else ""
+    )
 
 
 def harden(manifest: Manifest, strictest: PodSecurity, priority: str | None) -> Manifest:
@@ -75,7 +101,10 @@ def harden(manifest: Manifest, strictest: PodSecurity, priority: str | None) -> 
         if "serviceAccountName" not in spec and not (kind == "head" and autoscales(hardened)):
             # Only Ray's autoscaler talks to the API server; KubeRay makes its service account.
             spec.setdefault("automountServiceAccountToken", False)
-        if strictest == "restricted" and pod_security.needed_by(pod_security.without_folders(spec)) == "restricted":
+        if (
+            strictest == "restricted"
+            and pod_security.needed_by(pod_security.without_folders(spec)) == "restricted"
+        ):
             template["spec"] = pod_security.restricted(spec)
     if strictest == "restricted" and autoscales(hardened):
         # KubeRay takes the security context of the autoscaler's container from the RayCluster.

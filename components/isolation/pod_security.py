@@ -18,7 +18,10 @@ RAY_USER = 1000
 """User `ray` of Ray's images (https://github.com/ray-project/ray, docker/base-deps/Dockerfile). The
 number is explicit because Kubernetes cannot verify that a user given by name is not root."""
 
-RESTRICTED_CONTAINER: Object = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+RESTRICTED_CONTAINER: Object = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+}
 """Security context that `restricted` requires of each container."""
 
 RESTRICTED_POD: Object = {
@@ -51,7 +54,10 @@ def needed_by(pod: Object) -> PodSecurity:
 
 def without_folders(pod: Object) -> Object:
     """Return a pod spec without the volumes that are folders of its node."""
-    return {**pod, "volumes": [volume for volume in pod.get("volumes") or [] if "hostPath" not in volume]}
+    return {
+        **pod,
+        "volumes": [volume for volume in pod.get("volumes") or [] if "hostPath" not in volume],
+    }
 
 
 def without_profiles(part: Any) -> Any:
@@ -59,7 +65,11 @@ def without_profiles(part: Any) -> Any:
     if isinstance(part, list):
         return [without_profiles(entry) for entry in part]
     if isinstance(part, dict):
-        kept = {key: inner for key, inner in part.items() if key not in ("seccompProfile", "appArmorProfile")}
+        kept = {
+            key: inner
+            for key, inner in part.items()
+            if key not in ("seccompProfile", "appArmorProfile")
+        }
         return {key: without_profiles(inner) for key, inner in kept.items()}
     return part
 
@@ -72,13 +82,23 @@ def restricted(pod: Object) -> Object:
     """
     containers: Object = {
         kind: [
-            {**container, "securityContext": {**RESTRICTED_CONTAINER, **(container.get("securityContext") or {})}}
+            {
+                **container,
+                "securityContext": {
+                    **RESTRICTED_CONTAINER,
+                    **(container.get("securityContext") or {}),
+                },
+            }
             for container in pod[kind]
         ]
         for kind in ("initContainers", "containers")
         if kind in pod
     }
-    return {**pod, **containers, "securityContext": {**RESTRICTED_POD, **(pod.get("securityContext") or {})}}
+    return {
+        **pod,
+        **containers,
+        "securityContext": {**RESTRICTED_POD, **(pod.get("securityContext") or {})},
+    }
 
 
 def _containers(pod: Object) -> list[Object]:
@@ -105,17 +125,24 @@ def _above_baseline(pod: Object) -> Iterator[bool]:
         yield bool(context.get("privileged"))
         yield not _added(context) <= {*_ALLOWED["baseline_capabilities"]}
         yield context.get("procMount", "Default") != "Default"
-        yield any((context.get(f"{kind}Profile") or {}).get("type") == "Unconfined" for kind in ("seccomp", "appArmor"))
+        yield any(
+            (context.get(f"{kind}Profile") or {}).get("type") == "Unconfined"
+            for kind in ("seccomp", "appArmor")
+        )
         yield bool((context.get("windowsOptions") or {}).get("hostProcess"))
         selinux = context.get("seLinuxOptions") or {}
         yield selinux.get("type", "") not in _ALLOWED["selinux_types"] or bool(
             selinux.get("user") or selinux.get("role")
         )
-        yield any(entry["name"] not in _ALLOWED["safe_sysctls"] for entry in context.get("sysctls") or [])
+        yield any(
+            entry["name"] not in _ALLOWED["safe_sysctls"] for entry in context.get("sysctls") or []
+        )
 
 
 def _probed_hosts(container: Object) -> Iterator[bool]:
-    hooks: list[Any] = [container.get(f"{kind}Probe") for kind in ("liveness", "readiness", "startup")]
+    hooks: list[Any] = [
+        container.get(f"{kind}Probe") for kind in ("liveness", "readiness", "startup")
+    ]
     hooks += (container.get("lifecycle") or {}).values()
     for hook in hooks:
         for kind in ("httpGet", "tcpSocket"):

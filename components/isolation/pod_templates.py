@@ -46,7 +46,9 @@ def pools_of(manifests: Iterable[Object]) -> list[str]:
 
 def pull_secrets(manifests: Iterable[Object]) -> set[str]:
     """Return the Secrets with logins to image registries that pods name."""
-    return {entry["name"] for pod in pods_of(manifests) for entry in pod.get("imagePullSecrets") or []}
+    return {
+        entry["name"] for pod in pods_of(manifests) for entry in pod.get("imagePullSecrets") or []
+    }
 
 
 def secret_variables(manifests: Iterable[Object]) -> dict[str, Object]:

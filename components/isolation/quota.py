@@ -53,7 +53,9 @@ Amounts = dict[str, Decimal]
 _Kind = Literal["requests", "limits"]
 
 
-def resource_quota(namespace: str, manifests: Iterable[Manifest], inputs: IsolationInputs) -> Manifest:
+def resource_quota(
+    namespace: str, manifests: Iterable[Manifest], inputs: IsolationInputs
+) -> Manifest:
     """Return the ResourceQuota that limits all pods together and refuses ways in from outside.
 
     The quota is 0 for GPU resources and device classes that no pod requests.
@@ -68,24 +70,44 @@ def resource_quota(namespace: str, manifests: Iterable[Manifest], inputs: Isolat
     requests = _sum(
         dict.fromkeys({GPU_RESOURCE, *inputs.gpu_resources}, Decimal(0)),
         _RESERVE,
-        *(_times(count, _asked(template, "requests", disk, beside)) for template, count, beside in pods),
+        *(
+            _times(count, _asked(template, "requests", disk, beside))
+            for template, count, beside in pods
+        ),
     )
     limits = _sum(
         {"memory": _RESERVE["memory"], DISK: _PODS * parse_quantity(disk)},
-        *(_times(count, _asked(template, "limits", disk, beside)) for template, count, beside in pods),
+        *(
+            _times(count, _asked(template, "limits", disk, beside))
+            for template, count, beside in pods
+        ),
     )
-    disks = [manifest["spec"] for manifest in contents if manifest["kind"] == "PersistentVolumeClaim"]
-    storage = sum((parse_quantity(spec["resources"]["requests"]["storage"]) for spec in disks), Decimal(0))
+    disks = [
+        manifest["spec"] for manifest in contents if manifest["kind"] == "PersistentVolumeClaim"
+    ]
+    storage = sum(
+        (parse_quantity(spec["resources"]["requests"]["storage"]) for spec in disks), Decimal(0)
+    )
     services = [manifest["spec"] for manifest in contents if manifest["kind"] == "Service"]
     balancers = [service for service in services if service["type"] == "LoadBalancer"]
     claims = [
-        (claim, count) for template, count, _ in pods for claim in template["spec"].get("resourceClaims") or [] if count
+        (claim, count)
+        for template, count, _ in pods
+        for claim in template["spec"].get("resourceClaims") or []
+        if count
     ]
     hard = {
-        **{f"requests.{resource}": _text(resource, amount) for resource, amount in sorted(requests.items())},
-        **{f"limits.{resource}": _text(resource, limits[resource]) for resource in (DISK, "memory")},
+        **{
+            f"requests.{resource}": _text(resource, amount)
+            for resource, amount in sorted(requests.items())
+        },
+        **{
+            f"limits.{resource}": _text(resource, limits[resource]) for resource in (DISK, "memory")
+        },
         "requests.storage": (
-            _text("memory", parse_quantity(settings.storage) + storage) if disks else settings.storage
+            _text("memory", parse_quantity(settings.storage) + storage)
+            if disks
+            else settings.storage
         ),
         "persistentvolumeclaims": str(_CLAIMS + len(disks)),
         "pods": str(_PODS + sum(count for _, count, _ in pods)),
@@ -103,7 +125,14 @@ def resource_quota(namespace: str, manifests: Iterable[Manifest], inputs: Isolat
 def limit_range(namespace: str, disk: str) -> Manifest:
     """Return the LimitRange: resources of containers that name none, and the most of a disk."""
     most = {DISK: disk}
-    limits = [{"type": "Container", "defaultRequest": _DEFAULT_REQUEST, "default": DEFAULT_LIMIT | most, "max": most}]
+    limits = [
+        {
+            "type": "Container",
+            "defaultRequest": _DEFAULT_REQUEST,
+            "default": DEFAULT_LIMIT | most,
+            "max": most,
+        }
+    ]
     return _object("LimitRange", namespace, {"limits": limits})
 
 
@@ -127,7 +156,9 @@ def _quota(namespace: str, hard: Mapping[str, str], contents: Iterable[Manifest]
     tries again; nobody tries a Service again. The usage is a third of the quota's state.
     """
     quota = _object("ResourceQuota", namespace, {"hard": dict(hard)})
-    return quota if any(manifest["kind"] == "Service" for manifest in contents) else unawaited(quota)
+    return (
+        quota if any(manifest["kind"] == "Service" for manifest in contents) else unawaited(quota)
+    )
 
 
 def _object(kind: str, namespace: str, spec: Object) -> Manifest:
@@ -147,9 +178,14 @@ def _devices(claims: Sequence[tuple[Object, int]], inputs: IsolationInputs) -> d
 
     Kubernetes counts the devices of claims (KEP 4381), whatever their template is called.
     """
-    taken = [(inputs.devices.get(claim.get("resourceClaimTemplateName", ""), {}), count) for claim, count in claims]
+    taken = [
+        (inputs.devices.get(claim.get("resourceClaimTemplateName", ""), {}), count)
+        for claim, count in claims
+    ]
     return {
-        f"{name}.deviceclass.resource.k8s.io/devices": str(sum(count * each.get(name, 0) for each, count in taken))
+        f"{name}.deviceclass.resource.k8s.io/devices": str(
+            sum(count * each.get(name, 0) for each, count in taken)
+        )
         for name in DEVICE_CLASSES
     }
 
@@ -171,7 +207,9 @@ def _asked(template: Object, kind: _Kind, disk: str, by_kuberay: Sequence[Object
         else:
             before = _largest(before, _sum(beside, amounts))
     added = [*by_kuberay, *_of_buckets(template)]
-    running = _sum(*(_amounts(container, kind, disk) for container in (*added, *pod["containers"])), beside)
+    running = _sum(
+        *(_amounts(container, kind, disk) for container in (*added, *pod["containers"])), beside
+    )
     claimed = claimed_gpus_of(template) if kind == "requests" else 0
     # A quota counts claims of NVIDIA's device class under nvidia.com/gpu (Kubernetes 1.36).
     return _sum(_largest(running, before), {GPU_RESOURCE: Decimal(claimed)} if claimed else {})
@@ -185,7 +223,11 @@ def of_buckets(cpu: str, memory: str, disk: str) -> dict[str, str]:
     372).
     """
     sizes = {"cpu": cpu, "memory": memory, DISK: disk}
-    resources = {f"gke-gcsfuse/{name}-{kind}": size for name, size in sizes.items() for kind in ("request", "limit")}
+    resources = {
+        f"gke-gcsfuse/{name}-{kind}": size
+        for name, size in sizes.items()
+        for kind in ("request", "limit")
+    }
     return {"gke-gcsfuse/volumes": "true", **resources}
 
 
@@ -202,12 +244,16 @@ def _of_buckets(template: Object) -> list[Object]:
 
 
 def _largest(some: Amounts, more: Amounts) -> Amounts:
-    return some | {resource: max(amount, some.get(resource, Decimal(0))) for resource, amount in more.items()}
+    return some | {
+        resource: max(amount, some.get(resource, Decimal(0))) for resource, amount in more.items()
+    }
 
 
 def _sum(*parts: Amounts) -> Amounts:
     resources = dict.fromkeys(resource for part in parts for resource in part)
-    return {name: sum((part.get(name, Decimal(0)) for part in parts), Decimal(0)) for name in resources}
+    return {
+        name: sum((part.get(name, Decimal(0)) for part in parts), Decimal(0)) for name in resources
+    }
 
 
 def _times(count: int, amounts: Amounts) -> Amounts:
@@ -218,9 +264,14 @@ def _amounts(container: Object, kind: _Kind, disk: str) -> Amounts:
     resources = container.get("resources") or {}
     # Kubernetes takes a missing request from the limit.
     default = (
-        {**_DEFAULT_REQUEST, **(resources.get("limits") or {})} if kind == "requests" else {**DEFAULT_LIMIT, DISK: disk}
+        {**_DEFAULT_REQUEST, **(resources.get("limits") or {})}
+        if kind == "requests"
+        else {**DEFAULT_LIMIT, DISK: disk}
     )
-    return {name: parse_quantity(str(amount)) for name, amount in (default | (resources.get(kind) or {})).items()}
+    return {
+        name: parse_quantity(str(amount))
+        for name, amount in (default | (resources.get(kind) or {})).items()
+    }
 
 
 def _text(resource: str, amount: Decimal) -> str:

@@ -58,19 +58,25 @@ Subject = Annotated[
     NonEmpty,
     written_as(
         re.compile(r"(?!system:).*", re.DOTALL),
-        "includes people outside of the berth; name e-mail addresses of users, or groups of your own",
+        "includes people outside of the berth; name e-mail addresses of users, or groups of"
+        " your own",
     ),
 ]
 """User or group of the cluster: on GKE an e-mail address."""
 
 ClusterServiceAccount = Annotated[
-    str, written_as(_ACCOUNT, "is not a service account of the cluster; write its namespace and name: ci/runner")
+    str,
+    written_as(
+        _ACCOUNT, "is not a service account of the cluster; write its namespace and name: ci/runner"
+    ),
 ]
 """Kubernetes service account: `namespace/name`."""
 
 PriorityClass = Annotated[
     NonEmpty,
-    written_as(_CLASS, "is not the name of a PriorityClass: lowercase letters, digits, '-' and '.'"),
+    written_as(
+        _CLASS, "is not the name of a PriorityClass: lowercase letters, digits, '-' and '.'"
+    ),
     written_as(
         re.compile("(?!system-).*"),
         f"is reserved for system pods of the cluster; take {PRODUCTION} or a class of your own",
@@ -89,7 +95,9 @@ class Access(DefaultedSettings):
     """E-mail addresses of Google accounts or Google service accounts."""
     groups: Annotated[list[Subject], Field(examples=[["ml-team@example.com"]])] = []
     """E-mail addresses of Google groups that are members of the cluster's gke-security-groups."""
-    service_accounts: Annotated[list[ClusterServiceAccount], Field(examples=[["argo/submitter"]])] = []
+    service_accounts: Annotated[
+        list[ClusterServiceAccount], Field(examples=[["argo/submitter"]])
+    ] = []
     """Kubernetes service accounts: `namespace/name`."""
 
     @property

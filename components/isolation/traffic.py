@@ -17,7 +17,14 @@ DASHBOARD, SERVE_PORT = 8265, 8000
 """Ports of Ray: a head's dashboard and Ray Serve (KubeRay v1.6.2,
 ray-operator/controllers/ray/utils/constant.go)."""
 
-PRIVATE = ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15", "240.0.0.0/4")
+PRIVATE = (
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "198.18.0.0/15",
+    "240.0.0.0/4",
+)
 """Address ranges that a VPC can use for nodes, pods and Services; no internet host has such an
 address (https://docs.cloud.google.com/vpc/docs/subnets#valid-ranges)."""
 
@@ -32,7 +39,9 @@ _METADATA_SERVER = {"169.254.169.252/32": (987, 988), "169.254.169.254/32": (80,
 _API_SERVER_PORTS = (443, 6443)
 
 
-def network_policies(namespace: str, manifests: Iterable[Manifest], inputs: IsolationInputs) -> list[Manifest]:
+def network_policies(
+    namespace: str, manifests: Iterable[Manifest], inputs: IsolationInputs
+) -> list[Manifest]:
     """Return the NetworkPolicies of a berth: for all pods, and for heads that need more.
 
     One policy serves most berths, because each object is stored three times in the state. So the
@@ -43,7 +52,10 @@ def network_policies(namespace: str, manifests: Iterable[Manifest], inputs: Isol
     metadata = {"namespace": namespace, "labels": MANAGED_BY}
     outside = [
         {"to": [_block(_ANYWHERE, *PRIVATE, _LINK_LOCAL)]},
-        *({"to": [_block(address)], "ports": tcp(*ports)} for address, ports in metadata_addresses.items()),
+        *(
+            {"to": [_block(address)], "ports": tcp(*ports)}
+            for address, ports in metadata_addresses.items()
+        ),
         *({"to": [_block(cidr)]} for cidr in settings.reachable),
         *({"to": [peer(name)]} for name in settings.reachable_namespaces),
     ]
@@ -51,14 +63,20 @@ def network_policies(namespace: str, manifests: Iterable[Manifest], inputs: Isol
     clients = [{"from": [peer(name)], "ports": tcp(SERVE_PORT)} for name in inputs.clients]
     # GKE's add-on is behind konnectivity.
     addon = inputs.kuberay.source == "addon"
-    operator = peer("kube-system", **{"k8s-app": "konnectivity-agent"}) if addon else peer(inputs.kuberay.namespace)
+    operator = (
+        peer("kube-system", **{"k8s-app": "konnectivity-agent"})
+        if addon
+        else peer(inputs.kuberay.namespace)
+    )
     of_pods = {"operator": operator, "callers": callers, "clients": clients, "outside": outside}
     rules = {
         "ingress": _from_load_balancers(contents) or None,
         "egress": [to_api_server()] if any(autoscales(manifest) for manifest in contents) else None,
     }
     types = [kind.capitalize() for kind in rules if rules[kind]]
-    policies: dict[str, dict[str, Any]] = {"pods": of_pods} | ({"heads": {"types": types, **rules}} if types else {})
+    policies: dict[str, dict[str, Any]] = {"pods": of_pods} | (
+        {"heads": {"types": types, **rules}} if types else {}
+    )
     return [manifest_of(__file__, name, **metadata, **values) for name, values in policies.items()]
 
 
@@ -70,7 +88,9 @@ def operator_policy(kuberay: KubeRaySettings) -> Manifest:
     """
     name = (kuberay.values or {}).get("nameOverride") or "kuberay-operator"
     facts = {"name": name, "environment_label": ENVIRONMENT_LABEL, "api_server": to_api_server()}
-    return manifest_of(__file__, "operator", namespace=kuberay.namespace, labels=MANAGED_BY, **facts)
+    return manifest_of(
+        __file__, "operator", namespace=kuberay.namespace, labels=MANAGED_BY, **facts
+    )
 
 
 def to_api_server() -> dict[str, Any]:
@@ -80,7 +100,9 @@ def to_api_server() -> dict[str, Any]:
 
 def peer(namespace: str, **pods: str) -> dict[str, Any]:
     """Return the peer for pods of a namespace: all pods, or those with the labels."""
-    selector: dict[str, Any] = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+    selector: dict[str, Any] = {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    }
     return selector | ({"podSelector": {"matchLabels": pods}} if pods else {})
 
 
@@ -95,9 +117,16 @@ def _from_load_balancers(manifests: Iterable[Manifest]) -> list[dict[str, Any]]:
     for service in manifests:
         if service["kind"] != "Service" or service["spec"].get("type") != "LoadBalancer":
             continue
-        internal = "networking.gke.io/load-balancer-type" in (service["metadata"].get("annotations") or {})
+        internal = "networking.gke.io/load-balancer-type" in (
+            service["metadata"].get("annotations") or {}
+        )
         sources = [_block(cidr) for cidr in (PRIVATE if internal else (_ANYWHERE,))]
-        rules.append({"from": sources, "ports": tcp(*(port["targetPort"] for port in service["spec"]["ports"]))})
+        rules.append(
+            {
+                "from": sources,
+                "ports": tcp(*(port["targetPort"] for port in service["spec"]["ports"])),
+            }
+        )
     return rules
 
 

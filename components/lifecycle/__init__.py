@@ -6,5 +6,17 @@ pod (components/programs).
 """
 
 from berth.components.lifecycle.life import PERSON, Life, by_kueue, life_of
-from berth.components.lifecycle.manifests import KEEPER_NAME, KEEPER_USER, keeper, keeper_access, keeper_peers
-from berth.components.lifecycle.settings import KeeperSettings, Lifecycle, LifecycleShape, complete, lifecycle_problems
+from berth.components.lifecycle.manifests import (
+    KEEPER_NAME,
+    KEEPER_USER,
+    keeper,
+    keeper_access,
+    keeper_peers,
+)
+from berth.components.lifecycle.settings import (
+    KeeperSettings,
+    Lifecycle,
+    LifecycleShape,
+    complete,
+    lifecycle_problems,
+)

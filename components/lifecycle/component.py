@@ -11,7 +11,9 @@ from berth.components.core.manifest import Manifest
 class Keeper(pulumi.ComponentResource):
     """CronJob that suspends and wakes berths, with its namespace, program and rights."""
 
-    def __init__(self, name: str, manifests: Iterable[Manifest], opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, manifests: Iterable[Manifest], opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__("berth:index:Keeper", name, None, opts)
         registered: list[pulumi.Resource] = []
         for manifest in manifests:

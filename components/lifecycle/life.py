@@ -63,11 +63,17 @@ def life_of(cluster: dict[str, Any], now: datetime | None = None) -> Life:
     except ValueError as error:
         problem = str(error)
     expires = lifetime.expires_at(known.begin)
-    until = next_begin(lifetime, now or datetime.now(UTC)) if known.suspended_by == OUTSIDE_HOURS else None
+    until = (
+        next_begin(lifetime, now or datetime.now(UTC))
+        if known.suspended_by == OUTSIDE_HOURS
+        else None
+    )
     return Life(
         created=str(metadata["creationTimestamp"]),
         expires=stamp(expires) if expires else "",
-        suspended_by=(known.suspended_by or (KUEUE if by_kueue(metadata) else PERSON)) if known.suspended else "",
+        suspended_by=(known.suspended_by or (KUEUE if by_kueue(metadata) else PERSON))
+        if known.suspended
+        else "",
         until=stamp(until) if until else "",
         held_up=annotations.get(HELD_UP, ""),
         closed=annotations.get(CLOSED, ""),

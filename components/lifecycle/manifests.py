@@ -52,7 +52,11 @@ def keeper_access(cluster: Manifest, lifecycle: Lifecycle) -> list[Manifest]:
 
 
 def keeper(
-    environment: str, image: str, schedule: str, pools: Mapping[str, PoolSettings], labels: dict[str, str]
+    environment: str,
+    image: str,
+    schedule: str,
+    pools: Mapping[str, PoolSettings],
+    labels: dict[str, str],
 ) -> list[Manifest]:
     """Return the keeper's objects: namespace, program, account, rights, limits, and the CronJob.
 
@@ -67,13 +71,20 @@ def keeper(
         "namespaceSelector": {"matchLabels": {ENVIRONMENT_LABEL: environment}},
         "podSelector": {"matchLabels": {"ray.io/node-type": "head"}},
     }
-    by_kind["NetworkPolicy"]["spec"]["egress"] = [{"to": [heads], "ports": tcp(DASHBOARD)}, to_api_server()]
+    by_kind["NetworkPolicy"]["spec"]["egress"] = [
+        {"to": [heads], "ports": tcp(DASHBOARD)},
+        to_api_server(),
+    ]
     cron_job = by_kind["CronJob"]["spec"]
     cron_job["schedule"] = schedule
     pod = cron_job["jobTemplate"]["spec"]["template"]["spec"]
     pod["affinity"] = on_pools(pools)
-    if tolerated := [toleration for name in sorted(pools) for toleration in tolerations(pools[name])]:
-        pod["tolerations"] = [one for number, one in enumerate(tolerated) if one not in tolerated[:number]]
+    if tolerated := [
+        toleration for name in sorted(pools) for toleration in tolerations(pools[name])
+    ]:
+        pod["tolerations"] = [
+            one for number, one in enumerate(tolerated) if one not in tolerated[:number]
+        ]
     (container,), (volume,) = pod["containers"], pod["volumes"]
     container |= {"image": image, "args": ["--selector", f"{ENVIRONMENT_LABEL}={environment}"]}
     volume["configMap"]["items"] = items
@@ -86,7 +97,10 @@ def _program() -> tuple[dict[str, str], list[dict[str, str]]]:
     Empty `__init__.py` files hide the image's packages.
     """
     folder = Path(programs.__file__).parent
-    files = {f"{_PACKAGES[-1]}/{name}.py": (folder / f"{name}.py").read_text(encoding="utf-8") for name in _MODULES}
+    files = {
+        f"{_PACKAGES[-1]}/{name}.py": (folder / f"{name}.py").read_text(encoding="utf-8")
+        for name in _MODULES
+    }
     data = {path.replace("/", "."): text for path, text in files.items()}
     items = [{"key": path.replace("/", "."), "path": path} for path in files]
     empty = [{"key": _EMPTY, "path": f"{package}/{_EMPTY}"} for package in _PACKAGES]

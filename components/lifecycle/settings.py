@@ -8,7 +8,15 @@ from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    model_validator,
+)
 
 from berth.components.core.image import Image
 from berth.components.core.problems import Path, Problem
@@ -89,7 +97,10 @@ def _check_zone(text: str) -> str:
     known = _zones()
     # Some machines have no list of zones; the keeper's image has one.
     if known and text not in known:
-        raise ValueError(f"there is no time zone {text!r}; write for example Europe/Berlin, America/New_York or UTC")
+        raise ValueError(
+            f"there is no time zone {text!r}; write for example Europe/Berlin, America/New_York"
+            " or UTC"
+        )
     return text
 
 
@@ -97,7 +108,8 @@ def _check_every(text: str) -> str:
     seconds = parse_duration(text)
     if seconds % 60 or not _SHORTEST_EVERY <= seconds <= _LONGEST_EVERY or 60 % (seconds // 60):
         raise ValueError(
-            f"{text!r} is not an interval of whole minutes that divides an hour, from 1m to 30m; write for example 5m"
+            f"{text!r} is not an interval of whole minutes that divides an hour, from 1m to 30m;"
+            " write for example 5m"
         )
     return text
 
@@ -152,8 +164,8 @@ class WorkingHours(Settings):
     def _some_time_between(self) -> WorkingHours:
         if parse_time(self.begin) % (24 * 60) == parse_time(self.end) % (24 * 60):
             raise ValueError(
-                f"begin and end at {self.begin}, which leaves no time outside of them; give another time, or"
-                " `hours: always`"
+                f"begin and end at {self.begin}, which leaves no time outside of them; give another"
+                " time, or `hours: always`"
             )
         return self
 
@@ -166,7 +178,9 @@ def _which(value: Any) -> str:
 def _hours(value: Any) -> Any:
     """Refuse what is neither a mapping nor the word."""
     if value != ALWAYS and not isinstance(value, (dict, WorkingHours)):
-        raise ValueError(f'{value!r} is not working hours; write {{from: "08:00", to: "20:00"}}, or always')
+        raise ValueError(
+            f'{value!r} is not working hours; write {{from: "08:00", to: "20:00"}}, or always'
+        )
     return value
 
 
@@ -187,7 +201,9 @@ class LifecycleShape(DefaultedSettings):
 
     expires: Annotated[Expiry | None, Field(examples=["14d", "2031-12-31"])] = None
     """Last day of the berth, 2026-12-31, or its lifetime from creation, 14d. Default: never."""
-    hours: Annotated[WorkingHoursOrAlways | None, Field(examples=[{"from": "08:00", "to": "20:00"}])] = None
+    hours: Annotated[
+        WorkingHoursOrAlways | None, Field(examples=[{"from": "08:00", "to": "20:00"}])
+    ] = None
     """Working hours: the berth is suspended when they end, and woken when they begin. Default:
     always."""
     idle: Annotated[DurationOrNever | None, Field(examples=["2h"])] = None
@@ -255,6 +271,10 @@ class KeeperSettings(Settings):
         return f"*/{parse_duration(self.every) // 60} * * * *"
 
 
-def lifecycle_problems(written: LifecycleShape, lifecycle: Lifecycle, path: Path) -> Iterable[Problem]:
+def lifecycle_problems(
+    written: LifecycleShape, lifecycle: Lifecycle, path: Path
+) -> Iterable[Problem]:
     """Return the settings of a lifecycle, as written and as completed, that have no effect."""
-    return broken(beside(__file__)["lifecycle"], (*path, "lifecycle"), written=written, lifecycle=lifecycle)
+    return broken(
+        beside(__file__)["lifecycle"], (*path, "lifecycle"), written=written, lifecycle=lifecycle
+    )

@@ -57,8 +57,14 @@ def add_parts(template: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
     spec: dict[str, Any] = dict(template["spec"])
     ray, *others = spec["containers"]
     named = {variable["name"] for variable in ray.get("env", [])}
-    ours = [{"name": name, "value": value} for name, value in parts.env.items() if name not in named]
-    command = [*ray.get("command", []), *(["&&"] if ray.get("command") and parts.command else []), *parts.command]
+    ours = [
+        {"name": name, "value": value} for name, value in parts.env.items() if name not in named
+    ]
+    command = [
+        *ray.get("command", []),
+        *(["&&"] if ray.get("command") and parts.command else []),
+        *parts.command,
+    ]
     changes = {
         "env": [*ray.get("env", []), *ours],
         "volumeMounts": [*ray.get("volumeMounts", []), *parts.mounts],
@@ -87,7 +93,10 @@ def _cdi_per_pod() -> Parts:
     parts = Parts(**fast_yaml.beside(__file__, "cdi-per-pod.yaml"))
     items = [{"key": PurePath(path).name, "path": path} for path in _files()]
     parts.volumes[0]["configMap"] |= {"name": _config_map_name(), "items": items}
-    return replace(parts, security_context={**RESTRICTED_CONTAINER, "runAsUser": RAY_USER, **parts.security_context})
+    return replace(
+        parts,
+        security_context={**RESTRICTED_CONTAINER, "runAsUser": RAY_USER, **parts.security_context},
+    )
 
 
 @cache
@@ -98,7 +107,10 @@ def _files() -> dict[str, str]:
     takes privileges.
     """
     programs_folder, own_folder = Path(programs.__file__).parent, Path(__file__).parent
-    sources = {"bin/podman": programs_folder / "podman.py", "bin/cdi.py": programs_folder / "cdi.py"}
+    sources = {
+        "bin/podman": programs_folder / "podman.py",
+        "bin/cdi.py": programs_folder / "cdi.py",
+    }
     for name in ("environment.sh", "containers.conf", "storage.conf", "subuid", "subgid"):
         sources[f"etc/{name}"] = own_folder / "etc" / name
     return {path: source.read_text(encoding="utf-8") for path, source in sources.items()}

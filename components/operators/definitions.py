@@ -52,12 +52,14 @@ def definitions_hook(
                 path = f"{_PATH}/{definition['metadata']['name']}"
                 if not has(await asyncio.to_thread(cluster.get, path), definition):
                     manager = f"berth-{pulumi.get_stack()}"
-                    await asyncio.to_thread(cluster.apply, path, json.dumps(definition, default=str), manager)
+                    await asyncio.to_thread(
+                        cluster.apply, path, json.dumps(definition, default=str), manager
+                    )
         except (ClusterError, OSError, ValueError) as error:
             raise DefinitionsError(
-                f"the CRDs of chart {chart.chart} could not be brought up to date: {error}. The release was not"
-                " changed, since the operator would run on older CRDs. Fix that, or apply the chart's CRDs by hand, and"
-                " run the update again"
+                f"the CRDs of chart {chart.chart} could not be brought up to date: {error}. The"
+                " release was not changed, since the operator would run on older CRDs. Fix that,"
+                " or apply the chart's CRDs by hand, and run the update again"
             ) from error
         pulumi.log.info(f"the CRDs of chart {chart.chart} are up to date", parent)
 
@@ -77,7 +79,9 @@ async def _definitions(name: str, chart: Chart, parent: pulumi.Resource) -> list
         "values": chart.values,
     }
     found = await pulumi.runtime.invoke_async(
-        "kubernetes:helm:template", {"jsonOpts": json.dumps(options)}, pulumi.InvokeOptions(parent=parent)
+        "kubernetes:helm:template",
+        {"jsonOpts": json.dumps(options)},
+        pulumi.InvokeOptions(parent=parent),
     )
     # The API server takes no 1.0 for an integer.
     return among(whole_numbers((found or {}).get("result") or []))
@@ -103,7 +107,11 @@ def in_folder(chart: Path) -> list[Manifest]:
 
 def among(objects: Iterable[Any]) -> list[Manifest]:
     """Return the definitions among the objects of a chart."""
-    return [manifest for manifest in objects if isinstance(manifest, dict) and manifest.get("kind") == _KIND]
+    return [
+        manifest
+        for manifest in objects
+        if isinstance(manifest, dict) and manifest.get("kind") == _KIND
+    ]
 
 
 def has(live: Any, manifest: Any) -> bool:
@@ -113,6 +121,8 @@ def has(live: Any, manifest: Any) -> bool:
     their schemas, are one.
     """
     if isinstance(manifest, dict):
-        return isinstance(live, dict) and all(has(live.get(key), value) for key, value in manifest.items())
+        return isinstance(live, dict) and all(
+            has(live.get(key), value) for key, value in manifest.items()
+        )
     # Generators write `creationTimestamp: null`, which asks for nothing.
     return manifest is None or bool(live == manifest)

@@ -45,7 +45,9 @@ class DraNetSettings(ChartSettings):
     it is there already."""
     chart: ChartName = versions.DRANET_CHART
     repository: Repository = None
-    version: Annotated[str, Field(examples=[versions.DRANET], pattern=r"^\d+\.\d+\.\d+$")] = versions.DRANET
+    version: Annotated[str, Field(examples=[versions.DRANET], pattern=r"^\d+\.\d+\.\d+$")] = (
+        versions.DRANET
+    )
     """Version of chart and image."""
     manifest: Annotated[NonEmpty | None, Field(examples=["./manifests/dranet.yaml"])] = None
     """File of YAML documents for `source: manifest`, relative to the project's folder, such as
@@ -78,7 +80,9 @@ class DraNet(Operator[DraNetSettings]):
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the device class, and the chart or the objects, in the order of their file."""
         objects = self.site.manifests.get(self.setting, ())
-        if ("DeviceClass", DRANET) not in {(item["kind"], item["metadata"]["name"]) for item in objects}:
+        if ("DeviceClass", DRANET) not in {
+            (item["kind"], item["metadata"]["name"]) for item in objects
+        }:
             yield Object(DRANET, dranet_class(self.site.resource_api))
         if self.settings.source == "chart":
             if self.settings.namespace != SYSTEM_NAMESPACE:
@@ -89,7 +93,10 @@ class DraNet(Operator[DraNetSettings]):
 
     def values(self) -> dict[str, Any]:
         """Return the Helm values that differ from the chart's own."""
-        chosen = {"version": self.settings.version, "node_selector": dict(self.settings.node_selector) or None}
+        chosen = {
+            "version": self.settings.version,
+            "node_selector": dict(self.settings.node_selector) or None,
+        }
         return manifest_of(__file__, "dranet", affinity=on_pools(self.pools), **chosen)
 
     def placed(self, manifest: Manifest) -> Manifest:
@@ -106,4 +113,8 @@ class DraNet(Operator[DraNetSettings]):
 
 def _name(manifest: Manifest) -> str:
     metadata = manifest["metadata"]
-    return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else str(metadata["name"])
+    return (
+        f"{metadata['namespace']}/{metadata['name']}"
+        if metadata.get("namespace")
+        else str(metadata["name"])
+    )

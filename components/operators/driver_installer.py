@@ -32,7 +32,9 @@ class DriverInstaller(Operator[None]):
     @classmethod
     def serves(cls, pool: PoolSettings) -> bool:
         """Return whether a pool needs the installer: GKE runs it on pools whose GPUs it serves."""
-        return (pool.by_operator or pool.by_dra) and pool.driver == "gke" and pool.node_image == "cos"
+        return (
+            (pool.by_operator or pool.by_dra) and pool.driver == "gke" and pool.node_image == "cos"
+        )
 
     def parts(self, name: str) -> Iterator[Part]:
         """Yield the DaemonSet, which was a part of the GPU Operator until others needed it too."""

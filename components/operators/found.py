@@ -46,7 +46,11 @@ def found_on(api: ClusterApi, settings: OperatedSettings) -> list[Problem]:
     problems: list[Problem] = []
     for operator in settings.operators.on(Site(pools)):
         of_operator = [
-            Problem(path, f"the cluster has {_shown(kind, item)} already: {says.format(remove=_removal(kind, item))}")
+            Problem(
+                path,
+                f"the cluster has {_shown(kind, item)} already:"
+                f" {says.format(remove=_removal(kind, item))}",
+            )
             for path, says, images, name in _signs(operator, settings)
             for kind, item in workloads
             if _is_it(item, images, name) and not _is_ours(item, operator)
@@ -57,10 +61,14 @@ def found_on(api: ClusterApi, settings: OperatedSettings) -> list[Problem]:
     return problems
 
 
-def _signs(operator: Operator[Any], settings: OperatedSettings) -> Iterator[tuple[Path, str, list[str], str]]:
+def _signs(
+    operator: Operator[Any], settings: OperatedSettings
+) -> Iterator[tuple[Path, str, list[str], str]]:
     """Yield what stands in an operator's way: setting, text, images and name of a workload."""
     path = path_of(operator, settings) if operator.setting else ()
-    places = {operator.release: path or ("environment", "pools", next(iter(operator.pools)), "driver")}
+    places = {
+        operator.release: path or ("environment", "pools", next(iter(operator.pools)), "driver")
+    }
     if isinstance(operator, GpuOperator):
         places["nvidia-device-plugin"] = path
         if operator.settings.node_feature_discovery:
@@ -79,7 +87,9 @@ def _is_it(item: Object, images: Iterable[str], name: str) -> bool:
         return bool((metadata.get("namespace"), metadata["name"]) == (_SYSTEM, name))
     pod = ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
     used = [str(container.get("image")) for container in pod.get("containers") or ()]
-    return any(re.search(rf"(^|/){re.escape(part)}([:@]|$)", image) for part in images for image in used)
+    return any(
+        re.search(rf"(^|/){re.escape(part)}([:@]|$)", image) for part in images for image in used
+    )
 
 
 def _is_ours(item: Object, operator: Operator[Any]) -> bool:
@@ -92,14 +102,20 @@ def _is_ours(item: Object, operator: Operator[Any]) -> bool:
     # In another namespace it is this stack's if Pulumi installed it: its setting changes.
     managers = [str(entry.get("manager")) for entry in metadata.get("managedFields") or ()]
     by_pulumi = any(manager.startswith("pulumi-") for manager in managers)
-    return by_pulumi or notes.get(f"{_HELM}namespace") == getattr(operator.settings, "namespace", "")
+    return by_pulumi or notes.get(f"{_HELM}namespace") == getattr(
+        operator.settings, "namespace", ""
+    )
 
 
-def _left(api: ClusterApi, operator: Operator[Any], settings: OperatedSettings) -> Iterator[Problem]:
+def _left(
+    api: ClusterApi, operator: Operator[Any], settings: OperatedSettings
+) -> Iterator[Problem]:
     """Yield what an operator that was removed has left, over which Helm would not install."""
     if not hasattr(operator.settings, "chart"):
         return
-    names = {f"{_RBAC}/{kind}": operator.release for kind in ("clusterroles", "clusterrolebindings")}
+    names = {
+        f"{_RBAC}/{kind}": operator.release for kind in ("clusterroles", "clusterrolebindings")
+    }
     if isinstance(operator, GpuOperator):
         names[CLUSTER_POLICIES] = "cluster-policy"
     for path, name in names.items():
@@ -116,9 +132,14 @@ def _used(api: ClusterApi, pools: Pools) -> Iterator[Problem]:
     where: Path = ("environment", "operators", "gpu", "source")
     policies, _ = api.list(CLUSTER_POLICIES)
     if not policies:
-        yield Problem(where, "the cluster has no GPU Operator (no ClusterPolicy); take `source: present` out")
+        yield Problem(
+            where, "the cluster has no GPU Operator (no ClusterPolicy); take `source: present` out"
+        )
         return
-    policy, namespace = policies[0]["spec"], str((policies[0].get("status") or {}).get("namespace") or "gpu-operator")
+    policy, namespace = (
+        policies[0]["spec"],
+        str((policies[0].get("status") or {}).get("namespace") or "gpu-operator"),
+    )
 
     def patch(**spec: Any) -> str:
         name, change = policies[0]["metadata"]["name"], json.dumps({"spec": spec})
@@ -127,16 +148,28 @@ def _used(api: ClusterApi, pools: Pools) -> Iterator[Problem]:
     if not (policy.get("cdi") or {}).get("enabled", True):
         yield from broken(_TABLES["without_cdi"], where, command=patch(cdi={"enabled": True}))
     name = ((policy.get("devicePlugin") or {}).get("config") or {}).get("name")
-    has = (api.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}") or {}).get("data") if name else {}
-    wrong = {key: text for key, text in entries(pools).items() if _plain((has or {}).get(key)) != _plain(text)}
+    has = (
+        (api.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}") or {}).get("data")
+        if name
+        else {}
+    )
+    wrong = {
+        key: text
+        for key, text in entries(pools).items()
+        if _plain((has or {}).get(key)) != _plain(text)
+    }
     if wrong:
         data = json.dumps({"data": wrong})
-        command = f"kubectl patch configmap {name} --namespace={namespace} --type=merge --patch='{data}'"
+        command = (
+            f"kubectl patch configmap {name} --namespace={namespace} --type=merge --patch='{data}'"
+        )
         if not name:
             made = " ".join(f"--from-literal={key}='{text}'" for key, text in wrong.items())
             command = f"kubectl create configmap {_CONFIG_MAP} --namespace={namespace} {made}"
             command += f" && {patch(devicePlugin={'config': {'name': _CONFIG_MAP}})}"
-        yield from broken(_TABLES["other_config"], where, keys=list(map(repr, wrong)), command=command)
+        yield from broken(
+            _TABLES["other_config"], where, keys=list(map(repr, wrong)), command=command
+        )
     strategies = {pool.profile.facts.mig_strategy for pool in pools.values()} - {None, ""}
     strategy = (policy.get("mig") or {}).get("strategy", "single")
     if strategies and strategies != {strategy}:
@@ -146,21 +179,33 @@ def _used(api: ClusterApi, pools: Pools) -> Iterator[Problem]:
     gpu = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
     for pool in pools.values():
         needed = tolerations(pool.settings)
-        taints = [{**taint, "value": taint.get("value", "")} for taint in needed if taint.get("key")]
+        taints = [
+            {**taint, "value": taint.get("value", "")} for taint in needed if taint.get("key")
+        ]
         if missing := untolerated(taints, known or [gpu]):
             command = patch(daemonsets={"tolerations": [*(known or [gpu]), *needed]})
-            yield from broken(_TABLES["untolerated"], where, taint=missing["key"], pool=pool, command=command)
+            yield from broken(
+                _TABLES["untolerated"], where, taint=missing["key"], pool=pool, command=command
+            )
 
 
 def _plain(text: str | None) -> Any:
     """Return the sharing of an entry of the device plugin's ConfigMap, without what is off."""
     document = yaml.safe_load(text or "{}")
-    return _without_off(document.get("sharing") or {}) if isinstance(document, dict) and text is not None else None
+    return (
+        _without_off(document.get("sharing") or {})
+        if isinstance(document, dict) and text is not None
+        else None
+    )
 
 
 def _without_off(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_off(inner) for key, inner in value.items() if inner not in (None, False, {}, [])}
+        return {
+            key: _without_off(inner)
+            for key, inner in value.items()
+            if inner not in (None, False, {}, [])
+        }
     return [_without_off(inner) for inner in value] if isinstance(value, list) else value
 
 
@@ -168,7 +213,9 @@ def _shown(kind: str, item: Object) -> str:
     metadata = item["metadata"]
     namespace = f" in namespace {metadata['namespace']}" if metadata.get("namespace") else ""
     release = (metadata.get("annotations") or {}).get(f"{_HELM}name")
-    return f"{kind} {metadata['name']}{namespace}" + (f" (Helm release {release})" if release else "")
+    return f"{kind} {metadata['name']}{namespace}" + (
+        f" (Helm release {release})" if release else ""
+    )
 
 
 def _removal(kind: str, item: Object) -> str:

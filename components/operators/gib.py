@@ -29,7 +29,9 @@ class GibSettings(Settings):
 
     source: Literal["installer", "present"] = "installer"
     """`installer`: berth installs it. `present`: it is on the nodes already."""
-    image: Annotated[Image, Field(examples=["registry.example.com/nccl-plugin-gib:v1.1.2"])] = versions.GIB_IMAGE
+    image: Annotated[Image, Field(examples=["registry.example.com/nccl-plugin-gib:v1.1.2"])] = (
+        versions.GIB_IMAGE
+    )
     """Image with the plugin, for nodes of amd64."""
 
 
@@ -57,7 +59,11 @@ class Gib(Operator[GibSettings]):
         del name
         written = self.settings.image if "image" in self.settings.model_fields_set else ""
         for arm64 in (False, True):
-            if pools := [name for name, pool in self.pools.items() if pool.settings.machine.series.arm64 == arm64]:
+            if pools := [
+                name
+                for name, pool in self.pools.items()
+                if pool.settings.machine.series.arm64 == arm64
+            ]:
                 manifest = installer(self.settings, pools, arm64=arm64)
                 yield Object(manifest["metadata"]["name"], self.site.with_copies(manifest, written))
 
@@ -72,30 +78,43 @@ class Gib(Operator[GibSettings]):
     def effects(cls, step: Step, fleet: PlannedFleet, changed: Sequence[str]) -> list[Effect]:
         """Return the effects of a change of the DaemonSet."""
         if step.operation == "delete":
-            text = "gIB stays on the nodes that have it; nodes that come later have none, and NCCL fails there"
+            text = (
+                "gIB stays on the nodes that have it; nodes that come later have none, and NCCL"
+                " fails there"
+            )
             return [Effect(Level.DISTURBS, text)]
         update = step.operation == "update"
         if update and not any(below(path, "spec.template") for path in changed):
             return []
         sitting = sitting_on(fleet, cls.pools_of(fleet))
         text = (
-            "gIB is written over on every node with RDMA NICs: jobs that use it may crash, so change it while none runs"
+            "gIB is written over on every node with RDMA NICs: jobs that use it may crash, so"
+            " change it while none runs"
         )
         if update and _installs_nccl(step.before) and not _installs_nccl(step.after):
-            text += "; the NCCL that the installer put there before stays, and shadows the image's (docs/fabric.md)"
+            text += (
+                "; the NCCL that the installer put there before stays, and shadows the image's"
+                " (docs/fabric.md)"
+            )
         return [Effect(where_somebody_works(fleet, sitting), text, sitting, all_go=False)]
 
 
 def has_nics(pool: PlannedPool) -> bool:
     """Return whether a plan's pool has RDMA NICs."""
     network = pool.settings.get("networkConfig") or {}
-    return bool(network.get("additionalNodeNetworkConfigs") or network.get("acceleratorNetworkProfile"))
+    return bool(
+        network.get("additionalNodeNetworkConfigs") or network.get("acceleratorNetworkProfile")
+    )
 
 
 def _installs_nccl(inputs: Mapping[str, Any]) -> bool:
     """Return whether an installer copies an NCCL to nodes too, as older versions did."""
     pod = ((inputs.get("spec") or {}).get("template") or {}).get("spec") or {}
-    arguments = [word for container in pod.get("initContainers") or [] for word in container.get("args") or []]
+    arguments = [
+        word
+        for container in pod.get("initContainers") or []
+        for word in container.get("args") or []
+    ]
     return any("--install-nccl" in word for word in arguments)
 
 

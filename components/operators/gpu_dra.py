@@ -20,7 +20,14 @@ from berth.components.gke import PoolSettings, on_pools
 from berth.components.hardware import versions
 from berth.components.hardware.names import CLAIMED_LABEL
 from berth.components.operators.driver_installer import HOST_DRIVER, DriverInstaller
-from berth.components.operators.operator import ChartName, ChartSettings, Operator, Part, Repository, namespace_of
+from berth.components.operators.operator import (
+    ChartName,
+    ChartSettings,
+    Operator,
+    Part,
+    Repository,
+    namespace_of,
+)
 from berth.components.plan.fleet import PlannedPool
 
 
@@ -31,7 +38,9 @@ class GpuDraSettings(ChartSettings):
     """`chart`: berth installs it. `present`: it is there already."""
     chart: ChartName = versions.GPU_DRA_CHART
     repository: Repository = None
-    version: Annotated[str, Field(examples=[versions.GPU_DRA], pattern=r"^\d+\.\d+\.\d+$")] = versions.GPU_DRA
+    version: Annotated[str, Field(examples=[versions.GPU_DRA], pattern=r"^\d+\.\d+\.\d+$")] = (
+        versions.GPU_DRA
+    )
     """Version of chart and driver."""
     namespace: Annotated[Name, Field(examples=["nvidia-dra"])] = "nvidia-dra-driver-gpu"
     """Namespace that the driver runs in."""

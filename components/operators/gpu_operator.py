@@ -56,7 +56,9 @@ class GpuOperatorSettings(ChartSettings):
     chart: ChartName = "gpu-operator"
     repository: Repository = versions.GPU_OPERATOR_REPOSITORY
     version: Annotated[
-        str, Field(examples=[versions.GPU_OPERATOR], pattern=r"^v\d+\.\d+\.\d+$"), AfterValidator(_good_version)
+        str,
+        Field(examples=[versions.GPU_OPERATOR], pattern=r"^v\d+\.\d+\.\d+$"),
+        AfterValidator(_good_version),
     ] = versions.GPU_OPERATOR
     """Version of chart and operator."""
     namespace: Annotated[Name, Field(examples=["nvidia"])] = "gpu-operator"
@@ -105,22 +107,38 @@ class GpuOperator(Operator[GpuOperatorSettings]):
         # old one ("Upgrading the NVIDIA GPU Operator",
         # https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/upgrade.html).
         yield self.settings.chart_with(
-            self.values(), self.repositories, by_name=("env",), timeout=900, validated=False, warn=self._warnings
+            self.values(),
+            self.repositories,
+            by_name=("env",),
+            timeout=900,
+            validated=False,
+            warn=self._warnings,
         )
 
     @classmethod
-    def problems(cls, settings: GpuOperatorSettings, path: Path, *, existing: bool) -> Iterator[Problem]:
+    def problems(
+        cls, settings: GpuOperatorSettings, path: Path, *, existing: bool
+    ) -> Iterator[Problem]:
         """Yield Helm values with which a pod would get GPUs that it does not request."""
         del existing
         values = settings.values or {}
         where = (*path, "values")
-        no_cdi = not isinstance(cdi := values.get("cdi", {}), Mapping) or not cdi.get("enabled", True)
-        yield from broken(beside(__file__)["gpu"], where, no_cdi=no_cdi, nri=not no_cdi and cdi.get("nriPluginEnabled"))
+        no_cdi = not isinstance(cdi := values.get("cdi", {}), Mapping) or not cdi.get(
+            "enabled", True
+        )
+        yield from broken(
+            beside(__file__)["gpu"],
+            where,
+            no_cdi=no_cdi,
+            nri=not no_cdi and cdi.get("nriPluginEnabled"),
+        )
         for daemon in ("toolkit", "devicePlugin"):
             yield from _of_environment(values, daemon, where)
 
     def _warnings(self, old: Values, new: Values) -> list[str]:
-        return of_configs(_plugin_config(old), _plugin_config(new), self.site.pools, self.site.occupants)
+        return of_configs(
+            _plugin_config(old), _plugin_config(new), self.site.pools, self.site.occupants
+        )
 
     def values(self) -> dict[str, Any]:
         """Return the Helm values that differ from the chart's own."""
@@ -131,7 +149,10 @@ class GpuOperator(Operator[GpuOperatorSettings]):
             driver=any(pool.settings.driver == "operator" for pool in pools.values()),
             feature_discovery=self.settings.node_feature_discovery,
             dcgm_exporter=self.settings.dcgm_exporter,
-            mig_strategy=next((mig for pool in pools.values() if (mig := pool.profile.facts.mig_strategy)), "single"),
+            mig_strategy=next(
+                (mig for pool in pools.values() if (mig := pool.profile.facts.mig_strategy)),
+                "single",
+            ),
             plugin_config=config_map(self.site.pools),
         )
         tolerated = _tolerations(pools)
@@ -142,7 +163,9 @@ class GpuOperator(Operator[GpuOperatorSettings]):
             "feature_discovery": tolerated and self.settings.node_feature_discovery,
         }
         for part in (part for part, needed in parts.items() if needed):
-            more = manifest_of(__file__, f"gpu_operator_{part}", driver=HOST_DRIVER, tolerations=tolerated)
+            more = manifest_of(
+                __file__, f"gpu_operator_{part}", driver=HOST_DRIVER, tolerations=tolerated
+            )
             chosen = merged(chosen, more)
         return chosen
 
@@ -157,13 +180,26 @@ class GpuOperator(Operator[GpuOperatorSettings]):
         driver = any(below(path, "values.driver") for path in changed)
         chart = any(below(path, prefix) for path in changed for prefix in ("version", "chart"))
         if driver or (chart and (new.get("driver") or {}).get("enabled")):
-            why = "the driver changes" if driver else "another version of the GPU Operator brings its own driver"
-            text = f"{why}: the GPU Operator evicts the GPU pods of one node after the other and reloads it"
+            why = (
+                "the driver changes"
+                if driver
+                else "another version of the GPU Operator brings its own driver"
+            )
+            text = (
+                f"{why}: the GPU Operator evicts the GPU pods of one node after the other and"
+                " reloads it"
+            )
             effects.append(Effect(where_somebody_works(fleet, sitting), text, sitting))
         if any(below(path, _CONFIG) for path in changed):
-            effects += _of_configs(_plugin_config(old), _plugin_config(new), fleet, cls.pools_of(fleet))
+            effects += _of_configs(
+                _plugin_config(old), _plugin_config(new), fleet, cls.pools_of(fleet)
+            )
         if any(not below(path, "values.driver") and not below(path, _CONFIG) for path in changed):
-            what = "another version of the GPU Operator" if chart else "other settings of the GPU Operator"
+            what = (
+                "another version of the GPU Operator"
+                if chart
+                else "other settings of the GPU Operator"
+            )
             text = f"{what}: its daemons restart on every node that it serves; {KEEPS}"
             effects.append(Effect(Level.DISTURBS, text, sitting))
         return effects
@@ -173,11 +209,18 @@ def _of_environment(values: Values, daemon: str, where: Path) -> Iterator[Proble
     """Yield what is wrong with variables of a daemon in the Helm values of a user."""
     of_daemon = values.get(daemon, {})
     if not isinstance(of_daemon, Mapping):
-        yield Problem((*where, daemon), f"is not a mapping; write {daemon}: {{env: [{{name: NAME, value: TEXT}}]}}")
+        yield Problem(
+            (*where, daemon),
+            f"is not a mapping; write {daemon}: {{env: [{{name: NAME, value: TEXT}}]}}",
+        )
         return
     entries = of_daemon.get("env", [])
-    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) and "name" in entry for entry in entries):
-        yield Problem((*where, daemon, "env"), "is not a list of variables; write [{name: NAME, value: TEXT}]")
+    if not isinstance(entries, list) or not all(
+        isinstance(entry, Mapping) and "name" in entry for entry in entries
+    ):
+        yield Problem(
+            (*where, daemon, "env"), "is not a list of variables; write [{name: NAME, value: TEXT}]"
+        )
         return
     for position, entry in enumerate(entries):
         path = (*where, daemon, "env", position)
@@ -188,12 +231,15 @@ def _plugin_config(values: Values) -> Mapping[str, Any]:
     return dict((values.get("devicePlugin") or {}).get("config") or {})
 
 
-def _of_configs(old: Values, new: Values, fleet: PlannedFleet, served: Sequence[str]) -> list[Effect]:
+def _of_configs(
+    old: Values, new: Values, fleet: PlannedFleet, served: Sequence[str]
+) -> list[Effect]:
     """Return the effects on pools whose nodes read another config than before."""
     pools = {name: pool for name, pool in fleet.before.items() if name in served}
     keys = {name: pool.labels.get(CONFIG_LABEL, WHOLE_KEY) for name, pool in pools.items()}
     effects = [
-        Effect(Level.DISTURBS, text, sitting_on(fleet, [name])) for name, text in config_changes(old, new, keys).items()
+        Effect(Level.DISTURBS, text, sitting_on(fleet, [name]))
+        for name, text in config_changes(old, new, keys).items()
     ]
     if not effects:
         # The ConfigMap has another name because of a pool that is new or goes; no node reads
@@ -211,7 +257,9 @@ def _tolerations(pools: Pools) -> list[dict[str, str]]:
     """
     found: list[dict[str, str]] = []
     for pool in pools.values():
-        found += [toleration for toleration in tolerations(pool.settings) if toleration not in found]
+        found += [
+            toleration for toleration in tolerations(pool.settings) if toleration not in found
+        ]
     return found if len(found) > 1 else []
 
 

@@ -17,7 +17,9 @@ from berth.components.operators.repair import Repair
 class Installation(pulumi.ComponentResource):
     """An operator on a cluster: its namespace, charts and objects."""
 
-    def __init__(self, name: str, operator: Operator[Any], opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, operator: Operator[Any], opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         super().__init__(operator.pulumi_type(), name, None, opts)
         mirror = operator.site.chart_mirror or os.environ.get(CHART_MIRROR, "")
         last: list[pulumi.Resource] = []
@@ -39,7 +41,9 @@ def _object(part: Object, parent: pulumi.Resource, last: list[pulumi.Resource]) 
     return KubernetesObject(part.name, part.manifest, options)
 
 
-def _release(name: str, chart: Chart, repair: Repair, needs: list[pulumi.Resource]) -> pulumi.Resource:
+def _release(
+    name: str, chart: Chart, repair: Repair, needs: list[pulumi.Resource]
+) -> pulumi.Resource:
     """Register a real Helm release, whose hooks run and whose objects are ready when it is done."""
     parent, before = repair.resource, [repair.hook()]
     if chart.definition:
@@ -52,7 +56,9 @@ def _release(name: str, chart: Chart, repair: Repair, needs: list[pulumi.Resourc
         name=name,
         chart=chart.chart,
         version=version,
-        repository_opts=helm.RepositoryOptsArgs(repo=chart.in_repository) if chart.in_repository else None,
+        repository_opts=helm.RepositoryOptsArgs(repo=chart.in_repository)
+        if chart.in_repository
+        else None,
         namespace=chart.namespace,
         values=chart.values,
         description=repair.description(chart.values, version),
@@ -67,7 +73,9 @@ def _release(name: str, chart: Chart, repair: Repair, needs: list[pulumi.Resourc
 
 def _warnings_hook(name: str, chart: Chart) -> pulumi.ResourceHook:
     def warn(change: pulumi.ResourceHookArgs) -> None:
-        for line in chart.warn(_values(change.old_inputs), _values(change.new_inputs)) if chart.warn else ():
+        for line in (
+            chart.warn(_values(change.old_inputs), _values(change.new_inputs)) if chart.warn else ()
+        ):
             pulumi.log.warn(line)
 
     return pulumi.ResourceHook(f"{name}-sharing", warn, pulumi.ResourceHookOptions(on_dry_run=True))

@@ -7,7 +7,14 @@ from pydantic import Field
 
 from berth.components.core.types import Name
 from berth.components.hardware import versions
-from berth.components.operators.operator import ChartName, ChartSettings, Operator, Part, Repository, namespace_of
+from berth.components.operators.operator import (
+    ChartName,
+    ChartSettings,
+    Operator,
+    Part,
+    Repository,
+    namespace_of,
+)
 
 RAY_CLUSTERS = "rayclusters.ray.io"
 """Name of the CRD of RayClusters."""
@@ -21,7 +28,9 @@ class KubeRaySettings(ChartSettings):
     is there already."""
     chart: ChartName = "kuberay-operator"
     repository: Repository = versions.KUBERAY_REPOSITORY
-    version: Annotated[str, Field(examples=[versions.KUBERAY], pattern=r"^\d+\.\d+\.\d+$")] = versions.KUBERAY
+    version: Annotated[str, Field(examples=[versions.KUBERAY], pattern=r"^\d+\.\d+\.\d+$")] = (
+        versions.KUBERAY
+    )
     """Version of chart and operator."""
     namespace: Annotated[Name, Field(examples=["kuberay"])] = "kuberay-operator"
     """Namespace that the operator runs in."""

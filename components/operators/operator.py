@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 ChartName = Annotated[
     NonEmpty,
     Field(
-        description="A chart's name in `repository`, an `oci://` reference, or a folder (begins with `.` or `/`).",
+        description=(
+            "A chart's name in `repository`, an `oci://` reference, or a folder (begins with `.` or"
+            " `/`)."
+        ),
         examples=["oci://registry.example.com/charts/name"],
     ),
 ]
@@ -46,14 +49,19 @@ Repository = Annotated[
 ChartValues = Annotated[
     Document | None,
     Field(
-        description="Helm values over berth's own, as in a file of values: mappings merge, lists are replaced, null"
-        " removes a default. `berth check` names each value of berth's that they change.",
+        description=(
+            "Helm values over berth's own, as in a file of values: mappings merge, lists are"
+            " replaced, null removes a default. `berth check` names each value of berth's that they"
+            " change."
+        ),
         examples=[{"resources": {"limits": {"memory": "1Gi"}}}],
     ),
 ]
 Values = Mapping[str, Any]
 
-_CONTRADICTIONS, _WORDS = (fast_yaml.beside(__file__, f"{name}.yaml") for name in ("contradictions", "words"))
+_CONTRADICTIONS, _WORDS = (
+    fast_yaml.beside(__file__, f"{name}.yaml") for name in ("contradictions", "words")
+)
 
 
 @dataclass(frozen=True)
@@ -258,12 +266,18 @@ class Operator(ABC, Generic[SettingsType]):
     def pools_of(cls, fleet: PlannedFleet) -> list[str]:
         """Return the served pools; on an existing cluster all pools in use."""
         planned = fleet.before.items()
-        return [name for name, pool in planned if cls.serves_planned(pool)] if planned else fleet.everywhere
+        return (
+            [name for name, pool in planned if cls.serves_planned(pool)]
+            if planned
+            else fleet.everywhere
+        )
 
     @classmethod
     def problems(cls, settings: SettingsType, path: Path, *, existing: bool) -> Iterable[Problem]:
         """Return what is wrong with the settings at a path, on an existing cluster or a new one."""
-        return broken(_CONTRADICTIONS.get(cls.setting, ()), path, settings=settings, existing=existing)
+        return broken(
+            _CONTRADICTIONS.get(cls.setting, ()), path, settings=settings, existing=existing
+        )
 
     @classmethod
     def effects(cls, step: Step, fleet: PlannedFleet, changed: Sequence[str]) -> list[Effect]:
@@ -272,7 +286,9 @@ class Operator(ABC, Generic[SettingsType]):
         sitting = sitting_on(fleet, cls.pools_of(fleet))
         if step.operation in ("replace", "delete"):
             again = ", then installed again" if step.operation == "replace" else ""
-            return [Effect(Level.DESTROYS, _WORDS[cls.release]["removed"].format(again=again), sitting)]
+            return [
+                Effect(Level.DESTROYS, _WORDS[cls.release]["removed"].format(again=again), sitting)
+            ]
         return [Effect(Level.DISTURBS, _WORDS[cls.release]["changed"], sitting)]
 
 
@@ -294,4 +310,6 @@ class ChartSettings(Settings):
         `by_name` merge by `name`; other lists are replaced.
         """
         every = merged(merged(images, values), self.values or {}, by_name=by_name)
-        return Chart(self.chart, self.repository, self.version, self.namespace, every, ours=values, **more)
+        return Chart(
+            self.chart, self.repository, self.version, self.namespace, every, ours=values, **more
+        )

@@ -54,13 +54,17 @@ class Revision:
 
     def may_run(self, timeout: int) -> bool:
         """Return whether an operation with a timeout in seconds may still be at work on it."""
-        return self.is_pending and dt.datetime.now(dt.UTC) - self.begun < dt.timedelta(seconds=timeout)
+        return self.is_pending and dt.datetime.now(dt.UTC) - self.begun < dt.timedelta(
+            seconds=timeout
+        )
 
 
 def revisions(api: ClusterApi, namespace: str, release: str) -> list[Revision]:
     """Return the revisions of a release, the newest last."""
     found = api.metadata(within(namespace, SECRETS), labelSelector=f"owner=helm,name={release}")
-    return sorted((_revision(secret["metadata"]) for secret in found), key=lambda revision: revision.number)
+    return sorted(
+        (_revision(secret["metadata"]) for secret in found), key=lambda revision: revision.number
+    )
 
 
 def pending(api: ClusterApi, releases: Collection[str]) -> list[str]:
@@ -71,13 +75,20 @@ def pending(api: ClusterApi, releases: Collection[str]) -> list[str]:
         revision, name = _revision(secret["metadata"]), str(secret["metadata"]["labels"]["name"])
         if name not in newest or newest[name].number < revision.number:
             newest[name] = revision
-    return [f"{name} ({revision.status})" for name, revision in sorted(newest.items()) if revision.is_pending]
+    return [
+        f"{name} ({revision.status})"
+        for name, revision in sorted(newest.items())
+        if revision.is_pending
+    ]
 
 
 def deployed(api: ClusterApi, releases: Collection[str]) -> dict[str, str]:
     """Return the versions of the charts of some releases, by those that are deployed."""
     selector = f"owner=helm,status=deployed,name in ({','.join(releases)})"
-    found = {secret["metadata"]["labels"]["name"]: secret for secret in api.list(SECRETS, labelSelector=selector)[0]}
+    found = {
+        secret["metadata"]["labels"]["name"]: secret
+        for secret in api.list(SECRETS, labelSelector=selector)[0]
+    }
     charts = {name: _unpacked(secret["data"]["release"])["chart"] for name, secret in found.items()}
     return {name: str(chart["metadata"]["version"]) for name, chart in charts.items()}
 
@@ -124,7 +135,10 @@ def forget(api: ClusterApi, namespace: str, found: Iterable[Revision]) -> None:
 def failed(payload: str, status: str) -> str:
     """Return the payload of a Secret of Helm's, with the status `failed` in place of another."""
     release = _unpacked(payload)
-    release["info"] |= {"status": "failed", "description": f"left {status} by an update that was killed"}
+    release["info"] |= {
+        "status": "failed",
+        "description": f"left {status} by an update that was killed",
+    }
     packed = gzip.compress(json.dumps(release).encode())
     return base64.b64encode(base64.b64encode(packed)).decode()
 
@@ -134,7 +148,11 @@ def _unpacked(payload: str) -> Any:
 
 
 def note(
-    api: ClusterApi, namespace: str, release: str, values: Mapping[str, Any], version: str | None = None
+    api: ClusterApi,
+    namespace: str,
+    release: str,
+    values: Mapping[str, Any],
+    version: str | None = None,
 ) -> str | None:
     """Return the description with which an update changes a release; None where nothing is wrong.
 

@@ -35,7 +35,9 @@ def orphans() -> list[int]:
     return [
         int(pid)
         for pid, parent, *_ in rows
-        if _PLUGIN.search(programs[pid]) and not _ENGINE.search(programs.get(parent, "")) and _is_here(pid)
+        if _PLUGIN.search(programs[pid])
+        and not _ENGINE.search(programs.get(parent, ""))
+        and _is_here(pid)
     ]
 
 
@@ -74,13 +76,17 @@ class Repair:
         options = pulumi.ResourceHookOptions(on_dry_run=True)
         return pulumi.ResourceHook(f"{self.name}-repair", self._before, options)
 
-    def description(self, values: Mapping[str, Any], version: str | None) -> pulumi.Output[str | None]:
+    def description(
+        self, values: Mapping[str, Any], version: str | None
+    ) -> pulumi.Output[str | None]:
         """Return the release's description; None where its record is right, or cannot be read."""
         return pulumi.Output.from_input(asyncio.ensure_future(self._description(values, version)))
 
     async def _description(self, values: Mapping[str, Any], version: str | None) -> str | None:
         try:
-            return await self._ask(lambda api: note(api, self.namespace, self.name, values, version))
+            return await self._ask(
+                lambda api: note(api, self.namespace, self.name, values, version)
+            )
         except ClusterError:
             return None
 
@@ -92,7 +98,9 @@ class Repair:
             await self._before(change)  # somebody has written to the record meanwhile
         except ClusterError as error:
             if not pulumi.runtime.is_dry_run():
-                raise RepairError(f"the record of Helm release {self._title} cannot be read: {error}") from None
+                raise RepairError(
+                    f"the record of Helm release {self._title} cannot be read: {error}"
+                ) from None
 
     async def _settled(self) -> Sequence[Revision]:
         """Return the record, once no plugin of a killed engine is at work on its end."""
@@ -103,9 +111,10 @@ class Repair:
             if not plugins or not found or not found[-1].may_run(self.timeout):
                 return found
             pulumi.log.info(
-                f"Helm release {self._title} is {found[-1].status}, and the Kubernetes plugin of a killed update may"
-                f" still be at work on it (process {', '.join(map(str, plugins))}); this update waits for its end,"
-                f" {self.timeout} s from its beginning at most",
+                f"Helm release {self._title} is {found[-1].status}, and the Kubernetes plugin of a"
+                " killed update may still be at work on it (process"
+                f" {', '.join(map(str, plugins))}); this update waits for its end, {self.timeout} s"
+                " from its beginning at most",
                 self.resource,
                 ephemeral=True,
             )
@@ -131,8 +140,8 @@ class Repair:
             return
         await self._ask(lambda api: mark_failed(api, self.namespace, newest))
         pulumi.log.warn(
-            f"Helm release {self._title}: an update was killed at revision {newest.number}, which it left"
-            f" {newest.status}; this update starts at the last deployed revision again",
+            f"Helm release {self._title}: an update was killed at revision {newest.number}, which"
+            f" it left {newest.status}; this update starts at the last deployed revision again",
             self.resource,
         )
 
@@ -140,7 +149,8 @@ class Repair:
         if newest.is_pending and not newest.ours:
             raise RepairError(
                 f"Helm release {self._title} is {newest.status} by another program than Pulumi",
-                f"wait until it is done; if it was killed: helm -n {self.namespace} rollback {self.name}",
+                f"wait until it is done; if it was killed: helm -n {self.namespace} rollback"
+                f" {self.name}",
             )
 
     @property

@@ -31,7 +31,9 @@ def problems(settings: OperatedSettings) -> Iterable[Problem]:
             continue
         given = settings.operators.of(operator)
         path = path_of(operator, settings)
-        if operator.pool_setting and not any(operator.serves(pool) for pool in settings.pools.values()):
+        if operator.pool_setting and not any(
+            operator.serves(pool) for pool in settings.pools.values()
+        ):
             if written(given):
                 yield from broken(_TABLES["ignored"], path, operator=operator)
             continue
@@ -49,12 +51,18 @@ def warnings(settings: OperatedSettings) -> Iterable[Problem]:
             continue
         path = (*path_of(operator, settings), "values")
         for part in operator.parts(operator.release):
-            for inner, ours, theirs in overridden(part.ours, values) if isinstance(part, Chart) else ():
-                yield from broken(_TABLES["changed"], (*path, *inner), ours=_shown(ours), theirs=_shown(theirs))
+            for inner, ours, theirs in (
+                overridden(part.ours, values) if isinstance(part, Chart) else ()
+            ):
+                yield from broken(
+                    _TABLES["changed"], (*path, *inner), ours=_shown(ours), theirs=_shown(theirs)
+                )
         known = operator.known_chart().values
         for key in values if "chart" not in operator.settings.model_fields_set else ():
             if key not in (*known, _GLOBAL):
-                message = f"is not a value of chart {operator.settings.chart}, which would ignore it"
+                message = (
+                    f"is not a value of chart {operator.settings.chart}, which would ignore it"
+                )
                 yield Problem((*path, key), f"{message}{did_you_mean(key, known)}")
 
 
@@ -70,14 +78,19 @@ def _shown(value: Any) -> str:
 
 def path_of(operator: Operator[Any] | type[Operator[Any]], settings: OperatedSettings) -> Path:
     """Return the path of an operator's settings."""
-    return (*_OPERATORS, type(settings.operators).model_fields[operator.setting].alias or operator.setting)
+    return (
+        *_OPERATORS,
+        type(settings.operators).model_fields[operator.setting].alias or operator.setting,
+    )
 
 
 def _of_values(operator: type[Operator[Any]], given: BaseModel, path: Path) -> Iterable[Problem]:
     """Return Helm values for which there are settings, which other parts of berth read too."""
     for value, setting in operator.by_setting().items():
         if found := reaches(getattr(given, "values", None) or {}, tuple(value.split("."))):
-            yield from broken(_TABLES["by_setting"], (*path, "values", *found), value=value, setting=setting)
+            yield from broken(
+                _TABLES["by_setting"], (*path, "values", *found), value=value, setting=setting
+            )
 
 
 def _of_source(operator: type[Operator[Any]], given: BaseModel, path: Path) -> Iterable[Problem]:
@@ -100,8 +113,14 @@ def overridden(ours: Any, theirs: Any, path: _Place = ()) -> Iterator[tuple[_Pla
             yield from overridden(ours[key], theirs[key], (*path, key))
     elif path[-1:] == ("env",) and isinstance(ours, list) and isinstance(theirs, list):
         before = {entry["name"]: entry for entry in ours}
-        changed = [entry for entry in theirs if isinstance(entry, Mapping) and entry.get("name") in before]
-        yield from ((path, before[entry["name"]], entry) for entry in changed if entry != before[entry["name"]])
+        changed = [
+            entry for entry in theirs if isinstance(entry, Mapping) and entry.get("name") in before
+        ]
+        yield from (
+            (path, before[entry["name"]], entry)
+            for entry in changed
+            if entry != before[entry["name"]]
+        )
     elif ours != theirs:
         yield path, ours, theirs
 

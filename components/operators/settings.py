@@ -21,7 +21,14 @@ from berth.components.plan.paths import below
 from berth.components.plan.plan import Step
 from berth.components.sharing import SharingSettings
 
-OPERATORS: tuple[type[Operator[Any]], ...] = (KubeRay, DriverInstaller, GpuOperator, DraNet, GpuDra, Gib)
+OPERATORS: tuple[type[Operator[Any]], ...] = (
+    KubeRay,
+    DriverInstaller,
+    GpuOperator,
+    DraNet,
+    GpuDra,
+    Gib,
+)
 """Operators in the order in which previews show them."""
 
 _QUIET: list[str] = fast_yaml.beside(__file__, "words.yaml")["quiet"]
@@ -32,8 +39,12 @@ class OperatorsSettings(Settings):
     """Operators and drivers on the cluster, beside those that GKE brings."""
 
     kuberay: Annotated[KubeRaySettings, Field(examples=[{"source": "addon"}])] = KubeRaySettings()
-    gpu: Annotated[GpuOperatorSettings, Field(examples=[{"dcgmExporter": True}])] = GpuOperatorSettings()
-    dranet: Annotated[DraNetSettings, Field(examples=[{"nodeSelector": {"team": "research"}}])] = DraNetSettings()
+    gpu: Annotated[GpuOperatorSettings, Field(examples=[{"dcgmExporter": True}])] = (
+        GpuOperatorSettings()
+    )
+    dranet: Annotated[DraNetSettings, Field(examples=[{"nodeSelector": {"team": "research"}}])] = (
+        DraNetSettings()
+    )
     gpu_dra: Annotated[GpuDraSettings, Field(examples=[{"source": "present"}])] = GpuDraSettings()
     gib: Annotated[GibSettings, Field(examples=[{"source": "present"}])] = GibSettings()
 
@@ -52,7 +63,9 @@ class OperatorsSettings(Settings):
 class OperatedSettings(SharingSettings):
     """A GKE cluster with shared GPUs, and the operators on it."""
 
-    operators: Annotated[OperatorsSettings, Field(examples=[{"kuberay": {"source": "addon"}}])] = OperatorsSettings()
+    operators: Annotated[OperatorsSettings, Field(examples=[{"kuberay": {"source": "addon"}}])] = (
+        OperatorsSettings()
+    )
 
     @property
     def ray_addon(self) -> bool | None:
@@ -63,7 +76,11 @@ class OperatedSettings(SharingSettings):
 def of_release(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a Helm release."""
     removed = step.operation in ("replace", "delete")
-    changed = [change.path for change in step.properties if not any(below(change.path, quiet) for quiet in _QUIET)]
+    changed = [
+        change.path
+        for change in step.properties
+        if not any(below(change.path, quiet) for quiet in _QUIET)
+    ]
     if not changed and not removed:
         return []
     # The name alone, for an OCI reference and for a folder too.
@@ -72,9 +89,18 @@ def of_release(step: Step, fleet: PlannedFleet) -> list[Effect]:
         if operator.release == chart:
             return operator.effects(step, fleet, changed)
     if not removed:
-        return [Effect(Level.DISTURBS, f"release {step.name}: what it installs restarts where it changes")]
+        return [
+            Effect(
+                Level.DISTURBS, f"release {step.name}: what it installs restarts where it changes"
+            )
+        ]
     again = ", then installed again" if step.operation == "replace" else ""
-    return [Effect(Level.DESTROYS, f"release {step.name} is removed{again}, with everything that it installed")]
+    return [
+        Effect(
+            Level.DESTROYS,
+            f"release {step.name} is removed{again}, with everything that it installed",
+        )
+    ]
 
 
 def of_daemon_set(step: Step, fleet: PlannedFleet) -> list[Effect] | None:

@@ -75,7 +75,11 @@ class Effect:
 def sitting_on(fleet: PlannedFleet, pools: Sequence[str]) -> list[Sitting]:
     """Return the RayClusters with pods on some pools."""
     return [
-        _sitting(fleet, occupant, {pool: use for pool, use in occupant.on.items() if pool in pools and use.pods})
+        _sitting(
+            fleet,
+            occupant,
+            {pool: use for pool, use in occupant.on.items() if pool in pools and use.pods},
+        )
         for occupant in fleet.on(pools)
     ]
 

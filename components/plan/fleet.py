@@ -7,7 +7,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from berth.components.cluster.demand import claimed_gpus_of, gpus_of_pod, replicas_of
 from berth.components.core.owner import OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.machines import machine_of
-from berth.components.hardware.names import CLAIMED_LABEL, CONFIG_LABEL, NO_GKE_PLUGIN_LABEL, POOL_LABEL, WHOLE_KEY
+from berth.components.hardware.names import (
+    CLAIMED_LABEL,
+    CONFIG_LABEL,
+    NO_GKE_PLUGIN_LABEL,
+    POOL_LABEL,
+    WHOLE_KEY,
+)
 from berth.components.plan.plan import Plan, State
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
@@ -62,7 +68,9 @@ class PlannedPool:
     def by_operator(self) -> bool:
         """The GPU Operator serves the GPUs."""
         without_plugin = self.labels.get(NO_GKE_PLUGIN_LABEL) == "true"
-        return bool(self.gpus_per_node) and without_plugin and self.labels.get(CLAIMED_LABEL) != "true"
+        return (
+            bool(self.gpus_per_node) and without_plugin and self.labels.get(CLAIMED_LABEL) != "true"
+        )
 
     def __str__(self) -> str:
         gpus = f", {span(self.gpus)} {self.product} GPUs" if self.gpus_per_node else ""
@@ -127,7 +135,9 @@ class PlannedFleet:
     @property
     def everywhere(self) -> list[str]:
         """Names of all pools; on a cluster that berth did not create, of the pools with pods."""
-        return list(self.before) or sorted({pool for occupant in self.occupants for pool in occupant.on})
+        return list(self.before) or sorted(
+            {pool for occupant in self.occupants for pool in occupant.on}
+        )
 
 
 def planned_fleet(stack: str, plan: Plan, live: Sequence[Mapping[str, Any]] | None) -> PlannedFleet:
@@ -144,9 +154,15 @@ def planned_fleet(stack: str, plan: Plan, live: Sequence[Mapping[str, Any]] | No
     new = next((step.new for step in clusters if step.new), None)
     return PlannedFleet(
         stack=stack,
-        before={pool.name: pool for step in pools if step.old and (pool := planned_pool(step.old, old))},
-        after={pool.name: pool for step in pools if step.new and (pool := planned_pool(step.new, new))},
-        occupants=sorted(known.values(), key=lambda occupant: (occupant.kind != "cluster", occupant.name)),
+        before={
+            pool.name: pool for step in pools if step.old and (pool := planned_pool(step.old, old))
+        },
+        after={
+            pool.name: pool for step in pools if step.new and (pool := planned_pool(step.new, new))
+        },
+        occupants=sorted(
+            known.values(), key=lambda occupant: (occupant.kind != "cluster", occupant.name)
+        ),
         asked=live is not None,
         cluster=old,
     )
@@ -158,7 +174,9 @@ def planned_pool(state: State, cluster: State | None) -> PlannedPool:
     config = inputs.get("nodeConfig") or {}
     machine_type = str(config.get("machineType") or "")
     accelerator: Mapping[str, Any] = next(iter(config.get("guestAccelerators") or []), {})
-    machine = machine_of(machine_type, str(accelerator.get("type") or ""), int(accelerator.get("count") or 0))
+    machine = machine_of(
+        machine_type, str(accelerator.get("type") or ""), int(accelerator.get("count") or 0)
+    )
     nodes, autoscaled = _nodes(inputs, zones_of(state, cluster))
     return PlannedPool(
         name=str(inputs.get("name") or ""),
@@ -200,7 +218,9 @@ def _nodes(inputs: Mapping[str, Any], zones: int) -> tuple[Span[int], bool]:
         count = int(given) * zones if isinstance(given, int | float) else 0
         return Span(count, count), False
     if "totalMaxNodeCount" in scaling:
-        return Span(int(scaling.get("totalMinNodeCount") or 0), int(scaling["totalMaxNodeCount"])), True
+        return Span(
+            int(scaling.get("totalMinNodeCount") or 0), int(scaling["totalMaxNodeCount"])
+        ), True
     least, most = int(scaling.get("minNodeCount") or 0), int(scaling.get("maxNodeCount") or 0)
     return Span(least * zones, most * zones), True
 
@@ -228,7 +248,9 @@ def occupant_of(manifest: Mapping[str, Any]) -> Occupant:
         had = on.get(pool, Usage())
         shares = kind != "RayCluster" and "num-gpus" in (group.get("rayStartParams") or {})
         shares = shares and not claimed_gpus_of(template)
-        on[pool] = Usage(had.pods + count, had.gpus + count * gpus_of_pod(template), had.shares or shares)
+        on[pool] = Usage(
+            had.pods + count, had.gpus + count * gpus_of_pod(template), had.shares or shares
+        )
     return Occupant(
         name=name,
         kind=kind,
@@ -236,5 +258,7 @@ def occupant_of(manifest: Mapping[str, Any]) -> Occupant:
         ray_cluster=str(metadata.get("name") or ""),
         stack=str(labels.get(STACK_LABEL) or ""),
         on=on,
-        workers={} if spec.get("suspend") else {str(group.get("groupName")): replicas_of(group) for group in workers},
+        workers={}
+        if spec.get("suspend")
+        else {str(group.get("groupName")): replicas_of(group) for group in workers},
     )

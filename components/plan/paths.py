@@ -15,7 +15,10 @@ LATER = "(known later)"
 """Text in place of a value that only `pulumi up` will know."""
 
 # Keys of the engine's special values, and of secrets (pulumi, sdk/go/common/resource/sig/sig.go).
-_SIGNATURE, _SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
+_SIGNATURE, _SECRET_SIGNATURE = (
+    "4dabf18193072939515e22adb298388d",
+    "1b47061264138c4ac30d75fd1eb44270",
+)
 
 # The engine's texts for unknown values (pulumi, sdk/go/common/resource/plugin/rpc.go).
 _UNKNOWN_VALUES = {
@@ -93,5 +96,9 @@ def differing(old: Any, new: Any, path: str = "") -> list[str]:
         return found
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         pairs = enumerate(zip(old, new, strict=True))
-        return [found for index, (one, other) in pairs for found in differing(one, other, f"{path}[{index}]")]
+        return [
+            found
+            for index, (one, other) in pairs
+            for found in differing(one, other, f"{path}[{index}]")
+        ]
     return [] if old is not MISSING and new is not MISSING and old == new else [path]

@@ -20,8 +20,18 @@ Change = Literal["add", "update", "delete"]
 _PLAIN: dict[str, Operation] = {operation: operation for operation in get_args(Operation)}
 _PLAIN |= {"import": "create", "import-replacement": "replace"}
 # Reads change nothing; the steps of a refresh are drift.
-_NO_CHANGE = {"read", "read-replacement", "refresh", "discard", "discard-replaced", "remove-pending-replace"}
-_OF_REPLACEMENT: dict[str, Operation] = {"delete-replaced": "delete", "create-replacement": "create"}
+_NO_CHANGE = {
+    "read",
+    "read-replacement",
+    "refresh",
+    "discard",
+    "discard-replaced",
+    "remove-pending-replace",
+}
+_OF_REPLACEMENT: dict[str, Operation] = {
+    "delete-replaced": "delete",
+    "create-replacement": "create",
+}
 """Parts of a replacement; alone, they end one that a killed update began."""
 _OF_PULUMI = ("pulumi:providers:", "pulumi:pulumi:")
 
@@ -126,7 +136,8 @@ def plan_of(events: Iterable[Event]) -> Plan:
             operation = step["op"]
             if operation not in _NO_CHANGE | {*_PLAIN, *_OF_REPLACEMENT}:
                 raise BerthError(
-                    f"the engine plans {operation!r}, which this version of berth does not know; update it"
+                    f"the engine plans {operation!r}, which this version of berth does not know;"
+                    " update it"
                 )
             if operation not in _NO_CHANGE:
                 by_urn.setdefault(step["urn"], []).append(step)
@@ -144,7 +155,11 @@ def _warning(event: Event) -> str:
     diagnostic, policy = event.get("diagnosticEvent"), event.get("policyEvent")
     if diagnostic and diagnostic["severity"] == "warning":
         return str(diagnostic["message"]).strip()
-    return f"policy {policy['policyName']}: {policy['message'].strip()}" if policy and policy.get("message") else ""
+    return (
+        f"policy {policy['policyName']}: {policy['message'].strip()}"
+        if policy and policy.get("message")
+        else ""
+    )
 
 
 def _step(steps: Sequence[Event]) -> Step:
@@ -161,7 +176,9 @@ def _step(steps: Sequence[Event]) -> Step:
         main, first = steps[-1], False
         operation = {**_OF_REPLACEMENT, **_PLAIN}[main["op"]]
     found = _of_event(main, operation)
-    properties = _properties(main, found.old, found.new) if operation in ("update", "replace") else ()
+    properties = (
+        _properties(main, found.old, found.new) if operation in ("update", "replace") else ()
+    )
     return replace(found, properties=properties, deleted_first=first)
 
 
@@ -200,14 +217,20 @@ def _state(state: Event | None) -> State | None:
 
 def _without_data(values: Mapping[str, Any]) -> dict[str, Any]:
     """Mask the values of a Kubernetes Secret, which the engine may not know to be secret."""
-    hidden = {key: dict.fromkeys(values[key], SECRET) for key in ("data", "stringData") if values.get(key)}
+    hidden = {
+        key: dict.fromkeys(values[key], SECRET) for key in ("data", "stringData") if values.get(key)
+    }
     return {**values, **hidden}
 
 
-def _properties(step: Event, old: State | None, new: State | None, *, outputs: bool = False) -> list[Property]:
+def _properties(
+    step: Event, old: State | None, new: State | None, *, outputs: bool = False
+) -> list[Property]:
     before, after = (old or State({}, {}, "")), (new or State({}, {}, ""))
     reasons = list(step.get("keys") or ())
-    kinds: dict[str, Any] = {path: diff["diffKind"] for path, diff in (step.get("detailedDiff") or {}).items()}
+    kinds: dict[str, Any] = {
+        path: diff["diffKind"] for path, diff in (step.get("detailedDiff") or {}).items()
+    }
     if not kinds:
         # A provider without detailed differences: the inputs show them.
         kinds = dict.fromkeys(differing(before.inputs, after.inputs), "update")
@@ -232,7 +255,10 @@ def _property(path: str, kind: Change, values: Sequence[Any], *, forces: bool) -
         return []
     if not forces and isinstance(old, Mapping) and isinstance(new, Mapping):
         parts = differences(old, new)
-        paths = (f"{path}{part.path}" if part.path.startswith("[") else f"{path}.{part.path}" for part in parts)
+        paths = (
+            f"{path}{part.path}" if part.path.startswith("[") else f"{path}.{part.path}"
+            for part in parts
+        )
         return [replace(part, path=path) for part, path in zip(parts, paths, strict=True)]
     return [Property(path, kind, old, new, forces)]
 
@@ -263,10 +289,14 @@ def _hidden(value: Any) -> bool:
 def _value(state: State, path: str, *, outputs: bool) -> Any:
     """Return the value of the inputs, else of the outputs; for a refresh the other way round."""
     sources = (state.outputs, state.inputs) if outputs else (state.inputs, state.outputs)
-    return next((found for source in sources if (found := value_at(source, path)) is not MISSING), None)
+    return next(
+        (found for source in sources if (found := value_at(source, path)) is not MISSING), None
+    )
 
 
-_PENDING = re.compile(r"^\s*\* (?P<urn>urn:pulumi:\S+), interrupted while (?P<doing>\w+)$", re.MULTILINE)
+_PENDING = re.compile(
+    r"^\s*\* (?P<urn>urn:pulumi:\S+), interrupted while (?P<doing>\w+)$", re.MULTILINE
+)
 
 
 def pending_creates(warning: str) -> list[str]:
@@ -286,6 +316,7 @@ def remedy_of(warning: str, stack: str) -> str:
         return ""
     named = ", ".join(urn.rpartition("::")[2] for urn in urns)
     return (
-        f"an update was killed while it created {named}, which may exist or not; look there, then clear what is pending"
-        f" in the state: pulumi refresh -s {stack} --clear-pending-creates --yes"
+        f"an update was killed while it created {named}, which may exist or not; look there, then"
+        f" clear what is pending in the state: pulumi refresh -s {stack} --clear-pending-creates"
+        " --yes"
     )

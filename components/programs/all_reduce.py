@@ -147,20 +147,29 @@ class Collective:
         ready, waiting = self.ray.wait(answers, num_returns=world, timeout=patience)
         if waiting:
             missing = [
-                nodes[rank // share]["NodeManagerHostname"] for rank, ref in enumerate(answers) if ref in waiting
+                nodes[rank // share]["NodeManagerHostname"]
+                for rank, ref in enumerate(answers)
+                if ref in waiting
             ]
-            where = ", ".join(f"{missing.count(name)} of {share} on {name}" for name in dict.fromkeys(missing))
+            where = ", ".join(
+                f"{missing.count(name)} of {share} on {name}" for name in dict.fromkeys(missing)
+            )
             free = f"{len(ready)} of {world} GPUs were free within {int(patience)} s"
             raise Stopped("busy", f"{free}: other jobs of this RayCluster hold the rest ({where})")
         self.evidence["ranks"] = self.ray.get(answers)
         self.evidence["world"] = world
         without = [rank for rank in self.evidence["ranks"] if rank["torch"] is None]
         if without:
-            raise Stopped("no-torch", f"torch can't be imported in pod {without[0]['pod']}: {without[0]['problem']}")
+            raise Stopped(
+                "no-torch",
+                f"torch can't be imported in pod {without[0]['pod']}: {without[0]['problem']}",
+            )
         backends = {rank["backend"] for rank in self.evidence["ranks"]}
         if len(backends) > 1:
             bare = [rank["pod"] for rank in self.evidence["ranks"] if rank["backend"] == "gloo"]
-            raise Stopped("error", f"some pods have CUDA and others have not: {', '.join(sorted(set(bare)))}")
+            raise Stopped(
+                "error", f"some pods have CUDA and others have not: {', '.join(sorted(set(bare)))}"
+            )
         (self.evidence["backend"],) = backends
 
     def join(self) -> None:
@@ -214,7 +223,11 @@ class Collective:
         limit = LOGS // max(1, len(self.actors))
         self._read([actor.log.remote(limit) for actor in self.actors])
         known = {log["rank"] for log in self.evidence["logs"]}
-        readers = [self._start(about["rank"], 0) for about in self.evidence["ranks"] if about["rank"] not in known]
+        readers = [
+            self._start(about["rank"], 0)
+            for about in self.evidence["ranks"]
+            if about["rank"] not in known
+        ]
         self._read([reader.lost_log.remote(limit) for reader in readers])
         self.actors += readers
         done = [actor.leave.remote() for actor in self.actors]
@@ -227,13 +240,25 @@ class Collective:
     def sum_by_ray(self) -> None:
         """Sum by Ray's own collective library, on the GPUs that the other processes have left."""
         gpus, nodes = self.arguments.gpus, self.nodes
-        found = self.evidence["ray_collective"] = {"want": expected(len(nodes), gpus), "got": [], "problem": ""}
-        members = [self._place(Member, node, gpus).remote(rank, len(nodes), gpus) for rank, node in enumerate(nodes)]
+        found = self.evidence["ray_collective"] = {
+            "want": expected(len(nodes), gpus),
+            "got": [],
+            "problem": "",
+        }
+        members = [
+            self._place(Member, node, gpus).remote(rank, len(nodes), gpus)
+            for rank, node in enumerate(nodes)
+        ]
         try:
-            found["got"] = self.ray.get([member.sum.remote() for member in members], timeout=max(1.0, self._rest()))
+            found["got"] = self.ray.get(
+                [member.sum.remote() for member in members], timeout=max(1.0, self._rest())
+            )
         except Exception as error:  # noqa: BLE001 - any error is evidence
             found["problem"] = shortened(error)
-        say(f"every element by Ray's collective is {found['want']}: {found['got']}{found['problem']}")
+        say(
+            f"every element by Ray's collective is {found['want']}:"
+            f" {found['got']}{found['problem']}"
+        )
         for member in members:
             with suppress(Exception):
                 self.ray.kill(member)
@@ -241,7 +266,9 @@ class Collective:
     def _start(self, rank: int, gpus: int) -> Any:
         """Start a process of a rank on its pod."""
         share = max(1, self.arguments.gpus)
-        return self._place(Rank, self.nodes[rank // share], gpus).remote(rank, share * len(self.nodes))
+        return self._place(Rank, self.nodes[rank // share], gpus).remote(
+            rank, share * len(self.nodes)
+        )
 
     def _place(self, actor: type[Any], node: dict[str, Any], gpus: int) -> Any:
         """Return what starts processes with a number of GPUs on a pod."""
@@ -256,7 +283,9 @@ class Collective:
 
     def _read(self, answers: list[Any]) -> None:
         """Add the logs among answers to the evidence, of processes that answer in time."""
-        ready, _ = self.ray.wait(answers, num_returns=len(answers), timeout=10) if answers else ([], [])
+        ready, _ = (
+            self.ray.wait(answers, num_returns=len(answers), timeout=10) if answers else ([], [])
+        )
         for answer in ready:
             with suppress(Exception):
                 self.evidence["logs"].append(self.ray.get(answer))
@@ -268,21 +297,31 @@ class Collective:
         while True:
             pods = set(filter(None, self.arguments.pods.split(",")))
             alive = [
-                node for node in self.ray.nodes() if node["Alive"] and (not pods or node["NodeManagerHostname"] in pods)
+                node
+                for node in self.ray.nodes()
+                if node["Alive"] and (not pods or node["NodeManagerHostname"] in pods)
             ]
             if self.arguments.gpus:
-                found = [node for node in alive if node["Resources"].get("GPU", 0) >= self.arguments.gpus]
+                found = [
+                    node for node in alive if node["Resources"].get("GPU", 0) >= self.arguments.gpus
+                ]
             else:
-                found = [node for node in alive if "node:__internal_head__" not in node["Resources"]]
+                found = [
+                    node for node in alive if "node:__internal_head__" not in node["Resources"]
+                ]
             if len(found) >= self.arguments.workers:
-                return sorted(found, key=lambda node: str(node["NodeManagerHostname"]))[: self.arguments.workers]
+                return sorted(found, key=lambda node: str(node["NodeManagerHostname"]))[
+                    : self.arguments.workers
+                ]
             if time.monotonic() > end:
                 has = ", ".join(
-                    f"{node['NodeManagerHostname']}: {int(node['Resources'].get('GPU', 0))}" for node in alive
+                    f"{node['NodeManagerHostname']}: {int(node['Resources'].get('GPU', 0))}"
+                    for node in alive
                 )
                 workers = f"{self.arguments.workers} workers with {self.arguments.gpus} GPUs each"
                 raise Stopped(
-                    "missing", f"{workers} were expected within {int(patience)} s; Ray has GPUs by pod: {has}"
+                    "missing",
+                    f"{workers} were expected within {int(patience)} s; Ray has GPUs by pod: {has}",
                 )
             time.sleep(1)
 
@@ -297,7 +336,8 @@ class Collective:
                 silent = sorted(pending.values())
                 pods = sorted({self.evidence["ranks"][rank]["pod"] for rank in silent})
                 raise Stopped(
-                    "timeout", f"{method}: no answer of {len(silent)} processes in time, in {', '.join(pods)}"
+                    "timeout",
+                    f"{method}: no answer of {len(silent)} processes in time, in {', '.join(pods)}",
                 )
             rank = pending.pop(ready[0])
             try:
@@ -305,7 +345,9 @@ class Collective:
             except (self.ray.exceptions.RayActorError, self.ray.exceptions.RayTaskError) as error:
                 process = f"rank {rank} in pod {self.evidence['ranks'][rank]['pod']}"
                 if isinstance(error, self.ray.exceptions.RayActorError):
-                    raise Stopped("died", f"the process of {process} died: {shortened(error)}") from None
+                    raise Stopped(
+                        "died", f"the process of {process} died: {shortened(error)}"
+                    ) from None
                 raise Stopped("error", f"{method} of {process}: {shortened(error)}") from None
         return [answers[rank] for rank in ranks]
 
@@ -337,11 +379,19 @@ def main(arguments: list[str]) -> int:
     """Run as a Ray job."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workers", type=int, required=True, help="worker pods")
-    parser.add_argument("--gpus", type=int, required=True, help="GPUs of each; 0: one process a pod, on its CPUs")
+    parser.add_argument(
+        "--gpus", type=int, required=True, help="GPUs of each; 0: one process a pod, on its CPUs"
+    )
     parser.add_argument("--seconds", type=int, required=True, help="how long all may take")
-    parser.add_argument("--max-bytes", type=int, default=0, help="largest tensor; 0: by what there is")
-    parser.add_argument("--pods", default="", help="names of the worker pods, with commas; all by default")
-    parser.add_argument("--collective", action="store_true", help="sum by Ray's collective library, too")
+    parser.add_argument(
+        "--max-bytes", type=int, default=0, help="largest tensor; 0: by what there is"
+    )
+    parser.add_argument(
+        "--pods", default="", help="names of the worker pods, with commas; all by default"
+    )
+    parser.add_argument(
+        "--collective", action="store_true", help="sum by Ray's collective library, too"
+    )
     given = parser.parse_args(arguments)
     import ray  # noqa: PLC0415
     import ray.util.scheduling_strategies  # noqa: PLC0415

@@ -87,7 +87,9 @@ class Rank:
         self.folder = tempfile.mkdtemp(prefix=f"berth-all-reduce-{self.rank}-")
         os.environ.update(NCCL_LOG, NCCL_DEBUG_FILE=str(Path(self.folder) / "nccl.log"))
         # Of several names, gloo takes another one for each collective.
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", ",".join(addressed(fabric_interfaces())) or main_interface())
+        os.environ.setdefault(
+            "GLOO_SOCKET_IFNAME", ",".join(addressed(fabric_interfaces())) or main_interface()
+        )
         self.device = self.torch.device("cuda:0" if backend == "nccl" else "cpu")
         self.torch.distributed.init_process_group(
             backend,
@@ -133,7 +135,11 @@ class Rank:
         """Return NCCL's log of this process and its versions; works while a collective hangs."""
         text = ""
         with suppress(OSError):
-            text = bounded((Path(self.folder) / "nccl.log").read_text(errors="replace"), limit) if self.folder else ""
+            text = (
+                bounded((Path(self.folder) / "nccl.log").read_text(errors="replace"), limit)
+                if self.folder
+                else ""
+            )
         return {"rank": self.rank, "log": text, **nccl_versions()}
 
     def lost_log(self, limit: int) -> dict[str, Any]:
@@ -167,7 +173,9 @@ class Member:
         import torch  # noqa: PLC0415
         from ray.util import collective  # noqa: PLC0415
 
-        tensors: list[Any] = [torch.ones(4, device=f"cuda:{number}") * (1 + number % 2) for number in range(self.gpus)]
+        tensors: list[Any] = [
+            torch.ones(4, device=f"cuda:{number}") * (1 + number % 2) for number in range(self.gpus)
+        ]
         collective.init_collective_group(self.world, self.rank, "nccl", GROUP)
         collective.allreduce_multigpu(tensors, GROUP)
         sums = [[float(value) for value in tensor.cpu()] for tensor in tensors]
@@ -202,7 +210,9 @@ def main_interface() -> str:
 def fabric_interfaces() -> list[str]:
     """Return the interfaces of claims: those that are up, but the pods' network and loopback."""
     own = {"lo", main_interface()}
-    return [path.name for path in sorted(INTERFACES.iterdir()) if path.name not in own and is_up(path)]
+    return [
+        path.name for path in sorted(INTERFACES.iterdir()) if path.name not in own and is_up(path)
+    ]
 
 
 def is_up(interface: Path) -> bool:
@@ -253,7 +263,11 @@ def rdma_bytes() -> dict[str, dict[str, Any]]:
         except (OSError, ValueError):
             continue
         names = sorted(path.name for path in (device / "device" / "net").glob("*"))
-        found[device.name] = {"sent": sent, "received": received, "interface": names[0] if names else ""}
+        found[device.name] = {
+            "sent": sent,
+            "received": received,
+            "interface": names[0] if names else "",
+        }
     return found
 
 
@@ -276,7 +290,9 @@ def script_environment() -> dict[str, str] | None:
         return None
     others = {name: value for name, value in os.environ.items() if not name.startswith("NCCL_")}
     command = ["bash", "-c", f". {GIB_SCRIPT} >/dev/null 2>&1; env -0"]
-    done = subprocess.run(command, env=others, stdout=subprocess.PIPE, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, env=others, stdout=subprocess.PIPE, text=True, timeout=60, check=False
+    )
     return of_nccl(dict(entry.split("=", 1) for entry in done.stdout.split("\0") if "=" in entry))
 
 
@@ -302,10 +318,18 @@ def nccl_versions() -> dict[str, str]:
         import torch  # noqa: PLC0415
 
         version = torch.cuda.nccl.version()
-        built = ".".join(map(str, version)) if isinstance(version, tuple) else nccl_version(int(version))
+        built = (
+            ".".join(map(str, version))
+            if isinstance(version, tuple)
+            else nccl_version(int(version))
+        )
     loaded, file = "", ""
     with suppress(OSError, AttributeError):
-        files = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines() if "libnccl.so" in line}
+        files = {
+            line.split()[-1]
+            for line in Path("/proc/self/maps").read_text().splitlines()
+            if "libnccl.so" in line
+        }
         file = min(files, default="")
         if file:
             number = ctypes.c_int()

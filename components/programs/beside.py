@@ -123,7 +123,10 @@ class Verdict:
             return "something was started in it while it slept" if self.closed else ""
         more = f" and {len(self.left) - _SHOWN} more" if len(self.left) > _SHOWN else ""
         one = len(self.left) == 1
-        return f"{'pod' if one else 'pods'} {', '.join(self.left[:_SHOWN])}{more} {'does' if one else 'do'} not end"
+        return (
+            f"{'pod' if one else 'pods'} {', '.join(self.left[:_SHOWN])}{more}"
+            f" {'does' if one else 'do'} not end"
+        )
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,12 @@ class _Judge:
 
     def to_suspend(self, thing: Thing) -> bool:
         """Return whether the keeper has to suspend a thing, which its owner does not end."""
-        if thing.suspended or not thing.obeys or thing.key == ("RayCluster", self.berth.name) or self.wanted(thing):
+        if (
+            thing.suspended
+            or not thing.obeys
+            or thing.key == ("RayCluster", self.berth.name)
+            or self.wanted(thing)
+        ):
             return False
         owner = self.things.get(thing.owner) if thing.owner else None
         return owner is None or not owner.obeys or owner.suspended
@@ -199,7 +207,11 @@ def judge(berth: Berth, things: Iterable[Thing], pods: Iterable[Pod], now: datet
     found = {thing.key: thing for thing in things}
     judging = _Judge(berth, now, found)
     suspend = [thing for thing in found.values() if judging.to_suspend(thing)]
-    asleep = [thing for thing in found.values() if thing.suspended and thing.by_keeper and not thing.queued]
+    asleep = [
+        thing
+        for thing in found.values()
+        if thing.suspended and thing.by_keeper and not thing.queued
+    ]
     wake = [thing.key for thing in asleep if judging.wanted(thing)]
     keys = [thing.key for thing in suspend]
     own = ("RayCluster", berth.name)
@@ -213,7 +225,9 @@ def judge(berth: Berth, things: Iterable[Thing], pods: Iterable[Pod], now: datet
     return Verdict(keys, wake, late, closed=bool(late) or again or (berth.closed and due))
 
 
-def berth_of(name: str, lifetime: Lifetime, known: Known, now: datetime, *, there: bool, change: bool | None) -> Berth:
+def berth_of(
+    name: str, lifetime: Lifetime, known: Known, now: datetime, *, there: bool, change: bool | None
+) -> Berth:
     """Return the state of a berth, whose RayCluster this pass suspends (True) or wakes (False)."""
     due = due_since(lifetime, known, now)
     since = due[1] if due else None
@@ -246,7 +260,9 @@ def thing_of(kind: str, item: Object) -> Thing | None:
     is_job = kind == "RayJob"
     started = [_moment(status["startTime"])] if is_job and status.get("startTime") else []
     running = is_job and state in _RUNNING
-    ended = _moment(status.get("endTime") or status.get("startTime") or metadata["creationTimestamp"])
+    ended = _moment(
+        status.get("endTime") or status.get("startTime") or metadata["creationTimestamp"]
+    )
     own = bool(spec.get("rayClusterSpec")) and not spec.get("clusterSelector")
     return Thing(
         key=(kind, metadata["name"]),
@@ -256,7 +272,8 @@ def thing_of(kind: str, item: Object) -> Thing | None:
         by_keeper=manager == KEEPER,
         changed=changed,
         # KubeRay takes a suspended RayJob for invalid otherwise, and leaves its pods alone then.
-        obeys=not is_job or (own and bool(spec.get("shutdownAfterJobFinishes")) and state in _OBEYING),
+        obeys=not is_job
+        or (own and bool(spec.get("shutdownAfterJobFinishes")) and state in _OBEYING),
         running=running,
         ended=ended if is_job and not running else None,
         elsewhere=is_job and not own,

@@ -37,15 +37,25 @@ UNCLEAR = 3
 NOT_WRITTEN = 4
 
 # Device files that every container with a GPU needs; the numbered ones decide which GPUs it uses.
-_CONTROL = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset", "nvidia-caps-imex-channels/channel*")
+_CONTROL = (
+    "nvidiactl",
+    "nvidia-uvm",
+    "nvidia-uvm-tools",
+    "nvidia-modeset",
+    "nvidia-caps-imex-channels/channel*",
+)
 
 # Folders of the driver's files: GKE's device plugin mounts a folder of their own; NVIDIA's
 # container runtime and CDI add the files to the image's libraries and programs.
 _OWN_FOLDER = "usr/local/nvidia"
 _OWN_LIBRARIES = ("usr/local/nvidia/lib64", "usr/local/nvidia/lib")
 _SHARED_LIBRARIES = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64")
-_LIBRARIES = re.compile(r"lib(cuda|cudadebugger|nvcuvid|nvoptix|nvidia-(?!container)[a-z0-9-]+)\.so(\.[0-9.]+)?")
-_PROGRAMS = tuple(f"usr/bin/nvidia-{name}" for name in ("smi", "debugdump", "cuda-mps-control", "cuda-mps-server"))
+_LIBRARIES = re.compile(
+    r"lib(cuda|cudadebugger|nvcuvid|nvoptix|nvidia-(?!container)[a-z0-9-]+)\.so(\.[0-9.]+)?"
+)
+_PROGRAMS = tuple(
+    f"usr/bin/nvidia-{name}" for name in ("smi", "debugdump", "cuda-mps-control", "cuda-mps-server")
+)
 # Default folders of the nested image's loader, on Debian and Ubuntu.
 _LOADER_FOLDERS = {"x86_64": "/usr/lib/x86_64-linux-gnu", "aarch64": "/usr/lib/aarch64-linux-gnu"}
 _MPS = "CUDA_MPS_PIPE_DIRECTORY"
@@ -128,7 +138,9 @@ def find(root: Path, environ: Mapping[str, str], nvml: Any | None = None) -> Fou
     minors = [int(name[6:]) for name in _files(root, "nvidia*") if re.fullmatch(r"nvidia\d+", name)]
     capabilities = tuple(_files(root, "nvidia-caps/nvidia-cap*"))
     identities = Identities({}, {})
-    if nvml is not None and (capabilities or any(known.get(minor, ("", ""))[1] == "" for minor in minors)):
+    if nvml is not None and (
+        capabilities or any(known.get(minor, ("", ""))[1] == "" for minor in minors)
+    ):
         identities = ask(nvml)
     gpus = [
         Gpu(minor, known.get(minor, ("", ""))[1] or identities.gpus.get(minor))
@@ -138,7 +150,10 @@ def find(root: Path, environ: Mapping[str, str], nvml: Any | None = None) -> Fou
     gpus = _own(gpus, environ.get("NVIDIA_VISIBLE_DEVICES", ""), privileged=_privileged(root))
     if not gpus:
         return Found()
-    mounts = [*_libraries(root), *((f"/{path}", f"/{path}") for path in _PROGRAMS if (root / path).exists())]
+    mounts = [
+        *_libraries(root),
+        *((f"/{path}", f"/{path}") for path in _PROGRAMS if (root / path).exists()),
+    ]
     env = []
     pipes = environ.get(_MPS, "")
     if pipes and (root / pipes.lstrip("/")).is_dir():
@@ -156,8 +171,17 @@ def find(root: Path, environ: Mapping[str, str], nvml: Any | None = None) -> Fou
 
 def _files(root: Path, pattern: str) -> list[str]:
     """Return names below /dev in numeric order."""
-    names = [str(path.relative_to(root / "dev")) for path in (root / "dev").glob(pattern) if not path.is_dir()]
-    return sorted(names, key=lambda name: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)])
+    names = [
+        str(path.relative_to(root / "dev"))
+        for path in (root / "dev").glob(pattern)
+        if not path.is_dir()
+    ]
+    return sorted(
+        names,
+        key=lambda name: [
+            int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)
+        ],
+    )
 
 
 def _driver_info(root: Path) -> Iterable[tuple[int, str, str]]:
@@ -193,8 +217,9 @@ def _own(gpus: list[Gpu], visible: str, *, privileged: bool) -> list[Gpu]:
         return [gpus[int(name)] for name in sorted(names, key=int)]
     hint = f"={visible} names none of them" if names else " does not say which are its own"
     raise UnclearError(
-        f"this container is privileged, so it has the device files of all {len(gpus)} GPUs of its node, and"
-        f" NVIDIA_VISIBLE_DEVICES{hint}; run it unprivileged, and it has only those of its own GPUs"
+        f"this container is privileged, so it has the device files of all {len(gpus)} GPUs of its"
+        f" node, and NVIDIA_VISIBLE_DEVICES{hint}; run it unprivileged, and it has only those of"
+        " its own GPUs"
     )
 
 
@@ -210,7 +235,11 @@ def _instances(
             numbers = [_device_file(path.parent.parent / "access"), _device_file(path)]
             if all(number in here for number in numbers):
                 key = (gpu.minor, *_part(path))
-                yield Instance(*key, tuple(here[number] for number in numbers if number), identities.instances.get(key))
+                yield Instance(
+                    *key,
+                    tuple(here[number] for number in numbers if number),
+                    identities.instances.get(key),
+                )
 
 
 def _part(path: Path) -> tuple[int, int]:
@@ -242,7 +271,11 @@ def _libraries(root: Path) -> Iterable[tuple[str, str]]:
 
 def _library_names(folder: Path) -> list[str]:
     with contextlib.suppress(OSError):
-        return sorted(path.name for path in folder.iterdir() if _LIBRARIES.fullmatch(path.name) and path.exists())
+        return sorted(
+            path.name
+            for path in folder.iterdir()
+            if _LIBRARIES.fullmatch(path.name) and path.exists()
+        )
     return []
 
 
@@ -254,7 +287,11 @@ def specification(found: Found) -> dict[str, Any]:
     """
     void = "NVIDIA_VISIBLE_DEVICES=void"
     if not found.gpus:
-        return {"cdiVersion": VERSION, "kind": KIND, "devices": [{"name": ALL, "containerEdits": {"env": [void]}}]}
+        return {
+            "cdiVersion": VERSION,
+            "kind": KIND,
+            "devices": [{"name": ALL, "containerEdits": {"env": [void]}}],
+        }
     divided = {instance.minor for instance in found.instances}
     mapped = {file for instance in found.instances for file in instance.files}
     loose = [file for file in found.capabilities if file not in mapped]
@@ -263,10 +300,14 @@ def specification(found: Found) -> dict[str, Any]:
         if gpu.minor in divided:
             parts = [instance for instance in found.instances if instance.minor == gpu.minor]
             for number, part in enumerate(parts):
-                devices += _named([f"{index}:{number}", part.uuid], [f"nvidia{gpu.minor}", *part.files])
+                devices += _named(
+                    [f"{index}:{number}", part.uuid], [f"nvidia{gpu.minor}", *part.files]
+                )
         else:
             # The owner of loose files is unknown, and a GPU without its files is unusable.
-            devices += _named([str(index), gpu.uuid], [f"nvidia{gpu.minor}", *([] if divided else loose)])
+            devices += _named(
+                [str(index), gpu.uuid], [f"nvidia{gpu.minor}", *([] if divided else loose)]
+            )
     everything = [*(f"nvidia{gpu.minor}" for gpu in found.gpus), *found.capabilities]
     devices += _named([ALL], everything)
     mounts = []
@@ -339,7 +380,9 @@ def ask(nvml: Any) -> Identities:
                 if nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu, number, ctypes.byref(part)):
                     continue
                 of_gpu = _number(nvml.nvmlDeviceGetGpuInstanceId, part)
-                instances[minor, of_gpu, _number(nvml.nvmlDeviceGetComputeInstanceId, part)] = _uuid(nvml, part)
+                instances[minor, of_gpu, _number(nvml.nvmlDeviceGetComputeInstanceId, part)] = (
+                    _uuid(nvml, part)
+                )
     finally:
         nvml.nvmlShutdown()
     return Identities(gpus, instances)
@@ -352,15 +395,19 @@ def _number(function: Any, *arguments: Any) -> int:
 
 def _uuid(nvml: Any, device: Any) -> str | None:
     buffer = ctypes.create_string_buffer(96)  # size of the second version of NVML's UUIDs
-    return None if nvml.nvmlDeviceGetUUID(device, buffer, len(buffer)) else buffer.value.decode() or None
+    return (
+        None
+        if nvml.nvmlDeviceGetUUID(device, buffer, len(buffer))
+        else buffer.value.decode() or None
+    )
 
 
 def not_written(folder: object, error: OSError) -> str:
     """Return the error text for a specification that cannot be written."""
     return (
-        f"the CDI specification cannot be written to {folder}: {error.strerror}; podman would see no GPU or those"
-        " of another"
-        " pod. Mount an emptyDir there that the container's user may write to"
+        f"the CDI specification cannot be written to {folder}: {error.strerror}; podman would see"
+        " no GPU or those of another pod. Mount an emptyDir there that the container's user may"
+        " write to"
     )
 
 
@@ -373,10 +420,21 @@ def describe(found: Found) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Write the specification, and return the exit code."""
-    parser = argparse.ArgumentParser(description="Write a CDI specification of the GPUs that this container has.")
-    parser.add_argument("--folder", default=FOLDER, type=Path, help="folder of the file (default: %(default)s)")
-    parser.add_argument("--root", default="/", type=Path, help="root folder of the container, for tests")
-    parser.add_argument("--print", action="store_true", dest="show", help="print the specification and write nothing")
+    parser = argparse.ArgumentParser(
+        description="Write a CDI specification of the GPUs that this container has."
+    )
+    parser.add_argument(
+        "--folder", default=FOLDER, type=Path, help="folder of the file (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--root", default="/", type=Path, help="root folder of the container, for tests"
+    )
+    parser.add_argument(
+        "--print",
+        action="store_true",
+        dest="show",
+        help="print the specification and write nothing",
+    )
     given = parser.parse_args(arguments)
     try:
         found = find(given.root, os.environ, load_nvml(given.root))

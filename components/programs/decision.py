@@ -104,7 +104,9 @@ def decide(lifetime: Lifetime, known: Known, work: Work | None, now: datetime) -
     """Return the decision about a berth; a suspended one has no work."""
     expires = lifetime.expires_at(known.begin)
     expired = expires is not None and now >= expires
-    due_for_deletion = expires + lifetime.delete_after if expires and lifetime.delete_after else None
+    due_for_deletion = (
+        expires + lifetime.delete_after if expires and lifetime.delete_after else None
+    )
     delete_due = due_for_deletion if due_for_deletion and now >= due_for_deletion else None
     if known.suspended or work is None:
         return _of_suspended(lifetime, known, now, expired=expired, delete_due=delete_due)
@@ -202,7 +204,10 @@ def _spans(hours: Hours, zone: str, now: datetime) -> list[tuple[datetime, datet
     today = now.astimezone(clocks).date()
     days = (today + timedelta(days=offset) for offset in range(-WEEK - 1, WEEK + 2))
     return [
-        (moment(day, hours.begin, clocks), moment(day + timedelta(days=hours.end <= hours.begin), hours.end, clocks))
+        (
+            moment(day, hours.begin, clocks),
+            moment(day + timedelta(days=hours.end <= hours.begin), hours.end, clocks),
+        )
         for day in days
         if day.weekday() in hours.days
     ]

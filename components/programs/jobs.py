@@ -48,7 +48,10 @@ class RunningJob:
     """Start in seconds since 1970; None before the start."""
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.id} ({self.status.lower()}){f': {self.entrypoint}' if self.entrypoint else ''}"
+        return (
+            f"{self.kind} {self.id}"
+            f" ({self.status.lower()}){f': {self.entrypoint}' if self.entrypoint else ''}"
+        )
 
 
 def running_jobs(answer: str) -> list[RunningJob]:

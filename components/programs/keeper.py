@@ -22,7 +22,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from berth.components.programs.beside import Berth, Thing, Verdict, berth_of, judge, pod_of, thing_of
+from berth.components.programs.beside import (
+    Berth,
+    Thing,
+    Verdict,
+    berth_of,
+    judge,
+    pod_of,
+    thing_of,
+)
 from berth.components.programs.decision import (
     BEGUN,
     CLOSED,
@@ -159,8 +167,12 @@ class Keeper:
             return None
         # A stack of an older version of berth made no quota, and gave no rights on other kinds.
         if quota := self._quota(namespace):
-            things += [thing_of(kind, item) for kind in _BESIDE for item in self._listed(namespace, kind)]
-        return _Found(namespace, name, space, lifetime_of(facts), cluster, quota, list(filter(None, things)))
+            things += [
+                thing_of(kind, item) for kind in _BESIDE for item in self._listed(namespace, kind)
+            ]
+        return _Found(
+            namespace, name, space, lifetime_of(facts), cluster, quota, list(filter(None, things))
+        )
 
     def _decided(self, found: _Found) -> Object:
         path = f"{_PATHS['RayCluster'].format(namespace=found.namespace)}/{found.name}"
@@ -169,7 +181,9 @@ class Keeper:
             cluster, known = found.cluster, found.known
             decision, work = self._decision(found, known)
             there = cluster is not None
-            berth = berth_of(found.name, found.lifetime, known, self.now, there=there, change=decision.suspend)
+            berth = berth_of(
+                found.name, found.lifetime, known, self.now, there=there, change=decision.suspend
+            )
             verdict = self._judged(found, replace(berth, closed=_is_closed(found.quota)))
             change = _change(cluster, decision, _notes(known, verdict)) if cluster else {}
             if change and not left:
@@ -226,8 +240,12 @@ class Keeper:
         """Return the decision about everything in a namespace but the berth's RayCluster."""
         if not found.quota or (len(found.things) <= 1 and berth.awake and not berth.closed):
             return Verdict()
-        jobs = filter(None, (thing_of("Job", item) for item in self._listed(found.namespace, "Job")))
-        pods = () if berth.awake else filter(None, map(pod_of, self._listed(found.namespace, "Pod")))
+        jobs = filter(
+            None, (thing_of("Job", item) for item in self._listed(found.namespace, "Job"))
+        )
+        pods = (
+            () if berth.awake else filter(None, map(pod_of, self._listed(found.namespace, "Pod")))
+        )
         return judge(berth, [*found.things, *jobs], pods, self.now)
 
     def _carry_out(self, found: _Found, verdict: Verdict, failed: list[str]) -> None:
@@ -270,9 +288,16 @@ class Keeper:
         head = heads[0]
         try:
             token = "" if _without_token(cluster) else self._token(namespace, name)
-            place = {"ip": _address(head["status"].get("podIP", "")), "namespace": namespace, "name": name}
+            place = {
+                "ip": _address(head["status"].get("podIP", "")),
+                "namespace": namespace,
+                "name": name,
+            }
             head_server = Server(
-                self.dashboard.format(**place), token, most_bytes=MOST_BYTES, until=time.monotonic() + SECONDS
+                self.dashboard.format(**place),
+                token,
+                most_bytes=MOST_BYTES,
+                until=time.monotonic() + SECONDS,
             )
             return work_of(head_server, _began(head))
         except ApiError as error:
@@ -312,7 +337,8 @@ def _actors(dashboard: Server) -> list[str]:
     ours = [
         actor
         for actor in found
-        if not str(actor.get("ray_namespace") or "").startswith("_") and actor.get("ray_namespace") not in _HELPERS
+        if not str(actor.get("ray_namespace") or "").startswith("_")
+        and actor.get("ray_namespace") not in _HELPERS
     ]
     return sorted(f"actor {actor.get('name') or actor['class_name']}" for actor in ours)
 
@@ -349,7 +375,9 @@ def _change(cluster: Object, decision: Decision, more: Mapping[str, str | None])
         change["spec"] = {"suspend": decision.suspend}
     if change:
         # The API server refuses the patch of a RayCluster that has changed since.
-        change.setdefault("metadata", {})["resourceVersion"] = cluster["metadata"]["resourceVersion"]
+        change.setdefault("metadata", {})["resourceVersion"] = cluster["metadata"][
+            "resourceVersion"
+        ]
     return change
 
 
@@ -377,12 +405,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="keeper", description="Suspend and wake berths by their lifecycle, in one pass."
     )
-    parser.add_argument("--selector", required=True, help="label selector of namespaces: berth/environment=NAME")
     parser.add_argument(
-        "--dashboard", default=DASHBOARD, help="heads' dashboards, of {ip}, {namespace}, {name}; %(default)s"
+        "--selector", required=True, help="label selector of namespaces: berth/environment=NAME"
     )
-    parser.add_argument("--at", type=datetime.fromisoformat, help="time of the pass, such as 2026-01-31T22:00:00Z")
-    parser.add_argument("--dry-run", action="store_true", help="change nothing, and report what would be done")
+    parser.add_argument(
+        "--dashboard",
+        default=DASHBOARD,
+        help="heads' dashboards, of {ip}, {namespace}, {name}; %(default)s",
+    )
+    parser.add_argument(
+        "--at", type=datetime.fromisoformat, help="time of the pass, such as 2026-01-31T22:00:00Z"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="change nothing, and report what would be done"
+    )
     given = parser.parse_args(arguments)
     config = os.environ.get("KUBECONFIG")
     try:

@@ -98,7 +98,9 @@ def parse_duration(text: str) -> timedelta:
     # Python refuses to read numbers of thousands of digits.
     seconds = int(match[1][-_MOST_DIGITS:]) * _SECONDS[match[2]]
     if len(match[1]) > _MOST_DIGITS or seconds > _LONGEST:
-        raise ValueError(f"{text[:40]!r} is longer than 100 years; the longest is {_LONGEST // _SECONDS['d']}d")
+        raise ValueError(
+            f"{text[:40]!r} is longer than 100 years; the longest is {_LONGEST // _SECONDS['d']}d"
+        )
     return timedelta(seconds=seconds)
 
 
@@ -114,7 +116,8 @@ def parse_expiry(text: str) -> date | timedelta:
         day = date.fromisoformat(text)
     except ValueError:
         raise ValueError(
-            f"{text!r} is neither a day nor a duration; write the last day, 2026-12-31, or the lifetime, 14d"
+            f"{text!r} is neither a day nor a duration; write the last day, 2026-12-31, or the"
+            " lifetime, 14d"
         ) from None
     if day > _LAST_DAY:
         raise ValueError(f"{text!r} is after {_LAST_DAY}, the last day that a berth can have")
@@ -144,7 +147,10 @@ def parse_days(text: str) -> frozenset[int]:
     for part in text.lower().split(","):
         first, _, last = part.strip().partition("-")
         if first not in DAYS or (last or first) not in DAYS:
-            raise ValueError(f"{text!r} is not a list of days of the week; write for example mon-fri, or mon,wed,fri")
+            raise ValueError(
+                f"{text!r} is not a list of days of the week; write for example mon-fri, or"
+                " mon,wed,fri"
+            )
         begin, end = DAYS.index(first), DAYS.index(last or first)
         days |= {day % WEEK for day in range(begin, end + 1 if end >= begin else end + 1 + WEEK)}
     return frozenset(days)

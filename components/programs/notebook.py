@@ -55,7 +55,11 @@ class Notebook:
         state = folder.stat()
         if state.st_uid != os.getuid() or state.st_mode & 0o077:
             raise FailedError(f"others can write to {folder}; remove it")
-        self._note, self._token, self._log = folder / "server.json", folder / "token", folder / "log"
+        self._note, self._token, self._log = (
+            folder / "server.json",
+            folder / "token",
+            folder / "log",
+        )
         # Two calls at once start one server.
         self._lock = (folder / "lock").open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -80,7 +84,9 @@ class Notebook:
         if importlib.util.find_spec("jupyter_server") is None:
             return {"missing": sys.executable}
         folder = home if home.is_dir() else Path.home()
-        page = next((page for module, page in _PAGES.items() if importlib.util.find_spec(module)), "/")
+        page = next(
+            (page for module, page in _PAGES.items() if importlib.util.find_spec(module)), "/"
+        )
         server = {
             "port": int(os.environ.get(PORT_VARIABLE) or _free_port()),
             "token": secrets.token_hex(24),
@@ -106,7 +112,9 @@ class Notebook:
         variables = {name: value for name, value in os.environ.items() if name != "JUPYTER_TOKEN"}
         variables["JUPYTER_TOKEN_FILE"] = str(self._token)
         # In a virtual environment, `!pip` of a notebook is the environment's.
-        variables["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+        variables["PATH"] = os.pathsep.join(
+            [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+        )
         command = [
             *(sys.executable, "-m", "jupyter_server", "--no-browser"),
             f"--ServerApp.ip={_LOOPBACK}",

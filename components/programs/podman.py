@@ -35,16 +35,18 @@ NOT_FOUND = 127
 # podman-run.1.html).
 _GLOBAL_WITH_VALUE = frozenset(
     """
-    -c --connection --cdi-spec-dir --cgroup-manager --config --conmon --db-backend --events-backend --hooks-dir
-    --identity --imagestore --log-level --module --namespace --network-cmd-path --network-config-dir --out --root
-    --runroot --runtime --runtime-flag --ssh --storage-driver --storage-opt --tmpdir --url --volumepath
+    -c --connection --cdi-spec-dir --cgroup-manager --config --conmon --db-backend
+    --events-backend --hooks-dir --identity --imagestore --log-level --module --namespace
+    --network-cmd-path --network-config-dir --out --root --runroot --runtime --runtime-flag
+    --ssh --storage-driver --storage-opt --tmpdir --url --volumepath
     """.split()
 )
 _WITHOUT_VALUE = frozenset(
     """
-    --detach --disable-content-trust --env-host --help --http-proxy --init --interactive --no-healthcheck
-    --no-hostname --no-hosts --oom-kill-disable --passwd --privileged --publish-all --quiet --read-only
-    --read-only-tmpfs --replace --rm --rmi --rootfs --sig-proxy --tls-verify --tty --unsetenv-all
+    --detach --disable-content-trust --env-host --help --http-proxy --init --interactive
+    --no-healthcheck --no-hostname --no-hosts --oom-kill-disable --passwd --privileged
+    --publish-all --quiet --read-only --read-only-tmpfs --replace --rm --rmi --rootfs
+    --sig-proxy --tls-verify --tty --unsetenv-all
     """.split()
 )
 _SHORT_WITHOUT_VALUE = "dhiPqt"
@@ -72,7 +74,14 @@ def changed(arguments: list[str], user: int, group: int) -> list[str]:
         dropped = {number for name, _, span in options if name == "--userns" for number in span}
         after = [argument for number, argument in enumerate(after) if number not in dropped]
         if not {"--user", "-u"} & given.keys():
-            ours += ["--uidmap", f"{user}:0:1", "--gidmap", f"{group}:0:1", "--user", f"{user}:{group}"]
+            ours += [
+                "--uidmap",
+                f"{user}:0:1",
+                "--gidmap",
+                f"{group}:0:1",
+                "--user",
+                f"{user}:{group}",
+            ]
     return [*before, *ours, *after]
 
 
@@ -94,7 +103,9 @@ def _options(arguments: list[str]) -> list[tuple[str, str, range]]:
     """Return the options before the image: name, value, and range of arguments."""
     found = []
     number = 0
-    while number < len(arguments) and arguments[number].startswith("-") and arguments[number] != "--":
+    while (
+        number < len(arguments) and arguments[number].startswith("-") and arguments[number] != "--"
+    ):
         argument, length = arguments[number], 1
         name, equals, value = argument.partition("=")
         if argument.startswith("--"):
@@ -111,7 +122,9 @@ def _options(arguments: list[str]) -> list[tuple[str, str, range]]:
 
 
 def _names_gpus(name: str, value: str) -> bool:
-    return name == "--gpus" or (name == "--device" and value.startswith((f"{KIND}=", "/dev/nvidia")))
+    return name == "--gpus" or (
+        name == "--device" and value.startswith((f"{KIND}=", "/dev/nvidia"))
+    )
 
 
 def podman(environ: Mapping[str, str]) -> str | None:
@@ -129,8 +142,8 @@ def main() -> NoReturn:
     real = podman(os.environ)
     if real is None:
         sys.stderr.write(
-            "error: this image has no podman, which Ray's image_uri and container need; add podman (4.1 or newer)"
-            " and crun to it\n"
+            "error: this image has no podman, which Ray's image_uri and container need; add podman"
+            " (4.1 or newer) and crun to it\n"
         )
         sys.exit(NOT_FOUND)
     given = sys.argv[1:]

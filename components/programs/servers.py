@@ -89,12 +89,16 @@ class Server:
                 answer = response.read(self.most_bytes + 1).decode(errors="replace")
         except (OSError, ValueError, http.client.HTTPException) as error:
             late = time.monotonic() >= until
-            raise ApiError(f"{self.url} does not answer: {'not in time' if late else error}") from None
+            raise ApiError(
+                f"{self.url} does not answer: {'not in time' if late else error}"
+            ) from None
         if time.monotonic() >= until:
             # The end of a connection that is shut down looks like the end of an answer.
             raise ApiError(f"{self.url} does not answer: not in time")
         if response.status >= http.client.MULTIPLE_CHOICES:
-            raise ApiError(f"{self.url} answers {response.status}: {_message(answer)}", response.status)
+            raise ApiError(
+                f"{self.url} answers {response.status}: {_message(answer)}", response.status
+            )
         if len(answer) > self.most_bytes:
             raise ApiError(f"{self.url} answers more than {self.most_bytes // 2**20} MiB")
         return answer
@@ -130,7 +134,9 @@ class Server:
 
 
 @contextlib.contextmanager
-def _connected(url: str, tls: ssl.SSLContext | None, seconds: float) -> Iterator[http.client.HTTPConnection]:
+def _connected(
+    url: str, tls: ssl.SSLContext | None, seconds: float
+) -> Iterator[http.client.HTTPConnection]:
     """Connect to a server; the connection ends after a time, also if bytes drip in until then."""
     if seconds <= 0:
         raise TimeoutError
@@ -176,7 +182,10 @@ def in_cluster() -> Server:
     try:
         token = (_ACCOUNT / "token").read_text().strip()
         tls = ssl.create_default_context(cafile=str(_ACCOUNT / "ca.crt"))
-        host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT_HTTPS"]
+        host, port = (
+            os.environ["KUBERNETES_SERVICE_HOST"],
+            os.environ["KUBERNETES_SERVICE_PORT_HTTPS"],
+        )
     except (OSError, KeyError) as error:
         raise ApiError(f"neither a pod with a service account nor KUBECONFIG: {error}") from None
     return Server(f"https://{f'[{host}]' if ':' in host else host}:{port}", token, tls)

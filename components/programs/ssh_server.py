@@ -26,7 +26,18 @@ MISSING = 127
 """Exit code where the container has no sshd."""
 
 # Variables of the session itself, which sshd sets.
-_OF_THE_SESSION = {"HOME", "LOGNAME", "MAIL", "OLDPWD", "PWD", "SHELL", "SHLVL", "TERM", "USER", "_"}
+_OF_THE_SESSION = {
+    "HOME",
+    "LOGNAME",
+    "MAIL",
+    "OLDPWD",
+    "PWD",
+    "SHELL",
+    "SHLVL",
+    "TERM",
+    "USER",
+    "_",
+}
 
 
 def configuration(folder: Path, variables: Mapping[str, str]) -> str:
@@ -71,14 +82,18 @@ def serve(key: str) -> int:
     try:
         pwd.getpwuid(os.getuid())
     except KeyError:
-        sys.stderr.write(f"berth: the image has no user with id {os.getuid()}, so nobody can log in\n")
+        sys.stderr.write(
+            f"berth: the image has no user with id {os.getuid()}, so nobody can log in\n"
+        )
         return MISSING
     # A signal that ends this program lets it remove its folder.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="berth-ssh-") as name:
         folder = Path(name)
-        subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "host")], check=True)
+        subprocess.run(
+            [keygen, "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "host")], check=True
+        )
         (folder / "authorized_keys").write_text(key + "\n")
         file = folder / "config"
         file.touch(mode=0o600)

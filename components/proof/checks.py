@@ -68,7 +68,13 @@ class Run(ABC):
             self._shown[name] = text
             self.report(name, text)
 
-    def follow(self, jobs: str, pods: str, deadline: float, look: Callable[[list[Object], list[Object]], bool]) -> None:
+    def follow(
+        self,
+        jobs: str,
+        pods: str,
+        deadline: float,
+        look: Callable[[list[Object], list[Object]], bool],
+    ) -> None:
         """Look at the jobs and pods until `look` returns True, or the deadline has passed.
 
         Events of a job wake the wait; a pod's changes are only seen by looking again.
@@ -83,7 +89,10 @@ class Run(ABC):
                 if look(found, self.objects(pods)[0]) or rest <= 0:
                     return
                 limit = max(1, min(_LOOK_SECONDS, int(rest)))
-                next(self.api.events(jobs, version, limit, labelSelector=f"{RUN_LABEL}={self.run}"), None)
+                next(
+                    self.api.events(jobs, version, limit, labelSelector=f"{RUN_LABEL}={self.run}"),
+                    None,
+                )
             except ClusterError:
                 if rest <= 0:
                     raise

@@ -33,7 +33,9 @@ def job_name(pool: str, run: str, what: str = CONTAINER) -> str:
     return f"{what}-{pool[:_POOL_NAME].rstrip('-')}-{run}"
 
 
-def job_manifest(pool: Pool, image: str, resource: str, run: str, seconds: int, *, keep: bool) -> Manifest:
+def job_manifest(
+    pool: Pool, image: str, resource: str, run: str, seconds: int, *, keep: bool
+) -> Manifest:
     """Return a Job that requests one GPU of a pool, or one share, and runs the sample once."""
     resources = {"cpu": "250m", "memory": "1Gi", resource: "1"}
     return manifest_of(

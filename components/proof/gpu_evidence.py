@@ -42,15 +42,25 @@ def judge_nodes(pool: Pool, nodes: Sequence[Object]) -> list[Check]:
         return checks
     expected = str(offer.per_node)
     for part in ("capacity", "allocatable"):
-        found = {_name(node): str(_resources(node, part).get(offer.resource, "none")) for node in nodes}
+        found = {
+            _name(node): str(_resources(node, part).get(offer.resource, "none")) for node in nodes
+        }
         wrong = [f"{name} has {count}" for name, count in found.items() if count != expected]
         bad = wrong and f"{listed(wrong)}; {expected} were expected"
         on = "the node" if len(nodes) == 1 else f"each of {len(nodes)} nodes"
         checks.append(_check(f"{part} of {offer.resource}", bad, f"{expected} on {on}"))
-    others = [f"{_name(node)} has {text}" for node in nodes if (text := _other_resources(node, offer.resource))]
+    others = [
+        f"{_name(node)} has {text}"
+        for node in nodes
+        if (text := _other_resources(node, offer.resource))
+    ]
     checks.append(_check("other GPU resources", listed(others), "none"))
     if offer.labels:
-        wrong = [f"{_name(node)}: {text}" for node in nodes if (text := _wrong_labels(node, offer.labels))]
+        wrong = [
+            f"{_name(node)}: {text}"
+            for node in nodes
+            if (text := _wrong_labels(node, offer.labels))
+        ]
         right = ", ".join(f"{key}={value}" for key, value in offer.labels.items())
         checks.append(_check("feature labels", listed(wrong), right))
     else:
@@ -60,18 +70,34 @@ def judge_nodes(pool: Pool, nodes: Sequence[Object]) -> list[Check]:
 
 def _without_operator(pool: Pool, nodes: Sequence[Object]) -> Check:
     """Check that the GPU Operator does not offer the pool's GPUs a second time."""
-    served = [_name(node) for node in nodes if (node["metadata"].get("labels") or {}).get(DEPLOYED_LABEL) == "true"]
+    served = [
+        _name(node)
+        for node in nodes
+        if (node["metadata"].get("labels") or {}).get(DEPLOYED_LABEL) == "true"
+    ]
     if served:
         command = label_command(pool.name, serving_labels(pool))
-        return Check("feature labels", "fail", f"the GPU Operator serves {listed(served)} too; run: {command}")
-    return Check("feature labels", "skipped", "GKE's own device plugin serves this pool and sets none")
+        return Check(
+            "feature labels",
+            "fail",
+            f"the GPU Operator serves {listed(served)} too; run: {command}",
+        )
+    return Check(
+        "feature labels", "skipped", "GKE's own device plugin serves this pool and sets none"
+    )
 
 
 def judge_run(run: Ran, resource: str, success: str = SUCCESS) -> list[Check]:
     """Check whether a Job that requested a resource was scheduled, and whether it added."""
     if run.pod is None or run.node is None:
-        return [Check("scheduling", "fail", _why_not_scheduled(run)), Check(_RAN, "skipped", "it was not scheduled")]
-    return [Check("scheduling", "pass", f"1 {resource} on {_name(run.node)}"), _ran(run, run.pod, run.node, success)]
+        return [
+            Check("scheduling", "fail", _why_not_scheduled(run)),
+            Check(_RAN, "skipped", "it was not scheduled"),
+        ]
+    return [
+        Check("scheduling", "pass", f"1 {resource} on {_name(run.node)}"),
+        _ran(run, run.pod, run.node, success),
+    ]
 
 
 def not_run(reason: str) -> list[Check]:
@@ -89,16 +115,23 @@ def why_no_job(pool: Pool, nodes: Sequence[Object], pods: Iterable[Object]) -> s
     held = Counter[tuple[str, str]]()
     for pod in pods:
         if (pod.get("status") or {}).get("phase") not in _ENDED:
-            held[pod["spec"].get("nodeName", ""), pod["metadata"]["namespace"]] += _requested(pod, offer.resource)
+            held[pod["spec"].get("nodeName", ""), pod["metadata"]["namespace"]] += _requested(
+                pod, offer.resource
+            )
     holders = Counter[str]()
     for node in nodes:
-        here = {owner: count for (name, owner), count in held.items() if name == _name(node) and count}
+        here = {
+            owner: count for (name, owner), count in held.items() if name == _name(node) and count
+        }
         offered = int(_resources(node, "allocatable").get(offer.resource, 0))
         if not offered or sum(here.values()) < offered:
             return None
         holders.update(here)
     by = ", ".join(f"{owner} {count}" for owner, count in sorted(holders.items()))
-    return f"all {holders.total()} {offer.resource} are in use ({by}) and the pool has no more nodes to add"
+    return (
+        f"all {holders.total()} {offer.resource} are in use ({by}) and the pool has no more nodes"
+        " to add"
+    )
 
 
 def progress(run: Ran) -> str:
@@ -116,7 +149,9 @@ def ending(job: Object) -> tuple[str, str] | None:
     """Return how a Job ended, `Complete` or `Failed`, with the reason; None while it runs."""
     for condition in (job.get("status") or {}).get("conditions") or []:
         if condition["type"] in ("Complete", "Failed") and condition["status"] == "True":
-            return condition["type"], f"{condition.get('reason', '')}: {condition.get('message', '')}".strip(": ")
+            return condition[
+                "type"
+            ], f"{condition.get('reason', '')}: {condition.get('message', '')}".strip(": ")
     return None
 
 
@@ -130,12 +165,18 @@ def offer_of(pool: Pool) -> Offer:
 def _ran(run: Ran, pod: Object, node: Object, success: str) -> Check:
     ended = ending(run.job) if run.job is not None else ("Failed", "the Job is gone")
     if ended is None:
-        return Check(_RAN, "fail", f"not ended after {run.waited}: {why_not_ready(pod) or 'its container runs'}")
+        return Check(
+            _RAN,
+            "fail",
+            f"not ended after {run.waited}: {why_not_ready(pod) or 'its container runs'}",
+        )
     state, reason = ended
     last = next((line.strip() for line in reversed(run.log.splitlines()) if line.strip()), "")
     if state == "Failed":
         words = why_not_ready(pod) if pod.get("status", {}).get("phase") == "Failed" else None
-        return Check(_RAN, "fail", f"{words or reason}" + (f"; its log ends: {last}" if last else ""))
+        return Check(
+            _RAN, "fail", f"{words or reason}" + (f"; its log ends: {last}" if last else "")
+        )
     if is_simulated(node):
         return Check(_RAN, "simulated", SIMULATED)
     if success in run.log:
@@ -169,7 +210,11 @@ def _ready(pool: Pool, nodes: Sequence[Object], fewest: int) -> Check:
 
 def _size(pool: Pool) -> str:
     nodes = pool.settings.nodes
-    return f"autoscaled, {nodes.min} to {nodes.max}" if isinstance(nodes, Bounds) else f"settings say {nodes}"
+    return (
+        f"autoscaled, {nodes.min} to {nodes.max}"
+        if isinstance(nodes, Bounds)
+        else f"settings say {nodes}"
+    )
 
 
 def _resources(node: Object, part: str) -> dict[str, Any]:
@@ -188,14 +233,21 @@ def _other_resources(node: Object, expected: str) -> str:
 def _wrong_labels(node: Object, expected: dict[str, str]) -> str:
     labels = node["metadata"].get("labels") or {}
     return ", ".join(
-        f"{key} is {labels[key]}, not {value}" if key in labels else f"{key} is missing, not {value}"
+        (
+            f"{key} is {labels[key]}, not {value}"
+            if key in labels
+            else f"{key} is missing, not {value}"
+        )
         for key, value in expected.items()
         if labels.get(key) != value
     )
 
 
 def _requested(pod: Object, resource: str) -> int:
-    limits = [(container.get("resources") or {}).get("limits") or {} for container in pod["spec"]["containers"]]
+    limits = [
+        (container.get("resources") or {}).get("limits") or {}
+        for container in pod["spec"]["containers"]
+    ]
     return sum(int(limit.get(resource, 0)) for limit in limits)
 
 

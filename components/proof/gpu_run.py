@@ -21,7 +21,12 @@ from berth.components.cluster.pods import is_simulated
 from berth.components.core.manifest import Manifest
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.proof.checks import RUN_LABEL, Check, Run, uid, until_gone
-from berth.components.proof.cuda_vector_add import CONTAINER, NAMESPACE, job_manifest, namespace_manifest
+from berth.components.proof.cuda_vector_add import (
+    CONTAINER,
+    NAMESPACE,
+    job_manifest,
+    namespace_manifest,
+)
 from berth.components.proof.gpu_evidence import (
     Ran,
     ending,
@@ -69,7 +74,9 @@ class GpuRun(Run):
         reasons = {pool.name: why_no_job(pool, before[pool.name], pods) for pool in self.pools}
         deadline = time.monotonic() + self.seconds
         jobs = {
-            pool.name: job_manifest(pool, self.image, offer_of(pool).resource, self.run, self.seconds, keep=self.keep)
+            pool.name: job_manifest(
+                pool, self.image, offer_of(pool).resource, self.run, self.seconds, keep=self.keep
+            )
             for pool in self.pools
             if reasons[pool.name] is None
         }
@@ -83,14 +90,19 @@ class GpuRun(Run):
                 ran = judge_run(self._complete(runs[pool.name], by_name), resource)
             else:
                 ran = not_run(reasons[pool.name] or "")
-            proofs.append(PoolProof(pool.name, resource, [*judge_nodes(pool, nodes[pool.name]), *ran]))
+            proofs.append(
+                PoolProof(pool.name, resource, [*judge_nodes(pool, nodes[pool.name]), *ran])
+            )
         return proofs
 
     def clean_up(self) -> str | None:
         """Remove the Jobs of this run, and their namespace if no other run has Jobs in it."""
         self.remove(_JOBS)
         namespace = self._namespace()
-        if namespace is None or (namespace["metadata"].get("labels") or {}).get(RUN_LABEL) != self.run:
+        if (
+            namespace is None
+            or (namespace["metadata"].get("labels") or {}).get(RUN_LABEL) != self.run
+        ):
             return None
         if self.api.list(_JOBS, labelSelector=f"{RUN_LABEL}!={self.run}")[0]:
             return f"namespace {NAMESPACE} stays, since Jobs of another run are in it"
@@ -139,7 +151,9 @@ class GpuRun(Run):
         node_name = run.pod and run.pod["spec"].get("nodeName")
         if run.job is None or run.pod is None or not node_name:
             job = run.job["metadata"]["name"] if run.job else ""
-            events, _ = self.api.list(_EVENTS, fieldSelector=f"involvedObject.name={job},type=Warning")
+            events, _ = self.api.list(
+                _EVENTS, fieldSelector=f"involvedObject.name={job},type=Warning"
+            )
             return replace(run, events=events)
         # A node that is gone by now, such as a spot machine, has at least its name.
         node = nodes.get(node_name) or {"metadata": {"name": node_name}}
@@ -157,7 +171,11 @@ class GpuRun(Run):
         known = {uid(node) for found in before.values() for node in found}
         while True:
             nodes = self._nodes()
-            grown = [pool for pool in self.pools if any(uid(node) not in known for node in nodes[pool.name])]
+            grown = [
+                pool
+                for pool in self.pools
+                if any(uid(node) not in known for node in nodes[pool.name])
+            ]
             checks = [check for pool in grown for check in judge_nodes(pool, nodes[pool.name])]
             if all(check.verdict != "fail" for check in checks) or time.monotonic() >= deadline:
                 return nodes
@@ -166,7 +184,9 @@ class GpuRun(Run):
     def _nodes(self) -> Nodes:
         found, _ = self.api.list(NODES, labelSelector=POOL_LABEL)
         return {
-            pool.name: [node for node in found if node["metadata"]["labels"][POOL_LABEL] == pool.name]
+            pool.name: [
+                node for node in found if node["metadata"]["labels"][POOL_LABEL] == pool.name
+            ]
             for pool in self.pools
         }
 
@@ -188,7 +208,9 @@ class IsolationRun(GpuRun):
             elif reason := why_no_job(pool, before[pool.name], pods):
                 skipped[title] = reason
             else:
-                jobs[title] = look_job(pool, look, self.image, self.run, self.seconds, keep=self.keep)
+                jobs[title] = look_job(
+                    pool, look, self.image, self.run, self.seconds, keep=self.keep
+                )
         runs = self._wait(jobs, deadline)
         nodes, (pods, _) = self._nodes(), self.api.list(PODS)
         by_name = {node["metadata"]["name"]: node for found in nodes.values() for node in found}
@@ -211,6 +233,8 @@ def _seen(name: str, jobs: Sequence[Object], pods: Sequence[Object]) -> Ran:
     job = next((job for job in jobs if job["metadata"]["name"] == name), None)
     identity = job and uid(job)
     owned = (
-        pod for pod in pods if any(owner["uid"] == identity for owner in pod["metadata"].get("ownerReferences") or [])
+        pod
+        for pod in pods
+        if any(owner["uid"] == identity for owner in pod["metadata"].get("ownerReferences") or [])
     )
     return Ran(job, next(owned, None))

@@ -15,7 +15,9 @@ from berth.components.proof.cuda_vector_add import job_manifest, job_name
 from berth.components.proof.gpu_evidence import Ran, judge_run, offer_of
 from berth.components.sharing import Pool
 
-_LOOK = 'for device in /dev/nvidia[0-9]*; do [ -c "$device" ] && echo "sees $device"; done; echo done'
+_LOOK = (
+    'for device in /dev/nvidia[0-9]*; do [ -c "$device" ] && echo "sees $device"; done; echo done'
+)
 _SEES = re.compile(r"^sees ", re.MULTILINE)
 _ONLY_A_GPU = "; a simulated node shows no device: only a node with GPUs confirms this"
 
@@ -89,7 +91,9 @@ def judge_operands(pods: Iterable[dict[str, Any]], nodes: Sequence[str]) -> Chec
     """Check that the operator's own pods, which need every GPU, work on a pool's nodes."""
     title = "the operator's own pods"
     own = [pod for pod in pods if _app(pod) in _OPERANDS and pod["spec"].get("nodeName") in nodes]
-    waiting = [f"{pod['metadata']['name']}: {reason}" for pod in own if (reason := why_not_ready(pod))]
+    waiting = [
+        f"{pod['metadata']['name']}: {reason}" for pod in own if (reason := why_not_ready(pod))
+    ]
     if not own:
         return Check(title, "fail" if nodes else "skipped", "there are none on the pool's nodes")
     return Check(title, "fail" if waiting else "pass", listed(waiting) or f"{len(own)} are Ready")

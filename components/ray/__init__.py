@@ -20,4 +20,9 @@ from berth.components.ray.workload import (
     shared_with_kuberay,
     submitter_pod,
 )
-from berth.components.ray.workload_settings import JobShape, RayJobSettings, RayServiceSettings, ServiceShape
+from berth.components.ray.workload_settings import (
+    JobShape,
+    RayJobSettings,
+    RayServiceSettings,
+    ServiceShape,
+)

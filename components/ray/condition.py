@@ -32,7 +32,9 @@ class Condition:
         """Whether every pod is ready, or the cluster is suspended as it should be."""
         if not self.seen or self.state == "suspended":
             return self.seen
-        return self.state == "ready" and self.head_ready and self.workers_ready >= self.workers_desired
+        return (
+            self.state == "ready" and self.head_ready and self.workers_ready >= self.workers_desired
+        )
 
     def __str__(self) -> str:
         if not self.seen:
@@ -53,7 +55,9 @@ def condition_of(cluster: Object) -> Condition:
         state="waking" if state == "suspended" and not suspended else state,
         head_ready=conditions.get("HeadPodReady") == "True",
         workers_ready=status.get("readyWorkerReplicas") or 0,
-        workers_desired=0 if suspended else max(status.get("desiredWorkerReplicas") or 0, requested),
+        workers_desired=(
+            0 if suspended else max(status.get("desiredWorkerReplicas") or 0, requested)
+        ),
         seen=(status.get("observedGeneration") or 0) >= cluster["metadata"].get("generation", 0),
     )
 
@@ -76,7 +80,10 @@ def pods_missing(cluster: Object, pods: Iterable[Object]) -> str:
         return _swallowed(cluster, staying)
     ending = len(found) - len(staying)
     terminating = f"{counted(ending, 'pod')} {are(ending)} still terminating, " if ending else ""
-    up = f"{ready['head']}/1 heads and {ready['worker']}/{condition.workers_desired} workers are ready"
+    up = (
+        f"{ready['head']}/1 heads and {ready['worker']}/{condition.workers_desired} workers are"
+        " ready"
+    )
     return f"its pods are being recreated: {terminating}{up}"
 
 
@@ -90,7 +97,9 @@ def _swallowed(cluster: Object, pods: Iterable[Object]) -> str:
     spec = cluster["spec"]
     if (spec.get("upgradeStrategy") or {}).get("type") != "Recreate":
         return ""
-    templates = {group.get("groupName"): group["template"] for group in spec.get("workerGroupSpecs") or []}
+    templates = {
+        group.get("groupName"): group["template"] for group in spec.get("workerGroupSpecs") or []
+    }
     templates[HEAD_GROUP] = (spec.get("headGroupSpec") or {}).get("template") or {}
     for pod in pods:
         template = templates.get((pod["metadata"].get("labels") or {}).get("ray.io/group")) or {}
@@ -99,8 +108,9 @@ def _swallowed(cluster: Object, pods: Iterable[Object]) -> str:
             runs = running.get(name, image)
             if runs != image and not runs.startswith(f"{image}@"):
                 return (
-                    f"pod {pod['metadata'].get('name')} has image {runs}, not {image}: KubeRay has not recreated the"
-                    " pods after an edit; `berth suspend` and then `berth wake` do so"
+                    f"pod {pod['metadata'].get('name')} has image {runs}, not {image}: KubeRay has"
+                    " not recreated the pods after an edit; `berth suspend` and then `berth wake`"
+                    " do so"
                 )
     return ""
 
@@ -108,7 +118,9 @@ def _swallowed(cluster: Object, pods: Iterable[Object]) -> str:
 def _images(pod: Object) -> dict[str, str]:
     """Return the images of a pod's or template's containers by name, without their registries."""
     containers = (pod.get("spec") or {}).get("containers") or []
-    return {str(one.get("name")): str(one.get("image") or "").rpartition("/")[2] for one in containers}
+    return {
+        str(one.get("name")): str(one.get("image") or "").rpartition("/")[2] for one in containers
+    }
 
 
 def reasons_not_ready(
@@ -131,26 +143,48 @@ def reasons_not_ready(
         reason
         for pod in found
         if "deletionTimestamp" not in pod["metadata"]
-        and (reason := why_not_ready(pod, _role(pod), autoscaler, by_name.get(pod["metadata"].get("name", ""), "")))
+        and (
+            reason := why_not_ready(
+                pod, _role(pod), autoscaler, by_name.get(pod["metadata"].get("name", ""), "")
+            )
+        )
     )
     reasons.update(filter(None, map(why_still_there, found)))
     if reasons:
-        return [f"{counted(count, 'pod')}: {reason}" if count > 1 else reason for reason, count in reasons.items()]
+        return [
+            f"{counted(count, 'pod')}: {reason}" if count > 1 else reason
+            for reason, count in reasons.items()
+        ]
     # A status that nothing else changes keeps the generation of before such an edit.
     if missing := missing or ("" if condition.seen else _swallowed(cluster, found)):
         return [missing]
-    if warnings := list(dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events)):
+    if warnings := list(
+        dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events)
+    ):
         return warnings[-3:]
     if reason := (cluster.get("status") or {}).get("reason"):
         return [str(reason)]
-    return [str(condition) if condition.seen else "the KubeRay operator has not looked at it: is it running?"]
+    return [
+        (
+            str(condition)
+            if condition.seen
+            else "the KubeRay operator has not looked at it: is it running?"
+        )
+    ]
 
 
 def gpus_of(cluster: Object) -> int:
     """Return the number of GPUs or shares that head and desired workers of a RayCluster request."""
     spec = cluster["spec"]
-    head = [spec["headGroupSpec"]["template"]] if (spec.get("headGroupSpec") or {}).get("template") else []
-    workers = sum(replicas_of(group) * gpus_of_pod(group["template"]) for group in spec.get("workerGroupSpecs") or [])
+    head = (
+        [spec["headGroupSpec"]["template"]]
+        if (spec.get("headGroupSpec") or {}).get("template")
+        else []
+    )
+    workers = sum(
+        replicas_of(group) * gpus_of_pod(group["template"])
+        for group in spec.get("workerGroupSpecs") or []
+    )
     return workers + sum(map(gpus_of_pod, head))
 
 
@@ -187,7 +221,10 @@ class JobCondition:
 def job_condition(job: Object) -> JobCondition:
     """Return the condition that a RayJob's status describes."""
     status = job.get("status") or {}
-    deployment, state = str(status.get("jobDeploymentStatus") or ""), str(status.get("jobStatus") or "")
+    deployment, state = (
+        str(status.get("jobDeploymentStatus") or ""),
+        str(status.get("jobStatus") or ""),
+    )
     succeeded = deployment == "Complete" and state == "SUCCEEDED"
     failed = deployment in _ENDED_BADLY or (deployment == "Complete" and not succeeded)
     if failed and state not in ("FAILED", "STOPPED"):
@@ -263,7 +300,9 @@ def service_condition(service: Object) -> ServiceCondition:
         applications=len(configured),
         upgrading=upgrading,
         ray_clusters=tuple(
-            str(status["rayClusterName"]) for status in (active, pending) if status.get("rayClusterName")
+            str(status["rayClusterName"])
+            for status in (active, pending)
+            if status.get("rayClusterName")
         ),
         reasons=tuple(reasons),
     )
@@ -271,7 +310,9 @@ def service_condition(service: Object) -> ServiceCondition:
 
 def _applications(service: Object) -> list[str]:
     config = yaml.safe_load(service["spec"].get("serveConfigV2") or "") or {}
-    return [str(application.get("name", "default")) for application in config.get("applications") or []]
+    return [
+        str(application.get("name", "default")) for application in config.get("applications") or []
+    ]
 
 
 def _problems(application: str, status: Object) -> Iterable[str]:
@@ -282,7 +323,10 @@ def _problems(application: str, status: Object) -> Iterable[str]:
     )
     for name, deployment in (status.get("serveDeploymentStatuses") or {}).items():
         if deployment.get("status") != "HEALTHY" and deployment.get("message"):
-            yield f"deployment {name} of it: {deployment.get('status')}: {_line(deployment['message'])}"
+            yield (
+                f"deployment {name} of it: {deployment.get('status')}:"
+                f" {_line(deployment['message'])}"
+            )
 
 
 def _line(text: str) -> str:

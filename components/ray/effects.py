@@ -25,7 +25,11 @@ _LEFT_OUT = (
     "metadata",
     "spec.upgradeStrategy",
     "spec.suspend",
-    *(f"spec.{group}.template.spec.{key}" for group in ("headGroupSpec", "workerGroupSpecs") for key in _POD_LEFT_OUT),
+    *(
+        f"spec.{group}.template.spec.{key}"
+        for group in ("headGroupSpec", "workerGroupSpecs")
+        for key in _POD_LEFT_OUT
+    ),
 )
 
 _WORDS: Mapping[str, Mapping[str, Any]] = fast_yaml.beside(__file__)
@@ -42,7 +46,8 @@ def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     if spec.get("suspend") and not (step.before.get("spec") or {}).get("suspend"):
         return _effects("RayCluster", "suspend", sitting, who=who)
     recreates = any(
-        below(changed.path, "spec") and not any(below(changed.path, prefix) for prefix in (*_COUNTS, *_LEFT_OUT))
+        below(changed.path, "spec")
+        and not any(below(changed.path, prefix) for prefix in (*_COUNTS, *_LEFT_OUT))
         for changed in step.properties
     )
     if recreates and (spec.get("upgradeStrategy") or {}).get("type") == "Recreate":
@@ -92,7 +97,9 @@ def _changes(step: Step, *prefixes: str) -> bool:
 
 def _owner(step: Step, kind: OwnerKind) -> str:
     metadata = step.before.get("metadata") or {}
-    return str((metadata.get("labels") or {}).get(OWNER_LABELS[kind]) or metadata.get("name") or step.name)
+    return str(
+        (metadata.get("labels") or {}).get(OWNER_LABELS[kind]) or metadata.get("name") or step.name
+    )
 
 
 def _made_for(step: Step, fleet: PlannedFleet) -> list[Sitting]:
@@ -125,12 +132,16 @@ def _since(step: Step) -> tuple[str, str]:
         "removed": sorted(old.keys() - new.keys()),
         "changed": changed if len(changed) < len(both) else [],
     }
-    reasons = [f"worker {_named(names)} {are(len(names))} {verb}" for verb, names in verbs.items() if names]
+    reasons = [
+        f"worker {_named(names)} {are(len(names))} {verb}" for verb, names in verbs.items() if names
+    ]
     if _changes(step, "spec.enableInTreeAutoscaling"):
         reasons.append("Ray's autoscaler comes or goes")
     if not reasons:
         return "", ""
-    return f", since {' and '.join(reasons)}", str(_WORDS["less"]["removed"]) if verbs["removed"] else ""
+    return f", since {' and '.join(reasons)}", (
+        str(_WORDS["less"]["removed"]) if verbs["removed"] else ""
+    )
 
 
 def _named(names: Sequence[str]) -> str:
@@ -138,13 +149,20 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _groups(inputs: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    return {str(group.get("groupName")): group for group in (inputs.get("spec") or {}).get("workerGroupSpecs") or []}
+    return {
+        str(group.get("groupName")): group
+        for group in (inputs.get("spec") or {}).get("workerGroupSpecs") or []
+    }
 
 
 def _hashed(group: Mapping[str, Any]) -> dict[str, Any]:
     """Return what KubeRay's hash has of a group."""
     template = group.get("template") or {}
-    pod = {key: value for key, value in (template.get("spec") or {}).items() if key not in _POD_LEFT_OUT}
+    pod = {
+        key: value
+        for key, value in (template.get("spec") or {}).items()
+        if key not in _POD_LEFT_OUT
+    }
     return {
         **{key: value for key, value in group.items() if key not in _NUMBERS},
         "template": {**template, "spec": pod},
@@ -163,8 +181,8 @@ def _fewer_workers(who: str, occupant: Occupant, step: Step, fleet: PlannedFleet
             continue
         of_group = f" of group {name}" if len(groups) > 1 else ""
         text = (
-            f"{who}: {counted(now, 'worker')}{of_group} become {after}; Ray reruns the tasks and actors of the removed"
-            " ones elsewhere"
+            f"{who}: {counted(now, 'worker')}{of_group} become {after}; Ray reruns the tasks and"
+            " actors of the removed ones elsewhere"
         )
         effects.append(Effect(Level.DISTURBS, text, [sitting_whole(fleet, occupant)]))
     return effects

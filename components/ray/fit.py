@@ -52,14 +52,29 @@ def fit_problems(placed: Placed) -> Iterable[Problem]:
         yield from _size_problems("worker", group, cluster, pools, (*path, *group.within))
     yield from _size_problems("head", cluster.head, cluster, pools, (*path, "head"))
     pool = pools[cluster.head.pool]
-    facts = {"head": cluster.head, "asked": pool.counted(cluster.head.gpus), "has": pool.counted(pool.per_node)}
+    facts = {
+        "head": cluster.head,
+        "asked": pool.counted(cluster.head.gpus),
+        "has": pool.counted(pool.per_node),
+    }
     yield from broken(beside(__file__)["head"], (*path, "head"), pool=pool, **facts)
 
 
 def _gpu_problems(group: WorkerGroup, pool: Pool, path: Path) -> Iterable[Problem]:
     """Return requests for GPUs and cores of a group that its nodes or its pool cannot give."""
-    facts = {"in": ".".join(group.within), "count_in": ".".join(group.workers_within), **sizes_of(group, pool)}
-    return broken(beside(__file__)["fit"], path, group=group, pool=pool, machine=pool.settings.machine, **facts)
+    facts = {
+        "in": ".".join(group.within),
+        "count_in": ".".join(group.workers_within),
+        **sizes_of(group, pool),
+    }
+    return broken(
+        beside(__file__)["fit"],
+        path,
+        group=group,
+        pool=pool,
+        machine=pool.settings.machine,
+        **facts,
+    )
 
 
 def sizes_of(group: WorkerGroup, pool: Pool) -> dict[str, Any]:
@@ -75,7 +90,9 @@ def sizes_of(group: WorkerGroup, pool: Pool) -> dict[str, Any]:
         "cpu": parse_quantity(group.cpu),
         "memory": parse_quantity(group.memory),
         "cpu_limit": parse_quantity(group.cpu_limit),
-        "gpu_memory": parse_quantity(group.gpu_memory) if group.gpu_memory and offered else Decimal(0),
+        "gpu_memory": parse_quantity(group.gpu_memory)
+        if group.gpu_memory and offered
+        else Decimal(0),
         "share": offered.memory_gib * GIB if offered else Decimal(0),
         "share_gib": plain(round(offered.memory_gib, 1)) if offered else "",
     }
@@ -101,7 +118,10 @@ def _size_problems(
         "of_memory": "",
     }
     if machine.known:
-        facts |= {"of_cores": f" of its {machine.vcpus}{_KEPT}", "of_memory": f" of its {machine.memory_gib}Gi{_KEPT}"}
+        facts |= {
+            "of_cores": f" of its {machine.vcpus}{_KEPT}",
+            "of_memory": f" of its {machine.memory_gib}Gi{_KEPT}",
+        }
     yield from broken(beside(__file__)["sizes"], where, role=role, pod=pod, node=node, **facts)
 
 
@@ -119,9 +139,14 @@ def _for_pods(pool: Pool) -> tuple[Decimal, Decimal]:
 def _requests(pod: Head | WorkerGroup, cluster: RayClusterSettings) -> tuple[Decimal, Decimal]:
     """Return cores and bytes of memory that a pod requests, with those of added containers."""
     ray = RAY_WORKER if isinstance(pod, WorkerGroup) else RAY_HEAD
-    cores, memory = (added_requests(pod.pod_template, ray, resource) for resource in ("cpu", "memory"))
+    cores, memory = (
+        added_requests(pod.pod_template, ray, resource) for resource in ("cpu", "memory")
+    )
     if mounts_buckets(cluster.volumes):
-        cores, memory = cores + parse_quantity(cluster.gcs_fuse.cpu), memory + parse_quantity(cluster.gcs_fuse.memory)
+        cores, memory = (
+            cores + parse_quantity(cluster.gcs_fuse.cpu),
+            memory + parse_quantity(cluster.gcs_fuse.memory),
+        )
     return parse_quantity(pod.cpu) + cores, parse_quantity(pod.memory) + memory
 
 
@@ -146,13 +171,19 @@ def version_problems(placed: Placed) -> Iterable[Problem]:
     for pool in dict.fromkeys([*(group.pool for group in cluster.groups if group.gpus), *of_head]):
         gpu = pools[pool].settings.machine.gpu
         if cuda and (int(cuda[1]), int(cuda[2])) < gpu.oldest_cuda:
-            yield from broken(beside(__file__)["cuda_versions"], path, cuda=cuda, gpu=gpu, pool=pool)
+            yield from broken(
+                beside(__file__)["cuda_versions"], path, cuda=cuda, gpu=gpu, pool=pool
+            )
 
 
-def second_cluster_warnings(cluster: RayClusterSettings, pools: Pools, path: Path) -> Iterable[Problem]:
+def second_cluster_warnings(
+    cluster: RayClusterSettings, pools: Pools, path: Path
+) -> Iterable[Problem]:
     """Yield a warning for each pool without room for the second cluster that an edit makes."""
     for pool in (pools[name] for name in cluster.pools):
-        gpus = sum(group.gpus * group.at_start for group in cluster.groups if group.pool == pool.name)
+        gpus = sum(
+            group.gpus * group.at_start for group in cluster.groups if group.pool == pool.name
+        )
         if gpus and 2 * gpus > pool.at_most:
             facts = {"pool": pool, "asked": pool.counted(gpus), "has": pool.counted(pool.at_most)}
             yield from broken(beside(__file__)["second_cluster"], path, **facts)
@@ -180,13 +211,22 @@ def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterab
     """Yield the pools whose demands at the start are more than they can ever have, with the sum."""
     for name, pool in pools.items():
         asking = [demand for demand in demands if demand.pool == name]
-        machine, nodes, per_node = pool.settings.machine, pool.settings.nodes_at_most, pool.settings.nics
+        machine, nodes, per_node = (
+            pool.settings.machine,
+            pool.settings.nodes_at_most,
+            pool.settings.nics,
+        )
         cores, memory = (nodes * each if nodes else Decimal(0) for each in _for_pods(pool))
         nics = nodes * per_node
         path = (*root, name) if root[-1] == "pools" else root
         whole = f"{nodes} × {machine.name}"
         for what, tops_out, made_of, amounts in (
-            (f"{pool.unit}s", Decimal(pool.at_most), pool.made_of, [Decimal(demand.gpus) for demand in asking]),
+            (
+                f"{pool.unit}s",
+                Decimal(pool.at_most),
+                pool.made_of,
+                [Decimal(demand.gpus) for demand in asking],
+            ),
             # A pool without NICs is a problem of each RayCluster that requests some
             # (fabric/rules.py).
             (
@@ -203,7 +243,13 @@ def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterab
             shares: dict[str, Decimal] = {}
             for demand, amount in zip(asking, amounts, strict=True):
                 shares[demand.owner] = shares.get(demand.owner, Decimal(0)) + amount
-            facts = {"name": name, "most": plain(tops_out), "what": what, "made_of": made_of, "listed": _sum(shares)}
+            facts = {
+                "name": name,
+                "most": plain(tops_out),
+                "what": what,
+                "made_of": made_of,
+                "listed": _sum(shares),
+            }
             asked = plain(sum(shares.values(), Decimal(0)))
             yield from broken(beside(__file__)["capacity"], path, asked=asked, **facts)
 

@@ -9,7 +9,16 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from berth.components.cluster.api import NODES, PODS, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ClusterError, Object, Reader
+from berth.components.cluster.api import (
+    NODES,
+    PODS,
+    RAY_CLUSTERS,
+    RAY_JOBS,
+    RAY_SERVICES,
+    ClusterError,
+    Object,
+    Reader,
+)
 from berth.components.cluster.demand import claimed_gpus_of, gpus_in, gpus_of_pod, replicas_of
 from berth.components.cluster.inventory import NOTHING, Inventory
 from berth.components.cluster.owned import Owners, owners_of
@@ -21,7 +30,13 @@ from berth.components.isolation import SERVE_PORT
 from berth.components.lifecycle import Life, life_of
 from berth.components.ray.condition import condition_of, gpus_of, job_condition, service_condition
 from berth.components.ray.nodes import Node, nodes_of
-from berth.components.ray.reasons import Evidence, key_of, reasons_of, reasons_of_job, reasons_of_service
+from berth.components.ray.reasons import (
+    Evidence,
+    key_of,
+    reasons_of,
+    reasons_of_job,
+    reasons_of_service,
+)
 from berth.components.sharing import Pool as OfferedPool
 
 WHOLE = "GPU"
@@ -202,11 +217,19 @@ def _camel(value: Any) -> Any:
 
 
 def observe(
-    reader: Reader, stack: str, environment: str, pools: Iterable[OfferedPool], report: Callable[[str], None]
+    reader: Reader,
+    stack: str,
+    environment: str,
+    pools: Iterable[OfferedPool],
+    report: Callable[[str], None],
 ) -> Fleet:
     """Return the fleet of an environment; report what could not be observed."""
     nodes, _ = reader.list(NODES)
-    pods = [pod for pod in reader.list(PODS)[0] if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+    pods = [
+        pod
+        for pod in reader.list(PODS)[0]
+        if pod["status"].get("phase") not in ("Succeeded", "Failed")
+    ]
     everybody = owners_of(reader)
     owners = everybody.of_environment(environment)
     clusters = owners.owned(reader.list(RAY_CLUSTERS)[0])
@@ -233,13 +256,16 @@ def observe(
         services=[
             _service(evidence, service)
             for service in owners.owned(reader.list(RAY_SERVICES)[0])
-            if service["metadata"]["labels"].get(OWNER_LABELS["service"]) == service["metadata"]["name"]
+            if service["metadata"]["labels"].get(OWNER_LABELS["service"])
+            == service["metadata"]["name"]
         ],
         nodes=nodes_of([pool.name for pool in pools], nodes, everybody.labeled(pods), inventory),
     )
 
 
-def _inventory(evidence: Evidence, pools: Iterable[OfferedPool], report: Callable[[str], None]) -> Inventory | None:
+def _inventory(
+    evidence: Evidence, pools: Iterable[OfferedPool], report: Callable[[str], None]
+) -> Inventory | None:
     """Return the devices that nodes publish for claims; None without the right to see them."""
     if not any(pool.settings.nics or pool.settings.by_dra for pool in pools):
         return NOTHING
@@ -250,12 +276,22 @@ def _inventory(evidence: Evidence, pools: Iterable[OfferedPool], report: Callabl
         return None
 
 
-def _pool(pool: OfferedPool, nodes: Iterable[Object], pods: Iterable[Object], inventory: Inventory | None) -> Pool:
-    nodes = [node for node in nodes if (node["metadata"].get("labels") or {}).get(POOL_LABEL) == pool.name]
+def _pool(
+    pool: OfferedPool, nodes: Iterable[Object], pods: Iterable[Object], inventory: Inventory | None
+) -> Pool:
+    nodes = [
+        node
+        for node in nodes
+        if (node["metadata"].get("labels") or {}).get(POOL_LABEL) == pool.name
+    ]
     names = {node["metadata"]["name"] for node in nodes}
     devices = [device for device in (inventory or NOTHING).devices if device.node in names]
     held = [device for device in devices if device.key in (inventory or NOTHING).holders]
-    by_count = [gpus_of_pod(pod) - claimed_gpus_of(pod) for pod in pods if pod["spec"].get("nodeName") in names]
+    by_count = [
+        gpus_of_pod(pod) - claimed_gpus_of(pod)
+        for pod in pods
+        if pod["spec"].get("nodeName") in names
+    ]
     return Pool(
         name=pool.name,
         machine_type=pool.settings.machine_type,
@@ -276,10 +312,18 @@ def _pool(pool: OfferedPool, nodes: Iterable[Object], pods: Iterable[Object], in
 def _nics_held(inventory: Inventory) -> Counter[str]:
     """Return the number of RDMA NICs that claims hold, by namespace."""
     nics = {device.key for device in inventory.devices if device.is_nic}
-    return Counter(claim.namespace for claim in inventory.claims for key in claim.held if key in nics)
+    return Counter(
+        claim.namespace for claim in inventory.claims for key in claim.held if key in nics
+    )
 
 
-def _ray(evidence: Evidence, cluster: Object, owner_label: str, nics: Counter[str], pods: Iterable[Object]) -> Ray:
+def _ray(
+    evidence: Evidence,
+    cluster: Object,
+    owner_label: str,
+    nics: Counter[str],
+    pods: Iterable[Object],
+) -> Ray:
     metadata, condition = cluster["metadata"], condition_of(cluster)
     return Ray(
         name=metadata["labels"][owner_label],
@@ -305,7 +349,9 @@ def live_groups(cluster: Object, pods: Iterable[Object], *, suspended: bool) -> 
     ready: Counter[str] = Counter()
     for pod in pods:
         labels = pod["metadata"].get("labels") or {}
-        if (pod["metadata"]["namespace"], labels.get("ray.io/cluster")) == key and why_not_ready(pod) is None:
+        if (pod["metadata"]["namespace"], labels.get("ray.io/cluster")) == key and why_not_ready(
+            pod
+        ) is None:
             ready[labels.get("ray.io/group", "")] += 1
     return [
         Group(
@@ -359,7 +405,10 @@ def _job(evidence: Evidence, job: Object, name: str, stack: str) -> Job:
 
 def _service(evidence: Evidence, service: Object) -> Service:
     metadata, condition = service["metadata"], service_condition(service)
-    found = [evidence.find(RAY_CLUSTERS, (metadata["namespace"], name)) for name in condition.ray_clusters]
+    found = [
+        evidence.find(RAY_CLUSTERS, (metadata["namespace"], name))
+        for name in condition.ray_clusters
+    ]
     clusters = list(filter(None, found))
     conditions = [condition_of(cluster) for cluster in clusters]
     return Service(

@@ -45,7 +45,9 @@ def over(below: Mapping[str, Any], above: Mapping[str, Any]) -> Layer:
             result[key] = patch_over(under, value)
         elif key == "worker_groups":
             # A group may have the name of a setting.
-            result[key] = under | {name: over(under.get(name, {}), group) for name, group in value.items()}
+            result[key] = under | {
+                name: over(under.get(name, {}), group) for name, group in value.items()
+            }
         else:
             result[key] = under | value if key in _ENTRIES_WHOLE else over(under, value)
     return result

@@ -30,7 +30,9 @@ address is public
 _AUTH_MODES = {"token": "token", "none": "disabled"}
 
 
-def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labels: dict[str, str]) -> Manifest:
+def ray_cluster(
+    settings: RayClusterSettings, pools: Pools, namespace: str, labels: dict[str, str]
+) -> Manifest:
     """Return a RayCluster of one head and groups of workers.
 
     The templates of the workers' claims (components/fabric/claims.py) must exist before the
@@ -47,13 +49,18 @@ def ray_cluster(settings: RayClusterSettings, pools: Pools, namespace: str, labe
         autoscaled=settings.autoscaled or None,
         autoscaler=_autoscaler(settings) if settings.autoscaled else None,
         fault_tolerance=_fault_tolerance(settings),
-        head_counts={"dashboard-host": "0.0.0.0", **_head_counts(settings, pools[settings.head.pool])},  # noqa: S104 (in the pod)
+        head_counts={
+            "dashboard-host": "0.0.0.0",  # noqa: S104 - in the pod
+            **_head_counts(settings, pools[settings.head.pool]),
+        },
         head=_head(settings, pools[settings.head.pool], labels),
         groups=[_group(settings, group, pools[group.pool], labels) for group in settings.groups],
     )
 
 
-def dashboard_service(settings: RayClusterSettings, namespace: str, labels: dict[str, str]) -> Manifest | None:
+def dashboard_service(
+    settings: RayClusterSettings, namespace: str, labels: dict[str, str]
+) -> Manifest | None:
     """Return the load balancer of a head; None if the dashboard is private.
 
     KubeRay never changes the Service that it creates for the head (kuberay v1.6.2,
@@ -64,12 +71,19 @@ def dashboard_service(settings: RayClusterSettings, namespace: str, labels: dict
         return None
     internal = INTERNAL_LOAD_BALANCER if settings.dashboard == "internal" else None
     service = manifest_of(
-        __file__, "dashboard", name=settings.name, namespace=namespace, labels=labels, annotations=internal
+        __file__,
+        "dashboard",
+        name=settings.name,
+        namespace=namespace,
+        labels=labels,
+        annotations=internal,
     )
     return unawaited(service)
 
 
-def _group(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
+def _group(
+    settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels: dict[str, str]
+) -> dict[str, Any]:
     return {
         "groupName": group.name,
         **_replicas(group),
@@ -105,13 +119,17 @@ def _autoscaler(settings: RayClusterSettings) -> dict[str, Any]:
     amounts = settings.autoscaler.model_dump()
     # KubeRay's own amounts are left out: with them every head of a berth that exists would restart.
     resources = (
-        {} if amounts == AutoscalerShape().model_dump() else {"resources": {"limits": amounts, "requests": amounts}}
+        {}
+        if amounts == AutoscalerShape().model_dump()
+        else {"resources": {"limits": amounts, "requests": amounts}}
     )
     return {"version": "v2", **seconds, **resources}
 
 
 def _idle_timeout(group: WorkerGroup) -> dict[str, int]:
-    seconds = group.workers.idle_timeout_seconds if isinstance(group.workers, WorkerBounds) else None
+    seconds = (
+        group.workers.idle_timeout_seconds if isinstance(group.workers, WorkerBounds) else None
+    )
     return {} if seconds is None else {"idleTimeoutSeconds": seconds}
 
 
@@ -120,7 +138,11 @@ def _replicas(group: WorkerGroup) -> dict[str, int]:
     if isinstance(workers, WorkerBounds):
         # Where groups come and go, the engine cannot ignore the autoscaler's number of replicas
         # (workload.py): KubeRay takes the minimum for a number that is left out.
-        at_start = {} if group.is_named and workers.at_start == workers.min else {"replicas": workers.at_start}
+        at_start = (
+            {}
+            if group.is_named and workers.at_start == workers.min
+            else {"replicas": workers.at_start}
+        )
         return {**at_start, "minReplicas": workers.min, "maxReplicas": workers.max}
     # With the autoscaler of another group, a maximum of 1 would let it add a worker to a group of
     # none. A RayCluster of one group has always had it.
@@ -166,13 +188,19 @@ def _head(settings: RayClusterSettings, pool: Pool, labels: dict[str, str]) -> d
     return patched(with_all, head.pod_template)
 
 
-def _worker(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels: dict[str, str]) -> dict[str, Any]:
-    counted = {group.gpu_resource: str(group.gpus)} if group.gpus and not pool.settings.by_dra else {}
+def _worker(
+    settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels: dict[str, str]
+) -> dict[str, Any]:
+    counted = (
+        {group.gpu_resource: str(group.gpus)} if group.gpus and not pool.settings.by_dra else {}
+    )
     limits = {"cpu": group.cpu_limit, "memory": group.memory, **counted}
     requests = {"cpu": group.cpu, "memory": group.memory, **counted}
     container = {"name": RAY_WORKER, "limits": limits, "requests": requests, "ports": None}
     template = _template(settings, container, pool, labels, group)
-    template = patched(with_volumes(template, settings.volumes, settings.gcs_fuse, worker=True), group.pod_template)
+    template = patched(
+        with_volumes(template, settings.volumes, settings.gcs_fuse, worker=True), group.pod_template
+    )
     if group.nccl.profile != GIB:
         return template
     variables = [variable["name"] for variable in template["spec"]["containers"][0]["env"]]
@@ -180,10 +208,16 @@ def _worker(settings: RayClusterSettings, group: WorkerGroup, pool: Pool, labels
 
 
 def _template(
-    settings: RayClusterSettings, container: Manifest, pool: Pool, labels: dict[str, str], role: Head | WorkerGroup
+    settings: RayClusterSettings,
+    container: Manifest,
+    pool: Pool,
+    labels: dict[str, str],
+    role: Head | WorkerGroup,
 ) -> dict[str, Any]:
     """Return the pod template of a head or worker, given fields of Ray's container."""
-    claim, nccl = (claim_of(role, pool), parts_of(role)) if isinstance(role, WorkerGroup) else (None, Parts())
+    claim, nccl = (
+        (claim_of(role, pool), parts_of(role)) if isinstance(role, WorkerGroup) else (None, Parts())
+    )
     claims = {claim.name: claim.template_name} if claim else {}
     if isinstance(role, WorkerGroup) and joined(role, pool):
         claims[NVLINK] = NVLINK
@@ -194,9 +228,11 @@ def _template(
         annotations={CLAIMED_GPUS: str(claim.gpus)} if claim and claim.gpus else None,
         node_selector={POOL_LABEL: pool.name},
         tolerations=tolerations(pool.settings),
-        claims_of_pod=[{"name": name, "resourceClaimTemplateName": claims[name]} for name in claims] or None,
+        claims_of_pod=[{"name": name, "resourceClaimTemplateName": claims[name]} for name in claims]
+        or None,
         volumes=nccl.volumes or None,
-        pull_secrets=[{"name": name} for name in dict.fromkeys(settings.image_pull_secrets)] or None,
+        pull_secrets=[{"name": name} for name in dict.fromkeys(settings.image_pull_secrets)]
+        or None,
         image=settings.image,
         env=_environment(settings, nccl.env, role),
         claims=[{"name": name} for name in claims] or None,
@@ -211,7 +247,9 @@ def given(key: str, value: Any) -> dict[str, Any]:
     return {key: value} if value else {}
 
 
-def _environment(settings: RayClusterSettings, nccl: dict[str, str], role: Head | WorkerGroup) -> list[dict[str, Any]]:
+def _environment(
+    settings: RayClusterSettings, nccl: dict[str, str], role: Head | WorkerGroup
+) -> list[dict[str, Any]]:
     variables: Variables = {**nccl} | settings.env | references_of(settings.secrets) | role.env
     if settings.auth == "none":
         # KubeRay sets no mode then, and Ray 2.61 or newer requires tokens

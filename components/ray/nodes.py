@@ -37,7 +37,10 @@ class Node:
 
 
 def nodes_of(
-    pools: Iterable[str], nodes: Iterable[Object], pods: Iterable[Object], inventory: Inventory | None
+    pools: Iterable[str],
+    nodes: Iterable[Object],
+    pods: Iterable[Object],
+    inventory: Inventory | None,
 ) -> list[Node]:
     """Return the nodes of pools, in the order of the pools.
 
@@ -55,7 +58,9 @@ def nodes_of(
             pool=pool,
             ready=is_ready(node),
             gpus=gpus_in(node["status"].get("allocatable") or {}) + claimable[name],
-            holders=[Holder(holder, gpus) for holder, gpus in sorted(held.get(name, Counter()).items())],
+            holders=[
+                Holder(holder, gpus) for holder, gpus in sorted(held.get(name, Counter()).items())
+            ],
             maintenance_at=_moment(labels.get(MAINTENANCE_LABEL, "")),
         )
         for node in nodes
@@ -67,7 +72,9 @@ def nodes_of(
 
 
 def _moment(unix: str) -> str:
-    return f"{datetime.fromtimestamp(int(unix), UTC):%Y-%m-%d %H:%M} UTC" if unix.isdecimal() else unix
+    return (
+        f"{datetime.fromtimestamp(int(unix), UTC):%Y-%m-%d %H:%M} UTC" if unix.isdecimal() else unix
+    )
 
 
 def _holder(pod: Object) -> str:

@@ -54,7 +54,13 @@ class Placed:
 
 
 def place(
-    name: str, written: RayShape, defaults: Layer, ground: Ground, path: Path, *, for_whole_node: bool
+    name: str,
+    written: RayShape,
+    defaults: Layer,
+    ground: Ground,
+    path: Path,
+    *,
+    for_whole_node: bool,
 ) -> tuple[Placed | None, list[Problem]]:
     """Return a complete RayCluster, or None where its pools are unknown, with problems.
 
@@ -66,27 +72,46 @@ def place(
     groups = groups_of(given)
     places = {group: (*path, *within(given, group)) for group in groups}
     found = {
-        group: _pool(worker.get("pool"), "worker", places[group], ground, gpus=worker.get("gpus") != 0)
+        group: _pool(
+            worker.get("pool"), "worker", places[group], ground, gpus=worker.get("gpus") != 0
+        )
         for group, worker in groups.items()
     }
     of_head = given.get("head", {})
-    head = _pool(of_head.get("pool"), "head", (*path, "head"), ground, gpus=bool(of_head.get("gpus")))
+    head = _pool(
+        of_head.get("pool"), "head", (*path, "head"), ground, gpus=bool(of_head.get("gpus"))
+    )
     pools = {group: pool for group, pool in found.items() if isinstance(pool, Pool)}
     if len(pools) < len(groups) or not isinstance(head, Pool):
-        return None, [*problems, *(wrong for wrong in (*found.values(), head) if isinstance(wrong, Problem))]
+        return None, [
+            *problems,
+            *(wrong for wrong in (*found.values(), head) if isinstance(wrong, Problem)),
+        ]
     if for_whole_node:
         sizes = groups_of(own)
-        if shared := next((group for group, pool in pools.items() if pool.shared and "gpus" not in sizes[group]), None):
-            return None, [*problems, *broken(beside(__file__)["whole"], places[shared], pool=pools[shared])]
-        groups = {group: _whole(worker, sizes[group], pools[group]) for group, worker in groups.items()}
+        if shared := next(
+            (group for group, pool in pools.items() if pool.shared and "gpus" not in sizes[group]),
+            None,
+        ):
+            return None, [
+                *problems,
+                *broken(beside(__file__)["whole"], places[shared], pool=pools[shared]),
+            ]
+        groups = {
+            group: _whole(worker, sizes[group], pools[group]) for group, worker in groups.items()
+        }
     else:
-        groups = {group: {**_small_node(pools[group]), **worker} for group, worker in groups.items()}
+        groups = {
+            group: {**_small_node(pools[group]), **worker} for group, worker in groups.items()
+        }
     problems += [
         problem
         for group, worker in groups.items()
         for problem in resource_problems(worker.get("gpu_resource"), pools[group], places[group])
     ]
-    cluster = complete(name, given, pools, head, PRODUCTION if for_whole_node else DEVELOPMENT, groups)
+    cluster = complete(
+        name, given, pools, head, PRODUCTION if for_whole_node else DEVELOPMENT, groups
+    )
     if of_patches := list(pod_template_problems(cluster, ground.pools, path, written)):
         cluster = without_patches(cluster)
     return Placed(cluster, written, path, ground), [*problems, *of_patches]
@@ -101,7 +126,9 @@ def _whole(worker: Mapping[str, object], own: Layer, pool: Pool) -> Layer:
     }
 
 
-def _pool(given: str | None, role: str, path: Path, ground: Ground, *, gpus: bool) -> Pool | Problem | None:
+def _pool(
+    given: str | None, role: str, path: Path, ground: Ground, *, gpus: bool
+) -> Pool | Problem | None:
     """Return a pool by its name, or the only one that fits; None if broken ones may decide it."""
     where: Path = (*path, "pool")
     pools, known = ground.pools, {*ground.pools, *ground.unknown}
@@ -115,7 +142,9 @@ def _pool(given: str | None, role: str, path: Path, ground: Ground, *, gpus: boo
     kind = "with GPUs" if gpus else "without GPUs"
     several = f"several pools are {kind}: {', '.join(fitting)}"
     none = f"no pool is {kind}; pools are {', '.join(sorted(pools))}"
-    return Problem(where, f"is required, since {several if fitting else none} (or set defaults.{role}.pool)")
+    return Problem(
+        where, f"is required, since {several if fitting else none} (or set defaults.{role}.pool)"
+    )
 
 
 def _whole_node(pool: Pool) -> dict[str, Any]:
@@ -140,7 +169,11 @@ def _small_node(pool: Pool) -> dict[str, Any]:
         return {}
     room = {"cpu": Decimal(offered.cpu_millis) / 1000, "memory": Decimal(offered.memory)}
     defaults = {name: parse_quantity(WorkerShape.model_fields[name].default) for name in room}
-    return {name: size for name, size in _whole_node(pool).items() if name in room and defaults[name] > room[name]}
+    return {
+        name: size
+        for name, size in _whole_node(pool).items()
+        if name in room and defaults[name] > room[name]
+    }
 
 
 def complete(
@@ -165,7 +198,13 @@ def complete(
             **given,
             "name": name,
             "groups": [
-                {**group, "name": key, "pool": pools[key].name, "nccl": given.get("nccl"), "within": within(given, key)}
+                {
+                    **group,
+                    "name": key,
+                    "pool": pools[key].name,
+                    "nccl": given.get("nccl"),
+                    "within": within(given, key),
+                }
                 for key, group in groups.items()
             ],
             "head": {**given.get("head", {}), "pool": head.name},

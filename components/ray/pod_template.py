@@ -36,7 +36,9 @@ _HARMLESS: tuple[Any, ...] = (False, 0, "", {}, [])
 _SIZES = ("cpu", "memory", "ephemeral-storage", "hugepages-")
 
 MERGED: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    **dict.fromkeys(("containers", "initContainers", "volumes", "env", "imagePullSecrets"), itemgetter("name")),
+    **dict.fromkeys(
+        ("containers", "initContainers", "volumes", "env", "imagePullSecrets"), itemgetter("name")
+    ),
     "volumeMounts": itemgetter("mountPath"),
     "ports": lambda port: (port["containerPort"], port.get("protocol", "TCP")),
 }
@@ -103,7 +105,10 @@ def _of_mapping(value: dict[str, Any], kind: str, path: Path) -> Iterator[tuple[
         field = any_key[1] if any_key else known.get(key)
         if field is None:
             # A field that no template has may still be one that berth refuses by name.
-            message = _refusal((*path, key), inner) or f"unknown field {key!r} of a pod{did_you_mean(key, known)}"
+            message = (
+                _refusal((*path, key), inner)
+                or f"unknown field {key!r} of a pod{did_you_mean(key, known)}"
+            )
             yield (*path, key), message
             continue
         if isinstance(inner, int) and not isinstance(inner, bool) and _is_quantity((*path, key)):
@@ -124,7 +129,10 @@ def _of_list(value: Any, kind: str, path: Path) -> Iterator[tuple[Path, str]]:
             continue
         directive = entry.pop(REMOVES, None) if isinstance(entry, dict) else None
         if directive not in (None, "delete"):
-            yield (*where, REMOVES), "is not a directive that berth has; write `$patch: delete`, or leave it out"
+            yield (
+                (*where, REMOVES),
+                "is not a directive that berth has; write `$patch: delete`, or leave it out",
+            )
         yield from problems(entry, kind, where)
         if not isinstance(entry, dict) or field not in MERGED:
             continue
@@ -167,11 +175,17 @@ def _of_key(parent: str, key: str) -> str:
     if parent == "metadata.labels" and key.startswith(tuple(REFUSALS["labels"])):
         return str(_WORDS["label"])
     if parent == "metadata.annotations":
-        words = next((words for prefix, words in REFUSALS["annotations"].items() if key.startswith(prefix)), "")
+        words = next(
+            (words for prefix, words in REFUSALS["annotations"].items() if key.startswith(prefix)),
+            "",
+        )
         return f"is not for a patch: {words}" if words else ""
     if parent == "spec.volumes" and key not in {"name", *RESTRICTED_VOLUMES}:
         return str(_WORDS["volume"])
-    if parent in ("container.resources.limits", "container.resources.requests") and not key.startswith(_SIZES):
+    if parent in (
+        "container.resources.limits",
+        "container.resources.requests",
+    ) and not key.startswith(_SIZES):
         return str(_WORDS["device"])
     return ""
 
@@ -179,7 +193,11 @@ def _of_key(parent: str, key: str) -> str:
 def _of_named(name: str, value: Any) -> str:
     if name.endswith(("seccompProfile.type", "appArmorProfile.type")) and value == "Unconfined":
         return str(_WORDS["unconfined"])
-    if name == "spec.terminationGracePeriodSeconds" and isinstance(value, int) and value > LONGEST_GRACE:
+    if (
+        name == "spec.terminationGracePeriodSeconds"
+        and isinstance(value, int)
+        and value > LONGEST_GRACE
+    ):
         return str(_WORDS["grace"].format(longest=LONGEST_GRACE))
     if name.endswith(("httpGet.host", "tcpSocket.host")) and value:
         return str(_WORDS["probe"])
@@ -208,7 +226,9 @@ def _checked(patch: Manifest) -> Manifest:
     patch = copy.deepcopy(patch)
     if wrong := list(problems(patch)):
         details = [
-            InitErrorDetails(type="value_error", loc=path, input=None, ctx={"error": ValueError(message)})
+            InitErrorDetails(
+                type="value_error", loc=path, input=None, ctx={"error": ValueError(message)}
+            )
             for path, message in wrong
         ]
         raise ValidationError.from_exception_data("podTemplate", details)
@@ -216,7 +236,9 @@ def _checked(patch: Manifest) -> Manifest:
 
 
 PodTemplate = Annotated[
-    dict[str, Any], AfterValidator(_checked), WithJsonSchema({"type": "object", "additionalProperties": True})
+    dict[str, Any],
+    AfterValidator(_checked),
+    WithJsonSchema({"type": "object", "additionalProperties": True}),
 ]
 """Patch of a pod template: `metadata` and `spec` as in Kubernetes."""
 
@@ -235,13 +257,18 @@ def patched(template: Manifest, patch: Manifest) -> Manifest:
     if not patch:
         return template
     result = merged(template, copy.deepcopy(patch), by_name=MERGED, removes=True)
-    before = {container["name"] for kind in _CONTAINERS for container in template["spec"].get(kind) or []}
+    before = {
+        container["name"] for kind in _CONTAINERS for container in template["spec"].get(kind) or []
+    }
     for kind in _CONTAINERS:
         for container in result["spec"].get(kind) or []:
             if container["name"] not in before:
                 _limit(container)
                 # NVIDIA's runtime reads a missing value as "all".
-                container["env"] = [*(container.get("env") or []), {"name": VISIBLE_DEVICES, "value": "void"}]
+                container["env"] = [
+                    *(container.get("env") or []),
+                    {"name": VISIBLE_DEVICES, "value": "void"},
+                ]
     own = template["spec"].get("tolerations") or []
     if added := (patch.get("spec") or {}).get("tolerations"):
         result["spec"]["tolerations"] = [*own, *(entry for entry in added if entry not in own)]
@@ -253,17 +280,25 @@ def _limit(container: Manifest) -> None:
     requests = (container.get("resources") or {}).get("requests") or {}
     for resource, most in DEFAULT_LIMIT.items():
         if resource in requests and parse_quantity(requests[resource]) > parse_quantity(most):
-            limits = container["resources"]["limits"] = dict(container["resources"].get("limits") or {})
+            limits = container["resources"]["limits"] = dict(
+                container["resources"].get("limits") or {}
+            )
             limits.setdefault(resource, requests[resource])
 
 
-def clashes(base: Any, patch: Any, path: Path = (), names: Path = ()) -> Iterator[tuple[Path, Path, Any]]:
+def clashes(
+    base: Any, patch: Any, path: Path = (), names: Path = ()
+) -> Iterator[tuple[Path, Path, Any]]:
     """Yield what a template has and a patch changes or removes: path, path by names, own value."""
     if isinstance(base, dict) and isinstance(patch, dict) and REMOVES not in patch:
         for key in (key for key in patch if key in base):
             if names != ("spec",) or key != "tolerations":
                 yield from clashes(base[key], patch[key], (*path, key), (*names, key))
-    elif isinstance(base, list) and isinstance(patch, list) and (identity := MERGED.get(str(path[-1]))):
+    elif (
+        isinstance(base, list)
+        and isinstance(patch, list)
+        and (identity := MERGED.get(str(path[-1])))
+    ):
         own = {identity(entry): entry for entry in base}
         for number, entry in enumerate(patch):
             if (key := identity(entry)) in own:
@@ -276,7 +311,11 @@ def clashes(base: Any, patch: Any, path: Path = (), names: Path = ()) -> Iterato
 def added_containers(patch: Manifest, ray: str) -> list[Manifest]:
     """Return the containers that a patch runs beside Ray's container, named `ray`."""
     spec = patch.get("spec") or {}
-    before = [container for container in spec.get("initContainers") or [] if container.get("restartPolicy") == "Always"]
+    before = [
+        container
+        for container in spec.get("initContainers") or []
+        if container.get("restartPolicy") == "Always"
+    ]
     beside = [container for container in spec.get("containers") or [] if container["name"] != ray]
     return [container for container in (*before, *beside) if REMOVES not in container]
 

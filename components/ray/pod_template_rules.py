@@ -27,7 +27,10 @@ def pod_template_problems(
     for template, (within, ray, patch) in zip(templates, _patches(cluster), strict=True):
         own = _written(written, within)
         for inner, message in _problems(template, patch, ".".join(within), ray):
-            yield Problem((*path, *within, "podTemplate", *(inner if own == patch else _up_to_list(inner))), message)
+            yield Problem(
+                (*path, *within, "podTemplate", *(inner if own == patch else _up_to_list(inner))),
+                message,
+            )
 
 
 def without_patches(cluster: RayClusterSettings) -> RayClusterSettings:
@@ -57,13 +60,19 @@ def _up_to_list(path: Path) -> Path:
     return path[:first]
 
 
-def _problems(template: Manifest, patch: Manifest, where: str, ray: str) -> Iterator[tuple[Path, str]]:
+def _problems(
+    template: Manifest, patch: Manifest, where: str, ray: str
+) -> Iterator[tuple[Path, str]]:
     for path, names, value in clashes(template, patch):
         fields = [part for part in path if not isinstance(part, int)]
         starts = (".".join(fields[:length]) for length in range(len(fields), 0, -1))
         setting = next(words for start in starts if (words := REFUSALS["own_fields"].get(start)))
         shown = ".".join(str(name) for name in names)
-        is_now = f" ({value!r})" if not isinstance(value, (dict, list)) and len(str(value)) <= _LONGEST else ""
+        is_now = (
+            f" ({value!r})"
+            if not isinstance(value, (dict, list)) and len(str(value)) <= _LONGEST
+            else ""
+        )
         yield path, f"{shown} is berth's{is_now}, and stays as it is; {setting.format(pod=where)}"
     yield from _of_containers(template, patch, ray)
 
@@ -82,9 +91,17 @@ def _of_containers(template: Manifest, patch: Manifest, ray: str) -> Iterator[tu
             if REMOVES in container:
                 continue
             if name not in own and not container.get("image"):
-                yield where, f"container {name!r} needs an `image`, or the name {ray!r} for Ray's own container"
+                yield (
+                    where,
+                    (
+                        f"container {name!r} needs an `image`, or the name {ray!r} for Ray's own"
+                        " container"
+                    ),
+                )
             for index, mount in enumerate(container.get("volumeMounts") or []):
                 volume = mount.get("name")
                 if volume and REMOVES not in mount and volume not in {*volumes, *_KUBERAYS_VOLUMES}:
-                    message = f"there is no volume {volume!r} in the pod{did_you_mean(volume, volumes)}"
+                    message = (
+                        f"there is no volume {volume!r} in the pod{did_you_mean(volume, volumes)}"
+                    )
                     yield (*where, "volumeMounts", index, "name"), message

@@ -114,8 +114,9 @@ class Awaited:
     def put_off(self, stack: str, going: Sequence[str]) -> str:
         """Return a warning that an update does not wait while namespaces go."""
         return (
-            f"{self} is not waited for: its pods find no node while those of {', '.join(going)} are there, which go"
-            f" at the end of this update; `berth status -s {stack}` says when it is ready"
+            f"{self} is not waited for: its pods find no node while those of {', '.join(going)} are"
+            f" there, which go at the end of this update; `berth status -s {stack}` says when it is"
+            " ready"
         )
 
 
@@ -141,7 +142,9 @@ class Wait:
     stop: threading.Event = field(default_factory=threading.Event)
     _seen: dict[Awaited, Object] = field(default_factory=dict, init=False)
     _standings: dict[Awaited, Standing] = field(default_factory=dict, init=False)
-    _explained: dict[Awaited, tuple[Standing | None, list[str]]] = field(default_factory=dict, init=False)
+    _explained: dict[Awaited, tuple[Standing | None, list[str]]] = field(
+        default_factory=dict, init=False
+    )
     _unlabeled: dict[Awaited, Object] = field(default_factory=dict, init=False)
     _gone: set[Awaited] = field(default_factory=set, init=False)
     _last: Mirror | None = field(default=None, init=False)
@@ -170,7 +173,10 @@ class Wait:
 
     def _wait(self, api: ClusterApi, mirror: Mirror) -> dict[Awaited, list[str]]:
         now = next_round = time.monotonic()
-        waiting = {resource: now + (0 if self.once else parse_duration(resource.timeout)) for resource in self.awaited}
+        waiting = {
+            resource: now + (0 if self.once else parse_duration(resource.timeout))
+            for resource in self.awaited
+        }
         failed: dict[Awaited, list[str]] = {}
         while waiting and not self.stop.is_set():
             is_round = time.monotonic() >= next_round
@@ -209,11 +215,15 @@ class Wait:
     def _of_stack(self) -> dict[str, str]:
         return {"labelSelector": f"{STACK_LABEL}={self.stack}"}
 
-    def _update(self, api: ClusterApi, mirror: Mirror, waiting: dict[Awaited, float], *, look_up: bool) -> None:
+    def _update(
+        self, api: ClusterApi, mirror: Mirror, waiting: dict[Awaited, float], *, look_up: bool
+    ) -> None:
         """Take the objects over as they are now; end the wait for what is done."""
         found: dict[str, dict[Key, Object]] = {}
         for path in dict.fromkeys(resource.goal.path for resource in waiting):
-            objects, _ = mirror.list(within(self._namespace, path) if self._namespace else path, **self._of_stack)
+            objects, _ = mirror.list(
+                within(self._namespace, path) if self._namespace else path, **self._of_stack
+            )
             found[path] = {key_of(item): item for item in objects}
         if look_up:
             self._find_unlabeled(api, found, waiting)
@@ -230,10 +240,14 @@ class Wait:
                 del waiting[resource]
         self._compare_with_pods(api, mirror, waiting)
 
-    def _compare_with_pods(self, api: ClusterApi, mirror: Mirror, waiting: dict[Awaited, float]) -> None:
+    def _compare_with_pods(
+        self, api: ClusterApi, mirror: Mirror, waiting: dict[Awaited, float]
+    ) -> None:
         """End the wait for the RayClusters once all are done, if their pods are there."""
         clusters = [resource for resource in waiting if resource.kind == "RayCluster"]
-        if not all(resource in self._standings and self._standings[resource].done for resource in clusters):
+        if not all(
+            resource in self._standings and self._standings[resource].done for resource in clusters
+        ):
             self._forget()
         elif clusters:
             # Pods that were listed before the statuses may be those that an edit has deleted since.
@@ -253,7 +267,9 @@ class Wait:
         self, api: ClusterApi, found: Mapping[str, Mapping[Key, Object]], waiting: Iterable[Awaited]
     ) -> None:
         """Look for what the selector misses: somebody took its label off, or deleted it."""
-        missing = [resource for resource in waiting if resource.key not in found[resource.goal.path]]
+        missing = [
+            resource for resource in waiting if resource.key not in found[resource.goal.path]
+        ]
         answers = {
             resource: api.get(f"{within(resource.key[0], resource.goal.path)}/{resource.key[1]}")
             for resource in missing
@@ -263,7 +279,9 @@ class Wait:
 
     def _is_hopeless(self, resource: Awaited) -> bool:
         """Return whether the goal can't be reached: Pulumi has created everything before a wait."""
-        return resource in self._gone or (resource in self._standings and self._standings[resource].hopeless)
+        return resource in self._gone or (
+            resource in self._standings and self._standings[resource].hopeless
+        )
 
     def _explain(self, mirror: Mirror, waiting: dict[Awaited, float]) -> None:
         """Report the reasons of stuck resources early, before their deadlines.
@@ -283,20 +301,26 @@ class Wait:
         for resource, now in self._reasons(Evidence(mirror, self._namespace), stuck).items():
             standing, reasons = self._explained[resource]
             if now and now != reasons:
-                self.report(resource, f"{standing}: {'; '.join(now)}" if standing else "; ".join(now))
+                self.report(
+                    resource, f"{standing}: {'; '.join(now)}" if standing else "; ".join(now)
+                )
             self._explained[resource] = (standing, now)
             if standing and standing.done and not now:
                 del waiting[resource]
 
     def _put_off(self, mirror: Mirror, waiting: dict[Awaited, float]) -> None:
         """End the wait for resources that need the room of others: Pulumi deletes those later."""
-        if not any(reasons for resource, (_, reasons) in self._explained.items() if resource in waiting):
+        if not any(
+            reasons for resource, (_, reasons) in self._explained.items() if resource in waiting
+        ):
             return
         # The pods of all namespaces are there already, if they explain what is stuck.
         query = self._of_stack if self._namespace else {}
         try:
             pods = mirror.list(PODS, **query)[0]
-            ours = {space["metadata"]["name"] for space in mirror.list(NAMESPACES, **self._of_stack)[0]}
+            ours = {
+                space["metadata"]["name"] for space in mirror.list(NAMESPACES, **self._of_stack)[0]
+            }
         except ClusterError:
             return  # An engineer who may not list the pods waits to the deadline.
         leaving = ours - {*self.namespaces}
@@ -308,17 +332,23 @@ class Wait:
             elif finds_no_node(pod):
                 held_up[namespace].add(pool_of(pod))
         for resource in list(waiting):
-            if before := sorted({namespace for pool in held_up[resource.key[0]] for namespace in going[pool]}):
+            if before := sorted(
+                {namespace for pool in held_up[resource.key[0]] for namespace in going[pool]}
+            ):
                 del waiting[resource]
                 self.put_off(resource, before)
 
-    def _reasons(self, evidence: Evidence, resources: Iterable[Awaited]) -> dict[Awaited, list[str]]:
+    def _reasons(
+        self, evidence: Evidence, resources: Iterable[Awaited]
+    ) -> dict[Awaited, list[str]]:
         """Return the reasons by resource; a server that does not answer is asked once for all."""
         found: dict[Awaited, list[str]] = {}
         failure = ""
         for resource in resources:
             try:
-                found[resource] = [failure] if failure else resource.goal.reasons(evidence, resource.key)
+                found[resource] = (
+                    [failure] if failure else resource.goal.reasons(evidence, resource.key)
+                )
             except ClusterError as error:
                 failure = str(error)
                 found[resource] = [failure]
@@ -335,8 +365,12 @@ def _of_job(job: Object, goal: Until) -> Standing:
 
 
 GOALS: dict[tuple[Kind, Until], Goal] = {
-    ("RayCluster", "ready"): Goal(RAY_CLUSTERS, lambda item: _ready(condition_of(item)), reasons_of),
-    ("RayService", "ready"): Goal(RAY_SERVICES, lambda item: _ready(service_condition(item)), reasons_of_service),
+    ("RayCluster", "ready"): Goal(
+        RAY_CLUSTERS, lambda item: _ready(condition_of(item)), reasons_of
+    ),
+    ("RayService", "ready"): Goal(
+        RAY_SERVICES, lambda item: _ready(service_condition(item)), reasons_of_service
+    ),
     ("RayJob", "running"): Goal(RAY_JOBS, partial(_of_job, goal="running"), reasons_of_job),
     ("RayJob", "succeeded"): Goal(
         RAY_JOBS, partial(_of_job, goal="succeeded"), partial(reasons_of_job, until_its_end=True)

@@ -60,12 +60,16 @@ class Evidence:
         return inventory_of(self._reader)
 
     def _list(self, path: str, **query: str) -> list[Object]:
-        return self._reader.list(within(self._namespace, path) if self._namespace else path, **query)[0]
+        return self._reader.list(
+            within(self._namespace, path) if self._namespace else path, **query
+        )[0]
 
     @cached_property
     def pods(self) -> Groups[Key]:
         """Pods by RayCluster."""
-        return _grouped(self._list(PODS), lambda pod: (pod["metadata"]["namespace"], _label(pod, _OF_CLUSTER)))
+        return _grouped(
+            self._list(PODS), lambda pod: (pod["metadata"]["namespace"], _label(pod, _OF_CLUSTER))
+        )
 
     @cached_property
     def warnings(self) -> Groups[tuple[str, str, str]]:
@@ -76,7 +80,9 @@ class Evidence:
     def refused_claims(self) -> dict[Key, str]:
         """Why claims of pods cannot be created, by namespace and name of the pod."""
         return {
-            (event["metadata"]["namespace"], event["involvedObject"]["name"]): str(event.get("message"))
+            (event["metadata"]["namespace"], event["involvedObject"]["name"]): str(
+                event.get("message")
+            )
             for event in self._list(EVENTS, **_WARNINGS)
             if event.get("reason") == "FailedResourceClaimCreation"
         }
@@ -118,8 +124,8 @@ def _subject(event: Object) -> tuple[str, str, str]:
 
 
 GONE = (
-    "it was deleted outside of Pulumi, and the state still has it; `pulumi refresh` takes note of that, and the update"
-    " after it creates it again"
+    "it was deleted outside of Pulumi, and the state still has it; `pulumi refresh` takes note of"
+    " that, and the update after it creates it again"
 )
 """Reason of an object that does not exist."""
 
@@ -129,8 +135,14 @@ def reasons_of(evidence: Evidence, key: Key) -> list[str]:
     cluster = evidence.find(RAY_CLUSTERS, key)
     if cluster is None:
         return [GONE]
-    pods, events, scaling = evidence.pods[key], evidence.warnings["RayCluster", *key], evidence.scaling[key[0]]
-    return reasons_not_ready(cluster, pods, events, scaling, _without_devices(evidence, key[0], pods))
+    pods, events, scaling = (
+        evidence.pods[key],
+        evidence.warnings["RayCluster", *key],
+        evidence.scaling[key[0]],
+    )
+    return reasons_not_ready(
+        cluster, pods, events, scaling, _without_devices(evidence, key[0], pods)
+    )
 
 
 def reasons_of_job(evidence: Evidence, key: Key, *, until_its_end: bool = False) -> list[str]:
@@ -171,7 +183,9 @@ def pool_of(pod: Object) -> str:
 
 def _without_devices(evidence: Evidence, namespace: str, pods: Iterable[Object]) -> dict[str, str]:
     """Return why pending pods lack the devices that they claim, by name of the pod."""
-    waiting = [pod for pod in pods if pod["spec"].get("resourceClaims") and not pod["spec"].get("nodeName")]
+    waiting = [
+        pod for pod in pods if pod["spec"].get("resourceClaims") and not pod["spec"].get("nodeName")
+    ]
     if not waiting:
         return {}
     try:
@@ -181,16 +195,24 @@ def _without_devices(evidence: Evidence, namespace: str, pods: Iterable[Object])
         # An engineer may not list the claims of other berths; the scheduler's message remains.
         return {}
     return {
-        name: why_without_devices(pod, inventory, nodes[pool_of(pod)], refused.get((namespace, name), ""))
+        name: why_without_devices(
+            pod, inventory, nodes[pool_of(pod)], refused.get((namespace, name), "")
+        )
         for pod in waiting
         for name in [pod["metadata"]["name"]]
     }
 
 
 def _reasons_of_clusters(evidence: Evidence, namespace: str, names: Iterable[str]) -> list[str]:
-    return [f"RayCluster {name}: {reason}" for name in names for reason in reasons_of(evidence, (namespace, name))]
+    return [
+        f"RayCluster {name}: {reason}"
+        for name in names
+        for reason in reasons_of(evidence, (namespace, name))
+    ]
 
 
 def _warnings(evidence: Evidence, kind: str, key: Key) -> list[str]:
     events = evidence.warnings[(kind, *key)]
-    return list(dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events))[-3:]
+    return list(
+        dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events)
+    )[-3:]

@@ -62,12 +62,21 @@ def _variables(placed: Placed) -> Iterable[Problem]:
 
 def _lifecycle(placed: Placed) -> Iterable[Problem]:
     if isinstance(placed.written, BerthShape):
-        yield from lifecycle_problems(placed.written.lifecycle, placed.cluster.lifecycle, placed.path)
+        yield from lifecycle_problems(
+            placed.written.lifecycle, placed.cluster.lifecycle, placed.path
+        )
 
 
 def cluster_problems(placed: Placed) -> list[Problem]:
     """Return the problems of a RayCluster on its pools; those of several groups may be one."""
-    rules: tuple[Rule, ...] = (fit_problems, _groups, version_problems, _storage, _variables, _lifecycle)
+    rules: tuple[Rule, ...] = (
+        fit_problems,
+        _groups,
+        version_problems,
+        _storage,
+        _variables,
+        _lifecycle,
+    )
     return list(dict.fromkeys(problem for rule in rules for problem in rule(placed)))
 
 
@@ -81,7 +90,13 @@ def _warnings(placed: Placed) -> Iterable[Problem]:
     facts = {"head_memory": parse_quantity(cluster.head.memory), "newest": versions.RAY_IMAGE}
     for group in cluster.groups:
         pool, within = pools[group.pool], (*path, *group.within)
-        objects = {"cluster": cluster, "group": group, "pool": pool, **facts, **sizes_of(group, pool)}
+        objects = {
+            "cluster": cluster,
+            "group": group,
+            "pool": pool,
+            **facts,
+            **sizes_of(group, pool),
+        }
         yield from broken(beside(__file__)["warnings_of_groups"], within, **objects)
         yield from fabric_problems("alignment", group, pool, within)
         yield from broken(beside(__file__)["warnings"], path, **objects)
@@ -97,14 +112,21 @@ def may_be_evicted(cluster: RayClusterSettings, pools: Pools) -> bool:
 
 def _image(cluster: RayClusterSettings, path: Path) -> Iterable[Problem]:
     """Yield a warning if the image is not known to have what the cluster needs beyond Ray."""
-    needed: list[ImageContent] = ["libnl", "torch"] if any(group.nics for group in cluster.groups) else []
+    needed: list[ImageContent] = (
+        ["libnl", "torch"] if any(group.nics for group in cluster.groups) else []
+    )
     if cluster.nested_containers == "cdi-per-pod":
         needed.append("podman")
     name = cluster.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
     known = {*cluster.image_has, *BERTH_IMAGES.get(name, {}).get("has", ())}
     if missing := [content for content in needed if content not in known]:
         reasons = "; ".join(_IMAGES["reasons"][content] for content in missing)
-        facts = {"missing": missing, "reasons": reasons, "remedy": _remedy(missing), "needed": needed}
+        facts = {
+            "missing": missing,
+            "reasons": reasons,
+            "remedy": _remedy(missing),
+            "needed": needed,
+        }
         it = "them" if len(needed) > 1 else "it"
         yield from broken(beside(__file__)["image"], path, cluster=cluster, it=it, **facts)
 

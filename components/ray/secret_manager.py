@@ -30,13 +30,19 @@ SYNCS = f"/apis/{SYNC_GROUP}/secretsyncs"
 
 def full_name(secret: str, project: str | None) -> str:
     """Return a secret of Secret Manager with its project and version, by default the latest."""
-    path = secret if secret.startswith("projects/") else f"projects/{project or 'PROJECT'}/secrets/{secret}"
+    path = (
+        secret
+        if secret.startswith("projects/")
+        else f"projects/{project or 'PROJECT'}/secrets/{secret}"
+    )
     return path if "/versions/" in path else f"{path}/versions/latest"
 
 
 def synced(secrets: Mapping[str, SecretKey], project: str | None) -> dict[str, str]:
     """Return the secrets of Secret Manager by the names of the Secrets with the values."""
-    return {name: full_name(secret, project) for name, secret in from_secret_manager(secrets).items()}
+    return {
+        name: full_name(secret, project) for name, secret in from_secret_manager(secrets).items()
+    }
 
 
 def secret_objects(
@@ -60,11 +66,15 @@ def secret_objects(
     return objects
 
 
-def secret_problems(secrets: Mapping[str, SecretKey], path: Path, *, projects: bool) -> Iterable[Problem]:
+def secret_problems(
+    secrets: Mapping[str, SecretKey], path: Path, *, projects: bool
+) -> Iterable[Problem]:
     """Yield secrets that lack a project, and variables that would have one Secret."""
     places = references_of(secrets)
     for name, place in secrets.items():
         own = places[name].secret
         facts = {"name": name, "place": place, "secret": own, "needs_project": projects}
-        facts["others"] = [other for other in secrets if other != name and places[other].secret == own]
+        facts["others"] = [
+            other for other in secrets if other != name and places[other].secret == own
+        ]
         yield from broken(beside(__file__)["secrets"], (*path, "secrets", name), **facts)

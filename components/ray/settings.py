@@ -42,7 +42,10 @@ def _whole(value: Any) -> Any:
     """Refuse a part of a GPU."""
     match value:
         case float():
-            raise ValueError(f"{value!r} is not a whole number; a part of a GPU is a share of a pool with `sharing`")
+            raise ValueError(
+                f"{value!r} is not a whole number; a part of a GPU is a share of a pool with"
+                " `sharing`"
+            )
     return value
 
 
@@ -52,18 +55,24 @@ class HeadShape(DefaultedSettings):
     pool: Annotated[Name | None, Field(examples=["cpu"])] = None
     """Node pool of the head. Default: the environment's only pool without GPUs, or with them if
     `gpus`."""
-    gpus: Annotated[int, Field(examples=[1], ge=0, le=512, strict=True), BeforeValidator(_whole)] = 0
+    gpus: Annotated[
+        int, Field(examples=[1], ge=0, le=512, strict=True), BeforeValidator(_whole)
+    ] = 0
     """GPUs of the head, or shares, for a berth of one pod (`workers: 0`)."""
     cpu: Annotated[Quantity, Field(examples=["4"])] = "2"
     """Cores: request and limit."""
     memory: Annotated[Memory, Field(examples=["16Gi"])] = "8Gi"
     """Memory: request and limit."""
-    ray_cpus: Annotated[Annotated[int, Field(ge=0, le=4096, strict=True)] | None, Field(examples=[0])] = None
+    ray_cpus: Annotated[
+        Annotated[int, Field(ge=0, le=4096, strict=True)] | None, Field(examples=[0])
+    ] = None
     """Cores that Ray counts on the head; 0 keeps tasks off it. Default: `cpu`; 0 for services with
     workers."""
     env: Annotated[Variables, Field(examples=[{"LOG_LEVEL": "debug"}])] = {}
     """Environment variables of the head alone; they override those of all pods."""
-    pod_template: Annotated[PodTemplate, Field(examples=[{"metadata": {"annotations": {"team": "research"}}}])] = {}
+    pod_template: Annotated[
+        PodTemplate, Field(examples=[{"metadata": {"annotations": {"team": "research"}}}])
+    ] = {}
     """Patch of the head's pod template, for what has no setting: see docs/advanced.md."""
 
 
@@ -72,11 +81,15 @@ class GcsFaultTolerance(Settings):
 
     redis: Annotated[
         str,
-        written_as(_REDIS, "is not the address of a Redis; write HOST:PORT, as in redis.redis:6379"),
+        written_as(
+            _REDIS, "is not the address of a Redis; write HOST:PORT, as in redis.redis:6379"
+        ),
         Field(examples=["redis.redis:6379"]),
     ]
     """Address, `HOST:PORT`, which `isolation` must let berths reach."""
-    password: Annotated[FromSecret | None, Field(examples=[{"secret": "redis", "key": "password"}])] = None
+    password: Annotated[
+        FromSecret | None, Field(examples=[{"secret": "redis", "key": "password"}])
+    ] = None
     """Password, from a Secret."""
     storage_namespace: Annotated[NonEmpty | None, Field(examples=["train"])] = None
     """Prefix of its keys. Default: the RayCluster's uid."""
@@ -96,14 +109,18 @@ class WorkerShape(DefaultedSettings):
 
     pool: Annotated[Name | None, Field(examples=["dev"])] = None
     """Node pool of the workers. Default: the environment's only pool with GPUs."""
-    gpus: Annotated[int, Field(examples=[2], ge=0, le=512, strict=True), BeforeValidator(_whole)] = 1
+    gpus: Annotated[
+        int, Field(examples=[2], ge=0, le=512, strict=True), BeforeValidator(_whole)
+    ] = 1
     """GPUs of one worker, or shares of GPUs on a pool that shares them. Default: 1; for a named
     cluster all GPUs of a node."""
     gpu_resource: Annotated[NonEmpty | None, Field(examples=["nvidia.com/mig-2g.45gb"])] = None
     """Resource name of the GPUs. Default: the name that the pool advertises."""
     gpu_memory: Annotated[Quantity | None, Field(examples=["40Gi"])] = None
     """GPU memory that the worker needs on each GPU; berth warns if a share has less."""
-    nics: Annotated[Annotated[int, Field(ge=0, le=16, strict=True)] | None, Field(examples=[2])] = None
+    nics: Annotated[Annotated[int, Field(ge=0, le=16, strict=True)] | None, Field(examples=[2])] = (
+        None
+    )
     """RDMA NICs of one worker. Default with `rdma`: one for each claimed GPU, all of a node for a
     worker with all its GPUs, else none."""
     cpu: Annotated[Quantity, Field(examples=["8"])] = "4"
@@ -115,10 +132,13 @@ class WorkerShape(DefaultedSettings):
     memory: Annotated[Memory, Field(examples=["32Gi"])] = "16Gi"
     """Memory of one worker: request and limit. Default: 16Gi; for a named cluster, and on nodes
     that have not as much, four fifths of a node."""
-    ray_gpus: Annotated[Annotated[int, Field(ge=0, le=512, strict=True)] | None, Field(examples=[1])] = None
+    ray_gpus: Annotated[
+        Annotated[int, Field(ge=0, le=512, strict=True)] | None, Field(examples=[1])
+    ] = None
     """GPUs that Ray's scheduler counts on one worker. Default: `gpus`."""
     ray_resources: Annotated[
-        dict[RayResource, Annotated[int, Field(ge=1, le=1_000_000, strict=True)]], Field(examples=[{"local-disk": 1}])
+        dict[RayResource, Annotated[int, Field(ge=1, le=1_000_000, strict=True)]],
+        Field(examples=[{"local-disk": 1}]),
     ] = {}
     """Custom resources that Ray's scheduler counts on one worker, by name, for
     `@ray.remote(resources={NAME: 1})`."""
@@ -127,7 +147,9 @@ class WorkerShape(DefaultedSettings):
     labels: Annotated[dict[RayLabel, RayLabelValue], Field(examples=[{"tier": "large"}])] = {}
     """Ray's labels of one worker, for `@ray.remote(label_selector={KEY: VALUE})`; its pod has them
     too."""
-    pod_template: Annotated[PodTemplate, Field(examples=[{"spec": {"terminationGracePeriodSeconds": 120}}])] = {}
+    pod_template: Annotated[
+        PodTemplate, Field(examples=[{"spec": {"terminationGracePeriodSeconds": 120}}])
+    ] = {}
     """Patch of the workers' pod template, for what has no setting: see docs/advanced.md."""
 
 
@@ -156,56 +178,72 @@ class RayShape(DefaultedSettings):
 
     def of_cluster(self) -> dict[str, Any]:
         """Return the keys that are about the RayCluster, as written, by field name."""
-        return {key: value for key, value in self.written().items() if key in BerthShape.model_fields}
+        return {
+            key: value for key, value in self.written().items() if key in BerthShape.model_fields
+        }
 
     workers: Annotated[WorkerCount, Field(examples=[2, {"min": 0, "max": 4}])] = 1
     """Number of worker pods, or `{min, max}` for Ray's autoscaler, with `start` for the number at
     the start."""
-    worker: Annotated[WorkerShape, Field(examples=[{"pool": "dev", "gpus": 1, "cpu": 8, "memory": "32Gi"}])] = (
-        WorkerShape()
-    )
+    worker: Annotated[
+        WorkerShape, Field(examples=[{"pool": "dev", "gpus": 1, "cpu": 8, "memory": "32Gi"}])
+    ] = WorkerShape()
     """Worker pod. With `workerGroups`: keys that a group leaves out."""
     worker_groups: Annotated[
         dict[Name, WorkerGroupShape],
-        Field(examples=[{"cpu": {"gpus": 0, "pool": "cpu"}, "gpu": {"workers": {"min": 0, "max": 4}}}]),
+        Field(
+            examples=[{"cpu": {"gpus": 0, "pool": "cpu"}, "gpu": {"workers": {"min": 0, "max": 4}}}]
+        ),
     ] = {}
     """Groups of workers by name, in place of `workers`; keys that a group leaves out come from
     `worker`. A change of a group other than its `workers` restarts all pods: keep a spare group
     with `workers: 0`. Only berths have the groups of `defaults`."""
     head: Annotated[HeadShape, Field(examples=[{"cpu": 4, "memory": "16Gi"}])] = HeadShape()
     """Head pod."""
-    gcs_fault_tolerance: Annotated[GcsFaultTolerance | None, Field(examples=[{"redis": "redis.redis:6379"}])] = None
+    gcs_fault_tolerance: Annotated[
+        GcsFaultTolerance | None, Field(examples=[{"redis": "redis.redis:6379"}])
+    ] = None
     """Ray's control store in Redis, so that workers outlive the head."""
     autoscaler: Annotated[AutoscalerShape, Field(examples=[{"memory": "2Gi"}])] = AutoscalerShape()
     """Size of Ray's autoscaler."""
-    image: Annotated[Image, Field(examples=["registry.example.com/ray:2.60.0-py311-cu128"])] = versions.RAY_IMAGE
+    image: Annotated[Image, Field(examples=["registry.example.com/ray:2.60.0-py311-cu128"])] = (
+        versions.RAY_IMAGE
+    )
     """Container image of head and workers; its Ray version must be `rayVersion`."""
     image_has: Annotated[list[ImageContent], Field(examples=[["torch"]])] = []
     """Contents of an `image` of your own beyond Ray: workers with RDMA NICs need `libnl` and
     `torch`, `nestedContainers: cdi-per-pod` needs `podman`; berth warns otherwise. Default: known
     for images/ray-a4 and images/ray-podman."""
-    ray_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", examples=[versions.RAY])] = versions.RAY
+    ray_version: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+$", examples=[versions.RAY])] = (
+        versions.RAY
+    )
     """Version of Ray in the image."""
     image_pull_secrets: Annotated[list[ObjectName], Field(examples=[["registry"]])] = []
     """Secrets with logins to image registries; `berth secret set` writes them."""
-    env: Annotated[Variables, Field(examples=[{"HF_HOME": "/home/ray/hf", "NODE": {"field": "spec.nodeName"}}])] = {}
+    env: Annotated[
+        Variables, Field(examples=[{"HF_HOME": "/home/ray/hf", "NODE": {"field": "spec.nodeName"}}])
+    ] = {}
     """Environment variables of head and workers: text, `{secret: NAME, key: KEY}`, `{configMap:
     NAME, key: KEY}` of the berth's namespace, or `{field: spec.nodeName}` of the pod."""
     secrets: Annotated[
-        Secrets, Field(examples=[{"HF_TOKEN": {}, "WANDB_API_KEY": {"secret": "wandb", "key": "key"}}])
+        Secrets,
+        Field(examples=[{"HF_TOKEN": {}, "WANDB_API_KEY": {"secret": "wandb", "key": "key"}}]),
     ] = {}
     """Environment variables with secret values, by name: `{}` for a value that `berth secret set`
     writes, `{secret: NAME, key: KEY}` for a Secret of the berth's namespace, `{secretManager:
     NAME}` for one of Secret Manager (`projects/PROJECT/secrets/NAME/versions/N`). Settings, state
     and plans have no values."""
     volumes: Annotated[
-        Volumes, Field(examples=[{"data": {"bucket": "my-bucket", "at": "/data", "readOnly": True}}])
+        Volumes,
+        Field(examples=[{"data": {"bucket": "my-bucket", "at": "/data", "readOnly": True}}]),
     ] = {}
     """Volumes by name: `{bucket: NAME, at: /data}` of Cloud Storage, `{filestore: 1Ti, at:
     /shared}` created for the berth (with `storageClass`; it stays unless `retain: false`), `{claim:
     NAME, at: /team}` of an existing claim, `{scratch: 500Gi, at: /scratch}` on the workers' local
     SSDs. `readOnly: true` refuses writes."""
-    gcs_fuse: Annotated[GcsFuse, Field(examples=[{"cpu": 4, "memory": "8Gi", "disk": "200Gi"}])] = GcsFuse()
+    gcs_fuse: Annotated[GcsFuse, Field(examples=[{"cpu": 4, "memory": "8Gi", "disk": "200Gi"}])] = (
+        GcsFuse()
+    )
     """Container that GKE adds to pods with buckets."""
     nccl: Annotated[NcclShape, Field(examples=[{"env": {"NCCL_DEBUG": "INFO"}}])] = NcclShape()
     """NCCL's settings in workers with GPUs."""
@@ -218,7 +256,9 @@ class RayShape(DefaultedSettings):
     `ray-auth`."""
     access: Annotated[Access, Field(examples=[{"users": ["alice@example.com"]}])] = Access()
     """Users of the berth, through kubectl and Ray."""
-    priority: Annotated[PriorityClass | None, Field(examples=["berth-production", "berth-development"])] = None
+    priority: Annotated[
+        PriorityClass | None, Field(examples=["berth-production", "berth-development"])
+    ] = None
     """PriorityClass of the pods. Default: berth-development for an engineer's berth, else
     berth-production, which preempts it."""
 
@@ -230,12 +270,15 @@ class BerthShape(RayShape):
     """Network that reaches the head's dashboard and client ports. `private`: the Kubernetes
     cluster. `internal`: the VPC, through an internal load balancer. `public`: the internet, which
     breaks policy `private-dashboard`."""
-    home: Annotated[HomeSetting | None, Field(examples=["50Gi", {"size": "200Gi", "storageClass": "premium-rwo"}])] = (
-        None
-    )
+    home: Annotated[
+        HomeSetting | None,
+        Field(examples=["50Gi", {"size": "200Gi", "storageClass": "premium-rwo"}]),
+    ] = None
     """Disk at /mnt/home in the head, which survives suspension, restarts, new images and the
     berth's removal. Named clusters ignore that of `defaults`. Default: none."""
-    lifecycle: Annotated[LifecycleShape, Field(examples=[{"idle": "2h", "expires": "14d"}])] = LifecycleShape()
+    lifecycle: Annotated[LifecycleShape, Field(examples=[{"idle": "2h", "expires": "14d"}])] = (
+        LifecycleShape()
+    )
     """Automatic suspension and expiry. A named cluster ignores the lifecycle of `defaults`."""
     wait: Annotated[Wait, Field(examples=[{"until": "submitted"}])] = Wait()
     """Goal of `pulumi up`."""
@@ -305,7 +348,11 @@ class WorkerGroup(WorkerGroupShape):
     @property
     def written_count(self) -> str:
         """Number of workers, or its bounds: `2`, `0..4`."""
-        return str(self.workers) if isinstance(self.workers, int) else f"{self.workers.min}..{self.workers.max}"
+        return (
+            str(self.workers)
+            if isinstance(self.workers, int)
+            else f"{self.workers.min}..{self.workers.max}"
+        )
 
 
 class RayClusterSettings(BerthShape):

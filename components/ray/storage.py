@@ -58,7 +58,9 @@ def home_problems(home: Home | None, head: Pool, path: Path) -> Iterable[Problem
         "size": parse_quantity(home.size),
         "least": share and share["least"],
         "least_size": parse_quantity(share["least"]) if share else 0,
-        "has_pd": any(disk.startswith("pd-") for disk in head.settings.machine.series.boot_disks or ("pd-?",)),
+        "has_pd": any(
+            disk.startswith("pd-") for disk in head.settings.machine.series.boot_disks or ("pd-?",)
+        ),
     }
     yield from broken(beside(__file__)["home"], path, home=home, head=head, **facts)
 
@@ -75,7 +77,12 @@ def home_claim(home: Home | None, namespace: str, labels: dict[str, str]) -> Man
 
 
 def claim(
-    name: str, namespace: str, labels: dict[str, str], mode: str, size: str, storage_class: str | None
+    name: str,
+    namespace: str,
+    labels: dict[str, str],
+    mode: str,
+    size: str,
+    storage_class: str | None,
 ) -> Manifest:
     """Return a claim on storage, which is created once a pod that mounts it is scheduled.
 
@@ -102,7 +109,9 @@ def with_home(template: Manifest, home: Home | None) -> Manifest:
     return mounted(template, [volume], [{"name": CLAIM, "mountPath": HOME}], new_storage=True)
 
 
-def mounted(template: Manifest, volumes: list[Manifest], mounts: list[Manifest], *, new_storage: bool) -> Manifest:
+def mounted(
+    template: Manifest, volumes: list[Manifest], mounts: list[Manifest], *, new_storage: bool
+) -> Manifest:
     """Return a pod template with volumes that are mounted in Ray's container.
 
     New storage belongs to root: the group of the pod lets the user of Ray's image write.
@@ -130,11 +139,25 @@ _OF_DISKS = ("hyperdisk-", "premium-rwo", "standard-rwo")
 # https://docs.cloud.google.com/storage/docs/buckets#naming
 _BUCKET = re.compile(r"[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9]")
 
-MountOption = Annotated[str, written_as(re.compile(r"[^\s,]+"), "is not one mount option; write each as an entry")]
+MountOption = Annotated[
+    str, written_as(re.compile(r"[^\s,]+"), "is not one mount option; write each as an entry")
+]
 """Mount option of Cloud Storage FUSE
 (https://docs.cloud.google.com/kubernetes-engine/docs/reference/cloud-storage-fuse-csi-driver/mount-options)."""
 
-_TAKEN = ("/bin", "/dev", "/etc", "/home/ray", "/lib", "/opt/berth", "/proc", "/sbin", "/sys", "/usr", HOME)
+_TAKEN = (
+    "/bin",
+    "/dev",
+    "/etc",
+    "/home/ray",
+    "/lib",
+    "/opt/berth",
+    "/proc",
+    "/sbin",
+    "/sys",
+    "/usr",
+    HOME,
+)
 """Folders with files that a pod needs, which a volume would hide."""
 
 # Files belong to the user of Ray's image; folders exist that only names of objects imply
@@ -144,10 +167,17 @@ _OPTIONS = f"implicit-dirs,uid={RAY_USER},gid={RAY_USER}"
 
 def _check_folder(text: str) -> str:
     path = PurePosixPath(text)
-    if not path.is_absolute() or str(path) != text or ".." in path.parts or path == PurePosixPath("/"):
+    if (
+        not path.is_absolute()
+        or str(path) != text
+        or ".." in path.parts
+        or path == PurePosixPath("/")
+    ):
         raise ValueError(f"{text!r} is not a folder of the pods; write for example /data")
     if hidden := next((folder for folder in _TAKEN if _overlap(text, folder)), None):
-        raise ValueError(f"{text!r} would hide files that pods need in {hidden}; write for example /data")
+        raise ValueError(
+            f"{text!r} would hide files that pods need in {hidden}; write for example /data"
+        )
     return text
 
 
@@ -171,12 +201,19 @@ class Volume(Settings):
     """Volume of pods: a bucket, a share, a claim or scratch."""
 
     bucket: Annotated[
-        Annotated[str, written_as(_BUCKET, "is not the name of a bucket; write it without gs:// and without a folder")]
+        Annotated[
+            str,
+            written_as(
+                _BUCKET, "is not the name of a bucket; write it without gs:// and without a folder"
+            ),
+        ]
         | None,
         Field(examples=["my-bucket"]),
     ] = None
     """Bucket of Cloud Storage."""
-    mount_options: Annotated[list[MountOption], Field(examples=[["file-cache:max-size-mb:-1"]])] = []
+    mount_options: Annotated[
+        list[MountOption], Field(examples=[["file-cache:max-size-mb:-1"]])
+    ] = []
     """Further mount options of the bucket."""
     filestore: Annotated[Memory | None, Field(examples=["1Ti"])] = None
     """Size of a Filestore volume of the berth's own, which can grow later, and cannot shrink."""
@@ -195,15 +232,26 @@ class Volume(Settings):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if sum(kind is not None for kind in (self.bucket, self.filestore, self.claim, self.scratch)) != 1:
+        if (
+            sum(
+                kind is not None for kind in (self.bucket, self.filestore, self.claim, self.scratch)
+            )
+            != 1
+        ):
             raise ValueError("needs one of `bucket`, `filestore`, `claim` and `scratch`")
         if self.mount_options and not self.bucket:
-            raise ValueError("has `mountOptions`, which only a volume with `bucket` can have; take it out")
+            raise ValueError(
+                "has `mountOptions`, which only a volume with `bucket` can have; take it out"
+            )
         if not self.filestore and (self.storage_class or not self.retain):
             key = "storageClass" if self.storage_class else "retain"
-            raise ValueError(f"has `{key}`, which only a volume with `filestore` can have; take it out")
+            raise ValueError(
+                f"has `{key}`, which only a volume with `filestore` can have; take it out"
+            )
         if self.scratch and self.read_only:
-            raise ValueError("is empty at the start, so that `readOnly` makes no sense with `scratch`")
+            raise ValueError(
+                "is empty at the start, so that `readOnly` makes no sense with `scratch`"
+            )
         return self
 
     @property
@@ -248,14 +296,24 @@ def with_volumes(
     if not own:
         return template
     mounts = [
-        {"name": _name(name), "mountPath": volume.at, **({"readOnly": True} if volume.read_only else {})}
+        {
+            "name": _name(name),
+            "mountPath": volume.at,
+            **({"readOnly": True} if volume.read_only else {}),
+        }
         for name, volume in own.items()
     ]
     sources = [{"name": _name(name), **_source(name, volume)} for name, volume in own.items()]
     result = mounted(template, sources, mounts, new_storage=mounts_shares(own))
     if mounts_buckets(own):
-        metadata, sizes = template["metadata"], of_buckets(gcs_fuse.cpu, gcs_fuse.memory, gcs_fuse.disk)
-        result["metadata"] = {**metadata, "annotations": {**metadata.get("annotations", {}), **sizes}}
+        metadata, sizes = (
+            template["metadata"],
+            of_buckets(gcs_fuse.cpu, gcs_fuse.memory, gcs_fuse.disk),
+        )
+        result["metadata"] = {
+            **metadata,
+            "annotations": {**metadata.get("annotations", {}), **sizes},
+        }
     return result
 
 
@@ -268,8 +326,17 @@ def _source(name: str, volume: Volume) -> dict[str, Any]:
         return {"emptyDir": {"sizeLimit": volume.scratch}}
     if claimed := f"{SHARE_PREFIX}{name}" if volume.filestore else volume.claim:
         return {"persistentVolumeClaim": {"claimName": claimed, "readOnly": volume.read_only}}
-    attributes = {"bucketName": volume.bucket, "mountOptions": ",".join([_OPTIONS, *volume.mount_options])}
-    return {"csi": {"driver": BUCKET_DRIVER, "readOnly": volume.read_only, "volumeAttributes": attributes}}
+    attributes = {
+        "bucketName": volume.bucket,
+        "mountOptions": ",".join([_OPTIONS, *volume.mount_options]),
+    }
+    return {
+        "csi": {
+            "driver": BUCKET_DRIVER,
+            "readOnly": volume.read_only,
+            "volumeAttributes": attributes,
+        }
+    }
 
 
 def share_claims(
@@ -289,7 +356,9 @@ def keeps(home: Home | None, volumes: Mapping[str, Volume]) -> bool:
     return bool(home and home.retain) or any(share.retain for share in _shares(volumes).values())
 
 
-def share_problems(home: Home | None, volumes: Mapping[str, Volume], path: Path) -> Iterable[Problem]:
+def share_problems(
+    home: Home | None, volumes: Mapping[str, Volume], path: Path
+) -> Iterable[Problem]:
     """Yield what no StorageClass can have, and shares of which some go and others stay."""
     retained: dict[Path, bool] = {("home",): home.retain} if home else {}
     for name, share in _shares(volumes).items():
@@ -298,22 +367,36 @@ def share_problems(home: Home | None, volumes: Mapping[str, Volume], path: Path)
         storage_class = share.class_of_share
         least = SHARE_CLASSES[storage_class]["least"] if storage_class in SHARE_CLASSES else "0"
         too_small = parse_quantity(str(share.filestore)) < parse_quantity(least)
-        facts = {"storage_class": storage_class, "least": least, "too_small": too_small, "classes": [*SHARE_CLASSES]}
+        facts = {
+            "storage_class": storage_class,
+            "least": least,
+            "too_small": too_small,
+            "classes": [*SHARE_CLASSES],
+        }
         of_disks = storage_class.startswith(_OF_DISKS)
-        yield from broken(beside(__file__)["shares"], where, share=share, of_disks=of_disks, **facts)
+        yield from broken(
+            beside(__file__)["shares"], where, share=share, of_disks=of_disks, **facts
+        )
     if len(set(retained.values())) > 1:
         stays = next(where for where, retain in retained.items() if retain)
         for where in (where for where, retain in retained.items() if not retain):
-            yield from broken(beside(__file__)["retained"], (*path, *where), stays=".".join(map(str, stays)))
+            yield from broken(
+                beside(__file__)["retained"], (*path, *where), stays=".".join(map(str, stays))
+            )
 
 
-def volume_problems(volumes: Mapping[str, Volume], local_ssds: int, pool: str, path: Path) -> Iterable[Problem]:
+def volume_problems(
+    volumes: Mapping[str, Volume], local_ssds: int, pool: str, path: Path
+) -> Iterable[Problem]:
     """Yield the problems of volumes of a RayCluster, some of them by the node's local SSDs."""
     before: dict[str, str] = {}
     for name, volume in volumes.items():
         where = (*path, "volumes", name)
         if other := next((other for other, at in before.items() if _overlap(at, volume.at)), None):
-            yield Problem((*where, "at"), f"{volume.at} and {before[other]} of volume {other!r} overlap; change one")
+            yield Problem(
+                (*where, "at"),
+                f"{volume.at} and {before[other]} of volume {other!r} overlap; change one",
+            )
         before[name] = volume.at
         if volume.scratch and not local_ssds:
             yield from broken(beside(__file__)["scratch"], where, pool=pool)

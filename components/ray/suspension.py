@@ -7,7 +7,14 @@ Does not belong here: when to do it, and whether anything runs (components/progr
 import time
 from collections.abc import Callable
 
-from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object, within
+from berth.components.cluster.api import (
+    PODS,
+    RAY_CLUSTERS,
+    ClusterApi,
+    ClusterError,
+    Object,
+    within,
+)
 from berth.components.core.words import are, counted
 from berth.components.programs.decision import SUSPENSION
 from berth.components.ray.condition import condition_of
@@ -44,7 +51,12 @@ def set_suspended(api: ClusterApi, key: Key, *, suspended: bool) -> Object:
 
 
 def wait(
-    api: ClusterApi, key: Key, *, suspended: bool, seconds: float, report: Callable[[str], None] = lambda _text: None
+    api: ClusterApi,
+    key: Key,
+    *,
+    suspended: bool,
+    seconds: float,
+    report: Callable[[str], None] = lambda _text: None,
 ) -> list[str]:
     """Wait until a RayCluster is suspended without pods, or is awake with all pods ready.
 
@@ -58,7 +70,9 @@ def wait(
     deadline, shown = time.monotonic() + seconds, ""
     while True:
         try:
-            found, _ = api.list(within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}")
+            found, _ = api.list(
+                within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}"
+            )
             left = [pod["metadata"]["name"] for pod in pods_of(api, key)]
         except ClusterError as error:
             # An upgrade of the control plane takes minutes.
@@ -76,7 +90,11 @@ def wait(
             if time.monotonic() >= deadline:
                 still = [f"pods are still there: {', '.join(left)}"]
                 return still if ending else reasons_of(Evidence(api, namespace), key)
-            text = f"{counted(len(left), 'pod')} {are(len(left))} still terminating" if ending else str(condition)
+            text = (
+                f"{counted(len(left), 'pod')} {are(len(left))} still terminating"
+                if ending
+                else str(condition)
+            )
         if text != shown:
             report(text)
             shown = text

@@ -58,7 +58,10 @@ class FromField(Settings):
 
     field: Annotated[
         str,
-        written_as(_FIELD, "is not a field that Kubernetes gives to variables; write for example metadata.name"),
+        written_as(
+            _FIELD,
+            "is not a field that Kubernetes gives to variables; write for example metadata.name",
+        ),
         Field(examples=["status.podIP"]),
     ]
     """Field: `metadata.name`, `spec.nodeName`, `status.podIP`."""
@@ -125,7 +128,9 @@ class SecretKey(DefaultedSettings):
     @model_validator(mode="after")
     def _one_place(self) -> Self:
         if self.secret_manager and (self.secret or self.key != VALUE):
-            raise ValueError("has `secretManager`, so that GKE writes the Secret; take `secret` and `key` out")
+            raise ValueError(
+                "has `secretManager`, so that GKE writes the Secret; take `secret` and `key` out"
+            )
         return self
 
 
@@ -136,14 +141,15 @@ def _without_values(entries: Any) -> Any:
     for name, entry in entries.items():
         if entry is not None and not isinstance(entry, Mapping | SecretKey):
             raise ValueError(
-                f"{name} has a value here, where everybody who reads the settings sees it; write {name}: {{}}, and"
-                f" set the value with: berth secret set NAME {name}"
+                f"{name} has a value here, where everybody who reads the settings sees it; write"
+                f" {name}: {{}}, and set the value with: berth secret set NAME {name}"
             )
     return {name: {} if entry is None else entry for name, entry in entries.items()}
 
 
 Secrets = Annotated[
-    dict[VariableName, Annotated[SecretKey, WithJsonSchema(_REFERENCE)]], BeforeValidator(_without_values)
+    dict[VariableName, Annotated[SecretKey, WithJsonSchema(_REFERENCE)]],
+    BeforeValidator(_without_values),
 ]
 """Variables with secret values, by name; each value is in a Secret."""
 
@@ -151,14 +157,21 @@ Secrets = Annotated[
 def references_of(secrets: Mapping[str, SecretKey]) -> dict[str, FromSecret]:
     """Return secret variables as references with a Secret's name."""
     return {
-        name: FromSecret(secret=place.secret or _secret_of(name), key=SYNCED if place.secret_manager else place.key)
+        name: FromSecret(
+            secret=place.secret or _secret_of(name),
+            key=SYNCED if place.secret_manager else place.key,
+        )
         for name, place in secrets.items()
     }
 
 
 def from_secret_manager(secrets: Mapping[str, SecretKey]) -> dict[str, str]:
     """Return the secrets of Secret Manager, as written, by the names of Secrets with the values."""
-    return {_secret_of(name): place.secret_manager for name, place in secrets.items() if place.secret_manager}
+    return {
+        _secret_of(name): place.secret_manager
+        for name, place in secrets.items()
+        if place.secret_manager
+    }
 
 
 def _secret_of(variable: str) -> str:
@@ -166,7 +179,9 @@ def _secret_of(variable: str) -> str:
     return name if _OBJECT.fullmatch(name) else f"variable-{name}".strip("-.")
 
 
-def entries_of(variables: Mapping[str, str | FromSecret | FromConfigMap | FromField]) -> list[dict[str, Any]]:
+def entries_of(
+    variables: Mapping[str, str | FromSecret | FromConfigMap | FromField],
+) -> list[dict[str, Any]]:
     """Return variables as a container has them."""
     return [{"name": name, **entry_of(value)} for name, value in variables.items()]
 

@@ -27,7 +27,14 @@ SUBMITTER = "ray-job-submitter"
 CODE = "/opt/berth/code"
 """Parent of the folder of a service's code in the pods, which is named after its content."""
 
-_COPIED = ("nodeSelector", "tolerations", "affinity", "imagePullSecrets", "priorityClassName", "securityContext")
+_COPIED = (
+    "nodeSelector",
+    "tolerations",
+    "affinity",
+    "imagePullSecrets",
+    "priorityClassName",
+    "securityContext",
+)
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,9 @@ class Workload:
     ignore_changes: Sequence[str] = ()
 
 
-def cluster_workload(settings: RayClusterSettings, kind: Literal["engineer", "cluster"] = "engineer") -> Workload:
+def cluster_workload(
+    settings: RayClusterSettings, kind: Literal["engineer", "cluster"] = "engineer"
+) -> Workload:
     """Return the RayCluster of an engineer, or a named one.
 
     Ray's autoscaler owns the number of replicas. The engine can ignore it only where no group comes
@@ -149,7 +158,9 @@ def ray_service(service: RayServiceSettings, cluster: Manifest) -> Manifest:
         part["template"] = with_code(part["template"], service.files)
     # Without this port KubeRay creates no Service for requests if a head lists ports (kuberay
     # v1.6.2, BuildServeService).
-    head["template"]["spec"]["containers"][0]["ports"].append({"name": "serve", "containerPort": SERVE_PORT})
+    head["template"]["spec"]["containers"][0]["ports"].append(
+        {"name": "serve", "containerPort": SERVE_PORT}
+    )
     return manifest_of(
         __file__,
         "ray_service",
@@ -174,11 +185,18 @@ def with_code(template: Manifest, files: Mapping[str, str]) -> Manifest:
     if not files:
         return template
     keys = {f"berth/code-{number}": name for number, name in enumerate(sorted(files))}
-    notes = template["metadata"].get("annotations", {}) | {key: files[name] for key, name in keys.items()}
-    items = [{"path": name, "fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}} for key, name in keys.items()]
+    notes = template["metadata"].get("annotations", {}) | {
+        key: files[name] for key, name in keys.items()
+    }
+    items = [
+        {"path": name, "fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}
+        for key, name in keys.items()
+    ]
     mount = {"name": "code", "mountPath": folder_of(files), "readOnly": True}
     with_notes = {**template, "metadata": {**template["metadata"], "annotations": notes}}
-    return mounted(with_notes, [{"name": "code", "downwardAPI": {"items": items}}], [mount], new_storage=False)
+    return mounted(
+        with_notes, [{"name": "code", "downwardAPI": {"items": items}}], [mount], new_storage=False
+    )
 
 
 def _on_python_path(serve_config: Mapping[str, Any], files: Mapping[str, str]) -> Manifest:
@@ -187,7 +205,9 @@ def _on_python_path(serve_config: Mapping[str, Any], files: Mapping[str, str]) -
     for application in config["applications"] if files else ():
         runtime_env = application["runtime_env"] = dict(application.get("runtime_env") or {})
         variables = runtime_env["env_vars"] = dict(runtime_env.get("env_vars") or {})
-        variables["PYTHONPATH"] = ":".join(filter(None, (folder_of(files), variables.get("PYTHONPATH"))))
+        variables["PYTHONPATH"] = ":".join(
+            filter(None, (folder_of(files), variables.get("PYTHONPATH")))
+        )
     return config
 
 
@@ -199,7 +219,12 @@ def submitter_pod(head: dict[str, Any], labels: dict[str, str]) -> Manifest:
     container = head["containers"][0]
     copied = {key: head.get(key) or None for key in _COPIED}
     image, policy = container["image"], container.get("imagePullPolicy")
-    own = {"name": SUBMITTER, "image": image, "pull_policy": policy, "restricted": dict(RESTRICTED_CONTAINER)}
+    own = {
+        "name": SUBMITTER,
+        "image": image,
+        "pull_policy": policy,
+        "restricted": dict(RESTRICTED_CONTAINER),
+    }
     return manifest_of(__file__, "submitter", labels=labels, **copied, **own)
 
 
@@ -250,7 +275,9 @@ def _canonical(value: Any, key: str = "") -> Any:
     if isinstance(value, dict) and key in _QUANTITIES:
         return {name: canonical_quantity(str(amount)) for name, amount in value.items()}
     if isinstance(value, dict) and key not in _TEXTS:
-        return {name: _canonical(inner, name) for name, inner in value.items() if inner not in ("", [])}
+        return {
+            name: _canonical(inner, name) for name, inner in value.items() if inner not in ("", [])
+        }
     if isinstance(value, list):
         return [_canonical(item) for item in value]
     return canonical_quantity(value) if key == "sizeLimit" else value

@@ -29,27 +29,38 @@ def workload_problems(
     for name, job in jobs.items():
         path: Path = ("environment", "jobs", name)
         yield from broken(beside(__file__)["job_names"], path, name=name, length=len(name))
-        yield from _runtime_env(job.runtime_env, (*path, "runtimeEnv"), by_shell=job.submission_mode == "K8sJobMode")
+        yield from _runtime_env(
+            job.runtime_env, (*path, "runtimeEnv"), by_shell=job.submission_mode == "K8sJobMode"
+        )
         yield from (
-            _on_existing_cluster(job, there, path) if job.cluster else broken(beside(__file__)["jobs"], path, job=job)
+            _on_existing_cluster(job, there, path)
+            if job.cluster
+            else broken(beside(__file__)["jobs"], path, job=job)
         )
     for name, service in services.items():
         path = ("environment", "services", name)
         yield from broken(beside(__file__)["service_names"], path, name=name, length=len(name))
         yield from _serve_config(service, (*path, "serveConfig"))
         for client in service.clients:
-            yield from broken(beside(__file__)["clients"], path, client=client, name=name, port=SERVE_PORT)
+            yield from broken(
+                beside(__file__)["clients"], path, client=client, name=name, port=SERVE_PORT
+            )
 
 
 def _on_existing_cluster(job: JobShape, there: Collection[str], path: Path) -> Iterable[Problem]:
     if job.cluster not in there:
-        message = f"there is no engineer or cluster {job.cluster!r}{did_you_mean(str(job.cluster), there)}"
+        message = (
+            "there is no engineer or cluster"
+            f" {job.cluster!r}{did_you_mean(str(job.cluster), there)}"
+        )
         wrong = tuple(("environment", kind, str(job.cluster)) for kind in ("engineers", "clusters"))
         yield Problem((*path, "cluster"), message, rests_on=wrong)
     for name, field in JobShape.model_fields.items():
         of_cluster = name in RayShape.model_fields or name in _OF_OWN_CLUSTER
         if of_cluster and name in job.model_fields_set:
-            yield from broken(beside(__file__)["of_own_cluster"], (*path, str(field.alias)), job=job)
+            yield from broken(
+                beside(__file__)["of_own_cluster"], (*path, str(field.alias)), job=job
+            )
 
 
 def _runtime_env(given: Mapping[str, Any], path: Path, *, by_shell: bool) -> Iterable[Problem]:
@@ -71,21 +82,32 @@ def _runtime_env(given: Mapping[str, Any], path: Path, *, by_shell: bool) -> Ite
 def _texts(value: Any, path: Path) -> Iterable[tuple[Path, str]]:
     if isinstance(value, str):
         yield path, value
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+    for key, inner in (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    ):
         yield from _texts(inner, (*path, key))
 
 
 def _serve_config(service: ServiceShape, path: Path) -> Iterable[Problem]:
     applications = service.serve_config.get("applications")
     if not isinstance(applications, list) or not applications:
-        yield Problem(path, "needs `applications`: a list with an entry for each, such as - import_path: app:app")
+        yield Problem(
+            path,
+            "needs `applications`: a list with an entry for each, such as - import_path: app:app",
+        )
         return
     names: set[str] = set()
     prefixes: set[str] = set()
     for index, application in enumerate(applications):
         where: Path = (*path, "applications", index)
         if not isinstance(application, dict):
-            yield Problem(where, f"{application!r} is not a mapping; write import_path: MODULE:APPLICATION")
+            yield Problem(
+                where, f"{application!r} is not a mapping; write import_path: MODULE:APPLICATION"
+            )
             continue
         yield from _application(application, where)
         for key, default, seen in (("name", "default", names), ("route_prefix", "/", prefixes)):

@@ -69,7 +69,9 @@ class JobShape(RayShape):
 class ServiceShape(RayShape):
     """RayService as written in YAML: applications of Ray Serve on a RayCluster of their own."""
 
-    serve_config: Annotated[Document, Field(examples=[{"applications": [{"name": "app", "import_path": "app:app"}]}])]
+    serve_config: Annotated[
+        Document, Field(examples=[{"applications": [{"name": "app", "import_path": "app:app"}]}])
+    ]
     """Configuration of Ray Serve: `applications`, and other keys of `serve deploy`
     (https://docs.ray.io/en/latest/serve/production-guide/config.html)."""
     code: Annotated[NonEmpty | None, Field(examples=["./apps/app"])] = None

@@ -31,7 +31,10 @@ CONFIG_MAP = "time-slicing-config-all"
 def config(profile: AnyMode) -> str:
     """Return the entry of the ConfigMap for a profile, as YAML."""
     facts = profile.facts
-    document: dict[str, Any] = {"version": "v1", "flags": {"migStrategy": facts.mig_strategy or "none"}}
+    document: dict[str, Any] = {
+        "version": "v1",
+        "flags": {"migStrategy": facts.mig_strategy or "none"},
+    }
     if facts.plugin:
         document["sharing"] = facts.plugin
     return yaml.safe_dump(document, sort_keys=False)
@@ -39,7 +42,11 @@ def config(profile: AnyMode) -> str:
 
 def entries(pools: Pools) -> dict[str, str]:
     """Return the entries of the ConfigMap for nodes that the GPU Operator serves."""
-    served = {pool.settings.sharing or WHOLE_KEY: pool.profile for pool in pools.values() if pool.settings.by_operator}
+    served = {
+        pool.settings.sharing or WHOLE_KEY: pool.profile
+        for pool in pools.values()
+        if pool.settings.by_operator
+    }
     return {key: config(profile) for key, profile in served.items()}
 
 
@@ -73,7 +80,11 @@ def serving_labels(pool: Pool) -> dict[str, str]:
         }
     if not settings.by_operator:
         return {OPERANDS_LABEL: "false"}
-    return {NO_GKE_PLUGIN_LABEL: "true", CONFIG_LABEL: settings.sharing or WHOLE_KEY, **pool.profile.facts.labels}
+    return {
+        NO_GKE_PLUGIN_LABEL: "true",
+        CONFIG_LABEL: settings.sharing or WHOLE_KEY,
+        **pool.profile.facts.labels,
+    }
 
 
 def node_labels(pool: Pool) -> dict[str, str]:

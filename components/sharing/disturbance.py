@@ -17,13 +17,24 @@ Occupants = Mapping[str, Sequence[str]]
 KEEPS = "running pods keep their GPUs until they restart, new ones find the new number"
 
 
-def of_configs(old: Mapping[str, Any], new: Mapping[str, Any], pools: Pools, occupants: Occupants) -> list[str]:
+def of_configs(
+    old: Mapping[str, Any], new: Mapping[str, Any], pools: Pools, occupants: Occupants
+) -> list[str]:
     """Return a line for each pool whose nodes get another device plugin config."""
-    keys = {name: pool.settings.sharing or WHOLE_KEY for name, pool in pools.items() if pool.settings.by_operator}
-    return [f"{text} ({_who(occupants.get(name, ()))})" for name, text in config_changes(old, new, keys).items()]
+    keys = {
+        name: pool.settings.sharing or WHOLE_KEY
+        for name, pool in pools.items()
+        if pool.settings.by_operator
+    }
+    return [
+        f"{text} ({_who(occupants.get(name, ()))})"
+        for name, text in config_changes(old, new, keys).items()
+    ]
 
 
-def config_changes(old: Mapping[str, Any], new: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, str]:
+def config_changes(
+    old: Mapping[str, Any], new: Mapping[str, Any], keys: Mapping[str, str]
+) -> dict[str, str]:
     """Return the effects of another device plugin config, by the pool that chooses the key."""
     before, after = old.get("data") or {}, new.get("data") or {}
     return {
@@ -61,7 +72,9 @@ def _label_change(pool: str, old: Labels, new: Labels) -> tuple[str, bool]:
     names = [labels.get(CONFIG_LABEL, "GKE's own device plugin") for labels in (old, new)]
     if names[0] == names[1]:
         return "", False
-    return _sentence(pool, f"the sharing profile changes from {names[0]} to {names[1]}", KEEPS), False
+    return _sentence(
+        pool, f"the sharing profile changes from {names[0]} to {names[1]}", KEEPS
+    ), False
 
 
 def _sentence(pool: str, change: str, effect: str) -> str:
@@ -71,5 +84,7 @@ def _sentence(pool: str, change: str, effect: str) -> str:
 def _who(occupants: Iterable[str]) -> str:
     names = ", ".join(occupants)
     return (
-        f"on them: {names}, and what engineers' own stacks have there" if names else "no berth of this stack is on them"
+        f"on them: {names}, and what engineers' own stacks have there"
+        if names
+        else "no berth of this stack is on them"
     )

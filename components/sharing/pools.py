@@ -17,7 +17,8 @@ class SharingSettings(GkeSettings):
     """A GKE cluster with ways to share the GPUs of its pools."""
 
     sharing: Annotated[
-        dict[Name, SharingProfile], Field(examples=[{"quarter": {"kind": "time-slicing", "replicas": 4}}])
+        dict[Name, SharingProfile],
+        Field(examples=[{"quarter": {"kind": "time-slicing", "replicas": 4}}]),
     ] = {}
     """Ways to share GPUs, by name, for the pools' `sharing`. A pool without `sharing` has whole
     GPUs."""

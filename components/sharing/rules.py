@@ -25,7 +25,9 @@ def problems(settings: SharingSettings) -> Iterable[Problem]:
     yield from _contradicting_labels(settings)
     yield from _conflicting_modes(settings)
     if (whole := settings.sharing.get(WHOLE_KEY)) and whole.facts.shared:
-        yield from broken(beside(__file__)["whole"], ("environment", "sharing", WHOLE_KEY), whole=whole)
+        yield from broken(
+            beside(__file__)["whole"], ("environment", "sharing", WHOLE_KEY), whole=whole
+        )
     drivers: dict[bool, str] = {}
     images: dict[str, str] = {}
     for name, pool in settings.pools.items():
@@ -73,8 +75,15 @@ def _contradicting_labels(settings: SharingSettings) -> Iterable[Problem]:
         labels = serving_labels(pool)
         for key, value in pool.settings.labels.items():
             if key in labels.keys() | choosing and labels.get(key) != value:
-                facts = {"state": f"is {labels[key]}" if key in labels else "is not there", "value": value}
-                yield from broken(beside(__file__)["labels"], ("environment", "pools", name, "labels", key), **facts)
+                facts = {
+                    "state": f"is {labels[key]}" if key in labels else "is not there",
+                    "value": value,
+                }
+                yield from broken(
+                    beside(__file__)["labels"],
+                    ("environment", "pools", name, "labels", key),
+                    **facts,
+                )
 
 
 def _conflicting_modes(settings: SharingSettings) -> Iterable[Problem]:
@@ -103,7 +112,9 @@ def _missing_labels(settings: SharingSettings) -> Iterable[Problem]:
         labels = serving_labels(pool)
         if labels and (operator or pool.settings.by_dra):
             facts = {"pool": pool, "command": label_command(name, labels)}
-            yield from broken(beside(__file__)["unlabeled"], ("environment", "pools", name), **facts)
+            yield from broken(
+                beside(__file__)["unlabeled"], ("environment", "pools", name), **facts
+            )
 
 
 def _scaling(table: str, settings: SharingSettings) -> Iterable[Problem]:
@@ -111,10 +122,17 @@ def _scaling(table: str, settings: SharingSettings) -> Iterable[Problem]:
     for name, pool in _scaled(settings):
         way = f"write nodes: {{min: 1, max: {pool.nodes_at_most}}}, or a number of nodes"
         if pool.capacity.kind == "flex-start":
-            without = "write `rdma: none`" if pool.rdma == "networks" else "take `gpuAllocation` out"
-            way = f"take machines that can stay (a reservation or spot) with one node or more, or {without}"
+            without = (
+                "write `rdma: none`" if pool.rdma == "networks" else "take `gpuAllocation` out"
+            )
+            way = (
+                "take machines that can stay (a reservation or spot) with one node or more, or"
+                f" {without}"
+            )
         facts = {"facts": _facts(pool, settings), "unseen": _unseen(pool, settings), "way": way}
-        yield from broken(beside(__file__)[table], ("environment", "pools", name), pool=pool, **facts)
+        yield from broken(
+            beside(__file__)[table], ("environment", "pools", name), pool=pool, **facts
+        )
 
 
 def _scaled(settings: SharingSettings) -> list[tuple[str, PoolSettings]]:
@@ -138,11 +156,21 @@ def _unseen(pool: PoolSettings, settings: SharingSettings) -> str:
 def _stopped(settings: SharingSettings) -> Iterable[Problem]:
     """Return nodes that count as broken, of which some stop the autoscaling of all pools."""
     scaled = [name for name, pool in _scaled(settings) if not _unseen(pool, settings)]
-    unseen = {name: pool.nodes_at_most for name, pool in settings.pools.items() if _unseen(pool, settings)}
+    unseen = {
+        name: pool.nodes_at_most for name, pool in settings.pools.items() if _unseen(pool, settings)
+    }
     lost = sum(unseen.values())
     seen = sum(pool.nodes_at_least for name, pool in settings.pools.items() if name not in unseen)
     if scaled and lost > _UNREADY_NODES and lost * 100 > _UNREADY_PERCENT * (lost + seen):
-        facts = {"unseen": list(unseen), "scaled": scaled, "nodes": _UNREADY_NODES, "percent": _UNREADY_PERCENT}
+        facts = {
+            "unseen": list(unseen),
+            "scaled": scaled,
+            "nodes": _UNREADY_NODES,
+            "percent": _UNREADY_PERCENT,
+        }
         yield from broken(
-            beside(__file__)["stopped"], ("environment", "pools", next(iter(unseen))), count=lost, **facts
+            beside(__file__)["stopped"],
+            ("environment", "pools", next(iter(unseen))),
+            count=lost,
+            **facts,
         )

@@ -21,6 +21,7 @@ PICTURES: Mapping[str, Callable[[], Picture]] = {
 
 
 GENERATED: Mapping[str, Callable[[], str]] = {
-    f"docs/pictures/{name}.svg": partial(lambda picture: picture().svg(), picture) for name, picture in PICTURES.items()
+    f"docs/pictures/{name}.svg": partial(lambda picture: picture().svg(), picture)
+    for name, picture in PICTURES.items()
 }
 """Text of each picture's file, by its path in the clone."""

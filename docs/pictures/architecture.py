@@ -5,7 +5,15 @@ from itertools import cycle
 
 from berth.components.core.owner import namespace_of
 from berth.components.gke.network_settings import ranges_of
-from berth.components.operators import DraNet, DriverInstaller, Gib, GpuDra, GpuOperator, KubeRay, Site
+from berth.components.operators import (
+    DraNet,
+    DriverInstaller,
+    Gib,
+    GpuDra,
+    GpuOperator,
+    KubeRay,
+    Site,
+)
 from berth.components.ray import RayClusterSettings
 from berth.components.ray.settings import WorkerGroup
 from berth.components.sharing import Pool
@@ -27,8 +35,8 @@ _FOR = {
 """Tasks of the operators."""
 
 _NAMESPACES = (
-    "Each berth-NAME is a namespace with a RayCluster in it, and with a quota, network policies and a Pod Security"
-    " level of its own. Heads and workers run on the pools that the settings name."
+    "Each berth-NAME is a namespace with a RayCluster in it, and with a quota, network policies and"
+    " a Pod Security level of its own. Heads and workers run on the pools that the settings name."
 )
 
 
@@ -44,9 +52,10 @@ def picture_of(loaded: Environment) -> Picture:
     pools = loaded.resolved.pools.values()
     picture = Picture(
         "Architecture of berth",
-        f"Settings of a stack are checked, and one Pulumi program creates from them a network, a GKE cluster with"
-        f" {len(pools)} node pools ({', '.join(pool.made_of if pool.offer else pool.name for pool in pools)}),"
-        " operators, and one namespace with a RayCluster for each engineer and each named cluster.",
+        "Settings of a stack are checked, and one Pulumi program creates from them a network, a"
+        f" GKE cluster with {len(pools)} node pools"
+        f" ({', '.join(pool.made_of if pool.offer else pool.name for pool in pools)}), operators,"
+        " and one namespace with a RayCluster for each engineer and each named cluster.",
     )
     bottom = _road(picture, loaded)
     _cloud(picture, loaded, bottom + 30)
@@ -128,7 +137,9 @@ def _cloud(picture: Picture, loaded: Environment, top: float) -> None:
     picture.box(people, "violet")
     picture.text(people.x + _PAD, people.y + 14, "Engineers", Style(LARGE, "violet", bold=True))
     ways = "berth connect · ray job submit · Ray's dashboard · kubectl in their own namespace"
-    picture.text(people.x + people.width - _PAD, people.y + 17, ways, Style(SMALL), anchor="end", room=620)
+    picture.text(
+        people.x + people.width - _PAD, people.y + 17, ways, Style(SMALL), anchor="end", room=620
+    )
 
 
 def _networks(loaded: Environment) -> list[tuple[str, str]]:
@@ -142,7 +153,12 @@ def _networks(loaded: Environment) -> list[tuple[str, str]]:
     if zones:
         number = len(ranges_of(settings.network).rdma_subnetworks)
         found.append(("Second network", "the other gVNIC of nodes with RDMA"))
-        found.append(("RDMA network", f"{number} subnetworks in {', '.join(zones)}, one for each NIC of a node"))
+        found.append(
+            (
+                "RDMA network",
+                f"{number} subnetworks in {', '.join(zones)}, one for each NIC of a node",
+            )
+        )
     return found
 
 
@@ -153,12 +169,15 @@ def _cluster(picture: Picture, loaded: Environment, area: Area) -> float:
     name = loaded.settings.cluster.name or loaded.stack
     picture.text(x, area.y + 10, f"GKE cluster {name}", Style(LARGE, "blue", bold=True))
     operators = [
-        (operator.title, _FOR.get(type(operator), "")) for operator in loaded.settings.operators.on(_site(loaded))
+        (operator.title, _FOR.get(type(operator), ""))
+        for operator in loaded.settings.operators.on(_site(loaded))
     ]
     if has_keeper(loaded.settings, loaded.resolved.every):
         operators.append(("Keeper", "suspends and wakes berths by their lifecycle"))
     y = _row(picture, operators, Area(x, area.y + 38, inner, 0), "amber")
-    tones = {ray.name: tone for ray, tone in zip(loaded.resolved.every, cycle(_TONES), strict=False)}
+    tones = {
+        ray.name: tone for ray, tone in zip(loaded.resolved.every, cycle(_TONES), strict=False)
+    }
     pools = list(loaded.resolved.pools.values())
     for first in range(0, len(pools), _COLUMNS):
         row = pools[first : first + _COLUMNS]
@@ -177,7 +196,13 @@ def _cluster(picture: Picture, loaded: Environment, area: Area) -> float:
     return y
 
 
-def _pool(picture: Picture, pool: Pool, rays: Sequence[RayClusterSettings], tones: dict[str, str], area: Area) -> float:
+def _pool(
+    picture: Picture,
+    pool: Pool,
+    rays: Sequence[RayClusterSettings],
+    tones: dict[str, str],
+    area: Area,
+) -> float:
     """Draw the content of a pool; return its lower edge."""
     x, room, machine = area.x + _PAD, area.width - 2 * _PAD, pool.settings.machine
     y = picture.text(x, area.y + 9, f"pool {pool.name}", Style(bold=True), room=room)
@@ -186,7 +211,11 @@ def _pool(picture: Picture, pool: Pool, rays: Sequence[RayClusterSettings], tone
     y = picture.text(x, y, f"{count} × {machine.name}", Style(SMALL, mono=True), room=room)
     words = [f"{machine.gpus} {machine.gpu.product} GPUs a node" if machine.gpus else "no GPUs"]
     words += [f"{pool.settings.nics} RDMA NICs"] if pool.settings.nics else []
-    words += [f"each GPU {pool.profile.facts.divided} {pool.per_node // machine.gpus}"] if pool.shared else []
+    words += (
+        [f"each GPU {pool.profile.facts.divided} {pool.per_node // machine.gpus}"]
+        if pool.shared
+        else []
+    )
     capacity = pool.settings.capacity
     words += [capacity.kind if not capacity.reservation else f"reservation {capacity.reservation}"]
     y = picture.paragraph(x, y, ", ".join(words), room, Style(SMALL, "muted")) + 2
@@ -201,7 +230,9 @@ def _pool(picture: Picture, pool: Pool, rays: Sequence[RayClusterSettings], tone
         if parts:
             chip, tone = Area(x, y, room, 26 + 16 * len(parts)), tones[ray.name]
             picture.box(chip, tone, radius=6)
-            line = picture.text(x + 9, y + 6, namespace_of(ray.name), Style(SMALL, tone, bold=True), room=room - 18)
+            line = picture.text(
+                x + 9, y + 6, namespace_of(ray.name), Style(SMALL, tone, bold=True), room=room - 18
+            )
             for part in parts:
                 line = picture.text(x + 9, line, part, Style(SMALL, tone), room=room - 18)
             y += chip.height + 6
@@ -209,10 +240,16 @@ def _pool(picture: Picture, pool: Pool, rays: Sequence[RayClusterSettings], tone
 
 
 def _workers(group: WorkerGroup, pool: Pool) -> str:
-    number = group.workers if isinstance(group.workers, int) else f"{group.workers.min}–{group.workers.max}"
+    number = (
+        group.workers
+        if isinstance(group.workers, int)
+        else f"{group.workers.min}–{group.workers.max}"
+    )
     has = [pool.counted(group.gpus)] if group.gpus else []
     has += [f"{group.nics} NICs"] if group.nics else []
-    return f"{number} {'worker' if number == 1 else 'workers'}{' × ' if has else ''}{' + '.join(has)}"
+    return (
+        f"{number} {'worker' if number == 1 else 'workers'}{' × ' if has else ''}{' + '.join(has)}"
+    )
 
 
 def _row(picture: Picture, items: Sequence[tuple[str, str]], area: Area, tone: str) -> float:

@@ -56,15 +56,26 @@ def draw() -> Picture:
     kinds = list(dict.fromkeys(manifest["kind"] for manifest in manifests))
     picture = Picture(
         "What isolates a berth",
-        f"A berth's namespace has objects of these kinds: {', '.join(kinds)}. They say who reaches its pods, what its"
-        " pods reach, what pods may do and take, and who may use it. All other traffic is refused.",
+        f"A berth's namespace has objects of these kinds: {', '.join(kinds)}. They say who reaches"
+        " its pods, what its pods reach, what pods may do and take, and who may use it. All other"
+        " traffic is refused.",
     )
     policies = [manifest for manifest in manifests if manifest["kind"] == "NetworkPolicy"]
     top, middle = 16, Area(_EDGE + _SIDE + _GAP, 16, WIDTH - 2 * (_EDGE + _SIDE + _GAP), 0)
     bottom = _objects(picture, manifests, middle)
     right = middle.x + middle.width + _GAP
-    _ends(picture, "may reach its pods", connections(policies, "ingress"), Area(_EDGE, top, _SIDE, bottom - top))
-    _ends(picture, "its pods may reach", connections(policies, "egress"), Area(right, top, _SIDE, bottom - top))
+    _ends(
+        picture,
+        "may reach its pods",
+        connections(policies, "ingress"),
+        Area(_EDGE, top, _SIDE, bottom - top),
+    )
+    _ends(
+        picture,
+        "its pods may reach",
+        connections(policies, "egress"),
+        Area(right, top, _SIDE, bottom - top),
+    )
     _below(picture, manifests, bottom + _GAP)
     return picture
 
@@ -76,11 +87,17 @@ def connections(policies: Iterable[Manifest], direction: str) -> list[tuple[str,
         spec = policy["spec"]
         for rule in spec.get(direction, []):
             numbers = sorted({port["port"] for port in rule.get("ports", [])})
-            text = f"port{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}" if numbers else "all ports"
+            text = (
+                f"port{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+                if numbers
+                else "all ports"
+            )
             text += " of the head" if spec["podSelector"] else ""
             for peer in rule["from" if direction == "ingress" else "to"]:
                 # The metadata server's address answers names too.
-                words = "name servers" if numbers == [_DNS] else _PEERS.get(_peer(peer), _peer(peer))
+                words = (
+                    "name servers" if numbers == [_DNS] else _PEERS.get(_peer(peer), _peer(peer))
+                )
                 texts = found.setdefault(words, [])
                 texts += [text] if text not in texts else []
     return [(words, "; ".join(texts)) for words, texts in found.items()]
@@ -91,7 +108,9 @@ def _peer(peer: Mapping[str, Any]) -> str:
         block = peer["ipBlock"]
         return str(block["cidr"]) + (" with exceptions" if block.get("except") else "")
     if "namespaceSelector" in peer:
-        return f"namespace {peer['namespaceSelector']['matchLabels']['kubernetes.io/metadata.name']}"
+        return (
+            f"namespace {peer['namespaceSelector']['matchLabels']['kubernetes.io/metadata.name']}"
+        )
     return "own pods" if peer == {"podSelector": {}} else str(peer)
 
 
@@ -99,7 +118,12 @@ def _objects(picture: Picture, manifests: Sequence[Manifest], area: Area) -> flo
     """Draw the namespace with its objects by kind; return its lower edge."""
     below, x, room = picture.mark(), area.x + _PAD, area.width - 2 * _PAD
     namespace = manifests[0]["metadata"]["name"]
-    y = picture.text(x, area.y + 9, f"namespace {namespace}", Style(LARGE, "green", bold=True), room=room) + 4
+    y = (
+        picture.text(
+            x, area.y + 9, f"namespace {namespace}", Style(LARGE, "green", bold=True), room=room
+        )
+        + 4
+    )
     by_kind: dict[str, list[Manifest]] = {}
     for manifest in manifests:
         by_kind.setdefault(manifest["kind"], []).append(manifest)
@@ -115,7 +139,9 @@ def _objects(picture: Picture, manifests: Sequence[Manifest], area: Area) -> flo
         shown = shown.removesuffix(",") + (" …" if shown != names else "")
         picture.text(x + room - 10, y + 6, shown, Style(SMALL, "muted"), anchor="end")
         for number, line in enumerate(lines):
-            picture.text(x + 10, y + 6 + (1 + number) * SMALL * LINE, line, Style(SMALL), room=room - 20)
+            picture.text(
+                x + 10, y + 6 + (1 + number) * SMALL * LINE, line, Style(SMALL), room=room - 20
+            )
         y += height + 6
     bottom = y + _PAD - 6
     picture.box(Area(area.x, area.y, area.width, bottom - area.y), "green", below=below)
@@ -127,13 +153,18 @@ def _ends(picture: Picture, title: str, ends: Sequence[tuple[str, str]], area: A
     x, room, incoming = area.x, area.width - 8, area.x < WIDTH / 2
     y = picture.text(x + 2, area.y + 9, title, Style(tone="blue", bold=True)) + 6
     for words, ports in ends:
-        lines, more = (Style(SMALL, bold=True).wrapped(words, room - 16), Style(SMALL).wrapped(ports, room - 16))
+        lines, more = (
+            Style(SMALL, bold=True).wrapped(words, room - 16),
+            Style(SMALL).wrapped(ports, room - 16),
+        )
         height = 12 + (len(lines) + len(more)) * SMALL * LINE
         left = x if incoming else x + 8
         picture.box(Area(left, y, room, height), "blue", radius=6)
         middle = y + height / 2
         picture.arrow(
-            [(left + room, middle), (left + room + 20, middle)] if incoming else [(x - 12, middle), (left, middle)]
+            [(left + room, middle), (left + room + 20, middle)]
+            if incoming
+            else [(x - 12, middle), (left, middle)]
         )
         line = picture.paragraph(left + 8, y + 6, words, room - 16, Style(SMALL, "blue", bold=True))
         picture.paragraph(left + 8, line, ports, room - 16, Style(SMALL))
@@ -144,7 +175,11 @@ def _ends(picture: Picture, title: str, ends: Sequence[tuple[str, str]], area: A
     picture.box(Area(left, y, room, height), "red", radius=6, dashed=True)
     picture.paragraph(left + 8, y + 6, text, room - 16, Style(SMALL, "red", bold=True))
     picture.text(
-        left + (room + 12 if incoming else -14), y + height / 2 - 8, "✕", Style(tone="red", bold=True), anchor="middle"
+        left + (room + 12 if incoming else -14),
+        y + height / 2 - 8,
+        "✕",
+        Style(tone="red", bold=True),
+        anchor="middle",
     )
 
 
@@ -156,20 +191,31 @@ def _below(picture: Picture, manifests: Sequence[Manifest], top: float) -> None:
         for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"])
     ]
     ranks = {
-        rank["metadata"]["name"]: "preempts lower ones" if rank["preemptionPolicy"] != "Never" else "preempts nobody"
+        rank["metadata"]["name"]: (
+            "preempts lower ones" if rank["preemptionPolicy"] != "Never" else "preempts nobody"
+        )
         for rank in priority_classes()
     }
     cells = [
         (
             "Node pools",
-            f"the head runs on nodes of {pools[0]}, workers on nodes of {pools[1]}; no two pods get one GPU or share",
+            (
+                f"the head runs on nodes of {pools[0]}, workers on nodes of {pools[1]}; no two pods"
+                " get one GPU or share"
+            ),
         ),
         ("PriorityClasses", "; ".join(f"{name} {text}" for name, text in ranks.items())),
         (
             f"Policy {pod_policy()[0]['metadata']['name']}",
             "refuses pods that ask for their node, whoever creates them and whatever the level is",
         ),
-        ("Ray's token", "every call to Ray needs it; KubeRay makes it, and it is in one Secret and nowhere else"),
+        (
+            "Ray's token",
+            (
+                "every call to Ray needs it; KubeRay makes it, and it is in one Secret and nowhere"
+                " else"
+            ),
+        ),
     ]
     width = (WIDTH - 2 * _EDGE - (len(cells) - 1) * _GAP) / len(cells)
     lines = max(len(Style(SMALL).wrapped(text, width - 2 * _PAD)) for _, text in cells)
@@ -196,9 +242,13 @@ def _quotas(quotas: Sequence[Manifest]) -> str:
     gpus = sum(int(value) for key, value in hard.items() if key.startswith("requests.nvidia.com/"))
     none = [words for key, words in _NONE.items() if hard.get(key) == "0"]
     memory = int(hard["requests.memory"].removesuffix("Mi")) // 1024
-    text = f"at most {hard['requests.cpu']} CPUs, {memory}Gi and {gpus} GPU; no {', no '.join(none)}"
+    text = (
+        f"at most {hard['requests.cpu']} CPUs, {memory}Gi and {gpus} GPU; no {', no '.join(none)}"
+    )
     others = [
-        quota["spec"]["scopeSelector"]["matchExpressions"][0]["values"] for quota in quotas[1:] if "spec" in quota
+        quota["spec"]["scopeSelector"]["matchExpressions"][0]["values"]
+        for quota in quotas[1:]
+        if "spec" in quota
     ]
     return text + "".join(f"; only pods of class {' and '.join(names)}" for names in others)
 
@@ -212,7 +262,7 @@ _NONE = {
 
 def _limits(ranges: Sequence[Manifest]) -> str:
     (limit,) = ranges[0]["spec"]["limits"]
-    (first, then) = limit["defaultRequest"], limit["default"]
+    first, then = limit["defaultRequest"], limit["default"]
     most = f"at most {then['cpu']} core and {then['memory']}"
     return f"a container without resources gets {first['cpu']} and {first['memory']}, {most}"
 
@@ -232,8 +282,13 @@ def _roles(roles: Sequence[Manifest]) -> str:
 
 def _bindings(bindings: Sequence[Manifest]) -> str:
     return "; ".join(
-        f"{binding['metadata']['name']}: {', '.join(subject['name'] for subject in binding['subjects'])}"
-        + "".join(f" of {subject['namespace']}" for subject in binding["subjects"] if "namespace" in subject)
+        f"{binding['metadata']['name']}:"
+        f" {', '.join(subject['name'] for subject in binding['subjects'])}"
+        + "".join(
+            f" of {subject['namespace']}"
+            for subject in binding["subjects"]
+            if "namespace" in subject
+        )
         for binding in bindings
     )
 
@@ -243,7 +298,10 @@ def _ray_cluster(clusters: Sequence[Manifest]) -> str:
     pod = spec["headGroupSpec"]["template"]["spec"]
     user = pod["securityContext"]["runAsUser"]
     mounted = "no" if pod.get("automountServiceAccountToken") is False else "a"
-    return f"pods run as user {user} with {mounted} service account token; calls need a {spec['authOptions']['mode']}"
+    return (
+        f"pods run as user {user} with {mounted} service account token; calls need a"
+        f" {spec['authOptions']['mode']}"
+    )
 
 
 def _others(objects: Sequence[Manifest]) -> str:

@@ -69,16 +69,25 @@ def suspension(reason: str, *keys: str) -> Suspension:
     """
     lifetime, known = lifetime_with(*keys), Known(_BEGIN)
     at, busy = (suspended_at(lifetime, known, work, _BEGIN) for work in (_IDLE, _BUSY))
-    if at is None or decide(lifetime, replace(known, idle_since=_BEGIN), _IDLE, at).suspended_by != reason:
-        raise ValueError(f"{', '.join(keys)} suspend no berth as {reason!r}: docs/pictures/life.py is out of date")
+    if (
+        at is None
+        or decide(lifetime, replace(known, idle_since=_BEGIN), _IDLE, at).suspended_by != reason
+    ):
+        raise ValueError(
+            f"{', '.join(keys)} suspend no berth as {reason!r}: docs/pictures/life.py is out of"
+            " date"
+        )
     wakes = (
         now
         for now in _hours(at)
-        if decide(lifetime, Known(_BEGIN, suspended=True, suspended_by=reason), None, now).suspend is False
+        if decide(lifetime, Known(_BEGIN, suspended=True, suspended_by=reason), None, now).suspend
+        is False
     )
     night = at + _HOUR
     again = suspended_at(lifetime, Known(_BEGIN, woken=night), _IDLE, night)
-    return Suspension(at, busy - at if busy else None, next(wakes, None), again - night if again else None)
+    return Suspension(
+        at, busy - at if busy else None, next(wakes, None), again - night if again else None
+    )
 
 
 def deletion() -> timedelta:
@@ -100,8 +109,9 @@ def draw() -> Picture:
     """Return the picture."""
     picture = Picture(
         "Life of a berth",
-        "A berth is added, waits for its nodes, is ready, and is suspended when it is idle, outside working hours,"
-        " when it expires, or by a person. It wakes by a command, or when working hours begin. A person removes it.",
+        "A berth is added, waits for its nodes, is ready, and is suspended when it is idle, outside"
+        " working hours, when it expires, or by a person. It wakes by a command, or when working"
+        " hours begin. A person removes it.",
     )
     width = (WIDTH - 2 * _EDGE - 3 * 40) / 4
     places = [Area(_EDGE + number * (width + 40), 16, width, 104) for number in range(4)]
@@ -109,7 +119,12 @@ def draw() -> Picture:
         ("violet", "Added", "berth engineer add NAME", "or a stack of its own; then pulumi up"),
         ("amber", "Pending", "berth status", "says which node, image or quota it waits for"),
         ("green", "Ready", "ray job submit", "head and all workers are ready"),
-        ("muted", "Idle", "berth/idle-since", "no job, session or actor runs; new work makes it ready"),
+        (
+            "muted",
+            "Idle",
+            "berth/idle-since",
+            "no job, session or actor runs; new work makes it ready",
+        ),
     )
     for place, (tone, title, code, text) in zip(places, states, strict=True):
         _box(picture, place, tone, title, code, text)
@@ -157,7 +172,10 @@ def _suspended(picture: Picture, top: float) -> tuple[float, float]:
     bottom = max(ends) + 6
     for number in range(len(reasons)):
         picture.box(
-            Area(x + number * (width + _GAP), top + 38, width, bottom - top - 38), "page", radius=6, below=below
+            Area(x + number * (width + _GAP), top + 38, width, bottom - top - 38),
+            "page",
+            radius=6,
+            below=below,
         )
     bottom += _PAD
     picture.box(Area(_EDGE, top, WIDTH - 2 * _EDGE, bottom - top), "blue", below=below)
@@ -193,7 +211,13 @@ def _reasons() -> list[tuple[str, str, list[tuple[str, str]]]]:
             EXPIRED,
             "expired",
             [
-                ("cause", f"{_span(expired.at - _BEGIN)} after its creation, or after a last day (expires)"),
+                (
+                    "cause",
+                    (
+                        f"{_span(expired.at - _BEGIN)} after its creation, or after a last day"
+                        " (expires)"
+                    ),
+                ),
                 ("running work", _delay(expired)),
                 ("wakes", _wake(expired)),
             ],
@@ -220,8 +244,14 @@ def _wake(found: Suspension | None) -> str:
     """Return how a suspended berth wakes; without a suspension, one that a person suspended."""
     if found is None:
         everything = lifetime_with(*SAMPLE)
-        if any(decide(everything, Known(_BEGIN, suspended=True), None, now).suspend is False for now in _hours(_BEGIN)):
-            raise ValueError("the keeper wakes berths that people suspended: docs/pictures/life.py is out of date")
+        if any(
+            decide(everything, Known(_BEGIN, suspended=True), None, now).suspend is False
+            for now in _hours(_BEGIN)
+        ):
+            raise ValueError(
+                "the keeper wakes berths that people suspended: docs/pictures/life.py is out of"
+                " date"
+            )
         return "berth wake NAME; never automatically"
     if found.woken:
         return f"when they begin at {found.woken:%H:%M}, or berth wake NAME"
@@ -234,14 +264,19 @@ def _end(picture: Picture, top: float, expired: float) -> None:
     picture.arrow([(expired, top - 30), (expired, top - 4)], "red")
     width = (WIDTH - 2 * _EDGE - 40) / 2
     due, removed = Area(WIDTH - _EDGE - width, top, width, 90), Area(_EDGE, top, width, 90)
-    text = f"{_span(deletion())} after its expiry (deleteAfter): berth status says so, and nothing is deleted"
+    text = (
+        f"{_span(deletion())} after its expiry (deleteAfter): berth status says so, and nothing is"
+        " deleted"
+    )
     _box(picture, due, "red", "Due for deletion", "berth/delete-due", text)
     text = "or pulumi destroy on the engineer's own stack; a person may do this in every state"
     _box(picture, removed, "muted", "Removed", "berth engineer remove NAME", text)
     picture.arrow([(due.x - 4, top + 45), (removed.x + width + 4, top + 45)])
     y = top + 90 + 12
     shown = "idle: 2h, hours: {from: 08:00, to: 20:00}, expires: 14d, grace: 4h, deleteAfter: 30d"
-    picture.text(_EDGE, y, f"Drawn for lifecycle: {{{shown}}}", Style(SMALL, "muted"), room=WIDTH - 2 * _EDGE)
+    picture.text(
+        _EDGE, y, f"Drawn for lifecycle: {{{shown}}}", Style(SMALL, "muted"), room=WIDTH - 2 * _EDGE
+    )
 
 
 def _span(span: timedelta) -> str:

@@ -11,9 +11,11 @@ from docs.pictures.svg import NORMAL, SMALL, WIDTH, Picture, Style
 
 FIGURES = CLONE / "docs/performance.json"
 
-SERIES = {"": ("berth", "blue"), "floor: ": ("kubectl, the floor", "green"), "helm: ": ("Helm", "amber")} | {
-    "plain pulumi: ": ("plain Pulumi, RayClusters alone", "violet")
-}
+SERIES = {
+    "": ("berth", "blue"),
+    "floor: ": ("kubectl, the floor", "green"),
+    "helm: ": ("Helm", "amber"),
+} | {"plain pulumi: ": ("plain Pulumi, RayClusters alone", "violet")}
 """Names and tones of those who do the same, by the beginning of a figure's name."""
 
 PANELS = ("up", "no-op", "one more", "destroy")
@@ -28,13 +30,17 @@ Points = Sequence[tuple[int, float]]
 
 def figures() -> dict[str, Any]:
     """Return the recorded figures by part and number of engineers; none before the first record."""
-    found: dict[str, Any] = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
+    found: dict[str, Any] = (
+        json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
+    )
     return found
 
 
 def points(runs: Mapping[str, Any], what: str) -> Points:
     """Return numbers of engineers and seconds of a figure."""
-    return [(int(size), run["seconds"][what]) for size, run in runs.items() if what in run["seconds"]]
+    return [
+        (int(size), run["seconds"][what]) for size, run in runs.items() if what in run["seconds"]
+    ]
 
 
 def draw() -> Picture:
@@ -42,8 +48,8 @@ def draw() -> Picture:
     runs = figures().get("environment", {})
     picture = Picture(
         "An environment with a list of engineers: seconds by the number of engineers",
-        f"Durations of {', '.join(PANELS)} with berth, kubectl, Helm and plain Pulumi, on logarithmic axes; the tables"
-        " of the page have the figures.",
+        f"Durations of {', '.join(PANELS)} with berth, kubectl, Helm and plain Pulumi, on"
+        " logarithmic axes; the tables of the page have the figures.",
     )
     x, top = float(_EDGE), 16.0
     for name, tone in SERIES.values():
@@ -69,14 +75,18 @@ def _panel(picture: Picture, runs: Mapping[str, Any], what: str, left: float, to
         span = math.log(max(sizes) / min(sizes)) or 1.0
         across = math.log(size / min(sizes)) / span
         up = math.log(seconds / low) / math.log(high / low)
-        return round(left + _LEFT + 8 + across * (right - left - _LEFT - 8), 1), round(base - up * _HIGH, 1)
+        return round(left + _LEFT + 8 + across * (right - left - _LEFT - 8), 1), round(
+            base - up * _HIGH, 1
+        )
 
     for mark in (mark for mark in _SECONDS if low <= mark <= high):
         _, y = at(min(sizes), mark)
         picture.line([(left + _LEFT, y), (right, y)], "page")
         picture.text(left + _LEFT - 8, y - 7, f"{mark:g}", Style(SMALL, "muted"), anchor="end")
     for size in sizes:
-        picture.text(at(size, low)[0], base + 6, f"{size:,}", Style(SMALL, "muted"), anchor="middle")
+        picture.text(
+            at(size, low)[0], base + 6, f"{size:,}", Style(SMALL, "muted"), anchor="middle"
+        )
     for tone, found in series.items():
         placed = [at(size, seconds) for size, seconds in found]
         for one, other in pairwise(placed):

@@ -40,16 +40,56 @@ def notes() -> list[Note]:
     signs = ", ".join(f"{sign} {VERBS[key]}" for key, sign in SIGNS.items())
     levels = f"✗ {Level.DESTROYS.word}, ! {Level.DISTURBS.word}, · {Level.HARMLESS.word}"
     return [
-        Note(r"\w+: \d+ to ", "Counts", "resources that pulumi up would change, and those that stay", "page"),
-        Note(r"node pool", "Component", "part of the environment; its resources stand below it", "page"),
+        Note(
+            r"\w+: \d+ to ",
+            "Counts",
+            "resources that pulumi up would change, and those that stay",
+            "page",
+        ),
+        Note(
+            r"node pool",
+            "Component",
+            "part of the environment; its resources stand below it",
+            "page",
+        ),
         Note(r"[+~±−] ", "Operation", f"{signs}; behind it the size of the pool", "violet"),
         Note(r"[✗!·] ", "Effect", f"what happens to the nodes and pods: {levels}", "red"),
-        Note(r"affects: ", "Who is there", "RayClusters with pods on it, of engineers' own stacks too", "amber"),
-        Note(r"\S+: .* → ", "Cause", "field that changes; Google cannot change this one in place", "blue"),
-        Note(r"GPUs that go away", "Capacity", "may not come back: a reservation or zone can be full", "red"),
-        Note(r"Work that is lost", "Work", "ask these people first; berth up asks you once more", "red"),
-        Note(r"Cost a day", "Cost", "after the change, beside now; money where pools have an hourlyRate", "green"),
-        Note(r"Risk: ", "Risk", f"the worst effect; the command exits with {LOST} if it destroys", "red"),
+        Note(
+            r"affects: ",
+            "Who is there",
+            "RayClusters with pods on it, of engineers' own stacks too",
+            "amber",
+        ),
+        Note(
+            r"\S+: .* → ",
+            "Cause",
+            "field that changes; Google cannot change this one in place",
+            "blue",
+        ),
+        Note(
+            r"GPUs that go away",
+            "Capacity",
+            "may not come back: a reservation or zone can be full",
+            "red",
+        ),
+        Note(
+            r"Work that is lost",
+            "Work",
+            "ask these people first; berth up asks you once more",
+            "red",
+        ),
+        Note(
+            r"Cost a day",
+            "Cost",
+            "after the change, beside now; money where pools have an hourlyRate",
+            "green",
+        ),
+        Note(
+            r"Risk: ",
+            "Risk",
+            f"the worst effect; the command exits with {LOST} if it destroys",
+            "red",
+        ),
     ]
 
 
@@ -58,11 +98,14 @@ def draw() -> Picture:
     report = REPORT.read_text(encoding="utf-8").splitlines()
     picture = Picture(
         "Reading a plan",
-        "A report of berth preview with a note on each of its lines: counts, component, operation, effect, who is"
-        " there, cause, lost capacity, lost work, cost and risk.",
+        "A report of berth preview with a note on each of its lines: counts, component, operation,"
+        " effect, who is there, cause, lost capacity, lost work, cost and risk.",
     )
     below, x, room = picture.mark(), _EDGE + 34, WIDTH - 2 * _EDGE - 34 - _PAD
-    y = picture.text(_EDGE + _PAD, 26, f"$ berth preview -s {report[0].partition(':')[0]}", _EXTRA) + 4
+    y = (
+        picture.text(_EDGE + _PAD, 26, f"$ berth preview -s {report[0].partition(':')[0]}", _EXTRA)
+        + 4
+    )
     noted = numbered(report)
     for line in report:
         number, note = noted.get(line, (0, None))
@@ -84,9 +127,18 @@ def numbered(report: list[str]) -> dict[str, tuple[int, Note]]:
     """
     found: dict[str, tuple[int, Note]] = {}
     for number, note in enumerate(notes(), start=1):
-        line = next((line for line in report if re.match(note.line, _GUIDES.sub("", line)) and line not in found), None)
+        line = next(
+            (
+                line
+                for line in report
+                if re.match(note.line, _GUIDES.sub("", line)) and line not in found
+            ),
+            None,
+        )
         if line is None:
-            raise ValueError(f"{REPORT.name} has no line {note.line!r}: docs/pictures/plan.py is out of date")
+            raise ValueError(
+                f"{REPORT.name} has no line {note.line!r}: docs/pictures/plan.py is out of date"
+            )
         found[line] = (number, note)
     return found
 

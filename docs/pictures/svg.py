@@ -25,10 +25,11 @@ _MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', mono
 # Widths of the characters from space to ~ in DejaVu Sans, in thousandths of the size. It is wider
 # than the other fonts, so a text that fits with it fits with them.
 _WIDTHS = (
-    "318 401 460 838 636 950 780 275 390 390 500 838 318 361 318 337 636 636 636 636 636 636 636 636 636 636 337 337"
-    " 838 838 838 531 1000 684 686 698 770 632 575 775 752 295 295 656 557 863 748 787 603 787 695 635 611 732 684 989"
-    " 685 611 685 390 337 390 838 500 500 613 635 550 635 615 352 635 634 278 278 579 278 974 634 612 635 635 411 521"
-    " 392 634 592 818 592 592 525 636 337 636 838"
+    "318 401 460 838 636 950 780 275 390 390 500 838 318 361 318 337 636 636 636 636 636 636 636"
+    " 636 636 636 337 337 838 838 838 531 1000 684 686 698 770 632 575 775 752 295 295 656 557 863"
+    " 748 787 603 787 695 635 611 732 684 989 685 611 685 390 337 390 838 500 500 613 635 550 635"
+    " 615 352 635 634 278 278 579 278 974 634 612 635 635 411 521 392 634 592 818 592 592 525 636"
+    " 337 636 838"
 )
 _WIDTH_OF = {chr(32 + number): int(width) for number, width in enumerate(_WIDTHS.split())}
 _OTHER, _BOLD, _FIXED = 838, 1.11, 602
@@ -146,7 +147,9 @@ class Picture:
         self._reach(area)
         dashes = ' stroke-dasharray="5 4"' if dashed else ""
         place = f'x="{area.x:g}" y="{area.y:g}" width="{area.width:g}" height="{area.height:g}"'
-        shape = f'<rect class="{"solid" if solid else "box"} {tone}" {place} rx="{radius:g}"{dashes}/>'
+        shape = (
+            f'<rect class="{"solid" if solid else "box"} {tone}" {place} rx="{radius:g}"{dashes}/>'
+        )
         self._parts.insert(len(self._parts) if below is None else below, shape)
 
     def text(
@@ -174,13 +177,20 @@ class Picture:
         kind = f"text {style.tone}{' bold' if style.bold else ''}{' mono' if style.mono else ''}"
         place = "" if anchor == "start" else f' text-anchor="{anchor}"'
         self._parts.append(
-            f'<text class="{kind}" x="{x:g}" y="{y + style.size * 0.92:.1f}" font-size="{style.size:g}"{place}>'
-            f"{escape(text, quote=False)}</text>"
+            f'<text class="{kind}" x="{x:g}" y="{y + style.size * 0.92:.1f}"'
+            f' font-size="{style.size:g}"{place}>{escape(text, quote=False)}</text>'
         )
         return y + style.size * LINE
 
     def paragraph(
-        self, x: float, y: float, text: str, room: float, style: Style = PLAIN, *, anchor: str = "start"
+        self,
+        x: float,
+        y: float,
+        text: str,
+        room: float,
+        style: Style = PLAIN,
+        *,
+        anchor: str = "start",
     ) -> float:
         """Add a text in as many lines as it needs; return the top of the next line."""
         for line in style.wrapped(text, room):
@@ -192,7 +202,9 @@ class Picture:
         self._parts.append(f'<circle class="box {tone}" cx="{x:g}" cy="{y:g}" r="9.5"/>')
         self.text(x, y - 7, text, Style(SMALL, tone, bold=True), anchor="middle")
 
-    def arrow(self, points: Sequence[tuple[float, float]], tone: str = "muted", *, dashed: bool = False) -> None:
+    def arrow(
+        self, points: Sequence[tuple[float, float]], tone: str = "muted", *, dashed: bool = False
+    ) -> None:
         """Add a line through points, with a head at its end."""
         (x, y), (before_x, before_y) = points[-1], points[-2]
         length = max(((x - before_x) ** 2 + (y - before_y) ** 2) ** 0.5, 1)
@@ -204,12 +216,19 @@ class Picture:
             (base_x - 4 * along_y, base_y + 4 * along_x),
             (base_x + 4 * along_y, base_y - 4 * along_x),
         ]
-        self._parts.append(f'<polygon class="head {tone}" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in head)}"/>')
+        self._parts.append(
+            f'<polygon class="head {tone}"'
+            f' points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in head)}"/>'
+        )
 
-    def line(self, points: Sequence[tuple[float, float]], tone: str = "muted", *, dashed: bool = False) -> None:
+    def line(
+        self, points: Sequence[tuple[float, float]], tone: str = "muted", *, dashed: bool = False
+    ) -> None:
         """Add a line through points."""
         for (one_x, one_y), (other_x, other_y) in pairwise(points):
-            area = Area(min(one_x, other_x), min(one_y, other_y), abs(one_x - other_x), abs(one_y - other_y))
+            area = Area(
+                min(one_x, other_x), min(one_y, other_y), abs(one_x - other_x), abs(one_y - other_y)
+            )
             self.lines.append(area)
             self._reach(area)
         path = " ".join(f"{x:g},{y:g}" for x, y in points)
@@ -225,8 +244,8 @@ class Picture:
         height = round(self.height + 14)
         self.box(Area(0.5, 0.5, self.width - 1, height - 1), "page", radius=10, below=0)
         head = (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {height}" width="{self.width:g}"'
-            f' height="{height}" role="img">'
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {height}"'
+            f' width="{self.width:g}" height="{height}" role="img">'
         )
         return "\n".join(
             [

@@ -17,8 +17,14 @@ pools = offered(
     },
     {"any": TimeSlicing(kind="time-slicing", replicas=4)},
 )
-shape = RayShape(workers=2, worker={"gpus": 1, "cpu": 2, "memory": "8Gi"}, head={"cpu": 1, "memory": "4Gi"})
-settings = complete("alice", shape, workers=pools["dev"], head=pools["cpu"], priority="berth-development")
-inputs = BerthInputs(cluster_workload(settings), pools, environment="research", stack=pulumi.get_stack())
+shape = RayShape(
+    workers=2, worker={"gpus": 1, "cpu": 2, "memory": "8Gi"}, head={"cpu": 1, "memory": "4Gi"}
+)
+settings = complete(
+    "alice", shape, workers=pools["dev"], head=pools["cpu"], priority="berth-development"
+)
+inputs = BerthInputs(
+    cluster_workload(settings), pools, environment="research", stack=pulumi.get_stack()
+)
 berth = Berth("alice", inputs, pulumi.ResourceOptions(providers={"kubernetes": cluster}))
 pulumi.export("namespace", berth.namespace)

@@ -29,9 +29,13 @@ settings = GkeSettings(
 google = pulumi_gcp.Provider("google", project=settings.project, zone=settings.zone)
 on_google = pulumi.ResourceOptions(providers={"gcp": google})
 
-network = Network("fleet", NetworkInputs(settings.network, settings.project, settings.in_region), on_google)
+network = Network(
+    "fleet", NetworkInputs(settings.network, settings.project, settings.in_region), on_google
+)
 cluster = Cluster("fleet", ClusterInputs(settings, network), on_google)
-for name, pool in offered(settings.pools, {"any": TimeSlicing(kind="time-slicing", replicas=4)}).items():
+for name, pool in offered(
+    settings.pools, {"any": TimeSlicing(kind="time-slicing", replicas=4)}
+).items():
     place = NodePlace(
         project=settings.project,
         cluster="fleet",

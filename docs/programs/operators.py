@@ -22,11 +22,17 @@ cluster = pulumi_kubernetes.Provider("cluster", kubeconfig=kubeconfig)
 on_cluster = pulumi.ResourceOptions(providers={"kubernetes": cluster})
 
 profiles = {"any": TimeSlicing(kind="time-slicing", replicas=4)}
-pools = offered({"dev": PoolSettings(machine_type="g2-standard-24", nodes=1, sharing="any")}, profiles)
+pools = offered(
+    {"dev": PoolSettings(machine_type="g2-standard-24", nodes=1, sharing="any")}, profiles
+)
 # On Container-Optimized OS, Google's installer brings the driver that the operator works with.
 driver = Installation("nvidia-driver-installer", DriverInstaller(), on_cluster)
 with_driver = pulumi.ResourceOptions(providers={"kubernetes": cluster}, depends_on=[driver])
 Installation("gpu-operator", GpuOperator(GpuOperatorSettings(), Site(pools)), with_driver)
-Installation("kuberay-operator", KubeRay(KubeRaySettings(), Site(kubeconfig=kubeconfig)), on_cluster)
+Installation(
+    "kuberay-operator", KubeRay(KubeRaySettings(), Site(kubeconfig=kubeconfig)), on_cluster
+)
 for manifest in [*priority_classes(), *pod_policy()]:  # for the berths in the next program
-    KubernetesObject(manifest["metadata"]["name"], manifest, pulumi.ResourceOptions(provider=cluster))
+    KubernetesObject(
+        manifest["metadata"]["name"], manifest, pulumi.ResourceOptions(provider=cluster)
+    )

@@ -23,10 +23,17 @@ class _Health(BaseHTTPRequestHandler):
 
 def main() -> int:
     """Run the controller of the lab that `BERTH_LAB` names; return the exit status."""
-    logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        stream=sys.stdout,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
     home = Home.current()
     if not home.kubeconfig.is_file():
-        sys.stderr.write(f"the lab has no control plane: {home.kubeconfig} is missing; `berth lab up` starts it\n")
+        sys.stderr.write(
+            f"the lab has no control plane: {home.kubeconfig} is missing; `berth lab up` starts"
+            " it\n"
+        )
         return 2
     controller = Controller(home)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

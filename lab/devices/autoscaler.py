@@ -65,7 +65,9 @@ class Place:
     labels: Mapping[str, str]
     taints: list[dict[str, str]]
     free: Amounts  # resources for pods, devices to claim among them
-    growth: str = ""  # text of the event about the growth that brings the node; empty for one that is there
+    growth: str = (
+        ""  # text of the event about the growth that brings the node; empty for one that is there
+    )
 
     def obstacle(self, pod: Object, asked: Amounts) -> str:
         """Return why the node does not help a pod, in the autoscaler's words; empty if it would."""
@@ -75,12 +77,19 @@ class Place:
             return "node(s) didn't match Pod's node affinity/selector"
         for name, amount in asked.items():
             if self.free.get(name, 0) < amount:
-                return "cannot allocate all claims" if name in (_NICS, _GPUS) else f"Insufficient {name}"
+                return (
+                    "cannot allocate all claims"
+                    if name in (_NICS, _GPUS)
+                    else f"Insufficient {name}"
+                )
         return ""
 
     def take(self, asked: Amounts) -> None:
         """Count a pod's resources as used."""
-        self.free = {name: self.free.get(name, Decimal(0)) - asked.get(name, 0) for name in {*self.free, *asked}}
+        self.free = {
+            name: self.free.get(name, Decimal(0)) - asked.get(name, 0)
+            for name in {*self.free, *asked}
+        }
 
 
 def autoscaled(store: Store) -> list[tuple[Record, Bounds]]:
@@ -109,7 +118,9 @@ class Autoscaler:
                 self._enlarge(pool.id, zone, count)
         pools = autoscaled(self._store)
         pending = self._pending() if pools else []
-        if not pending and all(sum(sizes_of(pool).values()) <= bounds.least for pool, bounds in pools):
+        if not pending and all(
+            sum(sizes_of(pool).values()) <= bounds.least for pool, bounds in pools
+        ):
             self._idle_since = {}
             return
         pods, nodes = self._api.list(PODS, fieldSelector="spec.nodeName!="), self._api.list(NODES)
@@ -126,10 +137,14 @@ class Autoscaler:
 
     def _pending(self) -> list[Object]:
         """Return the pods that wait for a node; forget those that wait no more."""
-        found = [pod for pod in self._api.list(PODS, fieldSelector="status.phase=Pending") if _waits(pod)]
+        found = [
+            pod for pod in self._api.list(PODS, fieldSelector="status.phase=Pending") if _waits(pod)
+        ]
         uids, since = {pod["metadata"]["uid"] for pod in found}, time.monotonic() - _HELPED_SECONDS
         self._events = {uid: event for uid, event in self._events.items() if uid in uids}
-        self._helped = {uid: then for uid, then in self._helped.items() if uid in uids and then > since}
+        self._helped = {
+            uid: then for uid, then in self._helped.items() if uid in uids and then > since
+        }
         return found
 
     def _shrink(self, pools: list[tuple[Record, Bounds]], idle: Collection[str]) -> None:
@@ -145,7 +160,9 @@ class Autoscaler:
     def _places(self, nodes: Iterable[Object], devices: Inventory) -> dict[str, Place]:
         """Return all open nodes by name; remember one of each instance group for later copies."""
         groups = {
-            (pool.name, zone): (pool.id, zone) for pool in self._store.list("nodePools") for zone in sizes_of(pool)
+            (pool.name, zone): (pool.id, zone)
+            for pool in self._store.list("nodePools")
+            for zone in sizes_of(pool)
         }
         published: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for device in devices.devices:
@@ -159,11 +176,15 @@ class Autoscaler:
             free = amounts({**(node.get("status") or {}).get("allocatable", {}), **published[name]})
             places[name] = Place(labels, node["spec"].get("taints") or [], free)
             group = groups.get((labels.get(POOL_LABEL, ""), labels.get(_ZONE, "")))
-            ready = ACCELERATOR_LABEL not in labels or _claimed(labels) or free.get(GPU_RESOURCE, 0) > 0
+            ready = (
+                ACCELERATOR_LABEL not in labels or _claimed(labels) or free.get(GPU_RESOURCE, 0) > 0
+            )
             if group is not None and ready:
                 shared = {key: value for key, value in labels.items() if key != _HOST}
                 copied.setdefault(group, (shared, free))
-        self._copied = {group: copy for group, copy in self._copied.items() if group in groups.values()} | copied
+        self._copied = {
+            group: copy for group, copy in self._copied.items() if group in groups.values()
+        } | copied
         return places
 
     def _help(self, pod: Object, asked: Amounts, places: dict[str, Place]) -> str:
@@ -180,7 +201,9 @@ class Autoscaler:
         reasons: Counter[str] = Counter()
         short: list[tuple[str, str]] = []
         for pool, zone, place, full in self._further():
-            if reason := place.obstacle(pod, asked) or ("max node group size reached" if full else ""):
+            if reason := place.obstacle(pod, asked) or (
+                "max node group size reached" if full else ""
+            ):
                 reasons[reason] += 1
                 continue
             left = room(of_cloud(self._store.folder), self._store.list("nodePools"), pool, zone)
@@ -195,7 +218,9 @@ class Autoscaler:
         if short:
             zones, words = (", ".join(dict.fromkeys(column)) for column in zip(*short, strict=True))
             message = f"Node scale up in zones {zones} associated with this pod failed: {words}."
-            self._event(pod, "Warning", "FailedScaleUp", f"{message} Pod is at risk of not being scheduled.")
+            self._event(
+                pod, "Warning", "FailedScaleUp", f"{message} Pod is at risk of not being scheduled."
+            )
         else:
             counted = [f"{count} {reason}" for reason, count in reasons.items() if reason]
             message = f"pod didn't trigger scale-up: {', '.join(counted)}".rstrip(": ")
@@ -222,7 +247,9 @@ class Autoscaler:
         before, bounds = sizes_of(pool)[zone], Pool(pool.inputs).bounds
         zone_url = f"https://www.googleapis.com/compute/v1/projects/{pool.project}/zones/{zone}"
         group = f"{zone_url}/instanceGroups/{group_name(pool, zone)}-grp {before}->{before + 1}"
-        return f"pod triggered scale-up: [{{{group} (max: {bounds.most if bounds else before + 1})}}]"
+        return (
+            f"pod triggered scale-up: [{{{group} (max: {bounds.most if bounds else before + 1})}}]"
+        )
 
     def _enlarge(self, path: str, zone: str, count: int) -> int:
         """Give a pool more nodes, as far as there are machines; return their number."""
@@ -230,8 +257,14 @@ class Autoscaler:
             pool = self._store.get(path)
             if pool is None:
                 return 0
-            left = room(of_cloud(self._store.folder), self._store.list("nodePools"), pool, zone).left
-            added, sizes, missing = count if left is None else min(count, left), sizes_of(pool), missing_of(pool)
+            left = room(
+                of_cloud(self._store.folder), self._store.list("nodePools"), pool, zone
+            ).left
+            added, sizes, missing = (
+                count if left is None else min(count, left),
+                sizes_of(pool),
+                missing_of(pool),
+            )
             if added:
                 resize(pool, {**sizes, zone: sizes.get(zone, 0) + added})
                 if zone in missing:
@@ -268,12 +301,19 @@ class Autoscaler:
 
 def _waits(pod: Object) -> bool:
     """Whether the scheduler has tried the pod and found no node."""
-    return not pod["spec"].get("nodeName") and not pod["metadata"].get("deletionTimestamp") and finds_no_node(pod)
+    return (
+        not pod["spec"].get("nodeName")
+        and not pod["metadata"].get("deletionTimestamp")
+        and finds_no_node(pod)
+    )
 
 
 def _asked(pod: Object, devices: Inventory) -> Amounts:
     """Return a pod's requests, its claims' devices by driver among them."""
-    asked, statuses = requests(pod["spec"]), (pod.get("status") or {}).get("resourceClaimStatuses") or []
+    asked, statuses = (
+        requests(pod["spec"]),
+        (pod.get("status") or {}).get("resourceClaimStatuses") or [],
+    )
     generated = {status["name"]: status.get("resourceClaimName") for status in statuses}
     for entry in pod["spec"].get("resourceClaims") or []:
         name = entry.get("resourceClaimName") or generated.get(entry["name"]) or ""
@@ -289,7 +329,11 @@ def _derived(pool: Record, zone: str) -> tuple[Mapping[str, str], Amounts]:
     """Labels and resources of a node of a group that never had one, from the pool's machine."""
     node = manifest(pool, zone, 0, "")
     labels = node["metadata"]["labels"]
-    devices = {_GPUS if _claimed(labels) else GPU_RESOURCE: gpu_count(labels)} if gpu_count(labels) else {}
+    devices = (
+        {_GPUS if _claimed(labels) else GPU_RESOURCE: gpu_count(labels)}
+        if gpu_count(labels)
+        else {}
+    )
     gpu = gpu_of(labels)
     if _claimed(labels) and gpu is not None and not gpu.claims_from_zero:
         devices = {}

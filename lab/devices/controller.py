@@ -90,7 +90,10 @@ class Controller:
                 seen.clear()
                 self._changed.set()
                 continue
-            uid, bears = item["metadata"]["uid"], path in _OF_DEVICES and (path != PODS or is_of_daemonset(item))
+            uid, bears = (
+                item["metadata"]["uid"],
+                path in _OF_DEVICES and (path != PODS or is_of_daemonset(item)),
+            )
             state = _state(item) if bears and not gone else ""
             if state != seen.pop(uid, ""):
                 self._changed.set()
@@ -106,7 +109,9 @@ class Controller:
             self._heads.see(item, gone=gone)
             self._submitters.see(item, gone=gone)
         elif path in _OF_VOLUMES and not gone:
-            disks.play(self._api, path, item, disks.RealNode(real, real_node.disks(self._home.kubeconfig)))
+            disks.play(
+                self._api, path, item, disks.RealNode(real, real_node.disks(self._home.kubeconfig))
+            )
 
     def _serve_devices(self) -> None:
         """Be the device plugins and DRA drivers: look at the start and after each change."""
@@ -123,7 +128,9 @@ def _state(item: Object) -> str:
     """Return the fields of an object that bear on devices: none that heartbeats change."""
     metadata, status = item["metadata"], item.get("status") or {}
     fields = [metadata.get(key) for key in ("labels", "generation", "deletionTimestamp")]
-    return json.dumps([*fields, {key: value for key, value in status.items() if key != "conditions"}])
+    return json.dumps(
+        [*fields, {key: value for key, value in status.items() if key != "conditions"}]
+    )
 
 
 def _repeat(seconds: float, step: Callable[[], None]) -> None:

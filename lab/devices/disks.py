@@ -38,7 +38,12 @@ def volume_for(claim: Mapping[str, Any], real: RealNode) -> dict[str, Any] | Non
     metadata, spec = claim["metadata"], claim["spec"]
     notes = metadata.get("annotations") or {}
     driver = notes.get(_BY)
-    if driver not in DRIVERS or _NODE not in notes or spec.get("volumeName") or "deletionTimestamp" in metadata:
+    if (
+        driver not in DRIVERS
+        or _NODE not in notes
+        or spec.get("volumeName")
+        or "deletionTimestamp" in metadata
+    ):
         return None
     name = f"pvc-{metadata['uid']}"
     return {
@@ -55,7 +60,11 @@ def volume_for(claim: Mapping[str, Any], real: RealNode) -> dict[str, Any] | Non
                 "name": metadata["name"],
                 "uid": metadata["uid"],
             },
-            **(_folder(real, name) if notes[_NODE] == real.name else {"csi": _attached(driver, name)}),
+            **(
+                _folder(real, name)
+                if notes[_NODE] == real.name
+                else {"csi": _attached(driver, name)}
+            ),
             "persistentVolumeReclaimPolicy": "Delete",
             "storageClassName": spec.get("storageClassName"),
         },
@@ -74,16 +83,28 @@ def _folder(real: RealNode, name: str) -> dict[str, Any]:
 def _attached(driver: str, name: str) -> dict[str, Any]:
     """Return the part of a volume that says where it is, on a simulated node."""
     if driver == DISKS:
-        return {"driver": DISKS, "volumeHandle": f"projects/lab/zones/lab/disks/{name}", "fsType": "ext4"}
+        return {
+            "driver": DISKS,
+            "volumeHandle": f"projects/lab/zones/lab/disks/{name}",
+            "fsType": "ext4",
+        }
     handle = f"modeInstance/lab/{name}/vol1"
-    return {"driver": SHARES, "volumeHandle": handle, "volumeAttributes": {"ip": "10.0.0.2", "volume": "vol1"}}
+    return {
+        "driver": SHARES,
+        "volumeHandle": handle,
+        "volumeAttributes": {"ip": "10.0.0.2", "volume": "vol1"},
+    }
 
 
 def is_over(volume: Mapping[str, Any]) -> bool:
     """Return whether the driver deletes a volume: its claim is gone."""
     notes = volume["metadata"].get("annotations") or {}
     released = (volume.get("status") or {}).get("phase") == "Released"
-    return released and notes.get(_MADE_BY) in DRIVERS and "deletionTimestamp" not in volume["metadata"]
+    return (
+        released
+        and notes.get(_MADE_BY) in DRIVERS
+        and "deletionTimestamp" not in volume["metadata"]
+    )
 
 
 def play(api: Api, path: str, item: Mapping[str, Any], real: RealNode) -> None:

@@ -67,7 +67,9 @@ def nics(labels: Labels, cards: Sequence[Interface]) -> list[Object]:
     """Return the devices that DraNet publishes of a node's cards, which exclude the primary one."""
     rails = [card for card in cards if card.rdma]
     pairs = zip(slots(gpu_count(labels)), rails, strict=False)
-    found = [_nic(labels, card, f"gpu{number}rdma0", slot) for number, (slot, card) in enumerate(pairs)]
+    found = [
+        _nic(labels, card, f"gpu{number}rdma0", slot) for number, (slot, card) in enumerate(pairs)
+    ]
     others = [card for card in cards if not card.rdma]
     found += [_nic(labels, card, f"eth{number}", _GVNIC) for number, card in enumerate(others, 1)]
     return sorted(found, key=lambda device: str(device["name"]))
@@ -87,7 +89,10 @@ def _nic(labels: Labels, card: Interface, interface: str, slot: Slot) -> Object:
         "gce.dra.net/networkName": card.network,
         PCIE_ROOT: slot.root,
     }
-    return {"name": f"pci-{slot.nic.replace(':', '-').replace('.', '-')}", "attributes": _typed(attributes)}
+    return {
+        "name": f"pci-{slot.nic.replace(':', '-').replace('.', '-')}",
+        "attributes": _typed(attributes),
+    }
 
 
 def _typed(attributes: Mapping[str, str | int | bool]) -> Object:
@@ -99,7 +104,11 @@ def _typed(attributes: Mapping[str, str | int | bool]) -> Object:
 def gpus(node: str, labels: Labels) -> list[Object]:
     """Return the devices that NVIDIA's driver publishes of a node: its GPUs."""
     gpu = gpu_of(labels)
-    return [_gpu(node, gpu, number, slot) for number, slot in enumerate(slots(gpu_count(labels)))] if gpu else []
+    return (
+        [_gpu(node, gpu, number, slot) for number, slot in enumerate(slots(gpu_count(labels)))]
+        if gpu
+        else []
+    )
 
 
 def _gpu(node: str, gpu: Gpu, number: int, slot: Slot) -> Object:
@@ -121,7 +130,11 @@ def _gpu(node: str, gpu: Gpu, number: int, slot: Slot) -> Object:
     memory = gpu.driver_memory_mib
     quantity = f"{memory // 1024}Gi" if memory % 1024 == 0 else f"{memory}Mi"
     capacity = {"memory": {"value": quantity}}
-    return {"name": f"gpu-{number}", "attributes": _typed(attributes) | versions, "capacity": capacity}
+    return {
+        "name": f"gpu-{number}",
+        "attributes": _typed(attributes) | versions,
+        "capacity": capacity,
+    }
 
 
 def _uuid(seed: str) -> str:
@@ -131,11 +144,21 @@ def _uuid(seed: str) -> str:
 def resource_slice(node: Object, driver: str, devices: list[Object]) -> Object:
     """Return the slice of a driver on a node; the slice goes with the node."""
     metadata = node["metadata"]
-    owner = {"apiVersion": "v1", "kind": "Node", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+    }
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
-        "metadata": {"name": f"{metadata['name']}-{driver}", "labels": SIMULATED, "ownerReferences": [owner]},
+        "metadata": {
+            "name": f"{metadata['name']}-{driver}",
+            "labels": SIMULATED,
+            "ownerReferences": [owner],
+        },
         "spec": {
             "driver": driver,
             "nodeName": metadata["name"],

@@ -43,7 +43,9 @@ class DraNodes:
                 devices = dra_devices.nics(labels, interfaces(self._store, pool))
                 # DraNet publishes nothing while it has seen no device.
                 target += [resource_slice(node, DRANET_DRIVER, devices)] if devices else []
-            installed = DRIVER in labels or preinstalled(labels) or runs_installer(daemonsets, labels)
+            installed = (
+                DRIVER in labels or preinstalled(labels) or runs_installer(daemonsets, labels)
+            )
             if name in gpu and installed:
                 target.append(resource_slice(node, GPU_DRIVER, dra_devices.gpus(name, labels)))
         return None if self._apply(target) else _AGAIN_SECONDS
@@ -55,7 +57,10 @@ class DraNodes:
         name before, becomes the new node's.
         """
         labels = ",".join(f"{key}={value}" for key, value in SIMULATED.items())
-        present = {entry["metadata"]["name"]: entry for entry in self._api.list(SLICES, labelSelector=labels)}
+        present = {
+            entry["metadata"]["name"]: entry
+            for entry in self._api.list(SLICES, labelSelector=labels)
+        }
         done = []
         for entry in target:
             name = entry["metadata"]["name"]

@@ -34,7 +34,10 @@ class Egress(ThreadingUnixStreamServer):
     daemon_threads = True
 
     def __init__(
-        self, path: Path, is_real: Callable[[str], bool], dial_pod: Callable[[str, int], socket.socket]
+        self,
+        path: Path,
+        is_real: Callable[[str], bool],
+        dial_pod: Callable[[str, int], socket.socket],
     ) -> None:
         path.unlink(missing_ok=True)
         super().__init__(str(path), _Tunnel)
@@ -83,7 +86,9 @@ class _Tunnel(StreamRequestHandler):
         except (OSError, ValueError, KeyError, BerthError) as error:
             _log.info("%s: %s", request, error)
             reason = str(error).encode()
-            self.wfile.write(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: %d\r\n\r\n%s" % (len(reason), reason))
+            self.wfile.write(
+                b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: %d\r\n\r\n%s" % (len(reason), reason)
+            )
             return
         with far:
             self.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n")

@@ -21,12 +21,18 @@ def is_fake(node: Object) -> bool:
 def runs(pod: Object) -> bool:
     """Whether a pod runs on a node, and stays."""
     running = (pod.get("status") or {}).get("phase") == "Running"
-    return running and bool(pod["spec"].get("nodeName")) and not pod["metadata"].get("deletionTimestamp")
+    return (
+        running
+        and bool(pod["spec"].get("nodeName"))
+        and not pod["metadata"].get("deletionTimestamp")
+    )
 
 
 def is_of_daemonset(pod: Object) -> bool:
     """Whether a DaemonSet has made a pod."""
-    return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or [])
+    return any(
+        owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or []
+    )
 
 
 def runs_installer(daemonsets: Iterable[Object], labels: Labels) -> bool:
@@ -38,6 +44,10 @@ def runs_installer(daemonsets: Iterable[Object], labels: Labels) -> bool:
 def covers(daemonset: Object, node: Object) -> bool:
     """Whether a DaemonSet has a pod on a node; Kubernetes' own taints keep none of its pods off."""
     spec = daemonset["spec"]["template"]["spec"]
-    taints = [taint for taint in node["spec"].get("taints") or [] if not taint["key"].startswith(_KUBERNETES)]
+    taints = [
+        taint
+        for taint in node["spec"].get("taints") or []
+        if not taint["key"].startswith(_KUBERNETES)
+    ]
     labels = node["metadata"].get("labels") or {}
     return selected(spec, labels) and not untolerated(taints, spec.get("tolerations") or [])

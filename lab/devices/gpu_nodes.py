@@ -34,7 +34,10 @@ class GpuNodes:
 
     def step(self) -> float | None:
         """Look and act once; return seconds after which to look again even without a change."""
-        nodes, daemonsets = [node for node in self._api.list(NODES) if is_fake(node)], self._api.list(DAEMONSETS)
+        nodes, daemonsets = (
+            [node for node in self._api.list(NODES) if is_fake(node)],
+            self._api.list(DAEMONSETS),
+        )
         pods: dict[str, list[Object]] = {}
         for pod in self._api.list(PODS, labelSelector=f"app in ({','.join(sorted(_OPERANDS))})"):
             pods.setdefault(pod["spec"].get("nodeName", ""), []).append(pod)
@@ -50,22 +53,45 @@ class GpuNodes:
     def _control(self, nodes: list[Object], daemonsets: list[Object]) -> None:
         """Be the operator's controller, where it runs and a ClusterPolicy is there."""
         operators = self._api.list(DEPLOYMENTS, fieldSelector="metadata.name=gpu-operator")
-        running = [entry for entry in operators if (entry.get("status") or {}).get("availableReplicas")]
-        policies = [entry for entry in self._api.list(POLICIES) if not entry["metadata"].get("deletionTimestamp")]
+        running = [
+            entry for entry in operators if (entry.get("status") or {}).get("availableReplicas")
+        ]
+        policies = [
+            entry
+            for entry in self._api.list(POLICIES)
+            if not entry["metadata"].get("deletionTimestamp")
+        ]
         if running and policies:
             # The oldest ClusterPolicy is the one that counts.
-            policy = min(policies, key=lambda entry: [entry["metadata"][key] for key in ("creationTimestamp", "name")])
+            policy = min(
+                policies,
+                key=lambda entry: [entry["metadata"][key] for key in ("creationTimestamp", "name")],
+            )
             namespace = running[0]["metadata"]["namespace"]
-            labels = {node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes}
-            own = {entry["metadata"]["name"]: entry for entry in daemonsets if entry["metadata"]["name"] in _OPERANDS}
+            labels = {
+                node["metadata"]["name"]: node["metadata"].get("labels") or {} for node in nodes
+            }
+            own = {
+                entry["metadata"]["name"]: entry
+                for entry in daemonsets
+                if entry["metadata"]["name"] in _OPERANDS
+            }
             reconcile(self._api, policy, namespace, labels, own)
 
     def _play(self, node: Object, daemonsets: list[Object]) -> dict[str, Hold]:
         """Play the programs on a node; return why pods of theirs are not ready, by DaemonSet."""
         labels = node["metadata"].get("labels") or {}
         covering = {entry["metadata"]["name"]: entry for entry in daemonsets if covers(entry, node)}
-        specs = {name: entry["spec"]["template"]["spec"] for name, entry in covering.items() if name in _OPERANDS}
-        holds = operands.blocked(labels, specs, installer=runs_installer(daemonsets, labels)) if specs else {}
+        specs = {
+            name: entry["spec"]["template"]["spec"]
+            for name, entry in covering.items()
+            if name in _OPERANDS
+        }
+        holds = (
+            operands.blocked(labels, specs, installer=runs_installer(daemonsets, labels))
+            if specs
+            else {}
+        )
         state = {}
         if MIG_MANAGER in specs.keys() - holds.keys() and labels.get(MIG_LABEL):
             state[gpus.MIG_STATE] = gpus.state_of(labels)
@@ -92,15 +118,25 @@ class GpuNodes:
 
     def _label(self, node: Object, state: Mapping[str, str], features: dict[str, str]) -> None:
         """Set the label of the MIG manager, and those that node feature discovery has now."""
-        change, labels = node_features.label_change(node["metadata"], features), node["metadata"].get("labels") or {}
+        change, labels = (
+            node_features.label_change(node["metadata"], features),
+            node["metadata"].get("labels") or {},
+        )
         if new := {key: value for key, value in state.items() if labels.get(key) != value}:
             change["labels"] = {**(change.get("labels") or {}), **new}
         if change and self._api.patch(f"{NODES}/{node['metadata']['name']}", {"metadata": change}):
             after = {**labels, **(change.get("labels") or {})}
-            node["metadata"]["labels"] = {key: value for key, value in after.items() if value is not None}
+            node["metadata"]["labels"] = {
+                key: value for key, value in after.items() if value is not None
+            }
 
     def _show(self, node: Object, resources: Mapping[str, int]) -> None:
-        name, change = node["metadata"]["name"], gpus.status_change(resources, node.get("status") or {})
+        name, change = (
+            node["metadata"]["name"],
+            gpus.status_change(resources, node.get("status") or {}),
+        )
         if change and self._api.patch(f"{NODES}/{name}/status", {"status": change}):
-            shown = ", ".join(f"{resource}={count}" for resource, count in resources.items()) or "none"
+            shown = (
+                ", ".join(f"{resource}={count}" for resource, count in resources.items()) or "none"
+            )
             _log.info("node %s: devices %s", name, shown)

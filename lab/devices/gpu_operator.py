@@ -27,13 +27,33 @@ DEPLOY = "nvidia.com/gpu.deploy."
 _CAPABLE, _PRODUCT = "nvidia.com/mig.capable", "nvidia.com/gpu.product"
 _MIG_PRODUCTS = ("h100", "a100", "a30")
 _DEPLOYED = (
-    *("driver", "gpu-feature-discovery", "container-toolkit", "device-plugin", "dcgm", "dcgm-exporter"),
+    *(
+        "driver",
+        "gpu-feature-discovery",
+        "container-toolkit",
+        "device-plugin",
+        "dcgm",
+        "dcgm-exporter",
+    ),
     *("node-status-exporter", "operator-validator", "client"),
 )
 # Labels of virtual machines' operands and of GPUClusters: the operator takes them away.
 _FOREIGN = (
-    *("sandbox-device-plugin", "kata-sandbox-device-plugin", "sandbox-validator", "vfio-manager", "kata-manager"),
-    *("cc-manager", "vgpu-manager", "vgpu-device-manager", "dra-driver", "dra-validator", "dcgm-dra"),
+    *(
+        "sandbox-device-plugin",
+        "kata-sandbox-device-plugin",
+        "sandbox-validator",
+        "vfio-manager",
+        "kata-manager",
+    ),
+    *(
+        "cc-manager",
+        "vgpu-manager",
+        "vgpu-device-manager",
+        "dra-driver",
+        "dra-validator",
+        "dcgm-dra",
+    ),
     "dcgm-exporter-dra",
 )
 _ALL = (*_DEPLOYED, *_FOREIGN, "mig-manager")
@@ -95,10 +115,16 @@ def node_labels(labels: Mapping[str, str], policy: Policy) -> dict[str, str | No
         after |= {DEPLOY + name: after.get(DEPLOY + name) or "true" for name in _DEPLOYED}
         if mig_capable(after):
             after.setdefault(DEPLOY + "mig-manager", "true")
-    manages = policy.enabled("migManager") and policy.text("migManager", "config", "default") == DISABLED
+    manages = (
+        policy.enabled("migManager") and policy.text("migManager", "config", "default") == DISABLED
+    )
     if present and manages and mig_capable(after) and not after.get(MIG_LABEL):
         after[MIG_LABEL] = DISABLED
-    return {name: after.get(name) for name in sorted({*labels, *after}) if labels.get(name) != after.get(name)}
+    return {
+        name: after.get(name)
+        for name in sorted({*labels, *after})
+        if labels.get(name) != after.get(name)
+    }
 
 
 @dataclass(frozen=True)
@@ -108,7 +134,9 @@ class Findings:
     failure: str  # error that ends the reconcile at once; empty without one
     gpu_nodes: bool  # a node has GPUs; without one DaemonSets are neither created nor changed
     features: bool  # a node has a label of node feature discovery
-    system: str  # name and version of the first GPU node's system, the end of the driver image's tag
+    system: (
+        str  # name and version of the first GPU node's system, the end of the driver image's tag
+    )
 
 
 def findings(nodes: Mapping[str, Mapping[str, str]]) -> Findings:
@@ -117,13 +145,18 @@ def findings(nodes: Mapping[str, Mapping[str, str]]) -> Findings:
     The first node with GPUs stands for all; the real controller takes any one.
     """
     features = any(key.startswith(FEATURES) for labels in nodes.values() for key in labels)
-    first = next((nodes[name] for name in sorted(nodes) if nodes[name].get(PRESENT) == "true"), None)
+    first = next(
+        (nodes[name] for name in sorted(nodes) if nodes[name].get(PRESENT) == "true"), None
+    )
     if first is None:
         return Findings("", gpu_nodes=False, features=features, system="")
     failure = ""
     for what, label in (("version", OS_VERSION), ("name", OS_NAME)):
         if label not in first:
-            failure = f"failed to retrieve GPU node OS info: unable to retrieve OS {what} from label {label}"
+            failure = (
+                f"failed to retrieve GPU node OS info: unable to retrieve OS {what} from label"
+                f" {label}"
+            )
     system = first.get(OS_NAME, "") + first.get(OS_VERSION, "")
     return Findings(failure, gpu_nodes=True, features=features, system=system)
 
@@ -142,7 +175,8 @@ def rolled_out(daemonset: Mapping[str, Any]) -> bool:
     desired = status.get("desiredNumberScheduled") or 0
     return desired == 0 or (
         not status.get("numberUnavailable")
-        and (status.get("observedGeneration") or 0) >= (daemonset["metadata"].get("generation") or 0)
+        and (status.get("observedGeneration") or 0)
+        >= (daemonset["metadata"].get("generation") or 0)
         and status.get("updatedNumberScheduled") == status.get("numberAvailable") == desired
     )
 
@@ -163,21 +197,40 @@ def status(
         reason, message = "ReconcileFailed", found.failure
     elif states_not_ready:
         states = f"[{' '.join(states_not_ready)}]"
-        reason, message = "OperandNotReady", f"ClusterPolicy is not ready; states not ready: {states}"
+        reason, message = (
+            "OperandNotReady",
+            f"ClusterPolicy is not ready; states not ready: {states}",
+        )
     elif not found.features:
         reason, message = "NFDLabelsMissing", "No NFD labels found"
     elif not found.gpu_nodes:
-        reason, message = "NoGPUNodes", "No GPU node found, watching for new nodes to join the cluster."
+        reason, message = (
+            "NoGPUNodes",
+            "No GPU node found, watching for new nodes to join the cluster.",
+        )
     else:
-        reason, message = "Reconciled", "ClusterPolicy is ready as all resources have been successfully reconciled"
+        reason, message = (
+            "Reconciled",
+            "ClusterPolicy is ready as all resources have been successfully reconciled",
+        )
     true = {"reason": reason, "message": message, "status": "True"}
     false = {"reason": "Error" if error else "Ready", "message": "", "status": "False"}
-    conditions = [{"type": "Ready", **(false if error else true)}, {"type": "Error", **(true if error else false)}]
-    result = {"state": "notReady" if error else "ready", "namespace": namespace, "conditions": conditions}
+    conditions = [
+        {"type": "Ready", **(false if error else true)},
+        {"type": "Error", **(true if error else false)},
+    ]
+    result = {
+        "state": "notReady" if error else "ready",
+        "namespace": namespace,
+        "conditions": conditions,
+    }
     known = [
         {key: value for key, value in condition.items() if key != "lastTransitionTime"}
         for condition in before.get("conditions") or []
     ]
     if {**before, "conditions": known} == result:
         return {}
-    return {**result, "conditions": [{**condition, "lastTransitionTime": now()} for condition in conditions]}
+    return {
+        **result,
+        "conditions": [{**condition, "lastTransitionTime": now()} for condition in conditions],
+    }

@@ -9,7 +9,12 @@ import re
 from collections.abc import Mapping
 
 from berth.components.hardware.machines import GPUS, Gpu, mig_slices
-from berth.components.hardware.names import ACCELERATOR_LABEL, GPU_RESOURCE, MIG_LABEL, NO_GKE_PLUGIN_LABEL
+from berth.components.hardware.names import (
+    ACCELERATOR_LABEL,
+    GPU_RESOURCE,
+    MIG_LABEL,
+    NO_GKE_PLUGIN_LABEL,
+)
 
 Labels = Mapping[str, str]
 Instances = dict[str, int]
@@ -75,7 +80,11 @@ def cut(labels: Labels) -> Instances:
 
     Simplified: GPUs that cannot be cut as the label says are whole.
     """
-    return layouts(gpu_of(labels)).get(labels.get(MIG_LABEL, ""), {}) if labels.get(MIG_STATE) == SUCCESS else {}
+    return (
+        layouts(gpu_of(labels)).get(labels.get(MIG_LABEL, ""), {})
+        if labels.get(MIG_STATE) == SUCCESS
+        else {}
+    )
 
 
 def managed(resource: str) -> bool:
@@ -93,7 +102,9 @@ def status_change(
     change: dict[str, dict[str, str | None]] = {}
     for part in ("capacity", "allocatable"):
         shown = status.get(part) or {}
-        new = {name: str(count) for name, count in resources.items() if shown.get(name) != str(count)}
+        new = {
+            name: str(count) for name, count in resources.items() if shown.get(name) != str(count)
+        }
         gone = {name: None for name in shown if managed(name) and name not in resources}
         if new or gone:
             change[part] = {**new, **gone}

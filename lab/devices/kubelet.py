@@ -24,7 +24,12 @@ class Hold:
 def show(api: Api, pod: Object, hold: Hold | None) -> None:
     """Show that a pod is held, by its status and an event, or let it become ready."""
     change = status_change(pod, hold, now())
-    if change and api.patch(f"{path_of(pod)}/status", change, STRATEGIC_PATCH) and hold is not None and hold.event:
+    if (
+        change
+        and api.patch(f"{path_of(pod)}/status", change, STRATEGIC_PATCH)
+        and hold is not None
+        and hold.event
+    ):
         api.event(pod, "kubelet", "Warning", hold.event, hold.message)
 
 
@@ -33,15 +38,24 @@ def status_change(pod: Object, hold: Hold | None, time: str) -> Object:
     status = pod.get("status") or {}
     if not status.get("podIP") or pod["metadata"].get("deletionTimestamp"):
         return {}
-    ready: Object = next((entry for entry in status.get("conditions") or [] if entry["type"] == "Ready"), {})
+    ready: Object = next(
+        (entry for entry in status.get("conditions") or [] if entry["type"] == "Ready"), {}
+    )
     if hold is None:
         return {"status": {"podIP": None, "podIPs": None}} if ready.get("status") == "False" else {}
     if ready.get("status") == "False" and ready.get("message") == hold.message:
         return {}
-    off = {"status": "False", "reason": "ContainersNotReady", "message": hold.message, "lastTransitionTime": time}
+    off = {
+        "status": "False",
+        "reason": "ContainersNotReady",
+        "message": hold.message,
+        "lastTransitionTime": time,
+    }
     containers = [_waiting(container, hold) for container in pod["spec"]["containers"]]
     conditions = [{"type": kind, **off} for kind in ("Ready", "ContainersReady")]
-    return {"status": {"phase": "Pending", "conditions": conditions, "containerStatuses": containers}}
+    return {
+        "status": {"phase": "Pending", "conditions": conditions, "containerStatuses": containers}
+    }
 
 
 def _waiting(container: Object, hold: Hold) -> Object:

@@ -23,7 +23,13 @@ _IMAGE = re.compile(r".*kuberay.*/operator(?::v?(?P<version>[^/@]+))?(?:@.+)?")
 # Flags that name addresses, files and identities of the container: the lab gives its own. A single
 # process needs no election of a leader.
 _OURS = {
-    *("config", "enable-leader-election", "health-probe-bind-address", "kubeconfig", "leader-election-namespace"),
+    *(
+        "config",
+        "enable-leader-election",
+        "health-probe-bind-address",
+        "kubeconfig",
+        "leader-election-namespace",
+    ),
     *("log-file-path", "log-file-encoder", "metrics-addr"),
 }
 # Variable that opens a port on all addresses, for webhooks that no API server calls here.
@@ -42,7 +48,11 @@ def _process(home: Home, flags: list[str], variables: Mapping[str, str]) -> Proc
     """Return the operator with these flags of its container."""
     own = [f"-{flag}" for flag in flags if flag.partition("=")[0] not in _OURS]
     # Any free ports; services and pods can be reached from here through the API server only.
-    ours = ["-metrics-addr=127.0.0.1:0", "-health-probe-bind-address=127.0.0.1:0", "-use-kubernetes-proxy"]
+    ours = [
+        "-metrics-addr=127.0.0.1:0",
+        "-health-probe-bind-address=127.0.0.1:0",
+        "-use-kubernetes-proxy",
+    ]
     ours += [f"-kubeconfig={home.kubeconfig}", "-enable-leader-election=false"]
     argv = (str(home.bin / PROCESS), *own, *ours)
     version = hashlib.sha256(repr((argv, sorted(variables.items()))).encode()).hexdigest()
@@ -57,7 +67,11 @@ def process_of(home: Home, deployment: Object) -> Process | None:
     """
     container, version = _operator(deployment)
     available = (deployment.get("status") or {}).get("availableReplicas") or 0
-    if version != KUBERAY.version or int(deployment["spec"].get("replicas", 1)) < 1 or int(available) < 1:
+    if (
+        version != KUBERAY.version
+        or int(deployment["spec"].get("replicas", 1)) < 1
+        or int(available) < 1
+    ):
         return None
     flags = [str(argument).lstrip("-") for argument in container.get("args") or []]
     return _process(home, flags, _environment(container.get("env") or [], deployment["metadata"]))
@@ -65,7 +79,10 @@ def process_of(home: Home, deployment: Object) -> Process | None:
 
 def _environment(variables: list[dict[str, Any]], metadata: Mapping[str, Any]) -> dict[str, str]:
     """Plain values, and the two facts about the pod that are known without one."""
-    facts = {"metadata.namespace": str(metadata["namespace"]), "metadata.name": str(metadata["name"])}
+    facts = {
+        "metadata.namespace": str(metadata["namespace"]),
+        "metadata.name": str(metadata["name"]),
+    }
     found = {}
     for variable in variables:
         field = ((variable.get("valueFrom") or {}).get("fieldRef") or {}).get("fieldPath")
@@ -96,7 +113,9 @@ class RayOperator:
         """Run the operator that a Deployment or the cluster asks for, or none."""
         if self._stale:
             self._stale = False
-            self._deployments = [entry for entry in self._api.list(DEPLOYMENTS) if _operator(entry)[0]]
+            self._deployments = [
+                entry for entry in self._api.list(DEPLOYMENTS) if _operator(entry)[0]
+            ]
             for deployment in self._deployments:
                 self._refuse(deployment)
         wanted = [process_of(self._home, deployment) for deployment in self._deployments]
@@ -114,8 +133,9 @@ class RayOperator:
         if version != KUBERAY.version and container["image"] not in self._refused:
             self._refused.add(container["image"])
             message = (
-                f"the lab runs the KubeRay operator as a local program and has built v{KUBERAY.version} only; "
-                f"{container['image']} is not run. Set the image's tag to v{KUBERAY.version}"
+                "the lab runs the KubeRay operator as a local program and has built"
+                f" v{KUBERAY.version} only; {container['image']} is not run. Set the image's tag to"
+                f" v{KUBERAY.version}"
             )
             about = {**deployment, "kind": "Deployment"}
             self._api.event(about, "berth-lab", "Warning", "OperatorVersionNotBuilt", message)

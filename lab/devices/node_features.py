@@ -36,7 +36,10 @@ def label_change(metadata: Object, target: Mapping[str, str]) -> Object:
 
     A label that somebody else gave the node with the same value stays theirs.
     """
-    present, listed = metadata.get("labels") or {}, str((metadata.get("annotations") or {}).get(OWNED) or "")
+    present, listed = (
+        metadata.get("labels") or {},
+        str((metadata.get("annotations") or {}).get(OWNED) or ""),
+    )
     before = [name for name in listed.split(",") if name in present]
     labels: dict[str, str | None] = {name: None for name in before if name not in target}
     labels |= {name: value for name, value in target.items() if present.get(name) != value}

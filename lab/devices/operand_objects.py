@@ -65,7 +65,9 @@ OPERANDS = tuple(Operand(**entry) for entry in read(Path(__file__).with_name("op
 """DaemonSets of the operator, in its order."""
 
 
-def daemonset(operand: Operand, policy: Policy, owner: Object, namespace: str, system: str) -> Object:
+def daemonset(
+    operand: Operand, policy: Policy, owner: Object, namespace: str, system: str
+) -> Object:
     """Return a DaemonSet as the operator makes it.
 
     Args:
@@ -124,7 +126,10 @@ def _update_strategy(operand: Operand, policy: Policy) -> Object:
         return {"type": "OnDelete"}
     amount = policy.text("daemonsets", "rollingUpdate", "maxUnavailable", default="1")
     unavailable = amount if amount.endswith("%") else int(amount)
-    return {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": unavailable, "maxSurge": 0}}
+    return {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxUnavailable": unavailable, "maxSurge": 0},
+    }
 
 
 def _pod(operand: Operand, policy: Policy, system: str) -> Object:
@@ -147,7 +152,9 @@ def _pod(operand: Operand, policy: Policy, system: str) -> Object:
     spec: Object = {
         "nodeSelector": {DEPLOY + operand.deployed: "true", **operand.selects},
         "tolerations": list(policy.part("daemonsets").get("tolerations") or [_GPU_TAINT]),
-        "priorityClassName": policy.text("daemonsets", "priorityClassName", default="system-node-critical"),
+        "priorityClassName": policy.text(
+            "daemonsets", "priorityClassName", default="system-node-critical"
+        ),
         "initContainers": init,
         "containers": containers,
         "volumes": volumes,
@@ -182,7 +189,10 @@ def _check(name: str, policy: Policy, own: str) -> tuple[str, dict[str, str]]:
         return own, {}
     workload = {"WITH_WORKLOAD": "false", "MIG_STRATEGY": policy.text("mig", "strategy")}
     given = _given(policy.part("validator", component))
-    return _image(policy.part("validator")), {**(workload if component == "plugin" else {}), **given}
+    return _image(policy.part("validator")), {
+        **(workload if component == "plugin" else {}),
+        **given,
+    }
 
 
 def _image(part: Mapping[str, Any]) -> str:

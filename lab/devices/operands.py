@@ -28,7 +28,9 @@ _LABEL_LENGTH = 63
 
 def strategy_of(spec: Object, config: PluginConfig) -> str:
     """Return the MIG strategy of a program: that of its pod, or of its configuration."""
-    variables = {entry["name"]: entry.get("value") for entry in spec["containers"][0].get("env") or []}
+    variables = {
+        entry["name"]: entry.get("value") for entry in spec["containers"][0].get("env") or []
+    }
     return str(variables.get("MIG_STRATEGY") or config.mig_strategy or "none")
 
 
@@ -42,15 +44,28 @@ def _driver_problem(labels: Labels, specs: Specs, *, installer: bool) -> str:
     if not preinstalled(labels) and not googles:
         if DRIVER_POD not in specs:
             return (
-                "no NVIDIA driver: GKE installs none on this node, and neither Google's nvidia-driver-installer nor "
-                "the GPU Operator's driver runs on it (driver.enabled)"
+                "no NVIDIA driver: GKE installs none on this node, and neither Google's"
+                " nvidia-driver-installer nor the GPU Operator's driver runs on it (driver.enabled)"
             )
         if on_cos(labels):
-            return "no NVIDIA driver: the operator has no driver image for Container-Optimized OS (driver.enabled=true)"
-    volumes = [volume for name in (TOOLKIT, VALIDATOR) if name in specs for volume in specs[name].get("volumes") or []]
-    folders = {volume["hostPath"]["path"] for volume in volumes if volume["name"] == INSTALL_VOLUME} or {DRIVER_ROOT}
+            return (
+                "no NVIDIA driver: the operator has no driver image for Container-Optimized OS"
+                " (driver.enabled=true)"
+            )
+    volumes = [
+        volume
+        for name in (TOOLKIT, VALIDATOR)
+        if name in specs
+        for volume in specs[name].get("volumes") or []
+    ]
+    folders = {
+        volume["hostPath"]["path"] for volume in volumes if volume["name"] == INSTALL_VOLUME
+    } or {DRIVER_ROOT}
     if on_cos(labels) and googles and (wrong := sorted(folders - {_COS_DRIVER})):
-        return f"no NVIDIA driver in {wrong[0]}: Google's is in {_COS_DRIVER} (hostPaths.driverInstallDir)"
+        return (
+            f"no NVIDIA driver in {wrong[0]}: Google's is in {_COS_DRIVER}"
+            " (hostPaths.driverInstallDir)"
+        )
     return ""
 
 
@@ -74,7 +89,9 @@ def blocked(labels: Labels, specs: Specs, *, installer: bool) -> dict[str, Hold]
     return holds | ({TOOLKIT: Hold(problem)} if TOOLKIT in specs else {})
 
 
-def serve(labels: Labels, strategy: str, config: PluginConfig, mig: Mapping[str, int]) -> dict[str, int]:
+def serve(
+    labels: Labels, strategy: str, config: PluginConfig, mig: Mapping[str, int]
+) -> dict[str, int]:
     """Return the devices that the device plugin registers on a node that has a driver.
 
     Args:
@@ -97,10 +114,15 @@ def serve(labels: Labels, strategy: str, config: PluginConfig, mig: Mapping[str,
 
 def _names(mig: Mapping[str, int], strategy: str) -> dict[str, str]:
     """Names of the resources of MIG instances, by profile."""
-    return {profile: GPU_RESOURCE if strategy == "single" else f"nvidia.com/mig-{profile}" for profile in mig}
+    return {
+        profile: GPU_RESOURCE if strategy == "single" else f"nvidia.com/mig-{profile}"
+        for profile in mig
+    }
 
 
-def features(labels: Labels, strategy: str, config: PluginConfig, mig: Mapping[str, int]) -> dict[str, str]:
+def features(
+    labels: Labels, strategy: str, config: PluginConfig, mig: Mapping[str, int]
+) -> dict[str, str]:
     """Return labels of GPU feature discovery for a node with a driver; arguments as of `serve`."""
     gpu, count = gpu_of(labels), gpu_count(labels)
     if gpu is None or not count:
@@ -127,7 +149,9 @@ def features(labels: Labels, strategy: str, config: PluginConfig, mig: Mapping[s
     return shown
 
 
-def _resource(config: PluginConfig, name: str, count: int, product: str, *, shareable: bool = True) -> dict[str, str]:
+def _resource(
+    config: PluginConfig, name: str, count: int, product: str, *, shareable: bool = True
+) -> dict[str, str]:
     """Labels of one resource; GPUs that are cut are not shareable."""
     replicas = config.replicas.get(name, 1) if shareable else 0
     shared = replicas > 1

@@ -30,8 +30,12 @@ class PluginConfig:
 
     mig_strategy: str = ""  # a ClusterPolicy's goes before it
     strategy: str = NONE
-    replicas: Mapping[str, int] = field(default_factory=dict)  # pods that may have one device, by resource
-    renamed: bool = False  # whether shared resources are advertised with `.shared` behind their name
+    replicas: Mapping[str, int] = field(
+        default_factory=dict
+    )  # pods that may have one device, by resource
+    renamed: bool = (
+        False  # whether shared resources are advertised with `.shared` behind their name
+    )
 
 
 def config_of(api: Api, daemonset: Object, labels: Mapping[str, str]) -> PluginConfig:
@@ -43,7 +47,9 @@ def config_of(api: Api, daemonset: Object, labels: Mapping[str, str]) -> PluginC
     config_map, default = _mounted(daemonset["spec"]["template"]["spec"])
     if not config_map:
         return PluginConfig()
-    found = api.get(f"{within(daemonset['metadata']['namespace'], '/api/v1/configmaps')}/{config_map}")
+    found = api.get(
+        f"{within(daemonset['metadata']['namespace'], '/api/v1/configmaps')}/{config_map}"
+    )
     if found is None:
         raise PluginConfigError(f'configmap "{config_map}" not found')
     data, entry = found.get("data") or {}, labels.get(CONFIG_LABEL, "") or default
@@ -58,7 +64,9 @@ def _mounted(spec: Object) -> tuple[str, str]:
     if manager is None:
         return "", ""
     volumes = spec.get("volumes") or []
-    config_map = next((volume["configMap"]["name"] for volume in volumes if volume.get("configMap")), "")
+    config_map = next(
+        (volume["configMap"]["name"] for volume in volumes if volume.get("configMap")), ""
+    )
     variables = {entry["name"]: entry.get("value") or "" for entry in manager.get("env") or []}
     return config_map, str(variables.get("DEFAULT_CONFIG", ""))
 
@@ -73,13 +81,19 @@ def parse(text: str) -> PluginConfig:
         document = yaml.safe_load(text) or {}
         sharing = document.get("sharing") or {}
         # MPS goes before time-slicing.
-        strategy = MPS if sharing.get("mps") else TIME_SLICING if sharing.get("timeSlicing") else NONE
+        strategy = (
+            MPS if sharing.get("mps") else TIME_SLICING if sharing.get("timeSlicing") else NONE
+        )
         section = sharing.get("mps") or sharing.get("timeSlicing") or {}
         replicas = {
             _PREFIX + str(resource["name"]).removeprefix(_PREFIX): int(resource["replicas"])
             for resource in section.get("resources") or []
         }
         mig_strategy = str((document.get("flags") or {}).get("migStrategy") or "")
-        return PluginConfig(mig_strategy, strategy, replicas, renamed=bool(section.get("renameByDefault")))
+        return PluginConfig(
+            mig_strategy, strategy, replicas, renamed=bool(section.get("renameByDefault"))
+        )
     except (yaml.YAMLError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise PluginConfigError(f"unable to parse config file: {' '.join(str(error).split())}") from None
+        raise PluginConfigError(
+            f"unable to parse config file: {' '.join(str(error).split())}"
+        ) from None

@@ -34,7 +34,9 @@ def reconcile(
     for name, before in labels.items():
         if change := gpu_operator.node_labels(before, settings):
             api.patch(f"{NODES}/{name}", {"metadata": {"labels": change}})
-        after[name] = {key: value for key, value in {**before, **change}.items() if value is not None}
+        after[name] = {
+            key: value for key, value in {**before, **change}.items() if value is not None
+        }
     found = gpu_operator.findings(after)
     states = []
     if not found.failure:

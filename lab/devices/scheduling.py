@@ -20,7 +20,8 @@ def selected(spec: Object, labels: Mapping[str, str]) -> bool:
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     return not required or any(
-        not term.get("matchFields") and all(_matches(rule, labels) for rule in term.get("matchExpressions") or [])
+        not term.get("matchFields")
+        and all(_matches(rule, labels) for rule in term.get("matchExpressions") or [])
         for term in required["nodeSelectorTerms"]
     )
 

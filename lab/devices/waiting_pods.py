@@ -34,7 +34,9 @@ class WaitingPods:
         uid = pod["metadata"]["uid"]
         if gone:
             self._started.discard(uid)
-        elif uid not in self._started and (_is_gated(pod) or (pod["status"].get("podIP") and any(_references(pod)))):
+        elif uid not in self._started and (
+            _is_gated(pod) or (pod["status"].get("podIP") and any(_references(pod)))
+        ):
             self._waiting[uid] = pod
             self._advance(pod)
 
@@ -73,20 +75,28 @@ class WaitingPods:
 
     def _apply_definitions(self, pod: Object) -> bool:
         """Apply the definitions that a pod waits for, and remove its gate; False to try again."""
-        (job,) = [owner["name"] for owner in pod["metadata"]["ownerReferences"] if owner["kind"] == "Job"]
+        (job,) = [
+            owner["name"] for owner in pod["metadata"]["ownerReferences"] if owner["kind"] == "Job"
+        ]
         folder = within(pod["metadata"]["namespace"], "/api/v1/configmaps")
         for text in (self._api.get(f"{folder}/{job}") or {"data": {}})["data"].values():
             for definition in filter(None, yaml.safe_load_all(text)):
-                if not self._api.apply(f"{DEFINITIONS}/{definition['metadata']['name']}", definition):
+                if not self._api.apply(
+                    f"{DEFINITIONS}/{definition['metadata']['name']}", definition
+                ):
                     return False
         _log.info("job %s: applied the definitions", job)
-        return self._api.patch(path_of(pod), [{"op": "remove", "path": "/spec/schedulingGates"}], JSON_PATCH)
+        return self._api.patch(
+            path_of(pod), [{"op": "remove", "path": "/spec/schedulingGates"}], JSON_PATCH
+        )
 
 
 def _is_gated(pod: Object) -> bool:
     """Whether a pod waits for definitions to be applied."""
     gates = pod["spec"].get("schedulingGates") or []
-    return any(gate["name"] == _GATE for gate in gates) and not pod["metadata"].get("deletionTimestamp")
+    return any(gate["name"] == _GATE for gate in gates) and not pod["metadata"].get(
+        "deletionTimestamp"
+    )
 
 
 def _references(pod: Object) -> Iterator[tuple[str, dict[str, Any]]]:

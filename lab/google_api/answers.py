@@ -35,14 +35,21 @@ _TITLES = {"compute": "Compute Engine API", "container": "Kubernetes Engine API"
 _GLOBAL = "global"
 """Name of all regions together in the conditions."""
 
-_MODELS = {"spot": "SPOT", "flex-start": "FLEX_START", "on-demand": "STANDARD", "reservation": "RESERVATION_BOUND"}
+_MODELS = {
+    "spot": "SPOT",
+    "flex-start": "FLEX_START",
+    "on-demand": "STANDARD",
+    "reservation": "RESERVATION_BOUND",
+}
 _LINK = "https://www.googleapis.com/compute/v1/"
 _NEWER = tuple(gpu.quota for gpu in GPUS.values() if not gpu.own_quota)
 _FAMILY_QUOTA = "GPUS-PER-GPU-FAMILY-per-project-region"
 _REGIONAL, _EVERYWHERE = "-per-project-region", "-per-project"
 _NO_LIMIT = "-1"
 
-_ROUTES: dict[str, dict[str, str]] = yaml.safe_load(Path(__file__).with_name("routes.yaml").read_text())
+_ROUTES: dict[str, dict[str, str]] = yaml.safe_load(
+    Path(__file__).with_name("routes.yaml").read_text()
+)
 _NAME = re.compile(r"\\{(\w+)\\}")
 
 
@@ -88,7 +95,11 @@ class Google:
         return project
 
     def _held(self, project: Project) -> Answer:
-        return {"permissions": [entry for entry in self._body.get("permissions") or [] if project.may(entry)]}
+        return {
+            "permissions": [
+                entry for entry in self._body.get("permissions") or [] if project.may(entry)
+            ]
+        }
 
     def project(self) -> Answer:
         """projects.get of the Resource Manager."""
@@ -133,8 +144,15 @@ class Google:
         if location not in ZONES and location not in REGIONS:
             return None
         version = gke_version(self._fleet.version())
-        channels = [{"channel": entry, "defaultVersion": version, "validVersions": [version]} for entry in CHANNELS]
-        return {"defaultClusterVersion": version, "validMasterVersions": [version], "channels": channels}
+        channels = [
+            {"channel": entry, "defaultVersion": version, "validVersions": [version]}
+            for entry in CHANNELS
+        ]
+        return {
+            "defaultClusterVersion": version,
+            "validMasterVersions": [version],
+            "channels": channels,
+        }
 
     def compute_project(self) -> Answer:
         """projects.get of Compute Engine, with the quotas of all regions."""
@@ -161,8 +179,14 @@ class Google:
         machine = MACHINES.get(name)
         if zone not in ZONES or machine is None:
             return None
-        accelerators = [{"guestAcceleratorType": machine.gpu.accelerator, "guestAcceleratorCount": machine.gpus}]
-        return {"name": name, "guestCpus": machine.vcpus, **({"accelerators": accelerators} if machine.gpus else {})}
+        accelerators = [
+            {"guestAcceleratorType": machine.gpu.accelerator, "guestAcceleratorCount": machine.gpus}
+        ]
+        return {
+            "name": name,
+            "guestCpus": machine.vcpus,
+            **({"accelerators": accelerators} if machine.gpus else {}),
+        }
 
     def accelerator_type(self, zone: str, name: str) -> Answer | None:
         """acceleratorTypes.get."""
@@ -217,11 +241,17 @@ class Google:
                     "zone": at,
                     "machineType": f"{at}/machineTypes/{read.machine_name}",
                     "guestAccelerators": [
-                        {"acceleratorType": f"{at}/acceleratorTypes/{gpus['type']}", "acceleratorCount": gpus["count"]}
+                        {
+                            "acceleratorType": f"{at}/acceleratorTypes/{gpus['type']}",
+                            "acceleratorCount": gpus["count"],
+                        }
                         for gpus in (read.accelerator,)
                         if gpus
                     ],
-                    "labels": {"goog-k8s-cluster-name": pool.id.split("/")[5], "goog-k8s-node-pool-name": pool.name},
+                    "labels": {
+                        "goog-k8s-cluster-name": pool.id.split("/")[5],
+                        "goog-k8s-node-pool-name": pool.name,
+                    },
                     "scheduling": {"provisioningModel": model, "preemptible": model == "SPOT"},
                 }
                 places.setdefault(f"zones/{zone}", {"instances": []})["instances"].append(instance)
@@ -249,7 +279,9 @@ class Google:
                 if metric in metrics
             ]
         elif quota.endswith(_EVERYWHERE):
-            limit = limits.get(_GLOBAL, {}).get(quota.removesuffix(_EVERYWHERE).replace("-", "_"), _NO_LIMIT)
+            limit = limits.get(_GLOBAL, {}).get(
+                quota.removesuffix(_EVERYWHERE).replace("-", "_"), _NO_LIMIT
+            )
             infos = [{"details": {"value": str(limit)}}]
         else:
             return None

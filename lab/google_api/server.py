@@ -16,7 +16,12 @@ SIMULATED_HEADER = "X-Berth-Simulated"
 """Says in every answer that nothing of it is Google's."""
 
 _SECONDS = 3600
-_STATUS = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND"}
+_STATUS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+}
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -41,7 +46,12 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if self.path == "/token":
             kind = "urn:ietf:params:oauth:token-type:access_token"
-            token = {"access_token": TOKEN, "issued_token_type": kind, "token_type": "Bearer", "expires_in": _SECONDS}
+            token = {
+                "access_token": TOKEN,
+                "issued_token_type": kind,
+                "token_type": "Bearer",
+                "expires_in": _SECONDS,
+            }
             self._send(200, token)
             return
         try:
@@ -76,7 +86,11 @@ class _Handler(BaseHTTPRequestHandler):
             "errors": [{"message": message, "domain": "global", "reason": reason}],
         }
         if service:
-            info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "googleapis.com"}
+            info = {
+                "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                "reason": reason,
+                "domain": "googleapis.com",
+            }
             error["details"] = [info | {"metadata": {"service": service}}]
         self._send(code, {"error": error})
 

@@ -57,7 +57,17 @@ _OPTIONS = (
 _NEEDED = 3 << 29
 """Bytes of memory of a Ray that has started, a job's driver included."""
 
-_PASSED_ON = ("PIP_", "UV_", "LANG", "LC_", "TZ", "USER", "SSL_CERT_", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_PASSED_ON = (
+    "PIP_",
+    "UV_",
+    "LANG",
+    "LC_",
+    "TZ",
+    "USER",
+    "SSL_CERT_",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+)
 _SETTINGS = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # Ray then listens on loopback only
     "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
@@ -102,7 +112,11 @@ class _Prepared:
 
     def start_serve(self) -> None:
         """Start Ray Serve, which its applications would start on port 8000 of all addresses."""
-        options = [f"--http-host={_LOOPBACK}", f"--http-port={self.serve}", "--proxy-location=HeadOnly"]
+        options = [
+            f"--http-host={_LOOPBACK}",
+            f"--http-port={self.serve}",
+            "--proxy-location=HeadOnly",
+        ]
         command = [str(self.programs / "serve"), "start", *options]
         variables = json.loads((self.folder / program.ENVIRONMENT).read_text())
         done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
@@ -138,16 +152,33 @@ class Heads:
             way = str(self._home.egress.absolute())
             enter = [{"name": "BERTH_LAB_HEAD", "value": f"{way} {head} {self._of(head)}"}]
             log = str(self._supervisor.log(_process(head)))
-            lay(self._api, pod, "Exec", {"execs": [{"containers": [_CONTAINER], "local": {"envs": enter}}]})
+            lay(
+                self._api,
+                pod,
+                "Exec",
+                {"execs": [{"containers": [_CONTAINER], "local": {"envs": enter}}]},
+            )
             lay(self._api, pod, "Logs", {"logs": [{"containers": [_CONTAINER], "logsFile": log}]})
             self._forward(pod, {})
             self._addresses[head] = address
 
     def _forward(self, pod: Object, ports: Mapping[int, int]) -> None:
         """Lead the ports of a head to its Ray, or to the controller while there is none."""
-        relay = [sys.executable, "-I", program.__file__, "relay", str(self._home.egress.absolute()), _name(pod)]
-        ways = [{"ports": [port], "target": {"address": _LOOPBACK, "port": here}} for port, here in ports.items()]
-        ways = ways or [{"ports": [port], "command": [*relay, str(port)]} for port in (_DASHBOARD, _CLIENT)]
+        relay = [
+            sys.executable,
+            "-I",
+            program.__file__,
+            "relay",
+            str(self._home.egress.absolute()),
+            _name(pod),
+        ]
+        ways = [
+            {"ports": [port], "target": {"address": _LOOPBACK, "port": here}}
+            for port, here in ports.items()
+        ]
+        ways = ways or [
+            {"ports": [port], "command": [*relay, str(port)]} for port in (_DASHBOARD, _CLIENT)
+        ]
         lay(self._api, pod, "PortForward", {"forwards": ways})
 
     def _of(self, head: str) -> Path:
@@ -165,7 +196,9 @@ class Heads:
         """
         if "/" in pod:
             return self.dial(pod, port)
-        head = next((head for head, address in list(self._addresses.items()) if address == pod), None)
+        head = next(
+            (head for head, address in list(self._addresses.items()) if address == pod), None
+        )
         if head is None:
             raise ConnectionRefusedError("nothing listens there in a simulated pod")
         ray = self._rays.get(head)
@@ -180,7 +213,9 @@ class Heads:
         """Start the Ray of a head that the settings of an environment have."""
         try:
             pod = self._pod(head)
-            if pod and any(label.startswith(_BERTHS) for label in self._cluster(pod)["metadata"]["labels"]):
+            if pod and any(
+                label.startswith(_BERTHS) for label in self._cluster(pod)["metadata"]["labels"]
+            ):
                 self.dial(head, _DASHBOARD).close()
         except (OSError, BerthError) as error:
             _log.warning("%s: %s", head, error)
@@ -206,7 +241,13 @@ class Heads:
 
     def _running(self, head: str, pod: Object) -> _Ray | None:
         ray = self._rays.get(head)
-        return ray if ray and ray.uid == pod["metadata"]["uid"] and self._supervisor.running(_process(head)) else None
+        return (
+            ray
+            if ray
+            and ray.uid == pod["metadata"]["uid"]
+            and self._supervisor.running(_process(head))
+            else None
+        )
 
     def _pod(self, head: str) -> Object | None:
         namespace, _, name = head.partition("/")
@@ -216,14 +257,17 @@ class Heads:
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["labels"]["ray.io/cluster"]
         cluster = self._api.get(f"{within(namespace, RAY_CLUSTERS)}/{name}")
         if cluster is None:
-            raise LabError(f"RayCluster {namespace}/{name} is gone", "berth status lists those that are there")
+            raise LabError(
+                f"RayCluster {namespace}/{name} is gone", "berth status lists those that are there"
+            )
         return cluster
 
     def _start(self, head: str, pod: Object) -> _Ray:
         available = psutil.virtual_memory().available
         if available < _NEEDED:
             raise LabError(
-                f"Ray needs {_NEEDED / GIB:.1f} GiB of memory, and this machine has {available / GIB:.1f} GiB left",
+                f"Ray needs {_NEEDED / GIB:.1f} GiB of memory, and this machine has"
+                f" {available / GIB:.1f} GiB left",
                 "end another one: berth suspend NAME",
             )
         cluster = self._cluster(pod)
@@ -245,14 +289,20 @@ class Heads:
         packages = installed.packages(Progress())
         folder = self._of(head)
         folder.mkdir(parents=True, exist_ok=True)
-        programs = installed.environment(folder / "venv", packages, shape.write_code(pod, folder / "code"))
+        programs = installed.environment(
+            folder / "venv", packages, shape.write_code(pod, folder / "code")
+        )
         # The path of a socket may have 107 characters, of which Ray's own part is 67.
         short = tempfile.mkdtemp(prefix="berth-ray-", dir="/tmp")
         (folder / "short").symlink_to(short)
         *ports, notebook, serve = _free_ports(len(_OPTIONS) + 2)
-        ready = _Prepared(folder, programs, short, dict(zip(_OPTIONS, ports, strict=True)), notebook, serve)
+        ready = _Prepared(
+            folder, programs, short, dict(zip(_OPTIONS, ports, strict=True)), notebook, serve
+        )
         namespace = pod["metadata"]["namespace"]
-        of_pod = shape.variables(pod["spec"]["containers"][0], lambda *at: self._secret(namespace, *at))
+        of_pod = shape.variables(
+            pod["spec"]["containers"][0], lambda *at: self._secret(namespace, *at)
+        )
         own = {
             MARK: self._supervisor.mark(_process(head)),
             "RAY_ADDRESS": f"{_LOOPBACK}:{ready.options['port']}",
@@ -267,21 +317,36 @@ class Heads:
     def _start_ray(self, head: str, ready: _Prepared, resources: Mapping[str, float]) -> None:
         start = shape.arguments(resources, ready.options, ready.short)
         ray = str(ready.programs / "ray")
-        command = (str(ready.programs / "python"), program.__file__, "log", str(ready.folder), ray, *start)
+        command = (
+            str(ready.programs / "python"),
+            program.__file__,
+            "log",
+            str(ready.folder),
+            ray,
+            *start,
+        )
         # The part that starts last, and runs jobs; KubeRay's probe of a head asks it, too.
-        probe = Probe(f"http://{_LOOPBACK}:{ready.options['dashboard-agent-listen-port']}/api/local_raylet_healthz")
-        process = Process(_process(head), command, "Ray of a head", ("lab-controller",), probe=probe)
+        probe = Probe(
+            f"http://{_LOOPBACK}:{ready.options['dashboard-agent-listen-port']}/api/local_raylet_healthz"
+        )
+        process = Process(
+            _process(head), command, "Ray of a head", ("lab-controller",), probe=probe
+        )
         _log.info("%s: starting Ray: %s", head, " ".join(start))
         try:
             self._supervisor.start([process])
         except LabError:
-            _log.warning("%s: Ray does not start, and gives up after 30 s on a busy machine: again", head)
+            _log.warning(
+                "%s: Ray does not start, and gives up after 30 s on a busy machine: again", head
+            )
             self._supervisor.start([process])
 
     def _resources(self, cluster: Object) -> Mapping[str, float]:
         metadata = cluster["metadata"]
         selector = f"ray.io/cluster={metadata['name']}"
-        return shape.resources(cluster, self._api.list(within(metadata["namespace"], PODS), labelSelector=selector))
+        return shape.resources(
+            cluster, self._api.list(within(metadata["namespace"], PODS), labelSelector=selector)
+        )
 
     def _secret(self, namespace: str, name: str, key: str) -> str | None:
         data = (self._api.get(f"{within(namespace, SECRETS)}/{name}") or {}).get("data") or {}
@@ -320,7 +385,10 @@ def lay(api: Api, pod: Object, kind: str, spec: Object) -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
     about = {"name": metadata["name"], "namespace": namespace, "ownerReferences": [owner]}
     manifest = {"apiVersion": f"{_GROUP}/v1alpha1", "kind": kind, "metadata": about, "spec": spec}
-    api.apply(f"/apis/{_GROUP}/v1alpha1/namespaces/{namespace}/{_KINDS[kind]}/{metadata['name']}", manifest)
+    api.apply(
+        f"/apis/{_GROUP}/v1alpha1/namespaces/{namespace}/{_KINDS[kind]}/{metadata['name']}",
+        manifest,
+    )
 
 
 def _remove(folder: Path) -> None:
@@ -342,7 +410,9 @@ def _environment(folder: Path, programs: Path) -> dict[str, str]:
     home = folder / "home"
     home.mkdir(exist_ok=True)
     kept = {
-        key: value for key, value in os.environ.items() if key.startswith(_PASSED_ON) or key.lower().endswith("_proxy")
+        key: value
+        for key, value in os.environ.items()
+        if key.startswith(_PASSED_ON) or key.lower().endswith("_proxy")
     }
     return kept | _SETTINGS | {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(home)}
 

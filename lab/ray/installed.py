@@ -28,14 +28,26 @@ def packages(progress: Progress) -> Path:
     """
     of_this = f"{sys.implementation.cache_tag} {platform.system()} {platform.machine()}"
     key = hashlib.sha256(REQUIREMENTS.read_bytes() + of_this.encode()).hexdigest()
-    return Cache(default_folder(), progress).obtain("ray", key, _install, f"installing {_NAME}", _NAME)
+    return Cache(default_folder(), progress).obtain(
+        "ray", key, _install, f"installing {_NAME}", _NAME
+    )
 
 
 def _install(folder: Path) -> None:
     require_space(folder, GIB, _NAME)
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+    ]
     command += ["--no-compile", "--only-binary=:all:", "--require-hashes", f"--target={folder}"]
-    result = subprocess.run([*command, "-r", str(REQUIREMENTS)], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [*command, "-r", str(REQUIREMENTS)], capture_output=True, text=True, check=False
+    )
     if result.returncode != 0:
         raise explain(_NAME, result.stderr + result.stdout, folder)
 
@@ -49,6 +61,8 @@ def environment(folder: Path, ray: Path, code: Path) -> Path:
     for script in (ray / "bin").iterdir():
         first, _, rest = script.read_bytes().partition(b"\n")
         if first.startswith(b"#!") and b"python" in first:
-            (programs / script.name).write_bytes(b"#!" + str(programs / "python").encode() + b"\n" + rest)
+            (programs / script.name).write_bytes(
+                b"#!" + str(programs / "python").encode() + b"\n" + rest
+            )
             (programs / script.name).chmod(0o755)
     return programs

@@ -45,7 +45,10 @@ def relay(way: str, head: str, port: str) -> None:
     connection, problem = _connected(way, head, port)
     if problem and port == DASHBOARD:
         # A client of the dashboard shows what it answers; what kubectl says is easily missed.
-        text = f"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: {len(problem.encode())}\r\n"
+        text = (
+            "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length:"
+            f" {len(problem.encode())}\r\n"
+        )
         os.write(1, f"{text}\r\n{problem}".encode())
     if problem:
         sys.exit(problem)
@@ -81,7 +84,12 @@ def log(folder: str, *command: str) -> None:
     """Run a command in a head, and write what it prints as the log of a container has it."""
     environment = json.loads((Path(folder) / ENVIRONMENT).read_text())
     process = subprocess.Popen(
-        command, env=environment, cwd=environment["HOME"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        env=environment,
+        cwd=environment["HOME"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     signal.signal(signal.SIGTERM, lambda *_: process.terminate())
     sys.exit(follow(process, sys.stdout))
@@ -90,7 +98,9 @@ def log(folder: str, *command: str) -> None:
 def follow(process: "subprocess.Popen[str]", container_log: IO[str]) -> int:
     """Write what a process prints as the log of a container has it; return its exit code."""
     for line in process.stdout or ():
-        container_log.write(f"{datetime.now(UTC).isoformat().replace('+00:00', 'Z')} stdout F {line}")
+        container_log.write(
+            f"{datetime.now(UTC).isoformat().replace('+00:00', 'Z')} stdout F {line}"
+        )
         container_log.flush()
     return process.wait()
 

@@ -22,12 +22,19 @@ _RAYS_OWN = ("RAY_", "KUBERAY_", "FQ_RAY_", "REDIS_")
 def resources(cluster: Object, pods: Iterable[Object]) -> dict[str, float]:
     """Return the resources of all pods of a RayCluster, by Ray's names."""
     spec = cluster["spec"]
-    params = {group["groupName"]: group.get("rayStartParams") or {} for group in spec.get("workerGroupSpecs") or []}
+    params = {
+        group["groupName"]: group.get("rayStartParams") or {}
+        for group in spec.get("workerGroupSpecs") or []
+    }
     total: Counter[str] = Counter()
     for pod in pods:
         labels = pod["metadata"]["labels"]
         is_head = labels.get("ray.io/node-type") == "head"
-        own = spec["headGroupSpec"]["rayStartParams"] if is_head else params.get(labels.get("ray.io/group"), {})
+        own = (
+            spec["headGroupSpec"]["rayStartParams"]
+            if is_head
+            else params.get(labels.get("ray.io/group"), {})
+        )
         limits = (pod["spec"]["containers"][0].get("resources") or {}).get("limits") or {}
         found = {
             "CPU": own.get("num-cpus", math.ceil(parse_quantity(str(limits.get("cpu", 0))))),
@@ -58,7 +65,9 @@ def arguments(found: Mapping[str, float], ports: Mapping[str, int], folder: str)
     ]
 
 
-def variables(container: Object, secret: Callable[[str, str], str | None]) -> Iterator[tuple[str, str]]:
+def variables(
+    container: Object, secret: Callable[[str, str], str | None]
+) -> Iterator[tuple[str, str]]:
     """Yield the variables of a head's container that mean the same on this machine.
 
     Args:

@@ -47,7 +47,11 @@ class Submitters:
                 process.terminate()
             if not gone:
                 self._api.delete(path_of(pod), gracePeriodSeconds="0")
-        elif pod["spec"].get("nodeName") and uid not in self._running and pod["status"]["phase"] in _GOING:
+        elif (
+            pod["spec"].get("nodeName")
+            and uid not in self._running
+            and pod["status"]["phase"] in _GOING
+        ):
             self._start(pod)  # again after a restart of the lab: Ray knows a job that was submitted
 
     def _start(self, pod: Object) -> None:
@@ -55,10 +59,16 @@ class Submitters:
         container = pod["spec"]["containers"][0]
         words = [*container["command"], *container["args"]]
         address = _ADDRESS.search(" ".join(words))
-        service = self._api.get(f"{within(namespace, _SERVICES)}/{address['service']}") if address else None
+        service = (
+            self._api.get(f"{within(namespace, _SERVICES)}/{address['service']}")
+            if address
+            else None
+        )
         if address is None or service is None:
             return  # its RayCluster is going, and so is the RayJob
-        query = f"ray.io/node-type=head,ray.io/cluster={service['spec']['selector']['ray.io/cluster']}"
+        query = (
+            f"ray.io/node-type=head,ray.io/cluster={service['spec']['selector']['ray.io/cluster']}"
+        )
         heads = self._api.list(within(namespace, PODS), labelSelector=query)
         head = f"{namespace}/{heads[0]['metadata']['name']}"
         # The cluster's DNS does not reach this machine; Ray's own programs know the address.
@@ -93,7 +103,12 @@ class Submitters:
     def _show(self, pod: Object, phase: str, state: Object) -> None:
         container = pod["spec"]["containers"][0]
         ready = phase == "Running"
-        shown = {"name": container["name"], "image": container["image"], "imageID": "", "restartCount": 0}
+        shown = {
+            "name": container["name"],
+            "image": container["image"],
+            "imageID": "",
+            "restartCount": 0,
+        }
         conditions = [{"type": kind, "status": str(ready)} for kind in ("Ready", "ContainersReady")]
         status = {
             "phase": phase,

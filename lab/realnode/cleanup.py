@@ -20,7 +20,11 @@ _INTERVAL_SECONDS = 0.05
 def _groups(home: Home) -> list[Path]:
     """Control groups of the node in every hierarchy, the innermost first."""
     name = tag(home)
-    roots = [path for path in (CGROUPS / name, *CGROUPS.glob(f"*/{name}")) if path.is_dir() and not path.is_symlink()]
+    roots = [
+        path
+        for path in (CGROUPS / name, *CGROUPS.glob(f"*/{name}"))
+        if path.is_dir() and not path.is_symlink()
+    ]
     found = [path for root in roots for path in (root, *root.rglob("*")) if path.is_dir()]
     return sorted(found, key=lambda path: len(path.parts), reverse=True)
 
@@ -40,8 +44,12 @@ def _processes(home: Home) -> set[int]:
 
 def leftovers(home: Home) -> list[str]:
     """Return what there is of the node outside of the lab's folder, for people."""
-    found = [f"process {pid}" for pid in sorted(_processes(home))] + [f"control group {path}" for path in _groups(home)]
-    return found + ([f"interface {tag(home)}"] if Path("/sys/class/net", tag(home)).exists() else [])
+    found = [f"process {pid}" for pid in sorted(_processes(home))] + [
+        f"control group {path}" for path in _groups(home)
+    ]
+    return found + (
+        [f"interface {tag(home)}"] if Path("/sys/class/net", tag(home)).exists() else []
+    )
 
 
 def sweep(home: Home) -> None:

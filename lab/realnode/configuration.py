@@ -74,7 +74,10 @@ def devices(count: int) -> str:
     """Return the CDI description of stand-in GPUs: the null device under a GPU's name."""
     null = {"type": "c", "major": 1, "minor": 3, "fileMode": 0o666, "permissions": "rw"}
     found = [
-        {"name": str(number), "containerEdits": {"deviceNodes": [{"path": f"/dev/nvidia{number}", **null}]}}
+        {
+            "name": str(number),
+            "containerEdits": {"deviceNodes": [{"path": f"/dev/nvidia{number}", **null}]},
+        }
         for number in range(count)
     ]
     return json.dumps({"cdiVersion": "0.6.0", "kind": GPU_KIND, "devices": found}, indent=1)

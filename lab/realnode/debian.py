@@ -18,12 +18,22 @@ RELEASE = "bookworm"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
-def run(command: Sequence[str], what: str, *, folder: Path | None = None, env: Mapping[str, str] | None = None) -> str:
+def run(
+    command: Sequence[str],
+    what: str,
+    *,
+    folder: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> str:
     """Run a program to its end and return its output; an error names it as `what`."""
-    result = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
     if result.returncode != 0:
         output = quoted(result.stderr + result.stdout)
-        raise LabError(f"{what} failed ({command[0]}):\n{output}", "fix the cause, then run it again")
+        raise LabError(
+            f"{what} failed ({command[0]}):\n{output}", "fix the cause, then run it again"
+        )
     return result.stdout
 
 
@@ -33,7 +43,10 @@ def obstacle() -> str | None:
         if shutil.which(name) is None:
             return f"a real node needs Debian packages, and this machine has no {name}"
     if not KEYRING.is_file():
-        return f"a real node needs Debian packages, and {KEYRING} is missing (package debian-archive-keyring)"
+        return (
+            f"a real node needs Debian packages, and {KEYRING} is missing (package"
+            " debian-archive-keyring)"
+        )
     try:
         _mirror()
     except LabError as error:
@@ -58,13 +71,20 @@ def _apt(state: Path) -> list[str]:
 
 def _mirror() -> str:
     """Return the address from which apt on this machine gets the release."""
-    listing = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT)", "Created-By: Packages"]
+    listing = [
+        "apt-get",
+        "indextargets",
+        "--format",
+        "$(REPO_URI) $(CODENAME) $(COMPONENT)",
+        "Created-By: Packages",
+    ]
     for line in run(listing, "asking apt for its sources").splitlines():
         address, release, component = line.split()
         if release == RELEASE and component == "main":
             return address
     raise LabError(
-        f"apt's sources on this machine do not have Debian's release {RELEASE}, the base of the images",
+        f"apt's sources on this machine do not have Debian's release {RELEASE}, the base of the"
+        " images",
         f"add it to /etc/apt/sources.list.d (deb … {RELEASE} main), then run it again",
         code=USAGE,
     )
@@ -100,7 +120,11 @@ def root_file_system(packages: Sequence[str], folder: Path) -> None:
     policy = folder / "usr/sbin/policy-rc.d"
     policy.write_text("#!/bin/sh\nexit 101\n")
     policy.chmod(0o755)
-    inside(folder, ["apt-get", "-qq", "install", "--no-install-recommends", "-y", *packages], "installing packages")
+    inside(
+        folder,
+        ["apt-get", "-qq", "install", "--no-install-recommends", "-y", *packages],
+        "installing packages",
+    )
     inside(folder, ["apt-get", "clean"], "tidying up")
     shutil.rmtree(folder / "var/lib/apt/lists")
     policy.unlink()

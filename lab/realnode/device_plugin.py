@@ -29,7 +29,9 @@ _MESSAGES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())
 
 
 def _declare() -> dict[str, Any]:
-    file = descriptor_pb2.FileDescriptorProto(name="lab/deviceplugin.proto", package=PACKAGE, syntax="proto3")
+    file = descriptor_pb2.FileDescriptorProto(
+        name="lab/deviceplugin.proto", package=PACKAGE, syntax="proto3"
+    )
     kinds = descriptor_pb2.FieldDescriptorProto
     for name, fields in _MESSAGES.items():
         message = file.message_type.add(name=name)
@@ -44,7 +46,8 @@ def _declare() -> dict[str, Any]:
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}")) for name in _MESSAGES
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.{name}"))
+        for name in _MESSAGES
     }
 
 
@@ -55,7 +58,9 @@ class Plugin:
     """Plugin's side of the API, for a number of devices."""
 
     def __init__(self, count: int) -> None:
-        self._devices = [MESSAGES["Device"](ID=str(number), health="Healthy") for number in range(count)]
+        self._devices = [
+            MESSAGES["Device"](ID=str(number), health="Healthy") for number in range(count)
+        ]
         self._ended = threading.Event()
 
     def end(self) -> None:
@@ -89,7 +94,9 @@ class Plugin:
             "Allocate": (unary, self.allocate, "AllocateRequest"),
         }
         handlers = {
-            name: kind(function, MESSAGES[request].FromString, lambda message: message.SerializeToString())
+            name: kind(
+                function, MESSAGES[request].FromString, lambda message: message.SerializeToString()
+            )
             for name, (kind, function, request) in methods.items()
         }
         return grpc.method_handlers_generic_handler(f"{PACKAGE}.DevicePlugin", handlers)
@@ -102,7 +109,9 @@ def _register(folder: Path) -> None:
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=MESSAGES["Empty"].FromString,
         )
-        request = MESSAGES["RegisterRequest"](version=PACKAGE, endpoint=SOCKET, resource_name=RESOURCE)
+        request = MESSAGES["RegisterRequest"](
+            version=PACKAGE, endpoint=SOCKET, resource_name=RESOURCE
+        )
         call(request, timeout=_CALL_SECONDS)
 
 

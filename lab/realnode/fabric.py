@@ -43,8 +43,12 @@ def _ip(commands: list[str]) -> None:
 
 def _addresses() -> dict[str, bool]:
     """Interfaces on the node, and whether each has an address."""
-    listing = subprocess.run(["ip", "-json", "-4", "address"], capture_output=True, check=True, timeout=30)
-    addressed = {link["ifname"] for link in json.loads(listing.stdout or b"[]") if link.get("addr_info")}
+    listing = subprocess.run(
+        ["ip", "-json", "-4", "address"], capture_output=True, check=True, timeout=30
+    )
+    addressed = {
+        link["ifname"] for link in json.loads(listing.stdout or b"[]") if link.get("addr_info")
+    }
     return {path.name: path.name in addressed for path in Path("/sys/class/net").iterdir()}
 
 
@@ -86,7 +90,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer the attributes of one interface; the node's own configuration of it holds."""
-        question = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+        question = json.loads(
+            self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}"
+        )
         known = self.path == "/GetDeviceAttributes" and question.get("name") in NICS
         self._send(nics.attributes(NICS.index(question["name"])) if known else {})
 

@@ -87,27 +87,53 @@ def write_archive(root: Path, name: str, settings: Settings, archive: Path) -> N
 
 def fetch_wheels(requirements: Path, folder: Path) -> None:
     """Fetch the wheels of pinned requirements by their hashes, for the images' Python."""
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    command += ["--require-hashes", "--only-binary=:all:", f"--python-version={_PYTHON}", "--implementation=cp"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+    ]
+    command += [
+        "--require-hashes",
+        "--only-binary=:all:",
+        f"--python-version={_PYTHON}",
+        "--implementation=cp",
+    ]
     command += [f"--platform={platform}" for platform in _PLATFORMS]
     command += [f"--dest={folder}", "-r", str(requirements)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
         what = f"the wheels of {requirements.parent.name}/{requirements.name} cannot be fetched"
-        raise LabError(f"{what}:\n{quoted(result.stderr)}", "check the network connection, then run it again")
+        raise LabError(
+            f"{what}:\n{quoted(result.stderr)}", "check the network connection, then run it again"
+        )
 
 
 def _make_ray_root(root: Path) -> None:
     debian.root_file_system(RAY_PACKAGES.read_text().split(), root)
     debian.inside(
         root,
-        ["useradd", f"--uid={_USER}", f"--gid={_GROUP}", "--create-home", "--shell=/bin/bash", "ray"],
+        [
+            "useradd",
+            f"--uid={_USER}",
+            f"--gid={_GROUP}",
+            "--create-home",
+            "--shell=/bin/bash",
+            "ray",
+        ],
         "adding ray",
     )
     wheels = root / "wheels"
     wheels.mkdir()
     fetch_wheels(RAY_REQUIREMENTS, wheels)
-    debian.inside(root, ["python3", "-m", "venv", "--system-site-packages", _PYTHON_HOME], "making Ray's Python")
+    debian.inside(
+        root,
+        ["python3", "-m", "venv", "--system-site-packages", _PYTHON_HOME],
+        "making Ray's Python",
+    )
     install = [f"{_PYTHON_HOME}/bin/pip", "install", "--quiet", "--no-index", "--no-deps"]
     shutil.copyfile(RAY_REQUIREMENTS, wheels / "requirements.txt")
     install += ["--find-links=/wheels", "--require-hashes", "-r", "/wheels/requirements.txt"]
@@ -143,7 +169,9 @@ def ensure(pause: Path, progress: Progress) -> dict[str, Path]:
     def make_pause(folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder.parent) as root:
             shutil.copy(pause, Path(root) / "pause")
-            write_archive(Path(root), PAUSE_IMAGE, Settings(("/pause",), user="65535:65535"), folder / ARCHIVE)
+            write_archive(
+                Path(root), PAUSE_IMAGE, Settings(("/pause",), user="65535:65535"), folder / ARCHIVE
+            )
 
     cache = Cache(default_folder().parent / "images", progress)
     key = _key(RAY_IMAGE.encode(), RAY_PACKAGES.read_bytes(), RAY_REQUIREMENTS.read_bytes())

@@ -17,7 +17,16 @@ from berth.lab.locking import exclusive
 from berth.lab.processes import Process, Supervisor
 from berth.lab.programs import kubectl
 from berth.lab.progress import Progress
-from berth.lab.realnode import cleanup, configuration, debian, images, layout, machine, processes, requirements
+from berth.lab.realnode import (
+    cleanup,
+    configuration,
+    debian,
+    images,
+    layout,
+    machine,
+    processes,
+    requirements,
+)
 from berth.lab.realnode.layout import Layout
 from berth.lab.realnode.machine import Machine
 from berth.lab.realnode.processes import Programs
@@ -43,13 +52,17 @@ _AGAIN = "run `make lab-real` again"
 def programs(progress: Progress) -> Programs:
     """Return the programs of a node, built or fetched where they are missing."""
     built = programs_of(REAL_NODE_TOOLS, progress)
-    key = hashlib.sha256("\n".join([*PACKAGES, Path("/etc/os-release").read_text()]).encode()).hexdigest()
+    key = hashlib.sha256(
+        "\n".join([*PACKAGES, Path("/etc/os-release").read_text()]).encode()
+    ).hexdigest()
 
     def make(folder: Path) -> None:
         debian.unpack(PACKAGES, folder)
 
     title = "runc, network plugins, nftables"
-    unpacked = Cache(default_folder(), progress).obtain("debian", key, make, f"fetching {title} from Debian", title)
+    unpacked = Cache(default_folder(), progress).obtain(
+        "debian", key, make, f"fetching {title} from Debian", title
+    )
     return processes.Programs(built, unpacked)
 
 
@@ -84,7 +97,9 @@ def _write(node: Layout, found: Programs, described: Machine, plane: ControlPlan
     for path, text in texts.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
-        if path.read_text() != text:  # the service proxy ends when its file is written, even if nothing changes
+        if (
+            path.read_text() != text
+        ):  # the service proxy ends when its file is written, even if nothing changes
             path.write_text(text)
     node.enter.chmod(0o700)
     for folder in (node.kubelet / "device-plugins", node.containerd):
@@ -95,7 +110,16 @@ def _import(node: Layout, found: Programs, archives: dict[str, Path], progress: 
     """Import images that containerd lacks, or has from another archive."""
 
     def images(*command: object) -> str:
-        words = (node.enter, found.built["ctr"], "--address", node.socket, "--namespace", "k8s.io", "images", *command)
+        words = (
+            node.enter,
+            found.built["ctr"],
+            "--address",
+            node.socket,
+            "--namespace",
+            "k8s.io",
+            "images",
+            *command,
+        )
         return debian.run([*map(str, words)], "ctr in the real node", env=dict(os.environ))
 
     note = node.containerd / "imported.json"
@@ -103,7 +127,11 @@ def _import(node: Layout, found: Programs, archives: dict[str, Path], progress: 
     known: dict[str, str] = {}
     with contextlib.suppress(OSError, ValueError):
         known = json.loads(note.read_text())
-    missing = {name: path for name, path in archives.items() if name not in there or known.get(name) != str(path)}
+    missing = {
+        name: path
+        for name, path in archives.items()
+        if name not in there or known.get(name) != str(path)
+    }
     if not missing:
         return
     with progress.step("importing the images into containerd", f"images: {', '.join(missing)}"):
@@ -134,7 +162,9 @@ def _wait(answer: Callable[[Home, Machine], str | None], home: Home, described: 
 
 def _addressless(home: Home, described: Machine) -> str | None:
     """Return why the node has no address yet; None if it has one."""
-    address = kubectl(home, "get", "node", described.node, "--output=jsonpath={.status.addresses[0].address}")
+    address = kubectl(
+        home, "get", "node", described.node, "--output=jsonpath={.status.addresses[0].address}"
+    )
     return None if address else "the kubelet has not reported an address"
 
 
@@ -146,7 +176,9 @@ def _unready(home: Home, described: Machine) -> str | None:
     ready = conditions.get("Ready", {})
     if ready.get("status") != "True":
         return str(ready.get("message") or "the kubelet has not reported")
-    if any(taint["key"].startswith("node.kubernetes.io/") for taint in node["spec"].get("taints") or []):
+    if any(
+        taint["key"].startswith("node.kubernetes.io/") for taint in node["spec"].get("taints") or []
+    ):
         return "its taint for not being ready is still there"
     offered = (status.get("allocatable") or {}).get("nvidia.com/gpu", "0")
     if int(offered) != described.gpus:
@@ -155,17 +187,27 @@ def _unready(home: Home, described: Machine) -> str | None:
     slices = json.loads(kubectl(home, "get", "resourceslices", selector, "--output=json"))["items"]
     specs = [item["spec"] for item in slices if item["spec"]["driver"] == "dra.net"]
     nics = sum(len(spec.get("devices") or []) for spec in specs)
-    return None if nics == len(layout.NICS) else f"DraNet has published {nics} NICs instead of {len(layout.NICS)}"
+    return (
+        None
+        if nics == len(layout.NICS)
+        else f"DraNet has published {nics} NICs instead of {len(layout.NICS)}"
+    )
 
 
 def up(home: Home, plane: ControlPlane, progress: Progress) -> str:
     """Join the real node to a lab that is up and has a pool for it; return the node's name."""
     found, archives = prepare(home, progress)
-    with exclusive(home.root / _LOCK, lambda: progress.say("waiting for another command that changes the real node")):
+    with exclusive(
+        home.root / _LOCK,
+        lambda: progress.say("waiting for another command that changes the real node"),
+    ):
         pool = machine.pool_of(home)
         described = machine.describe(pool)
         supervisor = Supervisor(home)
-        if supervisor.running(processes.NAMESPACES) is None or machine.joined(home) not in {"", described.node}:
+        if supervisor.running(processes.NAMESPACES) is None or machine.joined(home) not in {
+            "",
+            described.node,
+        }:
             _end(home)
         node = _layout(home)
         _write(node, found, described, plane)
@@ -177,7 +219,9 @@ def up(home: Home, plane: ControlPlane, progress: Progress) -> str:
             _publish_api(node)
             if machine.joined(home) != described.node:
                 machine.replace(home, pool, described.node, real=True)
-            started += _start(supervisor, tuple(process for process in rest if process.name == processes.KUBELET))
+            started += _start(
+                supervisor, tuple(process for process in rest if process.name == processes.KUBELET)
+            )
             # The service proxy ends when its node's address changes, so it starts once there is
             # one.
             _wait(_addressless, home, described)
@@ -233,7 +277,9 @@ def repair(home: Home, plane: ControlPlane, progress: Progress) -> None:
         return
     if needed or names(home) or cleanup.leftovers(home):
         down(home)
-        progress.say("the real node had stopped, so it is simulated now; `make lab-real` starts it again")
+        progress.say(
+            "the real node had stopped, so it is simulated now; `make lab-real` starts it again"
+        )
 
 
 def down(home: Home) -> list[str]:
@@ -243,7 +289,9 @@ def down(home: Home) -> list[str]:
         # Where the API server does not run any more, the next `up` of the lab creates the simulated
         # node.
         with contextlib.suppress(LabError):
-            kubectl(home, "delete", "endpointslice", "--namespace=default", "--ignore-not-found", _SLICE)
+            kubectl(
+                home, "delete", "endpointslice", "--namespace=default", "--ignore-not-found", _SLICE
+            )
             kubectl(home, "delete", "resourceslices", f"--field-selector=spec.nodeName={node}")
     stopped = _end(home)
     if node:

@@ -36,11 +36,15 @@ def pool_of(home: Home) -> Record:
     """Return the pool whose first node is real: the one with the label."""
     key, value = real_node.LABEL
     for record in Store(home.cloud).list("nodePools"):
-        if (Pool(record.inputs).config.get("labels") or {}).get(key) == value and nodes.expected(record):
+        if (Pool(record.inputs).config.get("labels") or {}).get(key) == value and nodes.expected(
+            record
+        ):
             return record
     raise LabError(
-        f"no node pool of the lab is marked as real: no pool with a node has the label {key}: {value}",
-        "give one pool that label (`labels` of the pool in stacks/Pulumi.lab.yaml) and a node, then run it again",
+        f"no node pool of the lab is marked as real: no pool with a node has the label {key}:"
+        f" {value}",
+        "give one pool that label (`labels` of the pool in stacks/Pulumi.lab.yaml) and a node, then"
+        " run it again",
         code=USAGE,
     )
 
@@ -59,7 +63,10 @@ def describe(pool: Record) -> Machine:
         node=name,
         cores=int(parse_quantity(whole["cpu"])),
         memory=str(whole["memory"]),
-        reserved={"cpu": f"{int(reserved('cpu') * 1000)}m", "memory": f"{int(reserved('memory')) // 1024}Ki"},
+        reserved={
+            "cpu": f"{int(reserved('cpu') * 1000)}m",
+            "memory": f"{int(reserved('memory')) // 1024}Ki",
+        },
         gpus=sum(gke_devices(labels).values()),
     )
 

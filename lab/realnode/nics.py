@@ -56,7 +56,9 @@ def rules(layout: Layout) -> list[str]:
             f"rule add priority {_SOURCE_RULE} from {address(layout, number)} lookup {table}",
         ]
         for other, subnet in enumerate(layout.rails):
-            lines.append(f"rule add priority {_TARGET_RULE + (number ^ other)} to {subnet} lookup {table}")
+            lines.append(
+                f"rule add priority {_TARGET_RULE + (number ^ other)} to {subnet} lookup {table}"
+            )
     return lines
 
 
@@ -87,4 +89,8 @@ def configure(layout: Layout, number: int) -> list[str]:
 def attributes(number: int) -> Mapping[str, Mapping[str, Any]]:
     """Return attributes of an A4 machine's RDMA NIC that a virtual interface lacks."""
     slot = slots(len(NICS))[number]
-    return {"dra.net/rdma": {"bool": True}, "dra.net/numaNode": {"int": slot.numa}, PCIE_ROOT: {"string": slot.root}}
+    return {
+        "dra.net/rdma": {"bool": True},
+        "dra.net/numaNode": {"int": slot.numa},
+        PCIE_ROOT: {"string": slot.root},
+    }

@@ -65,12 +65,16 @@ def table(
     return first, tuple(process for process in found.values() if process not in first)
 
 
-def _process(layout: Layout, name: str, row: Mapping[str, Any], values: Mapping[str, Any]) -> Process:
+def _process(
+    layout: Layout, name: str, row: Mapping[str, Any], values: Mapping[str, Any]
+) -> Process:
     process = Process.of_row(name, row, values)
     if process.argv[0] == sys.executable:
         process = replace(process, environment=environment.complete(layout.home))
     if row.get("inside"):
-        process = replace(process, argv=(str(layout.enter), *process.argv), version=_version(layout, process.argv))
+        process = replace(
+            process, argv=(str(layout.enter), *process.argv), version=_version(layout, process.argv)
+        )
     return process
 
 

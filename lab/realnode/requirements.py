@@ -29,12 +29,18 @@ _WITHOUT = "nothing was changed; `make lab` simulates all nodes and works withou
 def obstacle() -> str | None:
     """Return why this machine cannot have a real node, in one line; None if it can."""
     if platform.system() != "Linux" or platform.machine() != "x86_64":
-        return f"a real node needs Linux on x86-64; this is {platform.system()} on {platform.machine()}"
+        return (
+            f"a real node needs Linux on x86-64; this is {platform.system()} on"
+            f" {platform.machine()}"
+        )
     if os.geteuid() != 0:
         return "a real node needs root, for containers, interfaces and mounts of its own"
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing:
-        return f"a real node needs {', '.join(missing)} (Debian's packages iproute2, mount and util-linux)"
+        return (
+            f"a real node needs {', '.join(missing)} (Debian's packages iproute2, mount and"
+            " util-linux)"
+        )
     if not CGROUPS.is_dir():
         return "a real node needs control groups, and nothing is mounted at /sys/fs/cgroup"
     return _refusal() or debian.obstacle()
@@ -53,10 +59,15 @@ def _refusal() -> str | None:
     """Text about what this machine refuses even to root, tried once; None if it refuses nothing."""
     with tempfile.TemporaryDirectory(prefix="berth-") as folder:
         trial = ["unshare", "--mount", "--net", "--pid", "--fork", "sh", "-c", _TRIAL, "sh", folder]
-        done = subprocess.run(trial, capture_output=True, text=True, check=False, timeout=_TRIAL_SECONDS)
+        done = subprocess.run(
+            trial, capture_output=True, text=True, check=False, timeout=_TRIAL_SECONDS
+        )
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or [""])[-1]
-        return f"a real node needs mounts and interfaces, and this machine refuses them even to root ({reason})"
+        return (
+            "a real node needs mounts and interfaces, and this machine refuses them even to root"
+            f" ({reason})"
+        )
     # Version 1 has a hierarchy for each controller, version 2 one for all.
     hierarchy = next((path for path in (CGROUPS / "memory", CGROUPS) if path.is_dir()), CGROUPS)
     group = hierarchy / f"berth-trial-{os.getpid()}"
@@ -64,7 +75,10 @@ def _refusal() -> str | None:
         group.mkdir()
         group.rmdir()
     except OSError as error:
-        return f"a real node needs control groups, and this machine refuses to create one ({error.strerror})"
+        return (
+            "a real node needs control groups, and this machine refuses to create one"
+            f" ({error.strerror})"
+        )
     return None
 
 
@@ -76,7 +90,8 @@ def require(home: Home) -> None:
     if Path("/var/lib") in home.root.resolve().parents:
         # The node has an empty folder there.
         raise LabError(
-            f"a real node cannot join a lab in a folder below /var/lib, and this lab is in {home.root}",
+            "a real node cannot join a lab in a folder below /var/lib, and this lab is in"
+            f" {home.root}",
             "name another folder with --home or BERTH_LAB",
             code=USAGE,
         )
@@ -84,7 +99,9 @@ def require(home: Home) -> None:
 
 def in_use() -> list[IPv4Network]:
     """Return this machine's IPv4 ranges and routes, without its default route."""
-    listing = subprocess.run(["ip", "-json", "-4", "route", "show", "table", "all"], capture_output=True, check=True)
+    listing = subprocess.run(
+        ["ip", "-json", "-4", "route", "show", "table", "all"], capture_output=True, check=True
+    )
     targets = (route["dst"] for route in json.loads(listing.stdout or b"[]"))
     return [IPv4Network(target, strict=False) for target in targets if target != "default"]
 

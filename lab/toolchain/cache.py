@@ -58,7 +58,9 @@ class Cache:
         """Return the path of an entry, present or not."""
         return self.folder / f"{name}-{key[:16]}"
 
-    def obtain(self, name: str, key: str, make: Callable[[Path], None], doing: str = "", done: str = "") -> Path:
+    def obtain(
+        self, name: str, key: str, make: Callable[[Path], None], doing: str = "", done: str = ""
+    ) -> Path:
         """Return the folder of an entry, which is created first if it is missing or incomplete.
 
         Args:
@@ -84,16 +86,22 @@ class Cache:
                 problem = defect(path)
                 if problem is None:
                     return
-                self.progress.say(f"{name}: the cached build is broken ({problem}); building it again")
+                self.progress.say(
+                    f"{name}: the cached build is broken ({problem}); building it again"
+                )
                 shutil.rmtree(path)
             prefix = f".{path.name}.making-"
-            for leftover in self.folder.glob(f"{prefix}*"):  # Of a killed build: this one holds the lock.
+            for leftover in self.folder.glob(
+                f"{prefix}*"
+            ):  # Of a killed build: this one holds the lock.
                 shutil.rmtree(leftover)
             partial = Path(tempfile.mkdtemp(prefix=prefix, dir=self.folder))
             try:
                 make(partial)
                 paths = sorted(path for path in partial.rglob("*") if path.is_file())
-                sizes = {str(path.relative_to(partial)): {"size": path.stat().st_size} for path in paths}
+                sizes = {
+                    str(path.relative_to(partial)): {"size": path.stat().st_size} for path in paths
+                }
                 (partial / MANIFEST).write_text(json.dumps({"files": sizes}, indent=1))
                 partial.chmod(0o755)
                 partial.rename(path)

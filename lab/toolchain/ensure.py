@@ -35,12 +35,18 @@ def programs_of(tools: Iterable[Tool], progress: Progress) -> dict[str, Path]:
     entries = {tool: path for tool in needed if (path := _entry(tool, cache, chosen)) is not None}
     missing = [tool for tool in needed if tool not in entries]
     if missing:
-        with tempfile.TemporaryDirectory(prefix="berth-tools-", ignore_cleanup_errors=True) as folder:
+        with tempfile.TemporaryDirectory(
+            prefix="berth-tools-", ignore_cleanup_errors=True
+        ) as folder:
             if chosen != SOURCE:
                 entries |= _fetch(missing, cache, chosen, Path(folder))
             if built := [tool for tool in missing if tool not in entries]:
                 entries |= _build(built, cache, Path(folder))
-    return {name: entries[tool] / name for tool in needed for name in (*tool.programs, *tool.copied.values())}
+    return {
+        name: entries[tool] / name
+        for tool in needed
+        for name in (*tool.programs, *tool.copied.values())
+    }
 
 
 def _choice() -> str:
@@ -59,7 +65,10 @@ def _entry(tool: Tool, cache: Cache, chosen: str) -> Path | None:
     """Return the cache entry of a tool, built or released as chosen; None if there is none."""
     keys = [go.key(tool)] if chosen != RELEASE or not tool.release else []
     keys += [releases.key(tool.release)] if chosen != SOURCE and tool.release else []
-    return next((path for path in (cache.path(tool.name, entry) for entry in keys) if defect(path) is None), None)
+    return next(
+        (path for path in (cache.path(tool.name, entry) for entry in keys) if defect(path) is None),
+        None,
+    )
 
 
 def _fetch(tools: list[Tool], cache: Cache, chosen: str, folder: Path) -> dict[Tool, Path]:
@@ -69,10 +78,15 @@ def _fetch(tools: list[Tool], cache: Cache, chosen: str, folder: Path) -> dict[T
         LabError: a release is demanded and does not come, or a file is not the published one.
     """
     checksums, reasons = _checksums([tool for tool in tools if tool.release])
-    none = f"No release site answers here ({next(iter(reasons.values()), '')}): the tools are built from source"
+    none = (
+        f"No release site answers here ({next(iter(reasons.values()), '')}): the tools are built"
+        " from source"
+    )
     _report(reasons, cache.progress, chosen, "" if checksums else none)
     if checksums:
-        title = f"{counted(len(checksums), 'tool')} from their release sites (kept in {cache.folder})"
+        title = (
+            f"{counted(len(checksums), 'tool')} from their release sites (kept in {cache.folder})"
+        )
         cache.progress.say(f"Fetching {title}")
     entries: dict[Tool, Path] = {}
     late: dict[Tool, str] = {}
@@ -91,8 +105,16 @@ def _fetch(tools: list[Tool], cache: Cache, chosen: str, folder: Path) -> dict[T
 
 def _build(tools: list[Tool], cache: Cache, folder: Path) -> dict[Tool, Path]:
     """Build tools; Go uses all cores for each. Return their entries."""
-    progress, count, done, total = cache.progress, counted(len(tools), "tool"), 0, sum(tool.seconds for tool in tools)
-    title = f"{count} from source, once for this machine: about {counted(max(1, round(total / 60)), 'minute')}"
+    progress, count, done, total = (
+        cache.progress,
+        counted(len(tools), "tool"),
+        0,
+        sum(tool.seconds for tool in tools),
+    )
+    title = (
+        f"{count} from source, once for this machine: about"
+        f" {counted(max(1, round(total / 60)), 'minute')}"
+    )
     progress.say(f"Building {title} of two cores (kept in {cache.folder})")
     compiler = go.find([tool.directory for tool in tools], cache)
     progress.say(f"  go {compiler.version}: {compiler.origin}")
@@ -100,10 +122,14 @@ def _build(tools: list[Tool], cache: Cache, folder: Path) -> dict[Tool, Path]:
     entries, began = {}, time.monotonic()
     with compiler.in_use(), compiler.fetching(tools), progress.step("", f"{count} built") as step:
         for number, tool in enumerate(tools, 1):
-            pace = (time.monotonic() - began + 120) / (done + 120)  # the first tools alone would mislead
+            pace = (time.monotonic() - began + 120) / (
+                done + 120
+            )  # the first tools alone would mislead
             part = f"{number} of {len(tools)}, about {duration(pace * (total - done))} left"
             step.show(f"{tool.name} {tool.version} ({part})")
-            entries[tool] = cache.obtain(tool.name, go.key(tool), partial(compiler.build, tool, temporary=folder))
+            entries[tool] = cache.obtain(
+                tool.name, go.key(tool), partial(compiler.build, tool, temporary=folder)
+            )
             done += tool.seconds
     return entries
 
@@ -135,7 +161,8 @@ def _report(reasons: dict[Tool, str], progress: Progress, chosen: str, none: str
     tool, reason = next(iter(reasons.items()))
     if chosen == RELEASE:
         raise LabError(
-            f"the release of {tool.name} {tool.version} cannot be downloaded, but {CHOICE} requires it: {reason}",
+            f"the release of {tool.name} {tool.version} cannot be downloaded, but {CHOICE} requires"
+            f" it: {reason}",
             f"check the connection, or build the tools from source: unset {CHOICE}",
         )
     names = ", ".join(tool.name for tool in reasons)

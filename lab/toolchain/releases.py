@@ -77,7 +77,9 @@ def filled(files: tuple[ReleasedFile, ...], version: str) -> tuple[ReleasedFile,
 
     return tuple(
         ReleasedFile(
-            fill(file.address), fill(file.checksums), {name: fill(path) for name, path in file.members.items()}
+            fill(file.address),
+            fill(file.checksums),
+            {name: fill(path) for name, path in file.members.items()},
         )
         for file in files
     )
@@ -94,7 +96,9 @@ def published(text: str, name: str) -> str | None:
     stripped = text.strip()
     if stripped.startswith("{"):
         try:
-            digests = {asset["name"]: asset.get("digest") or "" for asset in json.loads(stripped)["assets"]}
+            digests = {
+                asset["name"]: asset.get("digest") or "" for asset in json.loads(stripped)["assets"]
+            }
         except (ValueError, KeyError, TypeError):
             return None
         found = str(digests.get(name, "")).rpartition(":")[2]
@@ -103,7 +107,11 @@ def published(text: str, name: str) -> str | None:
     else:
         lines = re.findall(r"^\s*([0-9A-Fa-f]+)\s+[*]?(\S+)\s*$", stripped, re.MULTILINE)
         found = next((digits for digits, path in lines if path.rpartition("/")[2] == name), "")
-    return found.lower() if len(found) in _ALGORITHMS and re.fullmatch(r"[0-9A-Fa-f]+", found) else None
+    return (
+        found.lower()
+        if len(found) in _ALGORITHMS and re.fullmatch(r"[0-9A-Fa-f]+", found)
+        else None
+    )
 
 
 def located(address: str) -> str:
@@ -116,7 +124,13 @@ class StaysEncrypted(urllib.request.HTTPRedirectHandler):
     """Follows redirections, but not from https to anything else."""
 
     def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: HTTPMessage,
+        newurl: str,
     ) -> urllib.request.Request | None:
         """Return the request that follows a redirection."""
         if req.full_url.startswith("https:") and not newurl.startswith("https:"):
@@ -157,7 +171,9 @@ def texts(addresses: Iterable[str]) -> dict[str, str | UnavailableError]:
     wait(answers.values(), PROBE_SECONDS)
     pool.shutdown(wait=False)
     silent = UnavailableError(f"no answer within {PROBE_SECONDS:g} s")
-    return {address: answer.result() if answer.done() else silent for address, answer in answers.items()}
+    return {
+        address: answer.result() if answer.done() else silent for address, answer in answers.items()
+    }
 
 
 def fetch(address: str, checksum: str, target: Path) -> None:
@@ -176,10 +192,14 @@ def fetch(address: str, checksum: str, target: Path) -> None:
                 hashed.update(chunk)
                 file.write(chunk)
                 if time.monotonic() > end:
-                    raise UnavailableError(f"{located(address)} took longer than {FILE_SECONDS:g} s")
+                    raise UnavailableError(
+                        f"{located(address)} took longer than {FILE_SECONDS:g} s"
+                    )
             length = response.headers.get("Content-Length")
             if length is not None and int(length) != file.tell():
-                raise UnavailableError(f"{located(address)} ended after {file.tell()} of {length} bytes")
+                raise UnavailableError(
+                    f"{located(address)} ended after {file.tell()} of {length} bytes"
+                )
     except (OSError, http.client.HTTPException) as error:
         raise UnavailableError(_reason(address, error)) from error
     if hashed.hexdigest() != checksum:
@@ -216,4 +236,6 @@ def unpack(file: Path, members: Mapping[str, str], folder: Path) -> None:
                     shutil.copyfileobj(source, program)
             (folder / name).chmod(0o755)
     except (KeyError, tarfile.TarError, EOFError) as error:
-        raise UnavailableError(f"the release has no usable {', '.join(members)}: {error}") from error
+        raise UnavailableError(
+            f"the release has no usable {', '.join(members)}: {error}"
+        ) from error

@@ -51,7 +51,9 @@ class Tool:
         """Program name to full name of the Go package."""
         own = f"berth.invalid/lab/tools/{self.directory.name}"
         return {
-            name: (own + package[1:] if package.startswith(".") else f"{self.module}/{package}").rstrip("/")
+            name: (
+                own + package[1:] if package.startswith(".") else f"{self.module}/{package}"
+            ).rstrip("/")
             for name, package in self.packages.items()
         }
 
@@ -80,7 +82,8 @@ class Tool:
         """Flags that strip debug tables (a third of the size) and write the version in."""
         major, minor, *_ = self.version.split(".")
         values = {
-            name: value.format(version=self.version, major=major, minor=minor) for name, value in self.variables.items()
+            name: value.format(version=self.version, major=major, minor=minor)
+            for name, value in self.variables.items()
         }
         return " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in values.items())])
 
@@ -96,11 +99,14 @@ def _table() -> dict[str, Tool]:
 BY_NAME = _table()
 
 TOOLS, REAL_NODE_TOOLS, TEST_TOOLS = (
-    tuple(tool for tool in BY_NAME.values() if tool.needed_by == user) for user in ("lab", "real-node", "tests")
+    tuple(tool for tool in BY_NAME.values() if tool.needed_by == user)
+    for user in ("lab", "real-node", "tests")
 )
 """Tools of every lab, those that only a real node needs, and those that only tests need."""
 
-PULUMI, PULUMI_PYTHON, PULUMI_KUBERNETES = (BY_NAME[name] for name in ("pulumi", "pulumi-python", "pulumi-kubernetes"))
+PULUMI, PULUMI_PYTHON, PULUMI_KUBERNETES = (
+    BY_NAME[name] for name in ("pulumi", "pulumi-python", "pulumi-kubernetes")
+)
 HELM, KUBECTL, KUBERAY = (BY_NAME[name] for name in ("helm", "kubectl", "kuberay-operator"))
 
 

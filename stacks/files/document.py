@@ -28,7 +28,8 @@ _MOST_VALUES = 100_000
 _MOST_DIGITS = 18
 _LONGEST_SHOWN = 40
 _TAGS = frozenset(
-    f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "map", "merge", "null", "seq", "str", "timestamp")
+    f"tag:yaml.org,2002:{kind}"
+    for kind in ("bool", "float", "int", "map", "merge", "null", "seq", "str", "timestamp")
 )
 _UNREADABLE = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Control characters, and halves of characters, which no text of Kubernetes can have."""
@@ -56,7 +57,9 @@ class _Constructor(RoundTripConstructor):
         try:
             return super().construct_object(node, deep)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise ConstructorError(None, None, f"{_shown(node)} has no value: {error}", node.start_mark) from None
+            raise ConstructorError(
+                None, None, f"{_shown(node)} has no value: {error}", node.start_mark
+            ) from None
 
 
 _IN_WORDS: Mapping[str, Mapping[str, str]] = fast_yaml.beside(__file__)
@@ -74,8 +77,8 @@ def read(text: str) -> Any:
     if found := unprintable(text):
         line = text.count("\n", 0, found.start()) + 1
         raise DocumentError(
-            f"has the character {printable(found[0])}, which a reader of YAML or an editor may take for the end of a"
-            " line, or hide; take it out",
+            f"has the character {printable(found[0])}, which a reader of YAML or an editor may take"
+            " for the end of a line, or hide; take it out",
             line,
         )
     yaml = YAML(typ="rt", pure=True)
@@ -84,12 +87,16 @@ def read(text: str) -> Any:
     try:
         return yaml.load(text)
     except MaxDepthExceededError as error:
-        raise DocumentError(f"is nested more than {DEEPEST} levels deep", error.problem_mark.line + 1) from None
+        raise DocumentError(
+            f"is nested more than {DEEPEST} levels deep", error.problem_mark.line + 1
+        ) from None
     except MarkedYAMLError as error:
         raise _in_words(error) from None
     except ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise DocumentError(f"is not YAML: it has the character {chr(error.character)!r}", line) from None
+        raise DocumentError(
+            f"is not YAML: it has the character {chr(error.character)!r}", line
+        ) from None
     except YAMLError as error:
         raise DocumentError(f"is not YAML: {error}") from None
 
@@ -140,7 +147,9 @@ def _measure(node: Node, known: dict[int, int | None]) -> int:
         inner = [] if isinstance(node, ScalarNode) else list(node.value)
     size = 1 + sum(_measure(part, known) for part in inner)
     if size > _MOST_VALUES:
-        raise DocumentError(f"has more than {_MOST_VALUES} values once its anchors are resolved", line)
+        raise DocumentError(
+            f"has more than {_MOST_VALUES} values once its anchors are resolved", line
+        )
     known[id(node)] = size
     return size
 
@@ -152,24 +161,37 @@ def _check(node: Node, line: int) -> None:
     if isinstance(node, MappingNode):
         for key, _ in node.value:
             if not isinstance(key, ScalarNode):
-                raise DocumentError("has a mapping or list as a key; write a name", key.start_mark.line + 1)
+                raise DocumentError(
+                    "has a mapping or list as a key; write a name", key.start_mark.line + 1
+                )
     if not isinstance(node, ScalarNode):
         return
     if found := _UNREADABLE.search(node.value):
-        raise DocumentError(f"has the character {found[0]!r}, which settings cannot have; take it out", line)
+        raise DocumentError(
+            f"has the character {found[0]!r}, which settings cannot have; take it out", line
+        )
     kind = tag.rpartition(":")[2]
     if kind == "int" and re.fullmatch(r"[-+]?0[\d_]+", node.value):
-        message = f"{_shown(node)} is another number for Pulumi, because of its leading 0; take the 0 out, or quote it"
+        message = (
+            f"{_shown(node)} is another number for Pulumi, because of its leading 0; take the 0"
+            " out, or quote it"
+        )
         raise DocumentError(message, line)
     if kind == "int" and len(node.value) > _MOST_DIGITS:
-        raise DocumentError(f"{_shown(node)} has more digits than a number of Pulumi; quote it if it is text", line)
+        raise DocumentError(
+            f"{_shown(node)} has more digits than a number of Pulumi; quote it if it is text", line
+        )
     if kind == "float" and not _finite(node.value):
-        raise DocumentError(f"{_shown(node)} is not a number that Pulumi can pass on; quote it if it is text", line)
+        raise DocumentError(
+            f"{_shown(node)} is not a number that Pulumi can pass on; quote it if it is text", line
+        )
 
 
 def _finite(text: str) -> bool:
     try:
-        return math.isfinite(float(text.lower().replace("_", "").replace(".inf", "inf").replace(".nan", "nan")))
+        return math.isfinite(
+            float(text.lower().replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
+        )
     except ValueError:
         return True  # a spelling of YAML that the constructor reads, or refuses
 

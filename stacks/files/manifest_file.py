@@ -16,7 +16,9 @@ def read(path: Path) -> list[Manifest]:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise BadInputError(f"there is no file {shown(path)}; paths count from the project's folder") from None
+        raise BadInputError(
+            f"there is no file {shown(path)}; paths count from the project's folder"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise BadInputError(f"{shown(path)} cannot be read: {error}") from None
     found: list[Manifest] = []
@@ -35,12 +37,17 @@ def read(path: Path) -> list[Manifest]:
             first = seen.setdefault(_identity(document), line)
             if first != line:
                 name = f"{document['kind']} {document['metadata']['name']}"
-                raise BadInputError(f"{name} is in line {first} already; take one out", place=f"{shown(path)}:{line}")
+                raise BadInputError(
+                    f"{name} is in line {first} already; take one out",
+                    place=f"{shown(path)}:{line}",
+                )
             found.append(document)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{shown(path)}:{mark.line + 1}" if mark else shown(path)
-        raise BadInputError(f"{place}: this is not YAML: {getattr(error, 'problem', None) or error}") from None
+        raise BadInputError(
+            f"{place}: this is not YAML: {getattr(error, 'problem', None) or error}"
+        ) from None
     if not found:
         raise BadInputError(f"{shown(path)} has no object in it")
     return found
@@ -49,18 +56,28 @@ def read(path: Path) -> list[Manifest]:
 def _wrong(document: Any) -> str:
     """Return why a document is not an object; empty where it is one."""
     if not isinstance(document, dict):
-        return "this document is not a Kubernetes object, which is a mapping with apiVersion, kind and metadata"
+        return (
+            "this document is not a Kubernetes object, which is a mapping with apiVersion, kind and"
+            " metadata"
+        )
     lacking = [key for key in ("apiVersion", "kind") if not isinstance(document.get(key), str)]
     metadata = document.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         lacking.append("metadata.name")
     if lacking:
         return f"this document is not a Kubernetes object: it lacks {', '.join(lacking)}"
-    if document["kind"] == "DaemonSet" and not isinstance(value_at(document, "spec.template.spec"), dict):
+    if document["kind"] == "DaemonSet" and not isinstance(
+        value_at(document, "spec.template.spec"), dict
+    ):
         return "this DaemonSet lacks spec.template.spec"
     return ""
 
 
 def _identity(document: Manifest) -> tuple[str, ...]:
     metadata = document["metadata"]
-    return document["apiVersion"], document["kind"], str(metadata.get("namespace") or ""), metadata["name"]
+    return (
+        document["apiVersion"],
+        document["kind"],
+        str(metadata.get("namespace") or ""),
+        metadata["name"],
+    )

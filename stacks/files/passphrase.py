@@ -38,11 +38,16 @@ def refuse_public(stack: str, text: str, environment: Mapping[str, str]) -> None
     salt = _SALT.search(text)
     known = salt is not None and salt[1] in SALTS
     if (known or given(environment) == PUBLIC) and not in_lab(environment):
-        what = "the salt in its file is that of the lab's passphrase" if known else "the passphrase is the lab's"
+        what = (
+            "the salt in its file is that of the lab's passphrase"
+            if known
+            else "the passphrase is the lab's"
+        )
         raise PublicPassphraseError(
-            f"stack {stack} would encrypt its secrets by a passphrase that everybody knows: {what}, and its state is"
-            " not the lab's. Remove the line encryptionsalt from the stack's file, set a passphrase of your own or use"
-            f" a key (pulumi stack change-secrets-provider -s {stack} gcpkms://…), and run the command again"
+            f"stack {stack} would encrypt its secrets by a passphrase that everybody knows: {what},"
+            " and its state is not the lab's. Remove the line encryptionsalt from the stack's"
+            " file, set a passphrase of your own or use a key (pulumi stack"
+            f" change-secrets-provider -s {stack} gcpkms://…), and run the command again"
         )
 
 

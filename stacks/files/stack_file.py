@@ -14,7 +14,9 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.stacks.files import document
 
-if TYPE_CHECKING:  # the module of problems takes pydantic along, which a shell's completion need not wait for
+if (
+    TYPE_CHECKING
+):  # the module of problems takes pydantic along, which a shell's completion need not wait for
     from berth.components.core.problems import Path as SettingsPath
 
 NAMESPACE = "berth"
@@ -38,7 +40,11 @@ def project() -> Path:
 def shown(path: Path) -> str:
     """Return a path from the project's folder; the whole path for a user who is elsewhere."""
     root = project()
-    return str(path.relative_to(root) if path.is_relative_to(root) and Path.cwd().is_relative_to(root) else path)
+    return str(
+        path.relative_to(root)
+        if path.is_relative_to(root) and Path.cwd().is_relative_to(root)
+        else path
+    )
 
 
 def path_of(text: str) -> Path:
@@ -46,7 +52,9 @@ def path_of(text: str) -> Path:
     try:
         return project() / Path(text).expanduser()
     except RuntimeError:
-        raise BadInputError(f"there is no home folder {text.partition('/')[0]!r}; write the whole path") from None
+        raise BadInputError(
+            f"there is no home folder {text.partition('/')[0]!r}; write the whole path"
+        ) from None
 
 
 class StackFileError(BadInputError):
@@ -91,7 +99,9 @@ def stack_path(stack: str) -> Path:
 def stack_names() -> list[str]:
     """Return the names of all stacks with a config file."""
     pattern = stack_path("*")
-    return sorted(path.name[len(_PREFIX) : -len(_SUFFIX)] for path in pattern.parent.glob(pattern.name))
+    return sorted(
+        path.name[len(_PREFIX) : -len(_SUFFIX)] for path in pattern.parent.glob(pattern.name)
+    )
 
 
 def named(stack: str) -> str:
@@ -113,9 +123,14 @@ def find(stack: str) -> StackFile:
     if not _NAME.fullmatch(stack):
         shown_name = repr(stack if len(stack) <= _LONGEST_NAME else f"{stack[:20]}…")
         inside = re.fullmatch(r"(?:.*/)?Pulumi\.([\w.-]+)\.ya?ml", stack)
-        hint = f"; did you mean {inside[1]!r}?" if inside else f"; known are {', '.join(stack_names())}"
+        hint = (
+            f"; did you mean {inside[1]!r}?"
+            if inside
+            else f"; known are {', '.join(stack_names())}"
+        )
         raise StackFileError(
-            f"{shown_name} is not a stack's name: at most {_LONGEST_NAME} letters, digits, '-', '_' and '.'{hint}"
+            f"{shown_name} is not a stack's name: at most {_LONGEST_NAME} letters, digits, '-', '_'"
+            f" and '.'{hint}"
         )
     if not path.exists():
         known = did_you_mean(stack, stack_names())
@@ -150,7 +165,9 @@ def read(path: Path) -> StackFile:
         raise StackFileError("is not a file", place=name)
     try:
         if path.stat().st_size > LARGEST:
-            raise StackFileError(f"is larger than {LARGEST >> 20} MiB, which no stack's file is", place=name)
+            raise StackFileError(
+                f"is larger than {LARGEST >> 20} MiB, which no stack's file is", place=name
+            )
         return parse(path, path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise StackFileError("there is no such file", place=name) from None
@@ -170,16 +187,26 @@ def parse(path: Path, text: str) -> StackFile:
     try:
         found = document.read(text)
     except document.DocumentError as error:
-        raise StackFileError(error.problem, place=f"{name}:{error.line}" if error.line else name) from None
+        raise StackFileError(
+            error.problem, place=f"{name}:{error.line}" if error.line else name
+        ) from None
     config = found.get("config") if isinstance(found, CommentedMap) else None
     if not isinstance(config, CommentedMap):
-        remedy = f"write `config:` and under it `{NAMESPACE}:environment:` or `{NAMESPACE}:engineer:`"
+        remedy = (
+            f"write `config:` and under it `{NAMESPACE}:environment:` or `{NAMESPACE}:engineer:`"
+        )
         raise StackFileError(f"has no `config:`; {remedy}", place=name)
     settings = {str(key): value for key, value in config.items()}
     prefix = f"{NAMESPACE}:"
     for kind in ("environment", "engineer"):
         if kind in settings:
             line = int(config.lc.key(kind)[0]) + 1
-            raise StackFileError(f"`{kind}:` lacks its namespace; write `{prefix}{kind}:`", place=f"{name}:{line}")
-    mine = {key[len(prefix) :]: document.plain(value) for key, value in settings.items() if key.startswith(prefix)}
+            raise StackFileError(
+                f"`{kind}:` lacks its namespace; write `{prefix}{kind}:`", place=f"{name}:{line}"
+            )
+    mine = {
+        key[len(prefix) :]: document.plain(value)
+        for key, value in settings.items()
+        if key.startswith(prefix)
+    }
     return StackFile(path, mine, config)

@@ -26,7 +26,10 @@ def with_reported(value: Any) -> tuple[Any, list[Problem]]:
     The problems say why nothing could be learned of a pool.
     """
     cluster, pools = (_mapping(value, key) for key in ("cluster", "pools"))
-    existing, unknown = cluster.get("existing"), [name for name, pool in pools.items() if _unknown(pool)]
+    existing, unknown = (
+        cluster.get("existing"),
+        [name for name, pool in pools.items() if _unknown(pool)],
+    )
     if not existing or not unknown:
         return value, []
     try:
@@ -37,15 +40,22 @@ def with_reported(value: Any) -> tuple[Any, list[Problem]]:
         return value, []
     except (BadInputError, ClusterError) as error:
         return value, [_unasked(name, f"its nodes could not be asked: {error}") for name in unknown]
-    of_pools = {name: [node for node in nodes if node["metadata"]["labels"][POOL_LABEL] == name] for name in unknown}
+    of_pools = {
+        name: [node for node in nodes if node["metadata"]["labels"][POOL_LABEL] == name]
+        for name in unknown
+    }
     known = {name: {**reported(found), **pools[name]} for name, found in of_pools.items() if found}
     none = f"no node has the label {POOL_LABEL} of this pool now, so that none could be asked"
-    return {**value, "pools": {**pools, **known}}, [_unasked(name, none) for name in unknown if name not in known]
+    return {**value, "pools": {**pools, **known}}, [
+        _unasked(name, none) for name in unknown if name not in known
+    ]
 
 
 def reported(nodes: Iterable[Object]) -> dict[str, Any]:
     """Return the settings of a pool that its nodes report: the least that one of them has."""
-    cpu, memory, node = min(((*_allocatable(node), node) for node in nodes), key=lambda found: found[:2])
+    cpu, memory, node = min(
+        ((*_allocatable(node), node) for node in nodes), key=lambda found: found[:2]
+    )
     labels, capacity = node["metadata"]["labels"], node["status"].get("capacity") or {}
     count = int(labels.get(_COUNT) or capacity.get(GPU_RESOURCE) or 0)
     gpus: dict[str, Any] = {"count": count}
@@ -54,7 +64,10 @@ def reported(nodes: Iterable[Object]) -> dict[str, Any]:
         mib = labels.get(f"{GPU_RESOURCE}.memory")
         if mib and gpus["type"] not in GPUS:
             gpus["memory"] = f"{mib}Mi"
-    return {"gpus": gpus, "allocatable": {"cpu": f"{int(cpu * 1000)}m", "memory": f"{int(memory) >> 20}Mi"}}
+    return {
+        "gpus": gpus,
+        "allocatable": {"cpu": f"{int(cpu * 1000)}m", "memory": f"{int(memory) >> 20}Mi"},
+    }
 
 
 def _allocatable(node: Object) -> tuple[Decimal, Decimal]:

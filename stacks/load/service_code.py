@@ -23,7 +23,10 @@ LIMIT_BYTES = 128 * 1024
 _MOST_FILES = 5000
 """Most files that a folder of code is searched for: a folder of a whole machine has no end."""
 
-_INSTEAD = "put it into the image, or into an archive that `runtime_env: {working_dir: https://…zip}` names"
+_INSTEAD = (
+    "put it into the image, or into an archive that `runtime_env: {working_dir: https://…zip}`"
+    " names"
+)
 
 # Keys of a runtime environment that bring modules of their own.
 _OTHER_CODE = ("working_dir", "py_modules", "image_uri", "container", "conda", "py_executable")
@@ -43,14 +46,15 @@ def read(path: Path) -> dict[str, str]:
     if size > LIMIT_BYTES:
         largest = max(files.values(), key=lambda file: file.stat().st_size)
         raise BadInputError(
-            f"{shown(path)} has {size} bytes, of which {shown(largest)} alone {largest.stat().st_size}; pods take"
-            f" {LIMIT_BYTES} with them; {_INSTEAD}"
+            f"{shown(path)} has {size} bytes, of which {shown(largest)} alone"
+            f" {largest.stat().st_size}; pods take {LIMIT_BYTES} with them; {_INSTEAD}"
         )
     texts = {name: _text(file) for name, file in files.items()}
     for module in sorted(_modules(texts)):
         if module in sys.stdlib_module_names or module == "ray":
             raise BadInputError(
-                f"module {module!r} of {shown(path)} hides the one that Python and Ray import; rename it"
+                f"module {module!r} of {shown(path)} hides the one that Python and Ray import;"
+                " rename it"
             )
     return texts
 
@@ -83,31 +87,47 @@ def _application(
     import_path, runtime_env = application.get("import_path"), application.get("runtime_env")
     if not isinstance(import_path, str) or not import_path:
         return  # a problem of ray/workload_rules.py
-    module, _, name = import_path.rpartition(":") if ":" in import_path else import_path.rpartition(".")
+    module, _, name = (
+        import_path.rpartition(":") if ":" in import_path else import_path.rpartition(".")
+    )
     file, where = _file_of(module, files), {"module": module, "code": code}
     if file is None:
         if isinstance(runtime_env, dict) and any(key in runtime_env for key in _OTHER_CODE):
             return
         known = sorted(_modules(files))
-        yield from broken(_TABLES["no_module"], path, hint=did_you_mean(module, known), known=known, **where)
+        yield from broken(
+            _TABLES["no_module"], path, hint=did_you_mean(module, known), known=known, **where
+        )
         return
     try:
         names = _names(ast.parse(files[file]))
     except SyntaxError as error:
-        yield from broken(_TABLES["unread"], path, code=code, file=f"{file}:{error.lineno}", error=error.msg)
+        yield from broken(
+            _TABLES["unread"], path, code=code, file=f"{file}:{error.lineno}", error=error.msg
+        )
         return
-    except (ValueError, RecursionError, MemoryError) as error:  # NUL, and brackets in brackets in brackets
-        yield from broken(_TABLES["unread"], path, code=code, file=file, error=str(error) or "too deep")
+    except (
+        ValueError,
+        RecursionError,
+        MemoryError,
+    ) as error:  # NUL, and brackets in brackets in brackets
+        yield from broken(
+            _TABLES["unread"], path, code=code, file=file, error=str(error) or "too deep"
+        )
         return
     first = name.split(".")[0]
     if names is not None and first not in names:
-        yield from broken(_TABLES["no_name"], path, name=first, hint=did_you_mean(first, names), **where)
+        yield from broken(
+            _TABLES["no_name"], path, name=first, hint=did_you_mean(first, names), **where
+        )
 
 
 def _names(module: ast.Module) -> Collection[str] | None:
     """Return the names that a module defines at its top; None if only running it shows them."""
     names: set[str] = set()
-    for node in ast.walk(ast.Module([part for part in module.body if not isinstance(part, _SCOPES)], [])):
+    for node in ast.walk(
+        ast.Module([part for part in module.body if not isinstance(part, _SCOPES)], [])
+    ):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
         elif isinstance(node, ast.alias):
@@ -126,17 +146,23 @@ def _files(path: Path) -> tuple[dict[str, Path], int]:
     if path.is_file():
         return {path.name: path}, path.stat().st_size
     if not path.is_dir():
-        raise BadInputError(f"there is no file or folder {shown(path)}; paths count from the project's folder")
+        raise BadInputError(
+            f"there is no file or folder {shown(path)}; paths count from the project's folder"
+        )
     found = list(islice(path.rglob("*"), _MOST_FILES + 1))
     if len(found) > _MOST_FILES:
-        raise BadInputError(f"{shown(path)} has more than {_MOST_FILES} files; name the folder of the code alone")
+        raise BadInputError(
+            f"{shown(path)} has more than {_MOST_FILES} files; name the folder of the code alone"
+        )
     files = {str(file.relative_to(path)): file for file in sorted(found) if _counts(file, path)}
     return files, sum(file.stat().st_size for file in files.values())
 
 
 def _counts(file: Path, folder: Path) -> bool:
     parts = file.relative_to(folder).parts
-    return file.is_file() and not any(part.startswith(".") or part == "__pycache__" for part in parts)
+    return file.is_file() and not any(
+        part.startswith(".") or part == "__pycache__" for part in parts
+    )
 
 
 def _text(file: Path) -> str:

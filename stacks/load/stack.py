@@ -39,7 +39,9 @@ class SettingsError(BadInputError):
     """Settings with problems; `lines` has one line for each, with its place in the file."""
 
     def __init__(self, stack: str, problems: Sequence[Problem], file: StackFile | None) -> None:
-        line_of = {problem: (file.line(problem.path) if file else None) or 0 for problem in problems}
+        line_of = {
+            problem: (file.line(problem.path) if file else None) or 0 for problem in problems
+        }
         self.stack = stack
         self.file = file
         self.problems = sorted(problems, key=lambda problem: line_of[problem])
@@ -154,7 +156,9 @@ def load_text(stack: str, text: str) -> Environment | EngineerStack:
     return load(stack, file.settings, file)
 
 
-def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Environment | EngineerStack:
+def load(
+    stack: str, values: Mapping[str, Any], file: StackFile | None
+) -> Environment | EngineerStack:
     """Load a stack: check everything that can be checked without any other stack.
 
     Raises:
@@ -168,7 +172,10 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
     ]
     if len(kinds) != 1:
         both, joint = ("both", "and") if kinds else ("neither", "nor")
-        rule = f"the stack sets {both} {NAMESPACE}:environment {joint} {NAMESPACE}:engineer; it must set one of them"
+        rule = (
+            f"the stack sets {both} {NAMESPACE}:environment {joint} {NAMESPACE}:engineer; it must"
+            " set one of them"
+        )
         raise SettingsError(stack, [*problems, Problem((), rule)], file)
     (kind,) = kinds
     value = values[kind]
@@ -176,7 +183,9 @@ def load(stack: str, values: Mapping[str, Any], file: StackFile | None) -> Envir
         value, unasked = with_reported(value)
         problems += unasked
     try:
-        settings = KINDS[kind].model_validate({} if value is None else value, by_alias=True, by_name=False)
+        settings = KINDS[kind].model_validate(
+            {} if value is None else value, by_alias=True, by_name=False
+        )
     except ValidationError as error:
         problems += from_validation(error, KINDS[kind], (kind,))
         if kind == "environment":
@@ -210,11 +219,17 @@ def _name_problems(stack: str, settings: EnvironmentSettings | EngineerSettings)
     elif settings.cluster.existing:
         return []
     else:
-        given, limit, path = settings.cluster.name, CLUSTER_NAME_LIMIT, ("environment", "cluster", "name")
+        given, limit, path = (
+            settings.cluster.name,
+            CLUSTER_NAME_LIMIT,
+            ("environment", "cluster", "name"),
+        )
     return _problems_of_name(stack, given, limit, path)
 
 
-def _problems_of_name(stack: str, given: str | None, limit: int | None, path: Path) -> list[Problem]:
+def _problems_of_name(
+    stack: str, given: str | None, limit: int | None, path: Path
+) -> list[Problem]:
     name = given or stack
     from_stack = "" if given else "; it defaults to the stack's name: set `name` to override"
     try:
@@ -222,12 +237,17 @@ def _problems_of_name(stack: str, given: str | None, limit: int | None, path: Pa
     except ValueError as error:
         return [Problem(path, f"{error}{from_stack}")]
     if limit and len(name) > limit:
-        return [Problem(path, f"{name!r} has {len(name)} characters; GKE allows {limit}{from_stack}")]
+        return [
+            Problem(path, f"{name!r} has {len(name)} characters; GKE allows {limit}{from_stack}")
+        ]
     return []
 
 
 def _environment(
-    stack: str, settings: EnvironmentSettings, file: StackFile | None, unknown_pools: frozenset[str] = frozenset()
+    stack: str,
+    settings: EnvironmentSettings,
+    file: StackFile | None,
+    unknown_pools: frozenset[str] = frozenset(),
 ) -> tuple[Environment, list[Problem]]:
     """Return an environment, and the problems across its settings with those of policies."""
     resolved = resolve_environment(settings, unknown_pools=unknown_pools)
@@ -236,9 +256,11 @@ def _environment(
     # Only what is right is built with its code: a malformed application could not take it.
     wrong = {problem.path[:3] for problem in problems}
     resolved.services = [
-        replace(service, files=code.get(service.name, {}))
-        if ("environment", "services", service.name) not in wrong
-        else service
+        (
+            replace(service, files=code.get(service.name, {}))
+            if ("environment", "services", service.name) not in wrong
+            else service
+        )
         for service in resolved.services
     ]
     berths = [
@@ -249,14 +271,21 @@ def _environment(
             stack=stack,
             isolation=settings.isolation_here,
             kuberay=settings.operators.kuberay,
-            jobs=[job for job in resolved.jobs if job.cluster == workload.settings and not job.own_cluster],
+            jobs=[
+                job
+                for job in resolved.jobs
+                if job.cluster == workload.settings and not job.own_cluster
+            ],
             project=settings.project,
             own_classes=settings.cluster.existing is None,
         )
         for workload in resolved.workloads()
     ]
     judgment = judge_environment(stack, settings, resolved.pools, berths)
-    return Environment(stack, file, resolved, judgment, settings, berths), [*problems, *judgment.problems]
+    return Environment(stack, file, resolved, judgment, settings, berths), [
+        *problems,
+        *judgment.problems,
+    ]
 
 
 def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> list[Problem]:
@@ -272,12 +301,16 @@ def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> l
         rest = _without(rest, wrong)
         if not rest.get("pools"):
             # Place, network and operators do not depend on the pools; everything on a pool does.
-            rest = {key: part for key, part in rest.items() if key not in KEYS.values()} | {"pools": _STAND_IN}
+            rest = {key: part for key, part in rest.items() if key not in KEYS.values()} | {
+                "pools": _STAND_IN
+            }
         try:
             settings = EnvironmentSettings.model_validate(rest, by_alias=True, by_name=False)
         except ValidationError as error:
             # Without its broken part an entry may lack a required one: then the entry goes.
-            wrong = [problem.path[:-1] for problem in from_validation(error, EnvironmentSettings, ())]
+            wrong = [
+                problem.path[:-1] for problem in from_validation(error, EnvironmentSettings, ())
+            ]
             continue
         lost = frozenset(pools) - frozenset(settings.pools)
         _, across = _environment(stack, settings, None, lost)

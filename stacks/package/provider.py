@@ -38,7 +38,11 @@ class Package(provider.Provider):
         super().__init__(schema["version"], json.dumps(schema))
 
     def construct(
-        self, name: str, resource_type: str, inputs: pulumi.Inputs, options: pulumi.ResourceOptions | None = None
+        self,
+        name: str,
+        resource_type: str,
+        inputs: pulumi.Inputs,
+        options: pulumi.ResourceOptions | None = None,
     ) -> provider.ConstructResult:
         """Register a component and what belongs to it."""
         component = pulumi.ComponentResource(resource_type, name, None, options)
@@ -62,8 +66,9 @@ async def _construct(name: str, kind: str, inputs: pulumi.Inputs) -> Registered:
     settings = await pulumi.Output.all(**inputs).future()
     if settings is None:
         raise pulumi.InputPropertiesError(
-            f"inputs of {name} come from resources that do not exist yet, and berth checks all settings before it makes"
-            " anything: write the values, or create those resources first with `pulumi up --target`"
+            f"inputs of {name} come from resources that do not exist yet, and berth checks all"
+            " settings before it makes anything: write the values, or create those resources first"
+            " with `pulumi up --target`"
         )
     # By default a berth has the name of its component.
     given = ({"name": name} if kind == "engineer" else {}) | whole_numbers(settings)
@@ -132,14 +137,19 @@ def _type_of(node: Mapping[str, Any]) -> dict[str, Any]:
     alternatives = node.get("anyOf") or node.get("oneOf") or ()
     choices = [_type_of(choice) for choice in alternatives if choice.get("type") != "null"]
     if choices:
-        unique = [choice for position, choice in enumerate(choices) if choice not in choices[:position]]
+        unique = [
+            choice for position, choice in enumerate(choices) if choice not in choices[:position]
+        ]
         return unique[0] if len(unique) == 1 else {"oneOf": unique}
     kind = node.get("type")
     if kind == "array":
         return {"type": "array", "items": _type_of(node["items"])}
     if kind == "object":
         values = node.get("additionalProperties")
-        return {"type": "object", "additionalProperties": _type_of(values) if isinstance(values, dict) else _ANY}
+        return {
+            "type": "object",
+            "additionalProperties": _type_of(values) if isinstance(values, dict) else _ANY,
+        }
     return {"type": kind} if kind else dict(_ANY)
 
 

@@ -31,7 +31,9 @@ def gke_cluster(name: str, arguments: Mapping[str, Any]) -> Planned:
 
 def node_pool(name: str, node_config: Mapping[str, Any]) -> Planned:
     """Return a node pool as the engine plans it, with those arguments that all pools share."""
-    shared = {key: node_config[key] for key in ("service_account", "oauth_scopes") if key in node_config}
+    shared = {
+        key: node_config[key] for key in ("service_account", "oauth_scopes") if key in node_config
+    }
     return Planned(NODE_POOL, name, {"name": name, "nodeConfig": _in_camel_case(shared)})
 
 
@@ -39,7 +41,8 @@ def _in_camel_case(value: Any) -> Any:
     """Return arguments with the engine's names; the keys of labels are the user's own."""
     if isinstance(value, Mapping):
         return {
-            to_camel(key): inner if key == "resource_labels" else _in_camel_case(inner) for key, inner in value.items()
+            to_camel(key): inner if key == "resource_labels" else _in_camel_case(inner)
+            for key, inner in value.items()
         }
     return [_in_camel_case(item) for item in value] if isinstance(value, list) else value
 

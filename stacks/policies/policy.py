@@ -120,4 +120,6 @@ def waivers(violations: Iterable[Violation]) -> list[Waiver]:
     for violation in violations:
         if violation.waived:
             needed.setdefault((violation.policy, violation.waived), {})[violation.resource] = None
-    return [Waiver(policy, reason, tuple(resources)) for (policy, reason), resources in needed.items()]
+    return [
+        Waiver(policy, reason, tuple(resources)) for (policy, reason), resources in needed.items()
+    ]

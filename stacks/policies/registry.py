@@ -17,10 +17,16 @@ from berth.stacks.policies import rules
 from berth.stacks.policies.planned import rdma_pools
 from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation
 
-_MODULES = [import_module(module.name) for module in iter_modules(rules.__path__, f"{rules.__name__}.")]
-_DESCRIBED = [fast_yaml.beside(str(module.__file__)) | {"judge": module.judge} for module in _MODULES]
+_MODULES = [
+    import_module(module.name) for module in iter_modules(rules.__path__, f"{rules.__name__}.")
+]
+_DESCRIBED = [
+    fast_yaml.beside(str(module.__file__)) | {"judge": module.judge} for module in _MODULES
+]
 
-POLICIES: dict[str, Policy] = {policy.name: policy for policy in TypeAdapter(list[Policy]).validate_python(_DESCRIBED)}
+POLICIES: dict[str, Policy] = {
+    policy.name: policy for policy in TypeAdapter(list[Policy]).validate_python(_DESCRIBED)
+}
 """berth's own policies by name, in the order in which they are shown."""
 
 
@@ -35,7 +41,10 @@ def _with_those_of(folder: Path) -> Mapping[str, Policy]:
     for file in sorted(folder.glob("[!_]*.py")):
         policy = _policy_of(file)
         if policy.name in found:
-            raise BadInputError(f"there is a policy {policy.name!r} already; give it another name", place=shown(file))
+            raise BadInputError(
+                f"there is a policy {policy.name!r} already; give it another name",
+                place=shown(file),
+            )
         found[policy.name] = policy
     return found
 
@@ -53,7 +62,8 @@ def _policy_of(file: Path) -> Policy:
     policy = getattr(module, "POLICY", None)
     if not isinstance(policy, Policy):
         raise BadInputError(
-            "has no POLICY of the class berth.stacks.policies.policy.Policy, so no stack is checked",
+            "has no POLICY of the class berth.stacks.policies.policy.Policy, so no stack is"
+            " checked",
             "add one; a file whose name begins with '_' is left out",
             place=shown(file),
         )

@@ -14,7 +14,15 @@ from berth.components.operators import Gib, Site
 from berth.components.ray.settings import RayShape
 from berth.components.sharing import Pools
 from berth.stacks.policies.planned import gke_cluster, node_pool
-from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation, Waiver, how_to_waive, waivers
+from berth.stacks.policies.policy import (
+    Planned,
+    Policy,
+    PolicyContext,
+    Violation,
+    Waiver,
+    how_to_waive,
+    waivers,
+)
 from berth.stacks.policies.registry import policies, violations
 from berth.stacks.settings.contract import EnvironmentContract, has_keeper, keeper_image
 from berth.stacks.settings.environment import KEYS, EnvironmentSettings
@@ -50,15 +58,22 @@ def judge_environment(
         arguments = cluster_arguments(settings, node_account(settings, cluster))
         planned.append(gke_cluster(cluster, arguments))
         planned += [node_pool(name, arguments["node_config"]) for name in settings.pools]
-    if gib := Gib.on(settings.operators.gib, Site(pools, image_mirror=settings.mirror.images or "")):
-        planned += [Planned(resource_type(part.manifest), part.name, part.manifest) for part in gib.parts(gib.release)]
+    if gib := Gib.on(
+        settings.operators.gib, Site(pools, image_mirror=settings.mirror.images or "")
+    ):
+        planned += [
+            Planned(resource_type(part.manifest), part.name, part.manifest)
+            for part in gib.parts(gib.release)
+        ]
     if has_keeper(settings, [berth.settings for berth in berths]):
         planned += [
             Planned(resource_type(manifest), manifest["metadata"]["name"], manifest)
             for manifest in keeper(stack, keeper_image(settings), KeeperSettings().schedule, {}, {})
         ]
     waived = settings.policies.waived
-    context = PolicyContext(settings.is_production(stack), settings.policies.required_labels, waived, _with_rdma(pools))
+    context = PolicyContext(
+        settings.is_production(stack), settings.policies.required_labels, waived, _with_rdma(pools)
+    )
     found = violations(planned, context)
     judgment = Judgment(context, waivers=waivers(found), held=_held(context, policies().values()))
     reported = set()
@@ -111,7 +126,9 @@ def _where(
         return ("environment", *(("defaults", *policy.setting) if of_defaults else elsewhere))
     defaults = settings.defaults
     kind, shape = path_of[violation.resource]
-    at_defaults = policy.inherited and (policy.unset_at_defaults or _written(defaults, policy.setting))
+    at_defaults = policy.inherited and (
+        policy.unset_at_defaults or _written(defaults, policy.setting)
+    )
     if at_defaults and not _written(shape, policy.setting):
         return ("environment", "defaults", *policy.setting)
     return ("environment", KEYS[kind], violation.resource, *policy.setting)
@@ -122,7 +139,11 @@ def _written(shape: RayShape, setting: Path) -> bool:
 
 
 def _held(context: PolicyContext, policies: Iterable[Policy]) -> list[str]:
-    return [policy.name for policy in policies if policy.name not in context.waived and policy.holds(context)]
+    return [
+        policy.name
+        for policy in policies
+        if policy.name not in context.waived and policy.holds(context)
+    ]
 
 
 def _rests_on(policy: Policy) -> tuple[Path, ...]:
@@ -143,7 +164,9 @@ def _judge_waivers(waived: Mapping[str, str], judgment: Judgment) -> None:
             judgment.problems.append(Problem(path, message))
         elif name not in needed and policies()[name].applies_to == "environment":
             # The berth of an engineer's own stack may need the waiver of any other policy.
-            judgment.warnings.append(Problem(path, f"nothing here violates policy {name}; remove the waiver"))
+            judgment.warnings.append(
+                Problem(path, f"nothing here violates policy {name}; remove the waiver")
+            )
 
 
 def _with_rdma(pools: Pools) -> dict[str, int]:

@@ -31,8 +31,17 @@ class Money:
 
 def gpu_hours(fleet: PlannedFleet) -> list[GpuHours]:
     """Return GPU-hours a day by product."""
-    products = sorted({pool.product for pool in (*fleet.before.values(), *fleet.after.values()) if pool.gpus_per_node})
-    return [GpuHours(product, _hours(fleet.before, product), _hours(fleet.after, product)) for product in products]
+    products = sorted(
+        {
+            pool.product
+            for pool in (*fleet.before.values(), *fleet.after.values())
+            if pool.gpus_per_node
+        }
+    )
+    return [
+        GpuHours(product, _hours(fleet.before, product), _hours(fleet.after, product))
+        for product in products
+    ]
 
 
 def _hours(pools: Mapping[str, PlannedPool], product: str) -> Span[int]:
@@ -55,5 +64,7 @@ def money(fleet: PlannedFleet, rates: Mapping[str, Decimal], currency: str | Non
 
 def _money(pools: Mapping[str, PlannedPool], rates: Mapping[str, Decimal]) -> Span[Decimal]:
     priced = [(pool.nodes, rates[name]) for name, pool in pools.items() if name in rates]
-    least, most = (sum((nodes[side] * rate for nodes, rate in priced), Decimal(0)) * HOURS for side in (0, 1))
+    least, most = (
+        sum((nodes[side] * rate for nodes, rate in priced), Decimal(0)) * HOURS for side in (0, 1)
+    )
     return Span(least, most)

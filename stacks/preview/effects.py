@@ -9,7 +9,14 @@ from berth.components.gke.effects.cluster import of_gke_cluster
 from berth.components.gke.effects.node_pool import of_node_pool
 from berth.components.operators import of_daemon_set, of_release
 from berth.components.plan.effect import Effect, Level, sitting_on
-from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL, RAY_CLUSTER, RAY_JOB, RAY_SERVICE, PlannedFleet
+from berth.components.plan.fleet import (
+    GKE_CLUSTER,
+    NODE_POOL,
+    RAY_CLUSTER,
+    RAY_JOB,
+    RAY_SERVICE,
+    PlannedFleet,
+)
 from berth.components.plan.paths import value_at
 from berth.components.plan.plan import Step
 from berth.components.ray.effects import of_ray_cluster, of_ray_job, of_ray_service
@@ -36,11 +43,18 @@ def _of_other(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a type without a function of its own."""
     retained = step.old is not None and step.old.retained
     if step.operation == "delete" and retained:
-        return [Effect(Level.HARMLESS, f"{_called(step)} stays, with what is in it, and no stack has it any more")]
+        return [
+            Effect(
+                Level.HARMLESS,
+                f"{_called(step)} stays, with what is in it, and no stack has it any more",
+            )
+        ]
     if step.operation == "update":
         if step.type in _HARMLESS_IN_PLACE:
             return []
-        text = _DISTURBS_IN_PLACE.get(step.type, "changes in place; berth does not know the effect on what runs")
+        text = _DISTURBS_IN_PLACE.get(
+            step.type, "changes in place; berth does not know the effect on what runs"
+        )
         return [Effect(Level.DISTURBS, f"{_called(step)}: {text}")]
     if step.type in _HOLDS_NOTHING:
         return []
@@ -49,7 +63,9 @@ def _of_other(step: Step, fleet: PlannedFleet) -> list[Effect]:
         return [Effect(Level.DISTURBS, f"{_called(step)}: {text}{meanwhile}")]
     network = step.type.startswith("gcp:compute/") and step.type in _DESTROYS_WHEN_GONE
     sitting = sitting_on(fleet, fleet.everywhere) if network else []
-    text = _DESTROYS_WHEN_GONE.get(step.type, "berth does not know what it holds, and assumes the worst")
+    text = _DESTROYS_WHEN_GONE.get(
+        step.type, "berth does not know what it holds, and assumes the worst"
+    )
     return [Effect(Level.DESTROYS, f"{_called(step)}: {text}", sitting)]
 
 
@@ -67,11 +83,17 @@ def _of_claim(step: Step, fleet: PlannedFleet) -> list[Effect]:
     if step.operation == "delete":
         return _of_other(step, fleet)
     before, after = step.before.get("spec") or {}, step.after.get("spec") or {}
-    sizes = [parse_quantity(str(value_at(spec, "resources.requests.storage"))) for spec in (before, after)]
+    sizes = [
+        parse_quantity(str(value_at(spec, "resources.requests.storage")))
+        for spec in (before, after)
+    ]
     if sizes != sorted(sizes):
         refused = "Kubernetes refuses a smaller disk, and the update would fail"
     elif before.get("storageClassName") != after.get("storageClassName"):
-        refused = "Kubernetes refuses another StorageClass for a disk that exists, and the update would fail"
+        refused = (
+            "Kubernetes refuses another StorageClass for a disk that exists, and the update would"
+            " fail"
+        )
     else:
         retained = step.old is not None and step.old.retained
         return [] if step.operation == "update" or retained else _of_other(step, fleet)

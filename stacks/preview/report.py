@@ -137,7 +137,12 @@ class Report:
     def gpus(self) -> list[GpusAway]:
         """GPUs that go away: for each pool the largest number of any effect."""
         worst: dict[str, GpusAway] = {}
-        for away in (away for change in self.changes for effect in change.effects for away in effect.gpus_away):
+        for away in (
+            away
+            for change in self.changes
+            for effect in change.effects
+            for away in effect.gpus_away
+        ):
             had = worst.get(away.pool)
             if had is None or (away.gpus.max, not away.back) > (had.gpus.max, not had.back):
                 worst[away.pool] = away
@@ -149,7 +154,9 @@ class Report:
         With `sure`, only those of effects that take pods of all that they reach.
         """
         most: dict[tuple[str, str], Sitting] = {}
-        effects = [effect for change in self.changes for effect in change.effects if effect.level >= least]
+        effects = [
+            effect for change in self.changes for effect in change.effects if effect.level >= least
+        ]
         for effect in (effect for effect in effects if effect.all_go or not sure):
             for reached in effect.sitting:
                 if reached.key not in most or reached.pods > most[reached.key].pods:
@@ -159,14 +166,20 @@ class Report:
     @property
     def partly_asked(self) -> str:
         """Reason why other stacks' RayClusters are not counted; empty if that does not matter."""
-        reached = any(effect.sitting or effect.gpus_away for change in self.changes for effect in change.effects)
+        reached = any(
+            effect.sitting or effect.gpus_away
+            for change in self.changes
+            for effect in change.effects
+        )
         return self.known.not_asked if reached else ""
 
 
 def report_of(plan: Plan, known: Known) -> Report:
     """Return the report of a plan."""
     fleet = planned_fleet(known.stack, plan, known.live)
-    details = {(NODE_POOL, name): str(pool) for name, pool in {**fleet.before, **fleet.after}.items()}
+    details = {
+        (NODE_POOL, name): str(pool) for name, pool in {**fleet.before, **fleet.after}.items()
+    }
 
     def change(component: str, step: Step) -> Change:
         effects = effects_of(step, fleet)
@@ -183,22 +196,35 @@ def report_of(plan: Plan, known: Known) -> Report:
             properties=step.properties,
         )
 
-    parts = [Part(title, [change(title, step) for step in steps]) for title, steps in groups_of(plan)]
+    parts = [
+        Part(title, [change(title, step) for step in steps]) for title, steps in groups_of(plan)
+    ]
     counted = Counter(str(step.operation) for step in plan.changes)
     texts = [effect.text for part in parts for change in part.changes for effect in change.effects]
     waits = waits_of(plan, fleet, known.pools)
-    planned = [Planned(step.type, step.name, step.new.inputs) for step in plan.steps if step.custom and step.new]
+    planned = [
+        Planned(step.type, step.name, step.new.inputs)
+        for step in plan.steps
+        if step.custom and step.new
+    ]
     operations = ("create", "update", "replace", "delete")
     return Report(
         known=known,
         parts=parts,
         drift=_drift(plan),
-        counts={**{operation: counted[operation] for operation in operations}, "same": plan.unchanged},
+        counts={
+            **{operation: counted[operation] for operation in operations},
+            "same": plan.unchanged,
+        },
         hours=gpu_hours(fleet),
         cost=money(fleet, known.rates or {}, known.currency),
         # The program warns of sharing in the words of the effects.
         warnings=[
-            *(remedy_of(line, known.stack) or line for line in plan.warnings if not line.startswith(tuple(texts))),
+            *(
+                remedy_of(line, known.stack) or line
+                for line in plan.warnings
+                if not line.startswith(tuple(texts))
+            ),
             *map(str, waits),
         ],
         violations=violations(planned, known.policies) if known.policies else (),
@@ -210,6 +236,12 @@ def report_of(plan: Plan, known: Known) -> Report:
 def _drift(plan: Plan) -> list[Drift]:
     titles = titles_of(Plan([step for step in plan.steps if not step.custom] + list(plan.drift)))
     return [
-        Drift(titles.get(step.urn, ""), word_of(step.type), step.name, step.operation == "delete", step.properties)
+        Drift(
+            titles.get(step.urn, ""),
+            word_of(step.type),
+            step.name,
+            step.operation == "delete",
+            step.properties,
+        )
         for step in plan.drift
     ]

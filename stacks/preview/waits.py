@@ -31,17 +31,21 @@ class Wait:
     def __str__(self) -> str:
         beside = f", {self.beside} of them by RayClusters outside this plan" if self.beside else ""
         return (
-            f"pool {self.pool} has {counted(self.has, self.unit)}, and {self.asked} are asked for{beside}: new pods of"
-            f" {', '.join(self.who)} wait for room"
+            f"pool {self.pool} has {counted(self.has, self.unit)}, and {self.asked} are asked"
+            f" for{beside}: new pods of {', '.join(self.who)} wait for room"
         )
 
 
 def waits_of(plan: Plan, fleet: PlannedFleet, pools: Pools) -> list[Wait]:
     """Return the pools, as the settings want them, that have too little after an update."""
     steps = [step for step in plan.steps if step.type == RAY_CLUSTER]
-    planned = {occupant_of(inputs).key for step in steps for inputs in (step.before, step.after) if inputs}
+    planned = {
+        occupant_of(inputs).key for step in steps for inputs in (step.before, step.after) if inputs
+    }
     gone = {occupant_of(step.before).key for step in steps if step.operation == "delete"}
-    changed = [occupant_of(step.after) for step in steps if step.operation not in ("same", "delete")]
+    changed = [
+        occupant_of(step.after) for step in steps if step.operation not in ("same", "delete")
+    ]
     starting = {occupant.key: occupant for occupant in changed}
     there = {occupant.key: occupant for occupant in fleet.occupants}
     after = {key: occupant for key, occupant in there.items() if key not in gone} | starting

@@ -54,7 +54,9 @@ def groups_of(plan: Plan) -> list[tuple[str, Sequence[Step]]]:
 def _place(step: Step) -> tuple[int, str, list[int | str]]:
     """Return the place of a change in its component: by type, then by name with its numbers."""
     types = list(_TYPES)
-    parts: list[int | str] = [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", step.name)]
+    parts: list[int | str] = [
+        int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", step.name)
+    ]
     return types.index(step.type) if step.type in types else len(types), step.type, parts
 
 
@@ -66,7 +68,11 @@ def titles_of(plan: Plan) -> Mapping[str, str]:
 def _component(step: Step, components: Mapping[str, Step]) -> str:
     """Return the outermost component of a resource; empty for none."""
     found, state = "", step.new or step.old
-    while state and state.parent in components and components[state.parent].type != "pulumi:pulumi:Stack":
+    while (
+        state
+        and state.parent in components
+        and components[state.parent].type != "pulumi:pulumi:Stack"
+    ):
         found = state.parent
         state = components[found].new or components[found].old
     return found
@@ -84,4 +90,8 @@ def _title(component: Step | None, kinds: Mapping[str, str]) -> str:
 def _kinds(plan: Plan) -> Mapping[str, str]:
     """Return `cluster` by the URN of the component of each named cluster, by its RayCluster."""
     states = [step.new or step.old for step in plan.steps if step.type.endswith(":RayCluster")]
-    return {state.parent: "cluster" for state in states if state and occupant_of(state.inputs).kind == "cluster"}
+    return {
+        state.parent: "cluster"
+        for state in states
+        if state and occupant_of(state.inputs).kind == "cluster"
+    }

@@ -38,9 +38,14 @@ async def wait_for_adoption(
     api = ClusterApi(str(await kubeconfig.future()))
     deadline, shown = time.monotonic() + _LONGEST_SECONDS, 0
     while left := await asyncio.to_thread(_not_adopted, api, version, clusters):
-        text = f"KubeRay {version} has not yet taken over {counted(len(left), 'RayCluster')} of the version before"
+        text = (
+            f"KubeRay {version} has not yet taken over {counted(len(left), 'RayCluster')} of the"
+            " version before"
+        )
         if time.monotonic() > deadline:
-            pulumi.log.warn(f"{text}: {', '.join(left)}; an edit of these may have no effect", operators)
+            pulumi.log.warn(
+                f"{text}: {', '.join(left)}; an edit of these may have no effect", operators
+            )
             return
         if len(left) != shown:
             pulumi.log.info(text, operators, ephemeral=True)

@@ -13,7 +13,10 @@ def awaited_of(inputs: BerthInputs) -> list[Awaited]:
     manifests = inputs.manifests
     goals: list[tuple[Kind, Goal | JobWait, str]] = [
         (inputs.workload.main_kind, inputs.workload.wait, manifests.main["metadata"]["name"]),
-        *(("RayJob", job.wait, manifests.jobs[job.name]["metadata"]["name"]) for job in inputs.jobs),
+        *(
+            ("RayJob", job.wait, manifests.jobs[job.name]["metadata"]["name"])
+            for job in inputs.jobs
+        ),
     ]
     namespace = manifests.namespace["metadata"]["name"]
     return [

@@ -34,9 +34,9 @@ async def claims_api(settings: EnvironmentSettings, kubeconfig: pulumi.Output[st
         named = ", ".join(map(repr, pools))
         kinds = ",".join(f"resource.k8s.io/v1beta1/{kind}" for kind in sorted(NEEDED))
         raise pulumi.RunError(
-            f"the cluster serves no version of resource.k8s.io, so nothing could claim the NICs or GPUs of"
-            f" {'pool' if len(pools) == 1 else 'pools'} {named}, and no worker would start there; upgrade it to"
-            " Kubernetes 1.34 or newer, or, from 1.32 on, switch the beta API on (gcloud container clusters update NAME"
-            f" --enable-kubernetes-unstable-apis={kinds})"
+            "the cluster serves no version of resource.k8s.io, so nothing could claim the NICs or"
+            f" GPUs of {'pool' if len(pools) == 1 else 'pools'} {named}, and no worker would start"
+            " there; upgrade it to Kubernetes 1.34 or newer, or, from 1.32 on, switch the beta API"
+            f" on (gcloud container clusters update NAME --enable-kubernetes-unstable-apis={kinds})"
         )
     return found

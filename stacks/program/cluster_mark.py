@@ -30,7 +30,8 @@ _NAMESPACE = "kube-system"
 _PATH = f"/api/v1/namespaces/{_NAMESPACE}/configmaps/{NAME}"
 _POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
 _LEFT = (
-    "kubectl delete priorityclasses,storageclasses,validatingadmissionpolicybindings,validatingadmissionpolicies"
+    "kubectl delete"
+    " priorityclasses,storageclasses,validatingadmissionpolicybindings,validatingadmissionpolicies"
     " -l app.kubernetes.io/managed-by=berth"
 )
 
@@ -44,7 +45,10 @@ class Answer:
 
 
 async def mark_cluster(
-    loaded: Environment, platform: Platform, provider: pulumi_kubernetes.Provider, answer: Answer | None
+    loaded: Environment,
+    platform: Platform,
+    provider: pulumi_kubernetes.Provider,
+    answer: Answer | None,
 ) -> KubernetesObject:
     """Register the mark of an environment; a cluster that answers with another one's is refused.
 
@@ -93,7 +97,9 @@ async def looked_at(loaded: Environment, platform: Platform) -> tuple[Platform, 
             raise SettingsError(loaded.stack, problems, loaded.file)
     data = answer.mark["data"] if answer.mark else {}
     ours = (data.get("project"), data.get("stack")) == (pulumi.get_project(), pulumi.get_stack())
-    return (replace(platform, cluster_id=data["id"]) if ours and data.get("id") else platform), answer
+    return (
+        replace(platform, cluster_id=data["id"]) if ours and data.get("id") else platform
+    ), answer
 
 
 async def _refuse_second(loaded: Environment, answer: Answer, owner: pulumi.Output[str]) -> None:
@@ -120,8 +126,18 @@ def _other(answer: Answer, own: str | None) -> tuple[str, str] | None:
     if answer.mark:
         data = answer.mark["data"]
         name = f"{data['stack']} of project {data['project']}"
-        return None if data["owner"] == own else (name, f"kubectl delete configmap {NAME} -n {_NAMESPACE}")
+        return (
+            None
+            if data["owner"] == own
+            else (name, f"kubectl delete configmap {NAME} -n {_NAMESPACE}")
+        )
     # Objects of an older version, or what an environment has left behind.
-    policy = answer.api.get(f"{_POLICIES}/{pod_policy()[0]['metadata']['name']}") or {"metadata": {}}
+    policy = answer.api.get(f"{_POLICIES}/{pod_policy()[0]['metadata']['name']}") or {
+        "metadata": {}
+    }
     manager = (policy["metadata"].get("annotations") or {}).get(FIELD_MANAGER, "")
-    return (manager.removeprefix("berth-"), _LEFT) if manager not in ("", f"berth-{pulumi.get_stack()}") else None
+    return (
+        (manager.removeprefix("berth-"), _LEFT)
+        if manager not in ("", f"berth-{pulumi.get_stack()}")
+        else None
+    )

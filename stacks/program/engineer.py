@@ -25,7 +25,9 @@ async def engineer(loaded: EngineerStack, *, prefix: str = "") -> Registered:
     With `prefix` begin Pulumi's names of what each of several berths needs for itself.
     """
     if loaded.settings.part == "cluster":
-        contract, kubeconfig, server = await asyncio.to_thread(read_own_part, loaded.settings, loaded.stack)
+        contract, kubeconfig, server = await asyncio.to_thread(
+            read_own_part, loaded.settings, loaded.stack
+        )
         found, platform = loaded.on(contract), owned(kubeconfig, server, loaded.settings.login)
         await asyncio.to_thread(require_claims, found.berth, kubeconfig)
     else:
@@ -50,7 +52,9 @@ async def _by_reference(loaded: EngineerStack, prefix: str) -> tuple[EngineerBer
     found = loaded.on(read_contract(output.secret_value or output.value, environment))
     text = await reference.get_output_details("kubeconfig")
     platform = on_cluster(
-        str(text.secret_value or text.value), reference.require_output("clusterId"), found.contract.login
+        str(text.secret_value or text.value),
+        reference.require_output("clusterId"),
+        found.contract.login,
     )
     return found, platform
 
@@ -59,7 +63,8 @@ def read_contract(value: Any, environment: str) -> EnvironmentContract:
     """Read the output with which an environment's stack describes the environment."""
     if value is None:
         raise pulumi.RunError(
-            f"environment {environment!r} has no output `environment`; make it first: pulumi up -s {environment}"
+            f"environment {environment!r} has no output `environment`; make it first: pulumi up -s"
+            f" {environment}"
         )
     try:
         contract = EnvironmentContract.model_validate(whole_numbers(value))
@@ -67,6 +72,7 @@ def read_contract(value: Any, environment: str) -> EnvironmentContract:
         contract = None
     if contract is None or contract.isolation is None:
         raise pulumi.RunError(
-            f"environment {environment!r} was made by another version of berth; update it: pulumi up -s {environment}"
+            f"environment {environment!r} was made by another version of berth; update it: pulumi"
+            f" up -s {environment}"
         )
     return contract

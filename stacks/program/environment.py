@@ -46,7 +46,9 @@ async def environment(loaded: Environment, *, recorded: bool = False) -> Registe
     resource_api = await claims_api(settings, platform.kubeconfig)
     kubernetes = platform.provider()
     mark = await mark_cluster(loaded, platform, kubernetes, answer)
-    on_nodes = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=list(platform.ready))
+    on_nodes = pulumi.ResourceOptions(
+        providers={"kubernetes": kubernetes}, depends_on=list(platform.ready)
+    )
     mirror = settings.mirror
     site = Site(
         resolved.pools,
@@ -62,16 +64,24 @@ async def environment(loaded: Environment, *, recorded: bool = False) -> Registe
     *first, last = [*priority_classes(), *classes, *policies([KEEPER_USER])]
     shared = settings.cluster.existing is not None
     # Berths of other stacks may be on a cluster that this stack has not made: these objects stay.
-    of_cluster = pulumi.ResourceOptions(provider=kubernetes, depends_on=[mark], retain_on_delete=shared or None)
-    before = [KubernetesObject(manifest["metadata"]["name"], manifest, of_cluster) for manifest in first]
+    of_cluster = pulumi.ResourceOptions(
+        provider=kubernetes, depends_on=[mark], retain_on_delete=shared or None
+    )
+    before = [
+        KubernetesObject(manifest["metadata"]["name"], manifest, of_cluster) for manifest in first
+    ]
     kuberay = settings.operators.kuberay
     if settings.isolation.network_policies and kuberay.source == "chart":
         after_operators = pulumi.ResourceOptions(provider=kubernetes, depends_on=operators)
-        before.append(KubernetesObject("kuberay-operator", operator_policy(kuberay), after_operators))
+        before.append(
+            KubernetesObject("kuberay-operator", operator_policy(kuberay), after_operators)
+        )
     # The last object comes after everything that berths need, so that the state of each berth names
     # one resource.
     after_all = pulumi.ResourceOptions(depends_on=[*operators, *before])
-    gate = KubernetesObject(last["metadata"]["name"], last, pulumi.ResourceOptions.merge(of_cluster, after_all))
+    gate = KubernetesObject(
+        last["metadata"]["name"], last, pulumi.ResourceOptions.merge(of_cluster, after_all)
+    )
     on_cluster = pulumi.ResourceOptions(providers={"kubernetes": kubernetes}, depends_on=[gate])
     limits: list[pulumi.Resource] = [*platform.ready]
     for manifest in preview_rights(stack, settings.previewers):
@@ -81,7 +91,10 @@ async def environment(loaded: Environment, *, recorded: bool = False) -> Registe
     if has_keeper(settings, resolved.every):
         Keeper("keeper", _keeper(loaded), on_cluster)
     await wait_for_adoption(loaded, platform.kubeconfig, gate)
-    berths = [Berth(inputs.settings.name, inputs.on_api(resource_api), on_cluster) for inputs in loaded.berths]
+    berths = [
+        Berth(inputs.settings.name, inputs.on_api(resource_api), on_cluster)
+        for inputs in loaded.berths
+    ]
     # For engineers' stacks, not for people: as a secret it doesn't fill the screen at every update.
     # As a text, of which Pulumi does not make an output for each of its values.
     document = loaded.contract(resource_api).model_dump_json(by_alias=True, exclude_none=True)
@@ -94,14 +107,20 @@ async def environment(loaded: Environment, *, recorded: bool = False) -> Registe
         outputs["jobs"] = ", ".join(job.name for job in resolved.jobs)
     if resolved.services:
         outputs["services"] = ", ".join(service.name for service in resolved.services)
-    outputs |= {"environment": contract, "clusterId": platform.cluster_id, "kubeconfig": platform.public}
+    outputs |= {
+        "environment": contract,
+        "clusterId": platform.cluster_id,
+        "kubeconfig": platform.public,
+    }
     if os.environ.get(DIGEST):
         secret = pulumi.Output.all(environment=contract, kubeconfig=platform.public)
         outputs[DIGEST_OUTPUT] = pulumi.Output.unsecret(secret.apply(digest_of))
     return Registered(outputs, platform.kubeconfig, berths)
 
 
-def install(operators: OperatorsSettings, site: Site, on_nodes: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+def install(
+    operators: OperatorsSettings, site: Site, on_nodes: pulumi.ResourceOptions
+) -> list[pulumi.Resource]:
     """Install a cluster's operators, each after the ones that it needs; return the components."""
     installed: dict[type, pulumi.Resource] = {}
     for operator in operators.on(site):

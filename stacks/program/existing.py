@@ -12,7 +12,14 @@ from berth.components.core.problems import Problem
 from berth.components.gke import ExistingCluster
 from berth.stacks.files.stack_file import StackFile, path_of
 from berth.stacks.load.stack import SettingsError
-from berth.stacks.program.login import KubeconfigError, has_login, one_context, own_login, pinned, without_credentials
+from berth.stacks.program.login import (
+    KubeconfigError,
+    has_login,
+    one_context,
+    own_login,
+    pinned,
+    without_credentials,
+)
 
 CLUSTER = "cluster"
 """Pulumi's name of the cluster's provider."""
@@ -72,4 +79,6 @@ def owned(kubeconfig: str, server: str, login: ExistingCluster | None) -> Platfo
     """Return the platform of a cluster that is reached by the login of whoever runs Pulumi."""
     public = without_credentials(kubeconfig)
     pin = pinned(login, kubeconfig) if login and not has_login(public) else None
-    return Platform(pulumi.Output.secret(kubeconfig), pulumi.Output.secret(public), server, login=pin)
+    return Platform(
+        pulumi.Output.secret(kubeconfig), pulumi.Output.secret(public), server, login=pin
+    )

@@ -38,12 +38,18 @@ async def google(
 ) -> Platform:
     """Register the cluster with its networks and node pools."""
     project = settings.project or ""
-    provider = gcp.Provider(PROVIDER, project=project, region=settings.in_region, zone=settings.zone)
+    provider = gcp.Provider(
+        PROVIDER, project=project, region=settings.in_region, zone=settings.zone
+    )
     on_google = pulumi.ResourceOptions(providers={"gcp": provider})
     network = Network(
         name,
         NetworkInputs(
-            settings.network, project, settings.in_region, settings.cluster.private_nodes, settings.rdma_zones
+            settings.network,
+            project,
+            settings.in_region,
+            settings.cluster.private_nodes,
+            settings.rdma_zones,
         ),
         on_google,
     )
@@ -60,7 +66,9 @@ async def google(
             partial(of_labels, pool.name, occupants=occupants.get(pool.name, ())),
             f"{file.shown_path}:{file.line(('environment', 'pools', pool.name))}" if file else "",
         )
-        return NodePool(pool.name, inputs, pulumi.ResourceOptions(providers={"gcp": provider}, depends_on=after))
+        return NodePool(
+            pool.name, inputs, pulumi.ResourceOptions(providers={"gcp": provider}, depends_on=after)
+        )
 
     # Pods of GKE itself that start while there are GPU nodes alone would hold these from then on.
     plain = [node_pool(pool) for pool in pools.values() if not pool.settings.machine.gpus]
@@ -81,7 +89,9 @@ def _place(cluster: str, settings: EnvironmentSettings, pool: Pool, network: Net
         service_account=node_account(settings, cluster),
         private=settings.cluster.private_nodes,
         taint_gpus=any(not other.machine.gpus for other in settings.pools.values()),
-        networks=network.node_networks(zones[0]) if pool.settings.rdma == "networks" and zones else (),
+        networks=network.node_networks(zones[0])
+        if pool.settings.rdma == "networks" and zones
+        else (),
     )
 
 

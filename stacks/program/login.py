@@ -51,7 +51,11 @@ def without_credentials(text: str) -> str:
     (cluster,), (user,), (context,) = config["clusters"], config["users"], config["contexts"]
     plugin = user["user"].get("exec")
     command = str(plugin.get("command", "")) if isinstance(plugin, dict) else ""
-    users = [{"name": user["name"], "user": GKE_LOGIN}] if Path(command).name == GKE_LOGIN["exec"]["command"] else []
+    users = (
+        [{"name": user["name"], "user": GKE_LOGIN}]
+        if Path(command).name == GKE_LOGIN["exec"]["command"]
+        else []
+    )
     known = {key: cluster["cluster"][key] for key in _PUBLIC if key in cluster["cluster"]}
     where = {"cluster": cluster["name"]} | ({"user": user["name"]} if users else {})
     return json.dumps(
@@ -81,10 +85,11 @@ def has_login(text: str) -> bool:
         asked += sorted(_FOREIGN & user.keys())
         if asked != [GKE_LOGIN["exec"]["command"]]:
             raise KubeconfigError(
-                f"the login of the environment's output `kubeconfig` asks for {' '.join(map(str, asked))!r}; so whoever"
-                " writes the environment's state could run programs and read files on your machine, and berth takes no"
-                f" login from a state but {GKE_LOGIN['exec']['command']}; find out who wrote it, then write it again"
-                " with pulumi up -s ENVIRONMENT"
+                "the login of the environment's output `kubeconfig` asks for"
+                f" {' '.join(map(str, asked))!r}; so whoever writes the environment's state could"
+                " run programs and read files on your machine, and berth takes no login from a"
+                f" state but {GKE_LOGIN['exec']['command']}; find out who wrote it, then write it"
+                " again with pulumi up -s ENVIRONMENT"
             )
     return bool(users)
 
@@ -102,10 +107,15 @@ def pinned(settings: ExistingCluster, text: str) -> ExistingCluster:
     cluster = _named(config, "clusters", "cluster")[str(context["cluster"])]
     user = _named(config, "users", "user")[str(context["user"])]
     for key, value in (cluster | user).items():
-        if key in (*_FILES, "tokenFile") and not Path(str(value)).is_absolute() and not user.get(f"{key}-data"):
+        if (
+            key in (*_FILES, "tokenFile")
+            and not Path(str(value)).is_absolute()
+            and not user.get(f"{key}-data")
+        ):
             raise KubeconfigError(
-                f"{shown(path)}: context {name!r} names {value} by a relative path, which Pulumi's provider would not"
-                f" find; write a file without such paths: KUBECONFIG={shown(path)} kubectl config view --raw --flatten"
+                f"{shown(path)}: context {name!r} names {value} by a relative path, which Pulumi's"
+                " provider would not find; write a file without such paths:"
+                f" KUBECONFIG={shown(path)} kubectl config view --raw --flatten"
             )
     return ExistingCluster(kubeconfig=settings.kubeconfig, context=name)
 
@@ -130,7 +140,10 @@ def own_login(text: str, named: ExistingCluster | None) -> tuple[str, ExistingCl
         logins.append((path, ExistingCluster(kubeconfig=str(path))))
         with suppress(KubeconfigError):
             contexts = _named(_read(path), "contexts", "context")
-            logins += [(path, ExistingCluster(kubeconfig=str(path), context=context)) for context in contexts]
+            logins += [
+                (path, ExistingCluster(kubeconfig=str(path), context=context))
+                for context in contexts
+            ]
     for path, login in logins:
         with suppress(KubeconfigError):
             full, address = one_context(path, login.context)
@@ -138,8 +151,8 @@ def own_login(text: str, named: ExistingCluster | None) -> tuple[str, ExistingCl
                 return full, login
     looked = ", ".join(map(shown, files)) or "~/.kube/config"
     raise KubeconfigError(
-        f"no kubeconfig of yours logs in to {server} (looked in {looked}); ask an admin of the cluster for a login, or"
-        " name the file with KUBECONFIG"
+        f"no kubeconfig of yours logs in to {server} (looked in {looked}); ask an admin of the"
+        " cluster for a login, or name the file with KUBECONFIG"
     )
 
 
@@ -163,11 +176,14 @@ def one_context(path: Path, context: str | None) -> tuple[str, str]:
     known = ", ".join(sorted(contexts)) or "none"
     if not name:
         raise KubeconfigError(
-            f"{shown(path)} has no current context; name one of its contexts with `context` ({known})", key="context"
+            f"{shown(path)} has no current context; name one of its contexts with `context`"
+            f" ({known})",
+            key="context",
         )
     if name not in contexts:
         raise KubeconfigError(
-            f"{shown(path)} has no context {name!r}{did_you_mean(str(name), contexts)}; it has: {known}",
+            f"{shown(path)} has no context {name!r}{did_you_mean(str(name), contexts)}; it has:"
+            f" {known}",
             key="context" if context else "kubeconfig",
         )
     cluster_name, user_name = contexts[name].get("cluster"), contexts[name].get("user")
@@ -175,10 +191,13 @@ def one_context(path: Path, context: str | None) -> tuple[str, str]:
     user = _named(config, "users", "user").get(str(user_name))
     if not cluster or not cluster.get("server"):
         raise KubeconfigError(
-            f"{shown(path)}: context {name!r} names cluster {cluster_name!r}, which has no address there"
+            f"{shown(path)}: context {name!r} names cluster {cluster_name!r}, which has no address"
+            " there"
         )
     if user is None:
-        raise KubeconfigError(f"{shown(path)}: context {name!r} names user {user_name!r}, who is not there")
+        raise KubeconfigError(
+            f"{shown(path)}: context {name!r} names user {user_name!r}, who is not there"
+        )
     flat = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -197,14 +216,17 @@ def _read(path: Path) -> dict[str, Any]:
         json.dumps(config)
     except FileNotFoundError:
         raise KubeconfigError(
-            f"there is no file {shown(path)}; write one, for example: KUBECONFIG={shown(path)} gcloud container"
-            " clusters get-credentials CLUSTER --location LOCATION --project PROJECT"
+            f"there is no file {shown(path)}; write one, for example: KUBECONFIG={shown(path)}"
+            " gcloud container clusters get-credentials CLUSTER --location LOCATION --project"
+            " PROJECT"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise KubeconfigError(f"{shown(path)} cannot be read: {error}") from None
     except document.DocumentError as error:
         line = f" (line {error.line})" if error.line else ""
-        raise KubeconfigError(f"{shown(path)} is not a kubeconfig: it is not YAML{line}: {error.problem}") from None
+        raise KubeconfigError(
+            f"{shown(path)} is not a kubeconfig: it is not YAML{line}: {error.problem}"
+        ) from None
     except TypeError as error:
         raise KubeconfigError(f"{shown(path)} is not a kubeconfig: {error}") from None
     if not isinstance(config, dict) or not isinstance(config.get("clusters"), list):
@@ -238,7 +260,10 @@ def _named(config: dict[str, Any], key: str, inner: str) -> dict[str, dict[str, 
     return {
         str(entry["name"]): entry[inner] or {}
         for entry in (entries if isinstance(entries, list) else [])
-        if isinstance(entry, dict) and "name" in entry and isinstance(entry.get(inner) or {}, dict) and inner in entry
+        if isinstance(entry, dict)
+        and "name" in entry
+        and isinstance(entry.get(inner) or {}, dict)
+        and inner in entry
     }
 
 
@@ -253,5 +278,6 @@ def _without_files(part: dict[str, Any], config: Path) -> Iterator[tuple[str, An
                 yield _FILES[key], base64.b64encode(_contents(file)).decode()
             except OSError as error:
                 raise KubeconfigError(
-                    f"{shown(config)} names {shown(file)}, which cannot be read: {error.strerror or error}"
+                    f"{shown(config)} names {shown(file)}, which cannot be read:"
+                    f" {error.strerror or error}"
                 ) from None

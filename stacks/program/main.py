@@ -38,7 +38,9 @@ async def _build() -> None:
     path = stack_file.stack_path(stack)
     try:
         file = stack_file.read(path) if path.exists() else None
-        passphrase.refuse_public(stack, path.read_text(encoding="utf-8") if file else "", os.environ)
+        passphrase.refuse_public(
+            stack, path.read_text(encoding="utf-8") if file else "", os.environ
+        )
         if file:
             _refuse_differences(file, values)
         await build(load(stack, values, file))
@@ -60,7 +62,9 @@ async def build(loaded: Environment | EngineerStack, *, recorded: bool = False) 
     await wait_until_ready(loaded.stack, registered)
 
 
-async def register(loaded: Environment | EngineerStack, *, recorded: bool = False, prefix: str = "") -> Registered:
+async def register(
+    loaded: Environment | EngineerStack, *, recorded: bool = False, prefix: str = ""
+) -> Registered:
     """Register a loaded stack; for `recorded` see `build`, for `prefix` an engineer's program.
 
     A program is imported only when it is built: an environment's takes seconds.
@@ -82,8 +86,8 @@ def _refuse_differences(file: StackFile, values: dict[str, Any]) -> None:
     found = list(differences(file.settings, values))
     if found:
         message = (
-            "is another value for Pulumi than in this file, which `berth check` and previews judge; write it in plain"
-            " YAML, and take out `--config-file` and `secure:`"
+            "is another value for Pulumi than in this file, which `berth check` and previews judge;"
+            " write it in plain YAML, and take out `--config-file` and `secure:`"
         )
         raise SettingsError(pulumi.get_stack(), [Problem(path, message) for path in found], file)
 
@@ -126,7 +130,11 @@ def _instant(value: Any) -> dt.datetime | None:
 def _values() -> dict[str, Any]:
     """Return the settings by key in berth's namespace, decrypted, with `--config` applied."""
     prefix = f"{NAMESPACE}:"
-    return {key[len(prefix) :]: parsed(value) for key, value in get_config_env().items() if key.startswith(prefix)}
+    return {
+        key[len(prefix) :]: parsed(value)
+        for key, value in get_config_env().items()
+        if key.startswith(prefix)
+    }
 
 
 def parsed(value: str) -> Any:

@@ -31,11 +31,16 @@ def read_own_part(settings: EngineerSettings, stack: str) -> tuple[EnvironmentCo
     namespace = namespace_of(name)
     login = settings.login or ExistingCluster(kubeconfig="~/.kube/config")
     text, server = one_context(path_of(login.kubeconfig), login.context)
-    remedy = f"an admin brings it up first: a stack with `part: isolation`, `name: {name}`, and you under `access`"
+    remedy = (
+        f"an admin brings it up first: a stack with `part: isolation`, `name: {name}`, and you"
+        " under `access`"
+    )
     try:
         found = ClusterApi(text).get(f"{within(namespace, '/api/v1/configmaps')}/{CONTRACT}")
     except RefusedError as error:
-        raise NotPreparedError(f"namespace {namespace} is not ready for you: {error}", remedy) from None
+        raise NotPreparedError(
+            f"namespace {namespace} is not ready for you: {error}", remedy
+        ) from None
     if found is None:
         raise NotPreparedError(f"namespace {namespace} has no ConfigMap {CONTRACT}", remedy)
     try:
@@ -46,7 +51,8 @@ def read_own_part(settings: EngineerSettings, stack: str) -> tuple[EnvironmentCo
         ) from None
     if contract.name != settings.environment.rpartition("/")[2]:
         raise NotPreparedError(
-            f"namespace {namespace} is of environment {contract.name!r}, not of {settings.environment!r}",
+            f"namespace {namespace} is of environment {contract.name!r}, not of"
+            f" {settings.environment!r}",
             "correct `environment` in your stack's file",
         )
     return contract, text, server
@@ -61,11 +67,13 @@ def require_claims(berth: BerthInputs, kubeconfig: str) -> None:
     """
     namespace = namespace_of(berth.settings.name)
     templates = within(namespace, f"{GROUP}/{berth.resource_api}/resourceclaimtemplates")
-    missing = [name for name in berth.claims if ClusterApi(kubeconfig).get(f"{templates}/{name}") is None]
+    missing = [
+        name for name in berth.claims if ClusterApi(kubeconfig).get(f"{templates}/{name}") is None
+    ]
     if missing:
         raise NotPreparedError(
-            f"namespace {namespace} has no template {' or '.join(missing)} for the devices of a worker, and none of"
-            " these workers would start",
-            "write the same `worker` (gpus, nics, pool) as the admins' stack with `part: isolation`, or ask the admins"
-            " to change theirs and to update it",
+            f"namespace {namespace} has no template {' or '.join(missing)} for the devices of a"
+            " worker, and none of these workers would start",
+            "write the same `worker` (gpus, nics, pool) as the admins' stack with `part:"
+            " isolation`, or ask the admins to change theirs and to update it",
         )

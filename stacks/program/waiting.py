@@ -52,13 +52,19 @@ async def wait_until_ready(stack: str, registered: Registered) -> None:
     loop = asyncio.get_running_loop()
 
     def report(resource: Awaited, text: str) -> None:
-        loop.call_soon_threadsafe(lambda: pulumi.log.info(text, resources[resource], ephemeral=True))
+        loop.call_soon_threadsafe(
+            lambda: pulumi.log.info(text, resources[resource], ephemeral=True)
+        )
 
     def put_off(resource: Awaited, going: Sequence[str]) -> None:
-        loop.call_soon_threadsafe(lambda: pulumi.log.warn(resource.put_off(stack, going), resources[resource]))
+        loop.call_soon_threadsafe(
+            lambda: pulumi.log.warn(resource.put_off(stack, going), resources[resource])
+        )
 
     namespaces = {berth.namespace for berth in registered.berths}
-    wait = Wait(stack, str(await registered.kubeconfig.future()), awaited, namespaces, report, put_off)
+    wait = Wait(
+        stack, str(await registered.kubeconfig.future()), awaited, namespaces, report, put_off
+    )
     try:
         failed = await asyncio.to_thread(wait.run)
     except ClusterError as error:

@@ -38,7 +38,10 @@ class EnvironmentContract(Settings):
     """Name of the environment."""
     pools: Annotated[dict[Name, PoolSettings], BeforeValidator(_without_queued)]
     sharing: dict[Name, SharingProfile] = {}
-    defaults: Annotated[BerthShape, PlainSerializer(lambda shape: shape.model_dump(by_alias=True, exclude_unset=True))]
+    defaults: Annotated[
+        BerthShape,
+        PlainSerializer(lambda shape: shape.model_dump(by_alias=True, exclude_unset=True)),
+    ]
     demands: list[Demand]
     """Demands of the environment's own berths and clusters on the pools."""
     namespaces: dict[str, str]
@@ -101,7 +104,10 @@ def contract_of(
 
 def has_keeper(settings: EnvironmentSettings, clusters: Iterable[RayClusterSettings]) -> bool:
     """Return whether an environment has a keeper: by its settings, or for a lifecycle."""
-    with_defaults = [complete(settings.defaults.lifecycle), *(cluster.lifecycle for cluster in clusters)]
+    with_defaults = [
+        complete(settings.defaults.lifecycle),
+        *(cluster.lifecycle for cluster in clusters),
+    ]
     return settings.keeper is not None or any(lifecycle.any for lifecycle in with_defaults)
 
 

@@ -20,6 +20,8 @@ class EngineerSettings(BerthShape):
     """Half of the berth that this stack creates. `isolation`: the namespace with quota, policies
     and Roles, by an admin. `cluster`: the RayCluster, by the engineer with Role `berth-owner`.
     Default: both."""
-    login: Annotated[ExistingCluster | None, Field(examples=[{"kubeconfig": "~/.kube/config"}])] = None
+    login: Annotated[ExistingCluster | None, Field(examples=[{"kubeconfig": "~/.kube/config"}])] = (
+        None
+    )
     """Kubeconfig of whoever runs Pulumi for `part: cluster`, which needs no access to the
     environment's state."""

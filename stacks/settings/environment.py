@@ -37,11 +37,16 @@ USES: Mapping[Addon, Callable[[RayShape], object]] = {
 class PolicySettings(Settings):
     """Settings of the policies, and the policies that are switched off."""
 
-    required_labels: Annotated[list[NonEmpty], Field(examples=[["owner"]])] = ["owner", "cost-center"]
+    required_labels: Annotated[list[NonEmpty], Field(examples=[["owner"]])] = [
+        "owner",
+        "cost-center",
+    ]
     """Labels that a production environment must have in `labels`."""
     waived: Annotated[
         dict[NonEmpty, NonEmpty],
-        Field(examples=[{"ray-auth": "the benchmark client knows no tokens; until the end of March"}]),
+        Field(
+            examples=[{"ray-auth": "the benchmark client knows no tokens; until the end of March"}]
+        ),
     ] = {}
     """Policies that are switched off here, each with the reason."""
 
@@ -72,31 +77,51 @@ class EnvironmentSettings(OperatedSettings):
     production: bool | None = None
     """Whether more policies hold. Default: true if the stack's name is `prod` or `production`, or
     begins with one of them and `-`."""
-    mirror: Annotated[MirrorSettings, Field(examples=[{"images": "registry.example.com/mirror"}])] = MirrorSettings()
-    isolation: Annotated[IsolationSettings, Field(examples=[{"reachable": ["10.128.0.0/20"]}])] = IsolationSettings()
+    mirror: Annotated[
+        MirrorSettings, Field(examples=[{"images": "registry.example.com/mirror"}])
+    ] = MirrorSettings()
+    isolation: Annotated[IsolationSettings, Field(examples=[{"reachable": ["10.128.0.0/20"]}])] = (
+        IsolationSettings()
+    )
     keeper: Annotated[KeeperSettings | None, Field(examples=[{"every": "10m"}])] = None
     """Keeper, which suspends and wakes berths by their `lifecycle`. Default: it runs if a berth, or
     `defaults`, has a lifecycle."""
-    previewers: Annotated[list[Subject], Field(examples=[["berth-preview@your-project.iam.gserviceaccount.com"]])] = []
+    previewers: Annotated[
+        list[Subject], Field(examples=[["berth-preview@your-project.iam.gserviceaccount.com"]])
+    ] = []
     """Identities that preview this environment and look for its drift, such as CI's for pull
     requests. On the cluster they read what the environment has applied, but no Secrets, write in
     dry runs only, and run nothing. On GKE: e-mail addresses of service accounts or people."""
-    policies: Annotated[PolicySettings, Field(examples=[{"requiredLabels": ["owner"]}])] = PolicySettings()
+    policies: Annotated[PolicySettings, Field(examples=[{"requiredLabels": ["owner"]}])] = (
+        PolicySettings()
+    )
     defaults: Annotated[BerthShape, Field(examples=[{"worker": {"pool": "dev"}}])] = BerthShape()
     """Settings of berths and clusters that do not have their own."""
-    engineers: Annotated[dict[Name, BerthShape], Field(examples=[{"alice": {}, "bob": {"workers": 2}}])] = {}
+    engineers: Annotated[
+        dict[Name, BerthShape], Field(examples=[{"alice": {}, "bob": {"workers": 2}}])
+    ] = {}
     """Berths by the engineer's id. `alice: {}` takes all defaults."""
     clusters: Annotated[
-        dict[Name, BerthShape], Field(examples=[{"train": {"workers": 2, "worker": {"pool": "train"}}}])
+        dict[Name, BerthShape],
+        Field(examples=[{"train": {"workers": 2, "worker": {"pool": "train"}}}]),
     ] = {}
     """Named RayClusters whose workers each take a whole node unless they say otherwise."""
     jobs: Annotated[
-        dict[Name, JobShape], Field(examples=[{"nightly": {"entrypoint": "python train.py", "cluster": "train"}}])
+        dict[Name, JobShape],
+        Field(examples=[{"nightly": {"entrypoint": "python train.py", "cluster": "train"}}]),
     ] = {}
     """RayJobs by name: programs that run once. A job's own RayCluster is sized as a named one."""
     services: Annotated[
         dict[Name, ServiceShape],
-        Field(examples=[{"chat": {"serveConfig": {"applications": [{"name": "app", "import_path": "app:app"}]}}}]),
+        Field(
+            examples=[
+                {
+                    "chat": {
+                        "serveConfig": {"applications": [{"name": "app", "import_path": "app:app"}]}
+                    }
+                }
+            ]
+        ),
     ] = {}
     """RayServices by name: applications of Ray Serve, each on a RayCluster sized as a named one."""
 
@@ -110,7 +135,10 @@ class EnvironmentSettings(OperatedSettings):
 
     def addon(self, name: Addon) -> bool | None:
         """Whether an add-on of GKE is on: by the settings, else where something uses it."""
-        given, shapes = super().addon(name), [self.defaults, *(shape for _, _, shape in self.owners())]
+        given, shapes = (
+            super().addon(name),
+            [self.defaults, *(shape for _, _, shape in self.owners())],
+        )
         return True if given is None and any(map(USES[name], shapes)) else given
 
     def owners(self) -> Iterator[tuple[OwnerKind, str, RayShape]]:
@@ -124,7 +152,9 @@ class EnvironmentSettings(OperatedSettings):
         """Defaults, with the copy of Ray's image if there is a mirror and they name no image."""
         if not self.mirror.images or "image" in self.defaults.model_fields_set:
             return self.defaults
-        return self.defaults.model_copy(update={"image": mirrored(versions.RAY_IMAGE, self.mirror.images)})
+        return self.defaults.model_copy(
+            update={"image": mirrored(versions.RAY_IMAGE, self.mirror.images)}
+        )
 
     @property
     def isolation_here(self) -> IsolationSettings:

@@ -16,7 +16,13 @@ from berth.components.core.problems import Path, Problem
 from berth.components.core.table import broken
 from berth.components.core.words import few
 from berth.components.fabric import pinned_by_default
-from berth.components.ray import JobShape, RayClusterSettings, RayJobSettings, RayServiceSettings, ServiceShape
+from berth.components.ray import (
+    JobShape,
+    RayClusterSettings,
+    RayJobSettings,
+    RayServiceSettings,
+    ServiceShape,
+)
 from berth.components.ray.fit import capacity_problems, demands_of, second_cluster_warnings
 from berth.components.ray.place import Ground, place
 from berth.components.ray.rules import cluster_problems, cluster_warnings, may_be_evicted
@@ -40,7 +46,9 @@ _SHOWN = 5
 """Engineers that a problem of a setting in `defaults` names."""
 
 
-def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozenset[str] = frozenset()) -> Resolved:
+def resolve_environment(
+    settings: EnvironmentSettings, *, unknown_pools: frozenset[str] = frozenset()
+) -> Resolved:
     """Return all RayClusters of an environment, and all problems across its settings."""
     pools = offered(settings.pools, settings.sharing)
     unknown = unknown_pools | (settings.pools.keys() - pools.keys())
@@ -57,10 +65,16 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
         if isinstance(shape, JobShape) and shape.cluster:
             # A cluster that does not exist is a problem of the workloads' rules.
             known = (*resolved.berths, *resolved.clusters)
-            resolved.jobs += [_job(name, shape, cluster) for cluster in known if cluster.name == shape.cluster]
+            resolved.jobs += [
+                _job(name, shape, cluster) for cluster in known if cluster.name == shape.cluster
+            ]
             continue
-        inherited = {key: value for key, value in defaults.items() if key not in _NOT_INHERITED[kind]}
-        placed, problems = place(name, shape, inherited, ground, path, for_whole_node=kind != "engineer")
+        inherited = {
+            key: value for key, value in defaults.items() if key not in _NOT_INHERITED[kind]
+        }
+        placed, problems = place(
+            name, shape, inherited, ground, path, for_whole_node=kind != "engineer"
+        )
         resolved.problems += problems
         if placed is None:
             continue
@@ -89,27 +103,44 @@ def resolve_environment(settings: EnvironmentSettings, *, unknown_pools: frozens
         pods=pods,
         memory=f"{max(1, pods // 500)}Gi",
     )
-    users = {addon: [cluster.name for cluster in resolved.every if uses(cluster)] for addon, uses in USES.items()}
-    resolved.problems += broken(CONTRADICTIONS["drivers"], ("environment",), cluster=settings.cluster, **users)
-    pinned = [cluster.name for cluster in resolved.every if pinned_by_default(cluster.nccl, cluster.groups)]
+    users = {
+        addon: [cluster.name for cluster in resolved.every if uses(cluster)]
+        for addon, uses in USES.items()
+    }
+    resolved.problems += broken(
+        CONTRADICTIONS["drivers"], ("environment",), cluster=settings.cluster, **users
+    )
+    pinned = [
+        cluster.name
+        for cluster in resolved.every
+        if pinned_by_default(cluster.nccl, cluster.groups)
+    ]
     resolved.warnings += broken(CONTRADICTIONS["pinned"], ("environment",), clusters=pinned)
     evicted = [cluster.name for cluster in resolved.every if may_be_evicted(cluster, pools)]
-    resolved.warnings += broken(CONTRADICTIONS["evicted"], ("environment", "defaults"), clusters=evicted)
+    resolved.warnings += broken(
+        CONTRADICTIONS["evicted"], ("environment", "defaults"), clusters=evicted
+    )
     resolved.problems = _once(resolved.problems, settings)
     resolved.warnings = _once(resolved.warnings, settings)
     return resolved
 
 
-def resolve_engineer(settings: EngineerSettings, stack: str, contract: EnvironmentContract) -> Resolved:
+def resolve_engineer(
+    settings: EngineerSettings, stack: str, contract: EnvironmentContract
+) -> Resolved:
     """Return the RayCluster of an engineer's stack, checked against its environment."""
     name, path = settings.name or stack, ("engineer",)
     ground = Ground(offered(contract.pools, contract.sharing), existing=contract.login is not None)
     resolved = Resolved(ground.pools)
     facts: dict[str, Any] = {"settings": settings, "contract": contract}
     owner = contract.namespaces.get(namespace_of(name))
-    resolved.problems += broken(CONTRADICTIONS["of_environment"], path, name=name, owner=owner, **facts)
+    resolved.problems += broken(
+        CONTRADICTIONS["of_environment"], path, name=name, owner=owner, **facts
+    )
     resolved.problems += broken(CONTRADICTIONS["reserved"], path, name=name)
-    placed, problems = place(name, settings, contract.defaults.written(), ground, path, for_whole_node=False)
+    placed, problems = place(
+        name, settings, contract.defaults.written(), ground, path, for_whole_node=False
+    )
     resolved.problems += problems
     if placed is None:
         return resolved
@@ -117,11 +148,15 @@ def resolve_engineer(settings: EngineerSettings, stack: str, contract: Environme
     resolved.demands += demands_of(placed.cluster)
     resolved.problems += cluster_problems(placed)
     used = SimpleNamespace(**{addon: uses(placed.cluster) for addon, uses in USES.items()})
-    resolved.problems += broken(CONTRADICTIONS["on_environment"], path, cluster=placed.cluster, uses=used, **facts)
+    resolved.problems += broken(
+        CONTRADICTIONS["on_environment"], path, cluster=placed.cluster, uses=used, **facts
+    )
     resolved.warnings += cluster_warnings(placed)
     evicted = [name] if may_be_evicted(placed.cluster, ground.pools) else []
     resolved.warnings += broken(CONTRADICTIONS["evicted"], path, clusters=evicted)
-    resolved.problems += capacity_problems(ground.pools, [*contract.demands, *resolved.demands], path)
+    resolved.problems += capacity_problems(
+        ground.pools, [*contract.demands, *resolved.demands], path
+    )
     return resolved
 
 
@@ -133,13 +168,17 @@ def _once(problems: Iterable[Problem], settings: EnvironmentSettings) -> list[Pr
     found: dict[Problem, list[str]] = {}
     for problem in problems:
         match problem.path:
-            case ("environment", "engineers", str(name), *setting) if _takes(settings, name, setting):
+            case ("environment", "engineers", str(name), *setting) if _takes(
+                settings, name, setting
+            ):
                 moved = replace(problem, path=("environment", "defaults", *setting))
                 found.setdefault(moved, []).append(name)
             case _:
                 found.setdefault(problem, [])
     return [
-        replace(problem, message=f"{problem.message} (for {few(names, _SHOWN)})") if names else problem
+        replace(problem, message=f"{problem.message} (for {few(names, _SHOWN)})")
+        if names
+        else problem
         for problem, names in found.items()
     ]
 
@@ -155,6 +194,9 @@ def _takes(settings: EnvironmentSettings, engineer: str, setting: list[str | int
 
 def _job(name: str, shape: JobShape, cluster: RayClusterSettings) -> RayJobSettings:
     """Return a RayJob on its RayCluster, which it waits for as that waits."""
-    goal = {"until": "submitted" if cluster.wait.until == "submitted" else "running", "timeout": cluster.wait.timeout}
+    goal = {
+        "until": "submitted" if cluster.wait.until == "submitted" else "running",
+        "timeout": cluster.wait.timeout,
+    }
     wait = type(shape.wait).model_validate(goal | shape.wait.written())
     return RayJobSettings(name, shape, cluster, own_cluster=shape.cluster is None, wait=wait)

@@ -25,8 +25,12 @@ def _names(settings: EnvironmentSettings) -> Iterable[Problem]:
     for kind, name, shape in settings.owners():
         path = ("environment", KEYS[kind], name)
         if name in kinds:
-            both = " and ".join(f"{'an' if owner == 'engineer' else 'a'} {owner}" for owner in (kinds[name], kind))
-            message = f"{name!r} is both {both}; both would be namespace {namespace_of(name)}: rename one"
+            both = " and ".join(
+                f"{'an' if owner == 'engineer' else 'a'} {owner}" for owner in (kinds[name], kind)
+            )
+            message = (
+                f"{name!r} is both {both}; both would be namespace {namespace_of(name)}: rename one"
+            )
             yield Problem(path, message)
         else:
             kinds[name] = kind
@@ -55,7 +59,9 @@ def _ranges_of_the_cluster(settings: EnvironmentSettings) -> Iterable[Problem]:
     inside = {"nodes": ranges.nodes, "pods": ranges.pods, "Services": ranges.services}
     for position, cidr in enumerate(settings.isolation.reachable):
         network = IPv4Network(cidr, strict=False)
-        if found := [what for what, range_ in inside.items() if network.overlaps(IPv4Network(range_))]:
+        if found := [
+            what for what, range_ in inside.items() if network.overlaps(IPv4Network(range_))
+        ]:
             where = ("environment", "isolation", "reachable", position)
             yield from broken(CONTRADICTIONS["ranges"], where, cidr=cidr, found=found)
 
@@ -65,13 +71,17 @@ def _homes_of_a_zone(settings: EnvironmentSettings) -> Iterable[Problem]:
     default = settings.defaults.head.pool
     only = [name for name, pool in settings.pools.items() if not pool.machine.gpus]
     for kind, name, shape in settings.owners():
-        home = getattr(shape, "home", None) or (settings.defaults.home if kind == "engineer" else None)
+        home = getattr(shape, "home", None) or (
+            settings.defaults.home if kind == "engineer" else None
+        )
         pool = settings.pools.get(shape.head.pool or default or (only[0] if len(only) == 1 else ""))
         if home is None or pool is None or home.storage_class in SHARE_CLASSES:
             continue
         zones = settings.zones_of(pool)
         if len(zones) > 1 and isinstance(pool.nodes, Bounds):
-            yield from broken(CONTRADICTIONS["homes"], ("environment", KEYS[kind], name), zones=zones)
+            yield from broken(
+                CONTRADICTIONS["homes"], ("environment", KEYS[kind], name), zones=zones
+            )
 
 
 Rule = Callable[[EnvironmentSettings], Iterable[Problem]]
@@ -80,7 +90,9 @@ RULES: tuple[Rule, ...] = (
     *gke.RULES,
     *sharing.RULES,
     *operators.RULES,
-    lambda settings: workload_problems(settings.jobs, settings.services, {*settings.engineers, *settings.clusters}),
+    lambda settings: workload_problems(
+        settings.jobs, settings.services, {*settings.engineers, *settings.clusters}
+    ),
     lambda settings: group_problems(settings.defaults, ("environment", "defaults")),
     _names,
 )

@@ -42,7 +42,14 @@ _SECONDS = 120
 # As of containerd's containers that are not privileged (containerd v2.2.3, pkg/oci/spec.go).
 _READ_ONLY = ("bus", "fs", "irq", "sys", "sysrq-trigger")
 _MASKED = ("kcore", "keys", "timer_list")
-_DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
+_DEVICES = {
+    "null": (1, 3),
+    "zero": (1, 5),
+    "full": (1, 7),
+    "random": (1, 8),
+    "urandom": (1, 9),
+    "tty": (5, 0),
+}
 
 
 def packages(folder: Path) -> Path:
@@ -84,7 +91,11 @@ class Container:
         """Run a script in place of `ray start`, after the manifest's preceding commands."""
         ray = self.spec["containers"][0]
         context = ray["securityContext"]
-        own = {"PATH": PATH, "HOME": HOME} | {item["name"]: item["value"] for item in ray["env"]} | dict(env)
+        own = (
+            {"PATH": PATH, "HOME": HOME}
+            | {item["name"]: item["value"] for item in ray["env"]}
+            | dict(env)
+        )
         # KubeRay's shell (kuberay v1.6.2, ray-operator/controllers/ray/utils/util.go,
         # GetContainerCommand).
         shell = ["/bin/bash", "-c", "--", " ".join([*ray["command"], "&&", script])]
@@ -94,17 +105,48 @@ class Container:
         limits.append("--bounding-set=-all")
         assert context["allowPrivilegeEscalation"] is False
         limits.append("--no-new-privs")
-        process = ["env", "-i", *(f"{name}={value}" for name, value in own.items()), "setpriv", *limits, *shell]
+        process = [
+            "env",
+            "-i",
+            *(f"{name}={value}" for name, value in own.items()),
+            "setpriv",
+            *limits,
+            *shell,
+        ]
         root = self.scratch / "root"
-        steps = [*self._root(root, user), *self._devices(root), *self._proc(root), *self._volumes(root)]
+        steps = [
+            *self._root(root, user),
+            *self._devices(root),
+            *self._proc(root),
+            *self._volumes(root),
+        ]
         # A changed root, not a chroot: from within one the kernel makes no user namespaces.
-        enter = [f"cd {root} && mkdir .old && pivot_root . .old && umount -l /.old", f"exec {shlex.join(process)}"]
+        enter = [
+            f"cd {root} && mkdir .old && pivot_root . .old && umount -l /.old",
+            f"exec {shlex.join(process)}",
+        ]
         text = "\n".join(["set -e", *steps, *enter])
-        command = ["unshare", "--mount", "--pid", "--cgroup", "--fork", "--propagation=private", "bash", "-c", text]
+        command = [
+            "unshare",
+            "--mount",
+            "--pid",
+            "--cgroup",
+            "--fork",
+            "--propagation=private",
+            "bash",
+            "-c",
+            text,
+        ]
         # `su` without a dash leaves root without the folder of pivot_root.
         env = os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
         return subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_SECONDS, stdin=subprocess.DEVNULL, env=env
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_SECONDS,
+            stdin=subprocess.DEVNULL,
+            env=env,
         )
 
     def _root(self, root: Path, user: int) -> list[str]:
@@ -112,24 +154,42 @@ class Container:
         carried = [f"cp {source} {root}{target}" for target, source in self.carried.items()]
         if self.image:
             layer = self.scratch / "layer"
-            layers = f"lowerdir={self.files}:{self.image},upperdir={layer}/upper,workdir={layer}/work"
+            layers = (
+                f"lowerdir={self.files}:{self.image},upperdir={layer}/upper,workdir={layer}/work"
+            )
             return [
-                f"mkdir {layer} && mount -t tmpfs -o mode=755 tmpfs {layer} && mkdir {layer}/upper {layer}/work",
+                (
+                    f"mkdir {layer} && mount -t tmpfs -o mode=755 tmpfs {layer} && mkdir"
+                    f" {layer}/upper {layer}/work"
+                ),
                 f"mount -t overlay -o {layers} overlay {root}",
                 *carried,
             ]
-        laid_over = [folder for folder in (self.files / "usr", self.packages / "usr") if folder.is_dir()]
-        links = [path for path in map(Path, ("/bin", "/lib", "/lib64", "/sbin")) if path.is_symlink()]
+        laid_over = [
+            folder for folder in (self.files / "usr", self.packages / "usr") if folder.is_dir()
+        ]
+        links = [
+            path for path in map(Path, ("/bin", "/lib", "/lib64", "/sbin")) if path.is_symlink()
+        ]
         etc = root / "etc"
         writable = f"upperdir={root}/.upper,workdir={root}/.work"
         return [
             f"mount -t tmpfs -o mode=755 tmpfs {root}",
-            f"cd {root} && mkdir -p dev etc home/ray opt proc run sys tmp usr var/lib var/tmp .upper .work",
+            (
+                f"cd {root} && mkdir -p dev etc home/ray opt proc run sys tmp usr var/lib var/tmp"
+                " .upper .work"
+            ),
             f"cd {root} && chmod 1777 tmp var/tmp",
             *(f"ln -s {path.readlink()} {root}{path}" for path in links),
-            f"mount -t overlay -o lowerdir={':'.join(map(str, [*laid_over, '/usr']))} overlay {root}/usr",
+            (
+                f"mount -t overlay -o lowerdir={':'.join(map(str, [*laid_over, '/usr']))} overlay"
+                f" {root}/usr"
+            ),
             f"mount -t overlay -o lowerdir={self.packages}/etc:/etc,{writable} overlay {etc}",
-            f"echo ray:x:{user}:{GROUP}::{HOME}:/bin/bash >{etc}/passwd && echo users:x:{GROUP}: >{etc}/group",
+            (
+                f"echo ray:x:{user}:{GROUP}::{HOME}:/bin/bash >{etc}/passwd && echo"
+                f" users:x:{GROUP}: >{etc}/group"
+            ),
             f"echo ray:100000:65536 | tee {etc}/subuid >{etc}/subgid",
             f"chown {user}:{GROUP} {root}{HOME}",
             *carried,
@@ -139,7 +199,10 @@ class Container:
         dev = root / "dev"
         return [
             f"mount -t tmpfs -o mode=755,nosuid tmpfs {dev}",
-            *(f"mknod -m 666 {dev}/{name} c {major} {minor}" for name, (major, minor) in _DEVICES.items()),
+            *(
+                f"mknod -m 666 {dev}/{name} c {major} {minor}"
+                for name, (major, minor) in _DEVICES.items()
+            ),
             f"mkdir {dev}/pts {dev}/shm {dev}/mqueue",
             f"mount -t devpts -o newinstance,ptmxmode=0666,mode=0620 devpts {dev}/pts",
             f"mount -t tmpfs -o mode=1777,nosuid,nodev,noexec shm {dev}/shm",
@@ -156,10 +219,14 @@ class Container:
             *([f"mount --bind {driver} {proc}/driver"] if driver.is_dir() else []),
             *(
                 # A kernel need not have all of them.
-                f"[ ! -e {path} ] || (mount --bind {path} {path} && mount -o remount,bind,ro {path})"
+                f"[ ! -e {path} ] || (mount --bind {path} {path} && mount -o remount,bind,ro"
+                f" {path})"
                 for path in (proc / name for name in _READ_ONLY)
             ),
-            *(f"[ ! -e {proc}/{name} ] || mount --bind /dev/null {proc}/{name}" for name in _MASKED),
+            *(
+                f"[ ! -e {proc}/{name} ] || mount --bind /dev/null {proc}/{name}"
+                for name in _MASKED
+            ),
             f"mount -t sysfs -o ro,nosuid,noexec,nodev sysfs {root}/sys",
             # Version 2, as GKE's nodes have it; of what this machine's version controls nothing is
             # needed.
@@ -193,7 +260,20 @@ class Container:
 
 def obstacle() -> str | None:
     """Reason why there can be no such container here, in one line; None if there can."""
-    trial: Sequence[str] = ("unshare", "--mount", "--pid", "--fork", "mount", "-t", "tmpfs", "tmpfs", "/mnt")
-    if shutil.which("setpriv") is None or subprocess.run(trial, capture_output=True, check=False).returncode:
+    trial: Sequence[str] = (
+        "unshare",
+        "--mount",
+        "--pid",
+        "--fork",
+        "mount",
+        "-t",
+        "tmpfs",
+        "tmpfs",
+        "/mnt",
+    )
+    if (
+        shutil.which("setpriv") is None
+        or subprocess.run(trial, capture_output=True, check=False).returncode
+    ):
         return "podman's tests need root with namespaces and mounts of its own, and setpriv"
     return debian.obstacle()

@@ -53,7 +53,11 @@ def parse(text: str) -> list[Instruction]:
 
 
 def build(
-    folder: Path, root: Path, *, base: Built | None = None, environment: Mapping[str, str] | None = None
+    folder: Path,
+    root: Path,
+    *,
+    base: Built | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Built:
     """Apply a Dockerfile's instructions to a root file system.
 
@@ -93,13 +97,16 @@ def build(
                 run(root, image, rest, f"RUN {rest[:60]}… of {folder.name}/Dockerfile", environment)
             case _:
                 raise LabError(
-                    f"{folder.name}/Dockerfile: {instruction.name} {rest} is not an instruction that is known here",
+                    f"{folder.name}/Dockerfile: {instruction.name} {rest} is not an instruction"
+                    " that is known here",
                     "add it to tests/containers/dockerfile.py, or write the Dockerfile without it",
                 )
     return image
 
 
-def run(root: Path, image: Built, script: str, what: str, environment: Mapping[str, str] | None = None) -> str:
+def run(
+    root: Path, image: Built, script: str, what: str, environment: Mapping[str, str] | None = None
+) -> str:
     """Run a shell script as a container of the image would; return its output.
 
     Raises:

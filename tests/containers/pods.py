@@ -58,7 +58,9 @@ class Pod:
     @property
     def devices(self) -> list[str]:
         """Device files of the pod, below /dev."""
-        own = [f"nvidia{minor}" for minor in self.gpus] + [f"nvidia-caps/nvidia-cap{cap}" for cap in self.capabilities]
+        own = [f"nvidia{minor}" for minor in self.gpus] + [
+            f"nvidia-caps/nvidia-cap{cap}" for cap in self.capabilities
+        ]
         return [*own, *(CONTROL if self.gpus else ())]
 
     def write(self, root: Path, *, status: str = UNPRIVILEGED) -> None:
@@ -68,7 +70,11 @@ class Pod:
             root: the folder.
             status: what /proc/self/status says.
         """
-        contents = {f"dev/{name}": "" for name in self.devices} | dict(self.files) | {"proc/self/status": status}
+        contents = (
+            {f"dev/{name}": "" for name in self.devices}
+            | dict(self.files)
+            | {"proc/self/status": status}
+        )
         for minor, address in self.node.items():
             contents[f"proc/driver/nvidia/gpus/{address}/information"] = (
                 f"Model: \t\t NVIDIA A100-SXM4-40GB\nIRQ:   \t\t 24\nGPU UUID: \t {uuid(minor)}\n"
@@ -111,7 +117,11 @@ def _mig() -> Pod:
         gpus=(2,),
         node=_node(4),
         files=files,
-        env={"NVIDIA_VISIBLE_DEVICES": ",".join(f"MIG-{8 * digit}-0000-4000-8000-000000000000" for digit in "12")},
+        env={
+            "NVIDIA_VISIBLE_DEVICES": ",".join(
+                f"MIG-{8 * digit}-0000-4000-8000-000000000000" for digit in "12"
+            )
+        },
         capabilities=(30, 31, 66, 67),
         expected={"0:0": first, "0:1": second, "all": first | second},
     )
@@ -122,7 +132,9 @@ def _node(count: int) -> dict[int, str]:
 
 
 PODS = {
-    "no GPU": Pod(gpus=(), node=_node(8), env={"NVIDIA_VISIBLE_DEVICES": "void"}, expected={"all": set()}),
+    "no GPU": Pod(
+        gpus=(), node=_node(8), env={"NVIDIA_VISIBLE_DEVICES": "void"}, expected={"all": set()}
+    ),
     "one GPU of eight, by GKE's device plugin": Pod(
         gpus=(5,), node=_node(8), files=GKE_LIBRARIES, expected=_whole((5,))
     ),

@@ -95,7 +95,9 @@ def ray_a4(folder: Path, ray_podman: Image) -> Image:
 
 
 @pytest.mark.parametrize("name", BERTH_IMAGES)
-def test_an_image_has_the_ray_and_the_python_of_its_tag(name: str, request: pytest.FixtureRequest) -> None:
+def test_an_image_has_the_ray_and_the_python_of_its_tag(
+    name: str, request: pytest.FixtureRequest
+) -> None:
     image: Image = request.getfixturevalue(name.replace("-", "_"))
     assert image.run("ray --version").strip() == f"ray, version {versions.RAY}"
     major, minor = image.run("python --version").split()[1].split(".")[:2]
@@ -111,7 +113,9 @@ def test_podman_in_its_image_gives_containers_the_gpus_of_the_pod(
     pod = PODS["two GPUs of eight, by NVIDIA's device plugin"]
     archive = nested_image(container.packages(folder / "packages"), folder / "nested.tar")
     script = f"{LOOK} && echo === && {WORKER % ''}"
-    look, worker = "\n".join(worker_output(pod, script, archive, tmp_path, image=ray_podman.root)).split("\n===\n")
+    look, worker = "\n".join(
+        worker_output(pod, script, archive, tmp_path, image=ray_podman.root)
+    ).split("\n===\n")
     for output in (look.splitlines(), worker.splitlines()):
         assert seen(output) == set(pod.devices)
         assert "library libcuda of the node" in output
@@ -125,7 +129,9 @@ def missing(image: Path, libraries: Path) -> set[str]:
     shutil.copytree(libraries / "usr/lib/x86_64-linux-gnu", carried, symlinks=True)
     try:
         files = [
-            str(Path("/opt/rdma") / path.relative_to(carried)) for path in carried.rglob("lib*.so*") if path.is_file()
+            str(Path("/opt/rdma") / path.relative_to(carried))
+            for path in carried.rglob("lib*.so*")
+            if path.is_file()
         ]
         assert len(files) >= len(RDMA)
         ldd = debian.inside(image, ["env", "LD_LIBRARY_PATH=/opt/rdma", "ldd", *files], "ldd")
@@ -134,7 +140,9 @@ def missing(image: Path, libraries: Path) -> set[str]:
     return {line.split()[0] for line in ldd.splitlines() if "not found" in line}
 
 
-def test_gib_finds_its_libraries_because_of_the_dockerfile(ray_podman: Image, ray_a4: Image, folder: Path) -> None:
+def test_gib_finds_its_libraries_because_of_the_dockerfile(
+    ray_podman: Image, ray_a4: Image, folder: Path
+) -> None:
     assert "libnl" in BERTH_IMAGES["ray-a4"]["has"]
     libraries = folder / "rdma"
     libraries.mkdir()
@@ -143,17 +151,23 @@ def test_gib_finds_its_libraries_because_of_the_dockerfile(ray_podman: Image, ra
     assert missing(ray_a4.root, libraries) == set()
 
 
-def test_torch_is_for_the_cuda_of_the_tag_with_code_for_the_b200_and_its_nccl_where_settings_name_it(
+def test_torch_has_the_tags_cuda_code_for_the_b200_and_nccl_where_settings_name_it(
     ray_a4: Image,
 ) -> None:
     assert "torch" in BERTH_IMAGES["ray-a4"]["has"]
-    ask = "import torch; print(torch.__version__.split('+')[0], torch.version.cuda, *torch.cuda.nccl.version())"
+    ask = (
+        "import torch; print(torch.__version__.split('+')[0], torch.version.cuda,"
+        " *torch.cuda.nccl.version())"
+    )
     version, cuda, *nccl = ray_a4.run(f'python -c "{ask}"').split()
     pinned = (CLONE / "images/ray-a4/requirements.txt").read_text().splitlines()
     assert f"torch=={version} \\" in pinned
     assert f"nvidia-nccl-cu12=={'.'.join(nccl)} \\" in pinned
     assert tag_of("ray-a4").endswith(f"-cu{cuda.replace('.', '')}")
-    assert "sm_100" in ray_a4.run("python -c 'import torch; print(torch._C._cuda_getArchFlags())'").split()
+    assert (
+        "sm_100"
+        in ray_a4.run("python -c 'import torch; print(torch._C._cuda_getArchFlags())'").split()
+    )
     load = "import ctypes; n = ctypes.c_int(); library = ctypes.CDLL('/opt/nccl/lib/libnccl.so.2')"
     read = f"{load}; library.ncclGetVersion(ctypes.byref(n)); print(n.value)"
     number = int(ray_a4.run(f'python -c "{read}"'))

@@ -25,15 +25,17 @@ IMAGE = "localhost/ray:1"
 # worker, whose command line a shell reads (context.py beside it).
 LOOK = f"podman run --rm -v /tmp/look:/shared:Z {IMAGE} python -c look"
 WORKER = (
-    "podman run -v /tmp/ray:/tmp/ray --cgroup-manager=cgroupfs --network=host --pid=host --ipc=host --userns=keep-id"
-    " --env RAY_RAYLET_PID='17' --env RAY_JOB_ID=$RAY_JOB_ID"
+    "podman run -v /tmp/ray:/tmp/ray --cgroup-manager=cgroupfs --network=host --pid=host"
+    " --ipc=host --userns=keep-id --env RAY_RAYLET_PID='17' --env RAY_JOB_ID=$RAY_JOB_ID"
     f" %s--entrypoint python {IMAGE} /default_worker.py --device=x"
 )
 
 # Stand-in for Python in the image: it prints what it sees.
 PYTHON = f"""#!/bin/busybox sh
 cd /dev
-for file in nvidia* nvidia-caps/*; do [ -c $file ] && [ $file != nvidia-caps ] && echo device $file; done
+for file in nvidia* nvidia-caps/*; do
+    [ -c $file ] && [ $file != nvidia-caps ] && echo device $file
+done
 echo user $(id -u):$(id -g) job $RAY_JOB_ID visible $NVIDIA_VISIBLE_DEVICES
 [ -e {LOADER}/libcuda.so.1 ] && echo library $(cat {LOADER}/libcuda.so.1)
 for file in /dev/nvidia[0-9]*; do [ -c $file ] && echo >$file; done
@@ -72,7 +74,10 @@ def nested_image(packages: Path, archive: Path) -> Path:
             member = tarfile.TarInfo(f"bin/{name}")
             member.type, member.linkname = tarfile.SYMTYPE, "busybox"
             tar.addfile(member)
-        for name, text in {"bin/python": PYTHON, "etc/passwd": "ray:x:1000:100::/home/ray:/bin/sh\n"}.items():
+        for name, text in {
+            "bin/python": PYTHON,
+            "etc/passwd": "ray:x:1000:100::/home/ray:/bin/sh\n",
+        }.items():
             member = tarfile.TarInfo(name)
             member.size, member.mode, member.uid, member.gid = len(text), 0o755, 0, 42
             tar.addfile(member, io.BytesIO(text.encode()))
@@ -89,7 +94,13 @@ def inside(packages: Path, image: Path, tmp_path: Path) -> Callable[[Pod, str], 
 
 
 def worker_output(
-    pod: Pod, script: str, archive: Path, folder: Path, *, packages: Path | None = None, image: Path | None = None
+    pod: Pod,
+    script: str,
+    archive: Path,
+    folder: Path,
+    *,
+    packages: Path | None = None,
+    image: Path | None = None,
 ) -> list[str]:
     """Run a script in a worker's container, after an import of a nested image; return the lines of
     its output.
@@ -111,9 +122,14 @@ def worker_output(
     data = {config_map["metadata"]["name"]: config_map["data"]}
     carried = {"/image.tar": archive}
     worker = pods(ray_cluster("cdi-per-pod"))[1]
-    container_of_worker = Container(worker, data, files, packages or Path("/"), scratch, carried, image)
+    container_of_worker = Container(
+        worker, data, files, packages or Path("/"), scratch, carried, image
+    )
     # Ray's images say USER ray.
-    before = f"podman import --quiet --change USER=1000 /image.tar {IMAGE} >/dev/null && mkdir /tmp/ray /tmp/look"
+    before = (
+        f"podman import --quiet --change USER=1000 /image.tar {IMAGE} >/dev/null && mkdir /tmp/ray"
+        " /tmp/look"
+    )
     done = container_of_worker.run(f"{before} && {script}", {**pod.env, "RAY_JOB_ID": "07000000"})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()
@@ -145,18 +161,26 @@ def test_a_container_of_ray_sees_exactly_the_devices_of_its_pod(
     assert created == ["1000"]
 
 
-@pytest.mark.parametrize("name", ["two GPUs of eight, by NVIDIA's device plugin", "two parts of a GPU, by MIG"])
-def test_a_device_that_is_requested_by_name_is_the_only_one(inside: Callable[[Pod, str], list[str]], name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["two GPUs of eight, by NVIDIA's device plugin", "two parts of a GPU, by MIG"]
+)
+def test_a_device_that_is_requested_by_name_is_the_only_one(
+    inside: Callable[[Pod, str], list[str]], name: str
+) -> None:
     pod = PODS[name]
     control = set(pod.devices) - pod.expected["all"]
     names = list(pod.expected)
     # As Ray's deprecated `container` passes it on: {"run_options": ["--device=nvidia.com/gpu=1"]}.
     script = " && echo === && ".join(WORKER % f"--device=nvidia.com/gpu={item} " for item in names)
     report = [seen(part.splitlines()) for part in "\n".join(inside(pod, script)).split("\n===\n")]
-    assert dict(zip(names, report, strict=True)) == {item: pod.expected[item] | control for item in names}
+    assert dict(zip(names, report, strict=True)) == {
+        item: pod.expected[item] | control for item in names
+    }
 
 
-def test_without_the_program_before_it_podman_gives_no_gpu(inside: Callable[[Pod, str], list[str]]) -> None:
+def test_without_the_program_before_it_podman_gives_no_gpu(
+    inside: Callable[[Pod, str], list[str]],
+) -> None:
     pod = PODS["one GPU of eight, by GKE's device plugin"]
     plain = f"/usr/bin/podman run --rm --user 0 {IMAGE} python"
     wrapped = f"podman run --rm --user 0 {IMAGE} python"
@@ -174,7 +198,9 @@ def test_podman_refuses_a_broken_specification(inside: Callable[[Pod, str], list
     assert inside(pod, script) == ["refused"]
 
 
-def test_rays_token_is_a_file_that_podman_mounts_and_no_argument(inside: Callable[[Pod, str], list[str]]) -> None:
+def test_rays_token_is_a_file_that_podman_mounts_and_no_argument(
+    inside: Callable[[Pod, str], list[str]],
+) -> None:
     pod = replace(PODS["no GPU"], env={"RAY_AUTH_TOKEN": "canary", "HOME": HOME})
     script = "env | grep -c canary; stat -c %a $RAY_AUTH_TOKEN_PATH; cat $RAY_AUTH_TOKEN_PATH"
     assert inside(pod, script) == ["0", "600", "canary"]

@@ -29,7 +29,12 @@ class Campaign:
     findings: dict[str, tuple[str, str | bytes]] = field(default_factory=dict)
 
     def run(
-        self, examples: st.SearchStrategy[Any], judge: Callable[..., bool], *, most: int, chosen: int | None
+        self,
+        examples: st.SearchStrategy[Any],
+        judge: Callable[..., bool],
+        *,
+        most: int,
+        chosen: int | None,
     ) -> None:
         """Judge examples; the same ones each time without a seed."""
 
@@ -66,7 +71,10 @@ class Campaign:
             file = self.folder / f"finding-{number}.yaml"
             file.write_bytes(text if isinstance(text, bytes) else text.encode())
             lines += ["", f"{kind} ({file})", *error.strip().splitlines()[-12:]]
-            lines += ["--", text.decode(errors="backslashreplace") if isinstance(text, bytes) else text]
+            lines += [
+                "--",
+                text.decode(errors="backslashreplace") if isinstance(text, bytes) else text,
+            ]
         return "\n".join(lines)
 
 

@@ -12,7 +12,12 @@ from tests.unit.recording import Recorder
 
 Manifest = dict[str, Any]
 
-_FIRST = ("Namespace", "PriorityClass", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+_FIRST = (
+    "Namespace",
+    "PriorityClass",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+)
 """Kinds that are created, since the API server judges other objects by them."""
 
 _ELSEWHERE = ("no PriorityClass with name", "serviceaccount")
@@ -58,7 +63,9 @@ class Cluster:
         place = f"/namespaces/{metadata.get('namespace', 'default')}" if namespaced else ""
         base, _, plural = path.rpartition("/")
         try:
-            self._api.request("PATCH", f"{base}{place}/{plural}/{metadata['name']}", manifest, query, APPLY)
+            self._api.request(
+                "PATCH", f"{base}{place}/{plural}/{metadata['name']}", manifest, query, APPLY
+            )
         except RefusedError as error:
             if not any(text in str(error) for text in _ELSEWHERE):
                 kind = f"refused by the API server {manifest['kind']}"
@@ -69,7 +76,10 @@ class Cluster:
             base = f"/apis/{version}" if "/" in version else f"/api/{version}"
             for resource in self._api.request("GET", base)["resources"]:
                 if "/" not in resource["name"]:
-                    self._paths[version, resource["kind"]] = f"{base}/{resource['name']}", resource["namespaced"]
+                    self._paths[version, resource["kind"]] = (
+                        f"{base}/{resource['name']}",
+                        resource["namespaced"],
+                    )
         return self._paths[version, kind]
 
 
@@ -85,12 +95,24 @@ def pods(manifest: Manifest) -> Iterator[Manifest]:
     spec = cluster_spec(manifest) if manifest["apiVersion"].startswith("ray.io/") else None
     groups = [spec["headGroupSpec"], *spec.get("workerGroupSpecs", [])] if spec else []
     templates = [group["template"] for group in groups]
-    if submitter := manifest.get("spec", {}).get("submitterPodTemplate") if spec is not None or groups else None:
+    if (
+        submitter := manifest.get("spec", {}).get("submitterPodTemplate")
+        if spec is not None or groups
+        else None
+    ):
         templates.append(submitter)
     for number, template in enumerate(templates):
         metadata = template.get("metadata", {})
-        names = {"name": f"{manifest['metadata']['name']}-{number}", "namespace": manifest["metadata"]["namespace"]}
-        yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata | names, "spec": template["spec"]}
+        names = {
+            "name": f"{manifest['metadata']['name']}-{number}",
+            "namespace": manifest["metadata"]["namespace"],
+        }
+        yield {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata | names,
+            "spec": template["spec"],
+        }
 
 
 def nodes(stack: str) -> Iterator[Manifest]:

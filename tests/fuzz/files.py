@@ -17,9 +17,16 @@ Path = tuple[str | int, ...]
 def shipped() -> dict[str, str]:
     """Return the text of each shipped stack, and of two more kinds, by the stack's name."""
     folders = (CLONE / "stacks", CLONE / "stacks" / "gallery")
-    files = [file for folder in folders for file in sorted(folder.glob("Pulumi.*.yaml")) if "real" not in file.name]
+    files = [
+        file
+        for folder in folders
+        for file in sorted(folder.glob("Pulumi.*.yaml"))
+        if "real" not in file.name
+    ]
     found = {file.name.split(".")[1]: file.read_text(encoding="utf-8") for file in files}
-    return found | {file.stem: file.read_text(encoding="utf-8") for file in sorted(MORE.glob("*.yaml"))}
+    return found | {
+        file.stem: file.read_text(encoding="utf-8") for file in sorted(MORE.glob("*.yaml"))
+    }
 
 
 def settings_of(text: str) -> Any:
@@ -32,7 +39,13 @@ def written(document: Any) -> str:
 
 def paths(value: Any, path: Path = ()) -> Iterator[Path]:
     """Yield the path of every value inside a document."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, part in inner:
         yield (*path, key)
         yield from paths(part, (*path, key))
@@ -51,8 +64,12 @@ def node_of(path: Path) -> Node | None:
         node = resolved(node)
         found: Node | None = None
         for form in forms(node):
-            inner = form.get("items") if isinstance(part, int) else form.get("properties", {}).get(part)
-            inner = inner or (form.get("additionalProperties") if not isinstance(part, int) else None)
+            inner = (
+                form.get("items") if isinstance(part, int) else form.get("properties", {}).get(part)
+            )
+            inner = inner or (
+                form.get("additionalProperties") if not isinstance(part, int) else None
+            )
             if isinstance(inner, dict):
                 found = inner
                 break
@@ -77,13 +94,17 @@ def edited(draw: st.DrawFn, *, good: bool = False) -> tuple[str, str]:
         # A drawn value is the schema's own example: an edit inside it would change later draws.
         document = copy.deepcopy(document)
         edits = (
-            [_add_fitting, _add_text] if good else [_add_fitting, _replace, _replace, _delete, _rename, _add, _repeat]
+            [_add_fitting, _add_text]
+            if good
+            else [_add_fitting, _replace, _replace, _delete, _rename, _add, _repeat]
         )
         draw(st.sampled_from(edits))(draw, document)
     return stack, written(document)
 
 
-def _choice(draw: st.DrawFn, document: Any, fits: Callable[[Any], bool] = lambda _: True) -> Path | None:
+def _choice(
+    draw: st.DrawFn, document: Any, fits: Callable[[Any], bool] = lambda _: True
+) -> Path | None:
     found = [path for path in paths(document) if len(path) > 1 and fits(_at(document, path))]
     return draw(st.sampled_from(found)) if found else None
 
@@ -103,7 +124,10 @@ def _rename(draw: st.DrawFn, document: Any) -> None:
     holder = _at(document, path[:-1]) if path else None
     if path and isinstance(holder, dict):
         name = str(path[-1])
-        key = draw(st.sampled_from([name[:-1], name.upper(), f"{name}s", name.replace("e", "3"), LONG]) | texts())
+        key = draw(
+            st.sampled_from([name[:-1], name.upper(), f"{name}s", name.replace("e", "3"), LONG])
+            | texts()
+        )
         holder[key] = holder.pop(path[-1])
 
 
@@ -122,7 +146,9 @@ def _add_fitting(draw: st.DrawFn, document: Any) -> None:
     path = _choice(draw, document, lambda value: isinstance(value, dict))
     node = node_of(path) if path else None
     if path and node:
-        properties = {key: part for form in forms(node) for key, part in form.get("properties", {}).items()}
+        properties = {
+            key: part for form in forms(node) for key, part in form.get("properties", {}).items()
+        }
         if properties:
             key = draw(st.sampled_from(sorted(properties)))
             _at(document, path)[key] = draw(fitting(properties[key]))
@@ -132,7 +158,11 @@ def _add_text(draw: st.DrawFn, document: Any) -> None:
     """Set a setting that takes any text, or a mapping or list of texts, to odd ones."""
     path = _choice(draw, document, lambda value: isinstance(value, dict))
     node = node_of(path) if path else None
-    properties = {key: part for form in forms(node) for key, part in form.get("properties", {}).items()} if node else {}
+    properties = (
+        {key: part for form in forms(node) for key, part in form.get("properties", {}).items()}
+        if node
+        else {}
+    )
     found = {key: values for key, part in properties.items() if (values := _free(part)) is not None}
     if path and found:
         key = draw(st.sampled_from(sorted(found)))
@@ -143,7 +173,10 @@ def _free(node: Node) -> st.SearchStrategy[Any] | None:
     for form in forms(node):
         inner = form.get("items") or form.get("additionalProperties")
         free = forms(inner) if isinstance(inner, dict) else [form]
-        if not any(part.get("type") == "string" and "enum" not in part and "pattern" not in part for part in free):
+        if not any(
+            part.get("type") == "string" and "enum" not in part and "pattern" not in part
+            for part in free
+        ):
             continue
         if form["type"] == "object":
             return st.dictionaries(texts(), texts(), min_size=1, max_size=2)
@@ -166,12 +199,18 @@ def torn(draw: st.DrawFn) -> tuple[str, bytes]:
     for _ in range(draw(st.integers(1, 3))):
         lines = data.splitlines(keepends=True)
         at = draw(st.integers(0, len(lines) - 1)) if lines else 0
-        kind = draw(st.sampled_from(["insert", "insert", "value", "value", "lose", "repeat", "indent", "cut", "ends"]))
+        kind = draw(
+            st.sampled_from(
+                ["insert", "insert", "value", "value", "lose", "repeat", "indent", "cut", "ends"]
+            )
+        )
         if kind == "insert":
             place = draw(st.integers(0, len(data)))
             data = data[:place] + draw(st.sampled_from(SNIPPETS)) + data[place:]
         elif kind == "ends":
-            data = data.replace(b"\n", draw(st.sampled_from([b"\r\n", b"\r", b"\n\n", b"\n\t", b"\xc2\x85"])))
+            data = data.replace(
+                b"\n", draw(st.sampled_from([b"\r\n", b"\r", b"\n\n", b"\n\t", b"\xc2\x85"]))
+            )
         elif kind == "cut":
             data = data[: draw(st.integers(0, len(data)))]
         elif lines:

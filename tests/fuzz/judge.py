@@ -35,7 +35,8 @@ KUBECONFIG = kubeconfig("https://10.0.0.1", {"token": "t"})
 
 # Problems of a file as a whole have no line.
 _OF_THE_FILE = re.compile(
-    r"the stack sets (both|neither)|has no `config:`|is not text|is larger than|is not YAML|there is no environment"
+    r"the stack sets (both|neither)|has no `config:`|is not text|is larger than|is not YAML|there"
+    r" is no environment"
 )
 
 
@@ -81,8 +82,8 @@ class Calls:
 
 _CALLS = frozenset(
     """
-    subprocess.Popen os.system os.exec os.posix_spawn os.fork socket.connect socket.getaddrinfo os.mkdir os.rename
-    os.remove os.rmdir os.symlink os.link os.truncate shutil.rmtree
+    subprocess.Popen os.system os.exec os.posix_spawn os.fork socket.connect socket.getaddrinfo
+    os.mkdir os.rename os.remove os.rmdir os.symlink os.link os.truncate shutil.rmtree
     """.split()
 )
 
@@ -130,7 +131,9 @@ def _no_cluster(*_: Any) -> None:
     raise ClusterError("there is none")
 
 
-def check(folder: Path, stack: str, text: str | bytes, accepted: Callable[[str], object] | None = None) -> bool:
+def check(
+    folder: Path, stack: str, text: str | bytes, accepted: Callable[[str], object] | None = None
+) -> bool:
     """Check a stack with other text than its own; return whether it is accepted.
 
     Args:
@@ -153,11 +156,15 @@ def check(folder: Path, stack: str, text: str | bytes, accepted: Callable[[str],
         path.write_bytes(before)
     if code not in (0, BAD_INPUT):
         raise FindingError(f"exit code {code}", errors)
-    problems = [line for line in errors.splitlines()[1:] if not line.startswith(("  note: ", "  warning: "))]
+    problems = [
+        line for line in errors.splitlines()[1:] if not line.startswith(("  note: ", "  warning: "))
+    ]
     if code == BAD_INPUT and not problems:
         raise FindingError("no problem is named", errors)
     for line in problems if code else ():
-        if not re.match(rf"  stacks/Pulumi\.{stack}\.yaml:\d+: ", line) and not _OF_THE_FILE.search(line):
+        if not re.match(rf"  stacks/Pulumi\.{stack}\.yaml:\d+: ", line) and not _OF_THE_FILE.search(
+            line
+        ):
             raise FindingError("no line", line)
     if controls := {mark for mark in errors if unicodedata.category(mark) == "Cc" and mark != "\n"}:
         raise FindingError("control characters on the terminal", repr(controls))
@@ -174,7 +181,9 @@ def _renders(stack: str, judge: Callable[[str], object]) -> None:
             raise FindingError("accepted, and refused by the program", str(error)) from None
     except Exception as error:  # noqa: BLE001 - any of them is a finding
         text = "".join(traceback.format_exception(error))
-        raise FindingError(f"accepted, and a traceback of the program {type(error).__name__}", text) from None
+        raise FindingError(
+            f"accepted, and a traceback of the program {type(error).__name__}", text
+        ) from None
 
 
 def registered(stack: str) -> Recorder:
@@ -184,7 +193,9 @@ def registered(stack: str) -> Recorder:
         FindingError: Google's provider would refuse some of it.
     """
     loaded = load_stack(stack)
-    references = {"organization/berth/lab": _outputs("lab")} if isinstance(loaded, EngineerStack) else {}
+    references = (
+        {"organization/berth/lab": _outputs("lab")} if isinstance(loaded, EngineerStack) else {}
+    )
 
     async def program() -> None:
         if isinstance(loaded, Environment):
@@ -199,7 +210,9 @@ def registered(stack: str) -> Recorder:
     for registration in recorder.registrations:
         if facts := resources().get(registration.type):
             for path, reason in field_problems(registration.inputs, facts):
-                raise FindingError("refused by Google's provider", f"{registration.name} {path}: {reason}")
+                raise FindingError(
+                    "refused by Google's provider", f"{registration.name} {path}: {reason}"
+                )
     return recorder
 
 

@@ -46,7 +46,9 @@ def texts() -> st.SearchStrategy[str]:
 @cache
 def hostile() -> st.SearchStrategy[Any]:
     """Values of any type, few of which any setting takes."""
-    scalars = texts() | st.sampled_from(NUMBERS) | st.integers(-(10**9), 10**9) | st.sampled_from(OTHERS)
+    scalars = (
+        texts() | st.sampled_from(NUMBERS) | st.integers(-(10**9), 10**9) | st.sampled_from(OTHERS)
+    )
     return scalars | st.recursive(
         scalars,
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts(), inner, max_size=3),
@@ -62,7 +64,10 @@ def schema() -> Node:
 
 def resolved(node: Node) -> Node:
     while "$ref" in node:
-        node = {**schema()["$defs"][node["$ref"].rpartition("/")[2]], **{k: v for k, v in node.items() if k != "$ref"}}
+        node = {
+            **schema()["$defs"][node["$ref"].rpartition("/")[2]],
+            **{k: v for k, v in node.items() if k != "$ref"},
+        }
     return node
 
 
@@ -70,7 +75,11 @@ def forms(node: Node) -> list[Node]:
     """Return the alternatives of a node of the schema."""
     node = resolved(node)
     inner = node.get("anyOf") or node.get("oneOf")
-    return [form for one in inner for form in forms(one)] if inner and "properties" not in node else [node]
+    return (
+        [form for one in inner for form in forms(one)]
+        if inner and "properties" not in node
+        else [node]
+    )
 
 
 @cache
@@ -85,7 +94,10 @@ def fitting(node: Node) -> st.SearchStrategy[Any]:
 
 def _strategy(node: Node) -> st.SearchStrategy[Any]:
     whole = resolved(node)
-    examples = [*whole.get("examples", []), *([whole["default"]] if whole.get("default") is not None else [])]
+    examples = [
+        *whole.get("examples", []),
+        *([whole["default"]] if whole.get("default") is not None else []),
+    ]
     found = [_form(form) for form in forms(node)]
     return st.one_of(*([st.sampled_from(examples)] * 2 if examples else []), *found)
 
@@ -115,7 +127,11 @@ def _number(node: Node) -> st.SearchStrategy[Any]:
     least = int(node.get("minimum") or node.get("exclusiveMinimum") or 0)
     most = int(node.get("maximum") or least + 1000)
     integers = st.sampled_from([least, most]) | st.integers(least, min(most, least + 20))
-    return integers if node["type"] == "integer" else integers | st.floats(least, most, allow_nan=False)
+    return (
+        integers
+        if node["type"] == "integer"
+        else integers | st.floats(least, most, allow_nan=False)
+    )
 
 
 def _object(node: Node) -> st.SearchStrategy[Any]:
@@ -124,8 +140,12 @@ def _object(node: Node) -> st.SearchStrategy[Any]:
         required = set(node.get("required", ()))
         return st.fixed_dictionaries(
             {key: fitting(part) for key, part in properties.items() if key in required},
-            optional={key: fitting(part) for key, part in properties.items() if key not in required},
+            optional={
+                key: fitting(part) for key, part in properties.items() if key not in required
+            },
         ).map(lambda found: found)
     inner = node.get("additionalProperties")
     values = fitting(inner) if isinstance(inner, dict) else hostile()
-    return st.dictionaries(st.sampled_from(["alice", "bob", "x", "dev"]) | texts(), values, max_size=2)
+    return st.dictionaries(
+        st.sampled_from(["alice", "bob", "x", "dev"]) | texts(), values, max_size=2
+    )

@@ -20,9 +20,13 @@ class Kubelet:
         self._registered: queue.Queue[Any] = queue.Queue()
         self._server = grpc.server(futures.ThreadPoolExecutor(max_workers=2))
         handler = grpc.unary_unary_rpc_method_handler(
-            self._register, MESSAGES["RegisterRequest"].FromString, lambda message: message.SerializeToString()
+            self._register,
+            MESSAGES["RegisterRequest"].FromString,
+            lambda message: message.SerializeToString(),
         )
-        service = grpc.method_handlers_generic_handler(f"{PACKAGE}.Registration", {"Register": handler})
+        service = grpc.method_handlers_generic_handler(
+            f"{PACKAGE}.Registration", {"Register": handler}
+        )
         self._server.add_generic_rpc_handlers((service,))
         self._server.add_insecure_port(f"unix://{socket}")
         self._server.start()
@@ -41,13 +45,17 @@ class Kubelet:
         """
         request = self._registered.get(timeout=SECONDS)
         with grpc.insecure_channel(f"unix://{plugins / request.endpoint}") as channel:
-            watch = channel.unary_stream(f"/{PACKAGE}.DevicePlugin/ListAndWatch", **_types("ListAndWatchResponse"))
+            watch = channel.unary_stream(
+                f"/{PACKAGE}.DevicePlugin/ListAndWatch", **_types("ListAndWatchResponse")
+            )
             devices = next(watch(MESSAGES["Empty"](), timeout=SECONDS)).devices
             ids = sorted(device.ID for device in devices)
             return {
                 "resource": request.resource_name,
                 "devices": {device.ID: device.health for device in devices},
-                "allocated": [_allocate(channel, ids[:count]) for count in (1, 2) if count <= len(ids)],
+                "allocated": [
+                    _allocate(channel, ids[:count]) for count in (1, 2) if count <= len(ids)
+                ],
             }
 
     def _register(self, request: Any, _context: Any) -> Any:

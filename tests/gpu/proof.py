@@ -43,7 +43,9 @@ OPERATOR = {
     "MIG_STRATEGY": "single",
     "CDI_ANNOTATION_PREFIX": "cdi.k8s.io/",
     "NVIDIA_CDI_HOOK_PATH": "/usr/bin/nvidia-cdi-hook",
-    **dict.fromkeys(("GDRCOPY_ENABLED", "GDS_ENABLED", "MOFED_ENABLED"), "false"),  # as in 0.20, which it runs
+    **dict.fromkeys(
+        ("GDRCOPY_ENABLED", "GDS_ENABLED", "MOFED_ENABLED"), "false"
+    ),  # as in 0.20, which it runs
 }
 """Variables of the device plugin under GPU Operator v26.7.0."""
 
@@ -85,7 +87,12 @@ def need(*things: str | Path) -> None:
 def run(*command: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
     """Run a command with these variables added, and return how it ended."""
     return subprocess.run(
-        command, env={**os.environ, **env}, capture_output=True, text=True, timeout=SECONDS, check=False
+        command,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
     )
 
 
@@ -93,7 +100,9 @@ def output(*command: str | Path, **env: str) -> str:
     """Return the output of a command that has to succeed."""
     ended = run(*command, **env)
     if ended.returncode:
-        raise RuntimeError(f"{command[0]} ended with {ended.returncode}: {(ended.stdout + ended.stderr)[-2000:]}")
+        raise RuntimeError(
+            f"{command[0]} ended with {ended.returncode}: {(ended.stdout + ended.stderr)[-2000:]}"
+        )
     return ended.stdout
 
 
@@ -103,7 +112,9 @@ def gpus() -> list[dict[str, str]]:
     if os.geteuid():
         raise SkippedError("the parts run as root only")
     keys = ("name", "driver_version", "memory.total", "uuid")
-    lines = output("nvidia-smi", f"--query-gpu={','.join(keys)}", "--format=csv,noheader").splitlines()
+    lines = output(
+        "nvidia-smi", f"--query-gpu={','.join(keys)}", "--format=csv,noheader"
+    ).splitlines()
     return [dict(zip(keys, line.split(", "), strict=True)) for line in lines]
 
 
@@ -125,7 +136,10 @@ def plugin(_found: Found) -> Found:
     try:
         PLUGINS.mkdir(parents=True)
         cases = {name: serve(program, profile) for name, profile in PROFILES.items()}
-        written = {path.stem.partition("-plugin.")[2]: path for path in CDI.glob("k8s.device-plugin.nvidia.com-*.json")}
+        written = {
+            path.stem.partition("-plugin.")[2]: path
+            for path in CDI.glob("k8s.device-plugin.nvidia.com-*.json")
+        }
         specifications = {name: json.loads(path.read_text()) for name, path in written.items()}
         for path in written.values():
             path.unlink()
@@ -142,7 +156,9 @@ def serve(program: Path, profile: dict[str, Any], **env: str) -> Found:
     with configured(profile) as (folder, variables), Kubelet(folder / "kubelet.sock") as kubelet:
         command = [str(program), f"--kubelet-socket={folder / 'kubelet.sock'}"]
         with (folder / "log").open("w+") as log:
-            running = subprocess.Popen(command, env={**os.environ, **variables, **env}, stdout=log, stderr=log)
+            running = subprocess.Popen(
+                command, env={**os.environ, **variables, **env}, stdout=log, stderr=log
+            )
             try:
                 return kubelet.ask(PLUGINS)
             except Exception as error:  # noqa: BLE001 - told with the log
@@ -173,13 +189,21 @@ def specification(_found: Found) -> Found:
     program = str(cdi.__file__)
     uuids = ",".join(gpu["uuid"] for gpu in gpus())
     unnamed = run(sys.executable, program, "--print", NVIDIA_VISIBLE_DEVICES="")
-    files = sorted(path for pattern in FILES for path in Path("/").glob(pattern) if not path.is_dir())
+    files = sorted(
+        path for pattern in FILES for path in Path("/").glob(pattern) if not path.is_dir()
+    )
     return {
         "unnamed": {"code": unnamed.returncode, "error": unnamed.stderr},
-        "specification": json.loads(output(sys.executable, program, "--print", NVIDIA_VISIBLE_DEVICES=uuids)),
-        "files": {str(path): path.read_text() if path.is_relative_to("/proc") else "" for path in files},
+        "specification": json.loads(
+            output(sys.executable, program, "--print", NVIDIA_VISIBLE_DEVICES=uuids)
+        ),
+        "files": {
+            str(path): path.read_text() if path.is_relative_to("/proc") else "" for path in files
+        },
         "links": {
-            str(path): str(path.readlink()) for path in Path("/usr/local/nvidia").glob("lib*") if path.is_symlink()
+            str(path): str(path.readlink())
+            for path in Path("/usr/local/nvidia").glob("lib*")
+            if path.is_symlink()
         },
     }
 
@@ -191,7 +215,9 @@ def vector_add(found: Found) -> Found:
         program = Path(name) / "vectorAdd"
         source = SAMPLES / "Samples" / "0_Introduction" / "vectorAdd" / "vectorAdd.cu"
         output("nvcc", f"-I{SAMPLES / 'Common'}", source, "-o", program)
-        together = [subprocess.Popen([program], stdout=subprocess.PIPE, text=True) for _ in range(4)]
+        together = [
+            subprocess.Popen([program], stdout=subprocess.PIPE, text=True) for _ in range(4)
+        ]
         printed = {
             "alone": [output(program)],
             "four at once": [each.communicate(timeout=SECONDS)[0] for each in together],
@@ -213,10 +239,18 @@ def container(given: Found, program: Path, root: Path) -> str:
     edits = (device["containerEdits"], given["containerEdits"])
     nodes = [(node["path"], node["path"]) for edit in edits for node in edit.get("deviceNodes", [])]
     # Of two mounts at one place the last counts, as for the runtimes.
-    mounts = {mount["containerPath"]: mount["hostPath"] for edit in edits for mount in edit.get("mounts", [])}
+    mounts = {
+        mount["containerPath"]: mount["hostPath"]
+        for edit in edits
+        for mount in edit.get("mounts", [])
+    }
     drivers = [source for source in mounts.values() if source.endswith("/libcuda.so.1")]
     # The program loads the driver's library by its name, so its own list lacks what that needs.
-    libraries = {word for word in output("ldd", program, *drivers).split() if word.startswith("/") and word[-1] != ":"}
+    libraries = {
+        word
+        for word in output("ldd", program, *drivers).split()
+        if word.startswith("/") and word[-1] != ":"
+    }
     for path in (program, *map(Path, libraries)):
         target = root / path.relative_to("/") if path != program else root / program.name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -224,7 +258,11 @@ def container(given: Found, program: Path, root: Path) -> str:
     lines = []
     for target, source in ("/proc", "/proc"), *nodes, *mounts.items():
         place = root / target.lstrip("/")
-        lines.append(f"mkdir -p {place}" if Path(source).is_dir() else f"mkdir -p {place.parent}; touch {place}")
+        lines.append(
+            f"mkdir -p {place}"
+            if Path(source).is_dir()
+            else f"mkdir -p {place.parent}; touch {place}"
+        )
         lines.append(f"mount --rbind {source} {place}")
     return "\n".join([*lines, f"exec env -i $(command -v chroot) {root} /{program.name}"])
 
@@ -237,13 +275,17 @@ def all_reduce(_found: Found) -> Found:
     with tempfile.TemporaryDirectory() as name:
         program = Path(name) / "all_reduce.py"
         program.write_text(program_text())
-        log = output(sys.executable, program, "--workers=1", f"--gpus={count}", f"--seconds={SECONDS - 30}")
+        log = output(
+            sys.executable, program, "--workers=1", f"--gpus={count}", f"--seconds={SECONDS - 30}"
+        )
     evidence = raw_from_log(log)
     if evidence["problem"]:
         raise RuntimeError(str(evidence["problem"]))
     for log in evidence["logs"]:
         log["nccl_file"] = Path(log["nccl_file"]).name
-        log["log"] = "\n".join(line for line in log["log"].splitlines() if not EVERY_OPERATION.search(line))
+        log["log"] = "\n".join(
+            line for line in log["log"].splitlines() if not EVERY_OPERATION.search(line)
+        )
     return evidence
 
 
@@ -275,7 +317,16 @@ def proof() -> Found:
 def build() -> None:
     """Build NVIDIA's programs."""
     BUILT.mkdir(parents=True, exist_ok=True)
-    command = ["go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", f"{BUILT}/", "tool"]
+    command = [
+        "go",
+        "build",
+        "-trimpath",
+        "-buildvcs=false",
+        "-ldflags=-s -w",
+        "-o",
+        f"{BUILT}/",
+        "tool",
+    ]
     subprocess.run(command, cwd=HERE, env={**os.environ, "CGO_ENABLED": "1"}, check=True)
 
 

@@ -28,7 +28,10 @@ def good_pod(name: str, priority: str) -> Object:
                 {
                     "name": "c",
                     "image": "example.invalid/image",
-                    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+                    "securityContext": {
+                        "allowPrivilegeEscalation": False,
+                        "capabilities": {"drop": ["ALL"]},
+                    },
                 }
             ],
         },
@@ -38,7 +41,11 @@ def good_pod(name: str, priority: str) -> Object:
 def annotated_pods(priority: str) -> dict[str, Object]:
     """Pods with the annotations that no pod of a berth may have, by annotation."""
     return {
-        key: dict(over(good_pod(f"annotated-{number}", priority), {"metadata": {"annotations": {key: "x"}}}))
+        key: dict(
+            over(
+                good_pod(f"annotated-{number}", priority), {"metadata": {"annotations": {key: "x"}}}
+            )
+        )
         for number, key in enumerate(FORBIDDEN_ANNOTATIONS)
     }
 
@@ -49,5 +56,9 @@ def over(below: Any, above: Any) -> Any:
         merged = {**below, **{key: over(below.get(key), value) for key, value in above.items()}}
         return {key: value for key, value in merged.items() if value is not None}
     if isinstance(below, list) and isinstance(above, list):
-        return [*(over(*pair) for pair in zip(below, above, strict=False)), *below[len(above) :], *above[len(below) :]]
+        return [
+            *(over(*pair) for pair in zip(below, above, strict=False)),
+            *below[len(above) :],
+            *above[len(below) :],
+        ]
     return above

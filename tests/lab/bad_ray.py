@@ -38,7 +38,11 @@ def bad_objects(cluster: Object) -> dict[str, Object]:
         change = OBJECTS[table][what][1]
         changed, beside = (change, {}) if table == "clusters" else ({}, change)
         objects = ray_objects(cluster, f"bad-{name}", changed, beside)
-        found |= {item["metadata"]["name"]: item for kind, item in objects.items() if kind.lower() in KINDS[table]}
+        found |= {
+            item["metadata"]["name"]: item
+            for kind, item in objects.items()
+            if kind.lower() in KINDS[table]
+        }
     return found
 
 
@@ -54,14 +58,23 @@ def ray_objects(
         beside: change of the job or service around it.
     """
     spec = complete(over(copy.deepcopy(cluster["spec"]), change))
-    job = over({"entrypoint": "true", "submissionMode": "HTTPMode", "rayClusterSpec": spec}, beside or {})
+    job = over(
+        {"entrypoint": "true", "submissionMode": "HTTPMode", "rayClusterSpec": spec}, beside or {}
+    )
     specs: dict[str, Object] = {
         "RayJob": job,
-        "RayService": over({"serveConfigV2": "applications: []", "rayClusterConfig": spec}, beside or {}),
+        "RayService": over(
+            {"serveConfigV2": "applications: []", "rayClusterConfig": spec}, beside or {}
+        ),
         "RayCronJob": {"schedule": "0 * * * *", "jobTemplate": job},
     }
     return {
-        kind: {"apiVersion": "ray.io/v1", "kind": kind, "metadata": {"name": f"{name}-{kind.lower()}"}, "spec": of_kind}
+        kind: {
+            "apiVersion": "ray.io/v1",
+            "kind": kind,
+            "metadata": {"name": f"{name}-{kind.lower()}"},
+            "spec": of_kind,
+        }
         for kind, of_kind in specs.items()
     }
 
@@ -69,4 +82,7 @@ def ray_objects(
 def complete(spec: Object) -> Object:
     """A spec whose further groups have what the API requires of the first one."""
     first, *further = spec["workerGroupSpecs"]
-    return {**spec, "workerGroupSpecs": [first, *(over(copy.deepcopy(first), group) for group in further)]}
+    return {
+        **spec,
+        "workerGroupSpecs": [first, *(over(copy.deepcopy(first), group) for group in further)],
+    }

@@ -66,14 +66,19 @@ class Lab:
             check=False,
         )
         if check and result.returncode != 0:
-            pytest.fail(f"{' '.join(args)} ended with {result.returncode}:\n{result.stdout}\n{result.stderr}")
+            pytest.fail(
+                f"{' '.join(args)} ended with"
+                f" {result.returncode}:\n{result.stdout}\n{result.stderr}"
+            )
         return result
 
     def berth(
         self, *args: str, check: bool = True, timeout: float = COMMAND_SECONDS
     ) -> subprocess.CompletedProcess[str]:
         """`berth lab …` on this lab."""
-        return self.run([sys.executable, "-m", "berth.cli", "lab", *args], check=check, timeout=timeout)
+        return self.run(
+            [sys.executable, "-m", "berth.cli", "lab", *args], check=check, timeout=timeout
+        )
 
     def up(self) -> str:
         """Bring it up without `pulumi up`; return its progress lines."""

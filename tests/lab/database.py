@@ -81,8 +81,15 @@ class Database:
             time.sleep(_QUIET_SECONDS)
 
     def _keys(self) -> set[str]:
-        asked = {"key": _encoded(_ALL), "range_end": _encoded(_ALL[:-1] + chr(ord("/") + 1)), "keys_only": True}
-        found = (base64.b64decode(item["key"]).decode() for item in self._ask("range", asked).get("kvs", ()))
+        asked = {
+            "key": _encoded(_ALL),
+            "range_end": _encoded(_ALL[:-1] + chr(ord("/") + 1)),
+            "keys_only": True,
+        }
+        found = (
+            base64.b64decode(item["key"]).decode()
+            for item in self._ask("range", asked).get("kvs", ())
+        )
         return {key for key in found if not key.removeprefix(_ALL).startswith(_EXCEPTIONS)}
 
     def _ask(self, what: str, asked: dict[str, Any]) -> dict[str, Any]:

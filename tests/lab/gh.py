@@ -52,13 +52,17 @@ def split(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
 def answered(state: dict[str, Any], words: list[str], options: dict[str, str]) -> Any:
     method = options.get("--method", "GET")
     match words:
-        case ["api", path] if method == "GET" and re.fullmatch(r"repos/acme/fleet/issues/7/comments", path):
+        case ["api", path] if method == "GET" and re.fullmatch(
+            r"repos/acme/fleet/issues/7/comments", path
+        ):
             return state["comments"]
         case ["api", "repos/acme/fleet/issues/7/comments"] if method == "POST":
             return added(state["comments"], {"body": body(options["-F"]), "user": {"type": "Bot"}})
         case ["api", path] if method == "PATCH":
             return edited(
-                state["comments"], int(path.removeprefix("repos/acme/fleet/issues/comments/")), body(options["-F"])
+                state["comments"],
+                int(path.removeprefix("repos/acme/fleet/issues/comments/")),
+                body(options["-F"]),
             )
         case ["api", "repos/acme/fleet/commits/main"]:
             return {"sha": state["main"]}
@@ -67,12 +71,23 @@ def answered(state: dict[str, Any], words: list[str], options: dict[str, str]) -
             found = [item for item in state["issues"] if item["state"] == options["--state"]]
             return [{field: item[field] for field in fields} for item in found]
         case ["issue", "create"]:
-            issue = {"title": options["--title"], "state": "open", "body": Path(options["--body-file"]).read_text()}
+            issue = {
+                "title": options["--title"],
+                "state": "open",
+                "body": Path(options["--body-file"]).read_text(),
+            }
             return added(state["issues"], issue, key="number")
         case ["issue", "edit", number]:
-            return edited(state["issues"], int(number), Path(options["--body-file"]).read_text(), key="number")
+            return edited(
+                state["issues"], int(number), Path(options["--body-file"]).read_text(), key="number"
+            )
         case ["issue", "close", number]:
-            return next(item for item in state["issues"] if item["number"] == int(number)).update(state="closed") or {}
+            return (
+                next(item for item in state["issues"] if item["number"] == int(number)).update(
+                    state="closed"
+                )
+                or {}
+            )
     return None
 
 
@@ -86,18 +101,30 @@ def merged(state: dict[str, Any], words: list[str], options: dict[str, str]) -> 
             ]
         case ["api", path] if path.startswith("repos/acme/fleet/actions/artifacts?name=plan-"):
             name = path.partition("=")[2]
-            return {"artifacts": [item for item in state.get("artifacts", []) if item["name"] == name]}
+            return {
+                "artifacts": [item for item in state.get("artifacts", []) if item["name"] == name]
+            }
         case ["api", path] if found := re.fullmatch(r"repos/acme/fleet/actions/runs/(\d+)", path):
-            return next(item["run"] for item in state["artifacts"] if item["workflow_run"]["id"] == int(found[1]))
+            return next(
+                item["run"]
+                for item in state["artifacts"]
+                if item["workflow_run"]["id"] == int(found[1])
+            )
         case ["run", "download", run]:
-            content = next(item["content"] for item in state["artifacts"] if item["workflow_run"]["id"] == int(run))
+            content = next(
+                item["content"]
+                for item in state["artifacts"]
+                if item["workflow_run"]["id"] == int(run)
+            )
             folder = Path(options["--dir"])
             folder.mkdir(exist_ok=True)
             (folder / "plan.json").write_text(content)
             return {}
         case ["api", "repos/acme/fleet/issues/7/events"]:
             return state["events"]
-        case ["api", "repos/acme/fleet/issues/7/labels/allow-destroy"] if options["--method"] == "DELETE":
+        case ["api", "repos/acme/fleet/issues/7/labels/allow-destroy"] if (
+            options["--method"] == "DELETE"
+        ):
             return state["events"].append(event("unlabeled", "allow-destroy", state["now"])) or []
     return None
 
@@ -128,7 +155,9 @@ def filtered(answer: Any, expression: str | None) -> str:
     text = json.dumps(answer)
     if expression is None:
         return text
-    return subprocess.run(["jq", "-r", expression], input=text, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        ["jq", "-r", expression], input=text, capture_output=True, text=True, check=True
+    ).stdout
 
 
 def refuse(text: str) -> int:

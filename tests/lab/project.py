@@ -21,7 +21,12 @@ CLONE = Path(__file__).resolve().parents[2]
 DEADLINE_SECONDS = 120
 SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.1, 1.0
 
-CHARTS = {"kuberay": "kuberay-operator", "gpu": "gpu-operator", "dranet": "dranet", "gpuDra": "dra-driver-nvidia-gpu"}
+CHARTS = {
+    "kuberay": "kuberay-operator",
+    "gpu": "gpu-operator",
+    "dranet": "dranet",
+    "gpuDra": "dra-driver-nvidia-gpu",
+}
 """Charts of the lab by the operator's name in the settings."""
 
 NETWORK = {"existing": {"network": "shared", "subnetwork": "shared-nodes"}}
@@ -50,7 +55,9 @@ def environment_settings(
         "network": NETWORK,
         "cluster": {"deletionProtection": False},
         "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}, **pools},
-        "operators": {name: {"chart": str(lab.home.charts / CHARTS[name])} for name in ("kuberay", *operators)},
+        "operators": {
+            name: {"chart": str(lab.home.charts / CHARTS[name])} for name in ("kuberay", *operators)
+        },
         "defaults": {"wait": {"timeout": "2m"}} | (defaults or {}),
         **settings,
     }
@@ -80,7 +87,11 @@ class Project:
         """Write a stack's config: `environment=…` or `engineer=…`."""
         path = self.folder / "stacks" / f"Pulumi.{stack}.yaml"
         text = yaml.safe_load(path.read_text()) if path.exists() else {}
-        path.write_text(yaml.safe_dump(text | {"config": {f"berth:{key}": value for key, value in config.items()}}))
+        path.write_text(
+            yaml.safe_dump(
+                text | {"config": {f"berth:{key}": value for key, value in config.items()}}
+            )
+        )
 
     def state(self, stack: str) -> Path:
         """File of a stack's state in the lab's backend."""
@@ -95,7 +106,9 @@ class Project:
         """`pulumi up` without questions; the stack is made where it is missing."""
         if not self.state(stack).exists():
             self.run("pulumi", "stack", "init", stack, "--no-select")
-        return self.run("pulumi", "up", "-s", stack, "--yes", "--skip-preview", *options, check=check)
+        return self.run(
+            "pulumi", "up", "-s", stack, "--yes", "--skip-preview", *options, check=check
+        )
 
     def destroy(self, stack: str) -> Done:
         """`pulumi destroy` without questions."""
@@ -114,7 +127,13 @@ class Project:
 
     def outputs(self, stack: str) -> dict[str, Any]:
         """The stack's outputs, secrets shown."""
-        return dict(json.loads(self.run("pulumi", "stack", "output", "-s", stack, "--json", "--show-secrets").stdout))
+        return dict(
+            json.loads(
+                self.run(
+                    "pulumi", "stack", "output", "-s", stack, "--json", "--show-secrets"
+                ).stdout
+            )
+        )
 
     def resources(self, stack: str) -> list[dict[str, Any]]:
         """The resources in the stack's state."""
@@ -129,9 +148,9 @@ class Project:
         """resourceVersion of every berth's namespace, RayCluster and pods."""
         found = [*self.get("namespaces"), *self.get("rayclusters,pods", "-A")]
         return {
-            f"{item['kind']} {item['metadata'].get('namespace', '')}/{item['metadata']['name']}": item["metadata"][
-                "resourceVersion"
-            ]
+            f"{item['kind']} {item['metadata'].get('namespace', '')}/{item['metadata']['name']}": (
+                item["metadata"]["resourceVersion"]
+            )
             for item in found
             if "berth-" in item["metadata"].get("namespace", item["metadata"]["name"])
         }

@@ -17,7 +17,10 @@ from tests.lab.database import Database
 from tests.lab.project import CLONE, Project
 
 STATES = Path(__file__).parent / "states"
-SHIPPED = {file.stem.removeprefix("Pulumi."): file for file in sorted((CLONE / "stacks").rglob("Pulumi.*.yaml"))}
+SHIPPED = {
+    file.stem.removeprefix("Pulumi."): file
+    for file in sorted((CLONE / "stacks").rglob("Pulumi.*.yaml"))
+}
 """Files of stacks by name."""
 
 

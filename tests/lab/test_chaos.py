@@ -27,7 +27,12 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]
 
 @pytest.mark.parametrize(
     ("part", "cases"),
-    [(Interrupts(("verify gpu", "preview", "connect")), 3), (Kills(), 1), (Releases(), 2), (Answers(), 4)],
+    [
+        (Interrupts(("verify gpu", "preview", "connect")), 3),
+        (Kills(), 1),
+        (Releases(), 2),
+        (Answers(), 4),
+    ],
     ids=lambda value: value.name if isinstance(value, Part) else None,
 )
 def test_a_bad_day(fleet: Fleet, part: Part, cases: int) -> None:

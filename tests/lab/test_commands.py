@@ -14,13 +14,25 @@ import pytest
 import yaml
 
 from tests.lab.conftest import Lab
-from tests.lab.project import SMALL, Done, Project, Settings, environment_settings, eventually, started
+from tests.lab.project import (
+    SMALL,
+    Done,
+    Project,
+    Settings,
+    environment_settings,
+    eventually,
+    started,
+)
 
 pytestmark = pytest.mark.lab
 
 CANARY = "canary-5b1f9e"
 ENV = {"WANDB_API_KEY": CANARY, "GREETING": CANARY, "NCCL_DEBUG": "WARN"}
-DORA = {"home": "5Gi", "workers": 0, "volumes": {"data": {"bucket": "my-bucket", "at": "/data", "readOnly": True}}}
+DORA = {
+    "home": "5Gi",
+    "workers": 0,
+    "volumes": {"data": {"bucket": "my-bucket", "at": "/data", "readOnly": True}},
+}
 
 
 def environment(lab: Lab) -> Settings:
@@ -75,14 +87,23 @@ def test_an_engineer_comes_and_goes(day: Project) -> None:
     """
     file = day.folder / "stacks" / "Pulumi.day.yaml"
     before, text = day.versions(), file.read_text()
-    nodes = [node["metadata"]["name"] for node in day.get("nodes", "-l", "cloud.google.com/gke-nodepool=dev")]
+    nodes = [
+        node["metadata"]["name"]
+        for node in day.get("nodes", "-l", "cloud.google.com/gke-nodepool=dev")
+    ]
     day.run("kubectl", "cordon", *nodes)
     berth(day, "engineer", "add", "carol", "-s", "day", "--gpus", "1")
     with started(day, "berth", "up", "-s", "day", "--yes") as update:
-        with started(day, "berth", "status", "-s", "day", "--watch", "--interval", "0.5", "--json") as watch:
+        with started(
+            day, "berth", "status", "-s", "day", "--watch", "--interval", "0.5", "--json"
+        ) as watch:
             waits = (item for line in watch.stdout or () for item in json.loads(line)["waiting"])
             # For a moment the head waits too, and the scheduler has not judged the worker yet.
-            stuck = (item for item in waits if item["kind"] == "worker" and "cannot be scheduled" in item["reason"])
+            stuck = (
+                item
+                for item in waits
+                if item["kind"] == "worker" and "cannot be scheduled" in item["reason"]
+            )
             waiting = next(stuck, None)
             assert waiting, watch.stderr.read() if watch.stderr else ""
             watch.send_signal(signal.SIGINT)
@@ -97,7 +118,10 @@ def test_an_engineer_comes_and_goes(day: Project) -> None:
         assert "go on with: berth up -s day" in output
     day.run("kubectl", "uncordon", *nodes)
     removed = berth(day, "engineer", "remove", "carol", "-s", "day")
-    assert "RayCluster carol is up now, with 2 pods and 1 GPU, and what runs there is lost" in removed.stdout
+    assert (
+        "RayCluster carol is up now, with 2 pods and 1 GPU, and what runs there is lost"
+        in removed.stdout
+    )
     assert yaml.safe_load(file.read_text()) == yaml.safe_load(text)
     day.up("day")  # no lock is left
     eventually(lambda: pods(day, "carol") == [], "carol's pods are gone")
@@ -121,15 +145,23 @@ def test_a_berth_sleeps_and_wakes_and_pulumi_does_not_mind(day: Project) -> None
 
 def test_connect_and_logs_name_the_simulated_parts(day: Project) -> None:
     by_hand = berth(day, "connect", "-s", "amy", "--print").stdout
-    assert "kubectl port-forward --namespace berth-amy service/amy-head-svc 8265:8265 10001:10001" in by_hand
+    assert (
+        "kubectl port-forward --namespace berth-amy service/amy-head-svc 8265:8265 10001:10001"
+        in by_hand
+    )
     assert "RAY_AUTH_TOKEN_PATH=token ray job submit --address http://127.0.0.1:8265" in by_hand
-    assert "is on a simulated node and has no log" in berth(day, "logs", "bob", "--worker", "2", code=1).stderr
+    assert (
+        "is on a simulated node and has no log"
+        in berth(day, "logs", "bob", "--worker", "2", code=1).stderr
+    )
     lines = berth(day, "logs", "bob", "--operator", "--tail", "5").stdout.splitlines()
     assert len(lines) == 5
     assert all(line.startswith("20") for line in lines), "time, level and text, no JSON"
 
 
-def test_a_stack_that_nobody_names_is_the_selected_one_or_the_only_one_that_is_up(day: Project) -> None:
+def test_a_stack_that_nobody_names_is_the_selected_one_or_the_only_one_that_is_up(
+    day: Project,
+) -> None:
     """Stacks `day` and `later` have bob, and `later` was never brought up."""
     later = day.folder / "stacks" / "Pulumi.later.yaml"
     later.write_text((day.folder / "stacks" / "Pulumi.day.yaml").read_text())
@@ -138,7 +170,9 @@ def test_a_stack_that_nobody_names_is_the_selected_one_or_the_only_one_that_is_u
         assert "no stack is named or selected, and amy, day are up" in several
         assert "pulumi stack select STACK" in several
         day.run("pulumi", "stack", "select", "day")
-        assert [row["name"] for row in json.loads(berth(day, "status", "--json").stdout)["berths"]] == [
+        assert [
+            row["name"] for row in json.loads(berth(day, "status", "--json").stdout)["berths"]
+        ] == [
             "amy",
             "bob",
             "dora",
@@ -158,8 +192,12 @@ def own_file(day: Project) -> Path:
 
 def test_a_berth_waits_for_its_secret_and_every_command_says_how_to_set_it(day: Project) -> None:
     file = own_file(day)
-    assert "no setting of amy names" in berth(day, "secret", "set", "amy", "HF_TOKEN", code=2).stderr
-    file.write_text(file.read_text().replace("    environment: day\n", f"    environment: day\n{MORE}"))
+    assert (
+        "no setting of amy names" in berth(day, "secret", "set", "amy", "HF_TOKEN", code=2).stderr
+    )
+    file.write_text(
+        file.read_text().replace("    environment: day\n", f"    environment: day\n{MORE}")
+    )
     command = "berth secret set amy HF_TOKEN"
     with started(day, "berth", "up", "-s", "amy", "--yes", "--allow-destroy") as update:
         waits = next((line for line in update.stderr or () if command in line), "")
@@ -179,26 +217,56 @@ def test_a_berth_waits_for_its_secret_and_every_command_says_how_to_set_it(day: 
         assert "HF_TOKEN of amy is set, in Secret hf-token" in done.stderr
         assert update.wait(timeout=300) == 0
     (row,) = json.loads(berth(day, "secret", "list", "amy", "--json").stdout)
-    place = {"variable": "HF_TOKEN", "secret": "hf-token", "key": "value", "login": False, "secret_manager": ""}
+    place = {
+        "variable": "HF_TOKEN",
+        "secret": "hf-token",
+        "key": "value",
+        "login": False,
+        "secret_manager": "",
+    }
     assert row == {**place, "present": True}
-    (secret,) = [item for item in day.get("secrets", "-n", "berth-amy") if item["metadata"]["name"] == "hf-token"]
+    (secret,) = [
+        item
+        for item in day.get("secrets", "-n", "berth-amy")
+        if item["metadata"]["name"] == "hf-token"
+    ]
     assert base64.b64decode(secret["data"]["value"]).decode() == CANARY
     assert secret["data"]["value"] not in day.run("pulumi", "stack", "export", "-s", "amy").stdout
 
 
 def test_a_diagnosis_has_everything_but_secrets(day: Project) -> None:
     """Amy's stack has more settings and a secret, by the test before."""
-    secrets = {item["metadata"]["name"]: item.get("data", {}) for item in day.get("secrets", "-n", "berth-amy")}
+    secrets = {
+        item["metadata"]["name"]: item.get("data", {})
+        for item in day.get("secrets", "-n", "berth-amy")
+    }
     encoded = secrets["amy"]["auth_token"], secrets["hf-token"]["value"]
     kubeconfig = yaml.safe_load(day.outputs("day")["kubeconfig"])
-    keys = [str(value) for user in kubeconfig["users"] for value in user["user"].values() if isinstance(value, str)]
+    keys = [
+        str(value)
+        for user in kubeconfig["users"]
+        for value in user["user"].values()
+        if isinstance(value, str)
+    ]
     report = json.loads(berth(day, "diagnose", "amy", "-o", "amy.md", "--json").stdout)
     assert report["missing"] == []
     text = (day.folder / "amy.md").read_text()
-    for title in ("Settings of stack amy", "Plan of stack amy", "RayCluster", "Pods", "Events", "The operator's log"):
+    for title in (
+        "Settings of stack amy",
+        "Plan of stack amy",
+        "RayCluster",
+        "Pods",
+        "Events",
+        "The operator's log",
+    ):
         assert f"## {title}" in text
     assert all(name in text for name in ("GREETING", "WANDB_API_KEY", "WARN", "hf-token"))
-    for planted in (CANARY, *encoded, *(base64.b64decode(value).decode() for value in encoded), *keys):
+    for planted in (
+        CANARY,
+        *encoded,
+        *(base64.b64decode(value).decode() for value in encoded),
+        *keys,
+    ):
         assert planted not in text
 
 
@@ -211,17 +279,25 @@ def test_a_secret_is_removed_once(day: Project) -> None:
 def test_a_home_outlives_the_pods_and_the_berth(day: Project) -> None:
     def claims() -> list[tuple[str, str, str]]:
         found = day.get("persistentvolumeclaims", "-n", "berth-dora")
-        return [(item["metadata"]["uid"], item["spec"]["volumeName"], item["status"]["phase"]) for item in found]
+        return [
+            (item["metadata"]["uid"], item["spec"]["volumeName"], item["status"]["phase"])
+            for item in found
+        ]
 
     (home,) = claims()
     assert home[2] == "Bound"
     (head,) = pods(day, "dora")
-    assert {"name": "home", "mountPath": "/mnt/home"} in head["spec"]["containers"][0]["volumeMounts"]
+    assert {"name": "home", "mountPath": "/mnt/home"} in head["spec"]["containers"][0][
+        "volumeMounts"
+    ]
     # The API server and KubeRay take the pod with its bucket, in the strictest level.
     assert head["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
     (bucket,) = [volume["csi"] for volume in head["spec"]["volumes"] if "csi" in volume]
     assert bucket["volumeAttributes"]["bucketName"] == "my-bucket"
-    assert "is still there" in berth(day, "home", "remove", "dora", "-s", "day", "--yes", code=2).stderr
+    assert (
+        "is still there"
+        in berth(day, "home", "remove", "dora", "-s", "day", "--yes", code=2).stderr
+    )
 
     removed = berth(day, "engineer", "remove", "dora", "-s", "day")
     assert "but the home (5Gi" in removed.stdout
@@ -253,16 +329,24 @@ NOBODYS = ("berth/stack-", "berth/engineer-", "berth/environment=other")
 
 
 @pytest.mark.parametrize("labels", [AMYS, pytest.param(NOBODYS, marks=pytest.mark.long)])
-def test_labels_that_an_engineer_may_set_change_nothing(day: Project, labels: tuple[str, ...]) -> None:
+def test_labels_that_an_engineer_may_set_change_nothing(
+    day: Project, labels: tuple[str, ...]
+) -> None:
     """Bob claims to be amy's, or to be nobody's; his namespace says whose he is."""
     before = day.status("day")
-    day.run("kubectl", "label", "rayclusters,pods", "--all", "-n", "berth-bob", "--overwrite", *labels)
+    day.run(
+        "kubectl", "label", "rayclusters,pods", "--all", "-n", "berth-bob", "--overwrite", *labels
+    )
     after = day.status("day")
     # An earlier test removes dora; the long one may run alone.
     found = [(ray["name"], ray["stack"]) for ray in after["berths"] if ray["name"] != "dora"]
     assert found == [("amy", "amy"), ("bob", "day")]
-    assert [node["holders"] for node in after["nodes"]] == [node["holders"] for node in before["nodes"]]
-    assert [(ray["name"], ray["namespace"]) for ray in day.status("amy")["berths"]] == [("amy", "berth-amy")]
+    assert [node["holders"] for node in after["nodes"]] == [
+        node["holders"] for node in before["nodes"]
+    ]
+    assert [(ray["name"], ray["namespace"]) for ray in day.status("amy")["berths"]] == [
+        ("amy", "berth-amy")
+    ]
     own = json.loads(berth(day, "destroy", "-s", "amy", "--yes", "--json", code=3).stdout)
     assert [(loss["name"], loss["namespace"]) for loss in own["lost"]] == [("amy", "berth-amy")]
     assert "--namespace berth-bob " in berth(day, "connect", "bob", "--print").stdout
@@ -272,7 +356,10 @@ def test_destroy_names_all_berths_first(day: Project) -> None:
     before = day.versions()
     refused = berth(day, "destroy", "-s", "day", "--yes", "--json", code=3)
     report = json.loads(refused.stdout)
-    assert (report["result"], [item["name"] for item in report["lost"]]) == ("refused", ["amy", "bob"])
+    assert (report["result"], [item["name"] for item in report["lost"]]) == (
+        "refused",
+        ["amy", "bob"],
+    )
     assert "amy: ready, 2 pods, of stack amy" in refused.stderr
     assert "bob: ready, 3 pods, of stack day" in refused.stderr
     assert "first, for each: berth destroy -s amy" in refused.stderr

@@ -13,7 +13,8 @@ from tests.lab.project import CLONE, Project, eventually
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 GOOGLE, OPERATORS, BERTH = (
-    (CLONE / "docs/programs" / f"{name}.py").read_text(encoding="utf-8") for name in ("gke", "operators", "berth")
+    (CLONE / "docs/programs" / f"{name}.py").read_text(encoding="utf-8")
+    for name in ("gke", "operators", "berth")
 )
 
 
@@ -42,7 +43,9 @@ def projects(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> list[Project
 
 def test_the_cluster_has_its_pools(projects: list[Project]) -> None:
     nodes = {node["metadata"]["name"]: node for node in projects[0].get("nodes")}
-    pools = sorted(node["metadata"]["labels"]["cloud.google.com/gke-nodepool"] for node in nodes.values())
+    pools = sorted(
+        node["metadata"]["labels"]["cloud.google.com/gke-nodepool"] for node in nodes.values()
+    )
     assert pools == ["cpu", "cpu", "dev"]
     assert "kubeconfig" in projects[0].outputs("own")
 

@@ -54,7 +54,9 @@ def conditions(lab: Lab) -> Iterator[dict[str, Any]]:
 def put(lab: Lab, conditions: dict[str, Any], **changes: Any) -> None:
     """Give the project its own entry, the default one with `changes`."""
     entry = conditions["projects"]["*"] | changes
-    (lab.home.cloud / SHIPPED.name).write_text(yaml.safe_dump(conditions | {"projects": {NAME: entry}}))
+    (lab.home.cloud / SHIPPED.name).write_text(
+        yaml.safe_dump(conditions | {"projects": {NAME: entry}})
+    )
 
 
 def doctor(project: Project, stack: str = "shop", *before: str) -> tuple[int, dict[str, Any]]:
@@ -79,7 +81,16 @@ def test_production_settings_meet_all_requirements(project: Project) -> None:
     assert report["simulated"] == f"the lab in {project.lab.home.root}"
     topics = {finding["topic"] for finding in report["findings"] if finding["state"] == "fine"}
     assert topics == {
-        *("settings", "tools", "state", "credentials", "project", "APIs", "permissions", "machines"),
+        *(
+            "settings",
+            "tools",
+            "state",
+            "credentials",
+            "project",
+            "APIs",
+            "permissions",
+            "machines",
+        ),
         *("reservations", "quota", "GKE"),
     }
     for_people = project.run("berth", "doctor", "-s", "shop").stdout.splitlines()
@@ -94,7 +105,11 @@ def test_missing_requirements_of_the_project_are_named_with_their_remedies(
     put(
         lab,
         conditions,
-        services=["cloudquotas.googleapis.com", "compute.googleapis.com", "cloudresourcemanager.googleapis.com"],
+        services=[
+            "cloudquotas.googleapis.com",
+            "compute.googleapis.com",
+            "cloudresourcemanager.googleapis.com",
+        ],
         quotas={"us-central1": {"NVIDIA_L4_GPUS": 8}, "global": {"GPUS_ALL_REGIONS": 1}},
         permissions=["compute.networks.get"],
     )
@@ -109,7 +124,10 @@ def test_missing_requirements_of_the_project_are_named_with_their_remedies(
         f"gcloud projects add-iam-policy-binding {NAME} {MEMBER} --role=roles/container.admin"
         in found["permissions"][1]
     )
-    assert found["reservations"][0] == f"pool train: zone us-central1-b of project {NAME} has no reservation a4-prod"
+    assert (
+        found["reservations"][0]
+        == f"pool train: zone us-central1-b of project {NAME} has no reservation a4-prod"
+    )
     assert found["reservations"][1].startswith(f"gcloud compute reservations list --project={NAME}")
     short = [(text, remedy) for topic, text, remedy in missing(report) if topic == "quota"]
     assert [text for text, _ in short] == [
@@ -117,13 +135,17 @@ def test_missing_requirements_of_the_project_are_named_with_their_remedies(
         "NVIDIA_L4_GPUS in us-central1: pool dev takes up to 16, but the limit is 8",
     ]
     assert (
-        "--quota-id=NVIDIA-L4-GPUS-per-project-region --dimensions=region=us-central1 --preferred-value=16"
-        in short[1][1]
+        "--quota-id=NVIDIA-L4-GPUS-per-project-region --dimensions=region=us-central1"
+        " --preferred-value=16" in short[1][1]
     )
     unchecked = [
-        finding for finding in report["findings"] if finding["state"] == "unchecked" and finding["topic"] == "GKE"
+        finding
+        for finding in report["findings"]
+        if finding["state"] == "unchecked" and finding["topic"] == "GKE"
     ]
-    assert [item["text"] for item in unchecked] == ["not checked: container.googleapis.com is not enabled"]
+    assert [item["text"] for item in unchecked] == [
+        "not checked: container.googleapis.com is not enabled"
+    ]
 
 
 @pytest.mark.long
@@ -159,14 +181,18 @@ def test_an_existing_cluster_is_asked_itself(project: Project, lab: Lab) -> None
     ]
     assert fine[0].startswith("the API server answers: Kubernetes 1.")
     assert fine[1] == "you have the rights in the cluster that an update needs"
-    project.write("shop", environment=existing | {"cluster": {"existing": {"kubeconfig": "gone.yaml"}}})
+    project.write(
+        "shop", environment=existing | {"cluster": {"existing": {"kubeconfig": "gone.yaml"}}}
+    )
     code, report = doctor(project)
     assert code == 1
     assert missing(report)[0][1].startswith("there is no file gone.yaml; write one")
 
 
 @pytest.mark.long
-def test_an_environment_that_is_up_needs_nothing_more(project: Project, lab: Lab, conditions: dict[str, Any]) -> None:
+def test_an_environment_that_is_up_needs_nothing_more(
+    project: Project, lab: Lab, conditions: dict[str, Any]
+) -> None:
     settings = environment_settings(
         lab,
         {"cpu": {"machineType": "n2-standard-16", "nodes": 2}},
@@ -183,7 +209,10 @@ def test_an_environment_that_is_up_needs_nothing_more(project: Project, lab: Lab
     put(lab, conditions, quotas={"us-central1": {"N2_CPUS": 32}})
     code, report = doctor(project)
     assert (code, missing(report)) == (0, [])
-    assert any("cluster shop exists (RUNNING), with GKE" in finding["text"] for finding in report["findings"])
+    assert any(
+        "cluster shop exists (RUNNING), with GKE" in finding["text"]
+        for finding in report["findings"]
+    )
     code, report = doctor(project, ENGINEER)
     assert (code, missing(report)) == (0, [])
     assert report["findings"][-1]["text"] == "pool cpu: 2 nodes, all ready"

@@ -34,7 +34,9 @@ def test_the_plugin_replaces_what_kubernetes_cannot_change(plugin: Plugin) -> No
     assert plugin.differences(kind, old | hard, old | {"spec": {"hard": {"cpu": "1000m"}}}) == {}
     (found,) = plugin.differences(kind, old | hard, old | {"spec": {"hard": {"cpu": "2"}}}).items()
     assert (found[0], found[1].replaces) == ("spec.hard.cpu", False)
-    renamed = plugin.differences(kind, old | hard, old | hard | {"metadata": {"name": "r", "namespace": "n"}})
+    renamed = plugin.differences(
+        kind, old | hard, old | hard | {"metadata": {"name": "r", "namespace": "n"}}
+    )
     assert [kind.replaces for kind in renamed.values()] == [True]
 
 
@@ -63,6 +65,11 @@ def test_an_effect_is_what_the_preview_says(
 def test_all_effects_are_what_the_preview_says(plugin: Plugin) -> None:
     environments = fleets()
     found = {setting.path: effect_of(setting, environments, plugin) for setting in settings()}
-    wrong = {path: effect for path, effect in found.items() if effects()["settings"].get(path) != effect}
+    wrong = {
+        path: effect for path, effect in found.items() if effects()["settings"].get(path) != effect
+    }
     if wrong:
-        pytest.fail(f"cli/verbs/explain/effects.json is out of date: run `make effects`: {wrong}", pytrace=False)
+        pytest.fail(
+            f"cli/verbs/explain/effects.json is out of date: run `make effects`: {wrong}",
+            pytrace=False,
+        )

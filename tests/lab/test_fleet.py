@@ -28,7 +28,12 @@ def environment(lab: Lab) -> Settings:
     return environment_settings(
         lab,
         {
-            "cpu": {"machineType": "n2-standard-16", "nodes": 1, "maxPodsPerNode": 64, "labels": {"team": "research"}},
+            "cpu": {
+                "machineType": "n2-standard-16",
+                "nodes": 1,
+                "maxPodsPerNode": 64,
+                "labels": {"team": "research"},
+            },
             "dev": {"machineType": "g2-standard-48", "nodes": 1, "sharing": "any"},
             "train": {"machineType": "a4-highgpu-8g", "nodes": 2, "hourlyRate": 12.5},
         },
@@ -85,8 +90,13 @@ def uids(fleet: Project, owner: str) -> set[str]:
 
 
 def test_the_fleet_comes_up_ready(fleet: Project) -> None:
-    clusters = {cluster["metadata"]["name"]: cluster["status"] for cluster in fleet.get("rayclusters", "-A")}
-    assert {name: (cluster["state"], cluster["readyWorkerReplicas"]) for name, cluster in clusters.items()} == {
+    clusters = {
+        cluster["metadata"]["name"]: cluster["status"] for cluster in fleet.get("rayclusters", "-A")
+    }
+    assert {
+        name: (cluster["state"], cluster["readyWorkerReplicas"])
+        for name, cluster in clusters.items()
+    } == {
         "alice": ("ready", 2),
         "bob": ("ready", 2),
         "carol": ("ready", 1),
@@ -96,7 +106,10 @@ def test_the_fleet_comes_up_ready(fleet: Project) -> None:
 
 
 def test_free_gpus_are_those_that_no_pod_holds(fleet: Project) -> None:
-    found = {offer["pool"]: offer for offer in json.loads(fleet.run("berth", "gpus", "-s", "fleet", "--json").stdout)}
+    found = {
+        offer["pool"]: offer
+        for offer in json.loads(fleet.run("berth", "gpus", "-s", "fleet", "--json").stdout)
+    }
     free = {pool: (offer["free"], offer["count"]) for pool, offer in found.items()}
     assert free == {"dev": (11, 16), "train": (0, 16)}
 
@@ -105,28 +118,40 @@ def test_a_second_up_changes_nothing(fleet: Project) -> None:
     before = fleet.versions()
     state = fleet.state("fleet").read_bytes()
     assert "✓ fleet is up: " in fleet.run("berth", "up", "-s", "fleet", "--yes").stdout
-    assert fleet.state("fleet").read_bytes() == state, "the preview is enough where everything is ready"
+    assert fleet.state("fleet").read_bytes() == state, (
+        "the preview is enough where everything is ready"
+    )
     assert fleet.versions() == before
 
 
 def test_status_agrees_with_the_api_server(fleet: Project) -> None:
     report = fleet.status("fleet")
     assert report["stack"] == "fleet"
-    assert [(pool["name"], pool["nodes"], pool["gpus"], pool["gpusInUse"]) for pool in report["pools"]] == [
+    assert [
+        (pool["name"], pool["nodes"], pool["gpus"], pool["gpusInUse"]) for pool in report["pools"]
+    ] == [
         ("cpu", 1, 0, 0),
         ("dev", 1, 16, 5),
         ("train", 2, 16, 16),
     ]
-    asked = {cluster["metadata"]["name"]: cluster["status"] for cluster in fleet.get("rayclusters", "-A")}
+    asked = {
+        cluster["metadata"]["name"]: cluster["status"] for cluster in fleet.get("rayclusters", "-A")
+    }
     for berth in (*report["berths"], *report["clusters"]):
         assert berth["ready"]
         assert berth["state"] == asked[berth["rayCluster"]]["state"]
         assert berth["workersReady"] == asked[berth["rayCluster"]]["readyWorkerReplicas"]
         assert berth["workersDesired"] == asked[berth["rayCluster"]]["desiredWorkerReplicas"]
-    assert {item["name"]: item["gpus"] for item in report["berths"]} == {"alice": 2, "bob": 2, "carol": 1}
+    assert {item["name"]: item["gpus"] for item in report["berths"]} == {
+        "alice": 2,
+        "bob": 2,
+        "carol": 1,
+    }
 
 
-def test_other_shares_disturb_berths_of_other_stacks_too_and_removed_values_stay(fleet: Project) -> None:
+def test_other_shares_disturb_berths_of_other_stacks_too_and_removed_values_stay(
+    fleet: Project,
+) -> None:
     removed: Settings = {"pools__cpu__maxPodsPerNode": None, "pools__cpu__labels": None}
     changed(fleet, sharing__any__replicas=2, cluster__authorizedNetworks=None, **removed)
     before = fleet.state("fleet").read_bytes()
@@ -139,11 +164,15 @@ def test_other_shares_disturb_berths_of_other_stacks_too_and_removed_values_stay
     assert stays["cpu", "maxPodsPerNode"]["value"] == 64
     assert "`maxPodsPerNode: 110`, which replaces the pool" in stays["cpu", "maxPodsPerNode"]["way"]
     assert stays["cpu", "nodeConfig.labels"]["value"] == {"team": "research"}
-    (networks,) = (stay for (_, path), stay in stays.items() if path == "masterAuthorizedNetworksConfig")
+    (networks,) = (
+        stay for (_, path), stay in stays.items() if path == "masterAuthorizedNetworksConfig"
+    )
     assert "{all: 0.0.0.0/0}" in networks["way"]
     assert len(stays) == 3
     (effect,) = [effect for change in report["changes"] for effect in change["effects"]]
-    assert effect["text"].startswith("pool dev: sharing profile 'any' changes; the device plugin restarts on its nodes")
+    assert effect["text"].startswith(
+        "pool dev: sharing profile 'any' changes; the device plugin restarts on its nodes"
+    )
     assert [(item["name"], item["stack"], item["gpus"]) for item in effect["sitting"]] == [
         ("alice", "alice", 2),
         ("bob", "fleet", 2),
@@ -167,7 +196,10 @@ def test_pulumi_applies_what_checks_judge_and_nothing_else(fleet: Project) -> No
     other = ["--config-file", "stacks/Pulumi.other.yaml"]
     done = fleet.run("pulumi", "preview", "-s", "fleet", *other, check=False)
     assert done.returncode != 0
-    assert "environment.isolation: is another value for Pulumi than in this file" in done.stdout + done.stderr
+    assert (
+        "environment.isolation: is another value for Pulumi than in this file"
+        in done.stdout + done.stderr
+    )
     assert "Traceback" not in done.stdout + done.stderr
 
 
@@ -177,15 +209,25 @@ def test_engineers_come_and_go_and_nobody_else_is_touched(fleet: Project) -> Non
 
     def of_others() -> dict[str, str]:
         own = (" berth-bob/", "berth-dave")
-        return {key: version for key, version in fleet.versions().items() if not any(name in key for name in own)}
+        return {
+            key: version
+            for key, version in fleet.versions().items()
+            if not any(name in key for name in own)
+        }
 
     before, pods_of_bob = of_others(), uids(fleet, "bob")
     settings["engineers"] |= {"bob": {"workers": 3}, "dave": {}}
     fleet.write("fleet", environment=settings)
     output = fleet.up("fleet").stdout
-    done = dict(re.findall(r"^ [+~-]+ +(\S+ \S+) (created|updated|replaced|deleted)\b", output, re.MULTILINE))
+    done = dict(
+        re.findall(
+            r"^ [+~-]+ +(\S+ \S+) (created|updated|replaced|deleted)\b", output, re.MULTILINE
+        )
+    )
     assert {f"{NAMESPACE} dave", f"{RAY_CLUSTER} dave"} <= done.keys()
-    assert {name: step for name, step in done.items() if step != "created" or "dave" not in name} == {
+    assert {
+        name: step for name, step in done.items() if step != "created" or "dave" not in name
+    } == {
         f"{RAY_CLUSTER} bob": "updated",
         f"{QUOTA} bob-berth": "updated",
     }
@@ -198,16 +240,22 @@ def test_engineers_come_and_go_and_nobody_else_is_touched(fleet: Project) -> Non
     assert preview(fleet, "--save", "plan.json").returncode == 3
     planned = up_as_planned(fleet)
     assert planned.returncode == 0, planned.stderr
-    assert "berth-dave" not in {namespace["metadata"]["name"] for namespace in fleet.get("namespaces")}
+    assert "berth-dave" not in {
+        namespace["metadata"]["name"] for namespace in fleet.get("namespaces")
+    }
     assert len(uids(fleet, "bob")) == 2
     assert of_others() == before
 
 
 def up_as_planned(fleet: Project) -> Done:
-    return fleet.run("berth", "up", "-s", "fleet", "--yes", "--allow-destroy", "--plan", "plan.json", check=False)
+    return fleet.run(
+        "berth", "up", "-s", "fleet", "--yes", "--allow-destroy", "--plan", "plan.json", check=False
+    )
 
 
-def test_another_driver_replaces_a_pool_and_only_the_reviewed_plan_is_applied(fleet: Project) -> None:
+def test_another_driver_replaces_a_pool_and_only_the_reviewed_plan_is_applied(
+    fleet: Project,
+) -> None:
     changed(fleet, pools__train__driverVersion="latest", engineers__carol=None)
     before = fleet.state("fleet").read_bytes()
     reviewed = preview(fleet, "--save", "plan.json")
@@ -219,19 +267,31 @@ def test_another_driver_replaces_a_pool_and_only_the_reviewed_plan_is_applied(fl
     late = fleet.lab.get("raycluster", "train", "-n", "berth-train")
     late["metadata"] = {"name": "late", "namespace": "berth-train"}
     file = fleet.folder / "late.json"
-    file.write_text(json.dumps({key: late[key] for key in ("apiVersion", "kind", "metadata", "spec")}))
+    file.write_text(
+        json.dumps({key: late[key] for key in ("apiVersion", "kind", "metadata", "spec")})
+    )
     fleet.run("kubectl", "create", "-f", str(file))
     # The file is edited after the review.
-    changed(fleet, pools__train__driverVersion="latest", pools__cpu__labels={"team": "ops"}, engineers__carol=None)
+    changed(
+        fleet,
+        pools__train__driverVersion="latest",
+        pools__cpu__labels={"team": "ops"},
+        engineers__carol=None,
+    )
     refused = up_as_planned(fleet)
     fleet.run("kubectl", "delete", "-f", str(file))
     assert "work that is lost: cluster train" in refused.stderr
-    assert "node pool cpu: change node pool cpu: nodeConfig.labels.team: research → ops" in refused.stderr
+    assert (
+        "node pool cpu: change node pool cpu: nodeConfig.labels.team: research → ops"
+        in refused.stderr
+    )
     assert (refused.returncode, "Pulumi.fleet.yaml is not as it was" in refused.stderr) == (2, True)
     assert fleet.state("fleet").read_bytes() == before, "nothing was done"
 
 
-def test_an_engineers_own_stack_has_its_berth_alone_and_goes_without_a_trace(fleet: Project) -> None:
+def test_an_engineers_own_stack_has_its_berth_alone_and_goes_without_a_trace(
+    fleet: Project,
+) -> None:
     before = fleet.versions()
     fleet.write("other", engineer={"environment": "fleet", "name": "alice"})
     refused = fleet.up("other", check=False)
@@ -241,7 +301,9 @@ def test_an_engineers_own_stack_has_its_berth_alone_and_goes_without_a_trace(fle
     assert fleet.versions() == before
     (fleet.folder / "stacks" / "Pulumi.other.yaml").unlink()
     fleet.destroy("alice")
-    assert fleet.versions() == {key: version for key, version in before.items() if "berth-alice" not in key}
+    assert fleet.versions() == {
+        key: version for key, version in before.items() if "berth-alice" not in key
+    }
     assert fleet.resources("alice") == []
 
 
@@ -258,7 +320,11 @@ def test_failed_resources_are_shown_with_their_reasons_and_no_traceback(fleet: P
     output = failed.stdout + failed.stderr
     progress, diagnostics = output.split("Diagnostics:")
     # The engine starts nothing new after a failure, so the second may not have been tried.
-    tried = [name for name in foreign if f"kubernetes:core/v1:Namespace {name} **creating failed**" in progress]
+    tried = [
+        name
+        for name in foreign
+        if f"kubernetes:core/v1:Namespace {name} **creating failed**" in progress
+    ]
     assert tried
     for name in tried:
         assert f"kubernetes:core/v1:Namespace ({name}):" in diagnostics
@@ -272,11 +338,18 @@ def test_failed_resources_are_shown_with_their_reasons_and_no_traceback(fleet: P
 @pytest.mark.long
 def test_a_pod_that_does_not_fit_is_reported_with_the_reason(fleet: Project) -> None:
     # The sum of cores fits, but no node has as many: `train` leaves 22 on each of its two.
-    shape = {"environment": "fleet", "workers": 1, "worker": {"pool": "train", "cpu": 30, "gpus": 0}}
+    shape = {
+        "environment": "fleet",
+        "workers": 1,
+        "worker": {"pool": "train", "cpu": 30, "gpus": 0},
+    }
     fleet.write("dan", engineer={**shape, "wait": {"timeout": "5s"}})
     failed = fleet.up("dan", check=False)
     assert failed.returncode != 0
-    assert "RayCluster berth-dan/dan is not ready after 5s: worker pod cannot be scheduled: 0/4 nodes" in failed.stdout
+    assert (
+        "RayCluster berth-dan/dan is not ready after 5s: worker pod cannot be scheduled: 0/4 nodes"
+        in failed.stdout
+    )
     assert "Insufficient cpu" in failed.stdout
     assert "Traceback" not in failed.stdout + failed.stderr
     (berth,) = fleet.status("dan")["berths"]

@@ -30,7 +30,14 @@ def cluster(lab: Lab) -> Iterator[Cluster]:
         crds = lab.home.charts / chart / "crds"
         if crds.is_dir():
             lab.run(["kubectl", "apply", "--server-side", "-f", str(crds)])
-    established = ["kubectl", "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"]
+    established = [
+        "kubectl",
+        "wait",
+        "--for=condition=Established",
+        "--timeout=60s",
+        "crd",
+        "--all",
+    ]
     # kubectl fails on a CRD that has no conditions yet.
     assert any(lab.run(established, check=False).returncode == 0 for _ in range(10))
     yield Cluster(lab.kubeconfig.read_text())
@@ -51,19 +58,25 @@ def test_the_api_server_takes_every_shipped_stack(cluster: Cluster, project: Pat
         assert judge.check(project, stack, text, cluster.judge), stack
 
 
-SPELLINGS = """2026-12-31 2026-12-31T10:00:00Z 2026-12-31T10:00:00+02:00 1e3 1.0 1.50 0x1f 1_000 -0 .5 1.0e+2 1e-3 yes
-    no on off true ~ null 10:30 1:30:00 123456789012345678 0.1 1E400x 'yes' "2026-12-31" 1__0 +1 -1.5""".split()
+SPELLINGS = """
+    2026-12-31 2026-12-31T10:00:00Z 2026-12-31T10:00:00+02:00 1e3 1.0 1.50 0x1f 1_000 -0 .5
+    1.0e+2 1e-3 yes no on off true ~ null 10:30 1:30:00 123456789012345678 0.1 1E400x
+    'yes' "2026-12-31" 1__0 +1 -1.5""".split()
 
 
 def test_pulumi_reads_every_spelling_as_berth_does(lab: Lab, project: Path) -> None:
-    text = "config:\n  berth:environment:\n    values:\n" + "".join(f"    - {value}\n" for value in SPELLINGS)
+    text = "config:\n  berth:environment:\n    values:\n" + "".join(
+        f"    - {value}\n" for value in SPELLINGS
+    )
     assert reads_alike(lab, project, "spellings", text)
 
 
 def reads_alike(lab: Lab, project: Path, stack: str, text: str | bytes) -> bool:
     """Whether berth takes a text; if it does, Pulumi reads the same values in it."""
     try:
-        settings = stack_file.parse(project, text if isinstance(text, str) else text.decode()).settings
+        settings = stack_file.parse(
+            project, text if isinstance(text, str) else text.decode()
+        ).settings
     except (stack_file.StackFileError, UnicodeDecodeError):
         return False
     # In a project of this name Pulumi would take a key without a namespace for one of berth's; the
@@ -71,12 +84,18 @@ def reads_alike(lab: Lab, project: Path, stack: str, text: str | bytes) -> bool:
     (project / "Pulumi.yaml").write_text("name: fleet\nruntime: python\nstackConfigDir: stacks\n")
     judge.file_of(project, stack).write_bytes(text.encode() if isinstance(text, str) else text)
     lab.run(["pulumi", "stack", "init", stack, "--no-select"], cwd=project, check=False)
-    done = lab.run(["pulumi", "config", "--json", "--show-secrets", "-s", stack], cwd=project, check=False)
+    done = lab.run(
+        ["pulumi", "config", "--json", "--show-secrets", "-s", stack], cwd=project, check=False
+    )
     if done.returncode:
         raise judge.FindingError("only berth reads it", done.stderr)
     values = {name: parsed(entry["value"]) for name, entry in json.loads(done.stdout).items()}
     # What has no value is an empty text for Pulumi; neither takes it for settings.
-    given = {name.removeprefix("berth:"): value or None for name, value in values.items() if name.startswith("berth:")}
+    given = {
+        name.removeprefix("berth:"): value or None
+        for name, value in values.items()
+        if name.startswith("berth:")
+    }
     if found := list(differences(settings, given)):
         raise judge.FindingError("read differently", f"{found}: {settings} and {given}")
     return True

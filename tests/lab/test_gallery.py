@@ -42,7 +42,9 @@ def gallery(lab: Lab, tmp_path: Path, request: pytest.FixtureRequest) -> Project
 
 def test_every_stack_of_the_gallery_is_tested_here() -> None:
     files = (CLONE / "stacks/gallery").glob("*.yaml")
-    assert {file.name for file in files} == {f"Pulumi.{name}.yaml" for name in SHIPPED if SHIPPED[name] != "stacks"}
+    assert {file.name for file in files} == {
+        f"Pulumi.{name}.yaml" for name in SHIPPED if SHIPPED[name] != "stacks"
+    }
 
 
 def settings(project: Project, stack: str) -> dict[str, Any]:
@@ -52,8 +54,14 @@ def settings(project: Project, stack: str) -> dict[str, Any]:
 
 def clusters(project: Project) -> dict[str, tuple[str, int]]:
     """State and ready workers of each RayCluster."""
-    found = {cluster["metadata"]["name"]: cluster["status"] for cluster in project.get("rayclusters", "-A")}
-    return {name: (status["state"], status.get("readyWorkerReplicas", 0)) for name, status in found.items()}
+    found = {
+        cluster["metadata"]["name"]: cluster["status"]
+        for cluster in project.get("rayclusters", "-A")
+    }
+    return {
+        name: (status["state"], status.get("readyWorkerReplicas", 0))
+        for name, status in found.items()
+    }
 
 
 def nodes(project: Project, pool: str) -> list[dict[str, Any]]:
@@ -62,13 +70,26 @@ def nodes(project: Project, pool: str) -> list[dict[str, Any]]:
 
 def running(project: Project, owner: str) -> set[str]:
     """UIDs of a berth's workers that run."""
-    return {pod["metadata"]["uid"] for pod in project.workers(owner) if pod["status"].get("phase") == "Running"}
+    return {
+        pod["metadata"]["uid"]
+        for pod in project.workers(owner)
+        if pod["status"].get("phase") == "Running"
+    }
 
 
 def scale(project: Project, owner: str, workers: int, group: int = 0) -> None:
     """Ask for workers as Ray's autoscaler does: a JSON patch, sent by Python's requests."""
-    patch = [{"op": "replace", "path": f"/spec/workerGroupSpecs/{group}/replicas", "value": workers}]
-    where = ["-n", f"berth-{owner}", "--type=json", "--field-manager=python-requests", "-p", json.dumps(patch)]
+    patch = [
+        {"op": "replace", "path": f"/spec/workerGroupSpecs/{group}/replicas", "value": workers}
+    ]
+    where = [
+        "-n",
+        f"berth-{owner}",
+        "--type=json",
+        "--field-manager=python-requests",
+        "-p",
+        json.dumps(patch),
+    ]
     project.run("kubectl", "patch", "raycluster", owner, *where)
 
 
@@ -80,7 +101,9 @@ def seen(project: Project, owner: str) -> bool:
 
 @pytest.mark.long
 @pytest.mark.parametrize("gallery", ["solo"], indirect=True)
-def test_solo_costs_no_gpu_until_ray_asks_and_pulumi_leaves_the_number_to_ray(gallery: Project) -> None:
+def test_solo_costs_no_gpu_until_ray_asks_and_pulumi_leaves_the_number_to_ray(
+    gallery: Project,
+) -> None:
     assert clusters(gallery) == {"me": ("ready", 0)}
     assert nodes(gallery, "gpu") == []
     (cluster,) = gallery.get("rayclusters", "-n", "berth-me")
@@ -112,7 +135,11 @@ def test_serve_is_ready_with_its_code_and_without_a_gpu(gallery: Project) -> Non
     assert nodes(gallery, "gpu") == []
     (head,) = gallery.get("pods", "-n", "berth-stable-diffusion", "-l", "ray.io/node-type=head")
     (volume,) = [entry for entry in head["spec"]["volumes"] if "downwardAPI" in entry]
-    assert {item["path"] for item in volume["downwardAPI"]["items"]} == {"imagine.py", "diffusion.py", "noise.py"}
+    assert {item["path"] for item in volume["downwardAPI"]["items"]} == {
+        "imagine.py",
+        "diffusion.py",
+        "noise.py",
+    }
     gallery.up("serve", "--expect-no-changes")
 
 
@@ -121,7 +148,8 @@ def test_serve_is_ready_with_its_code_and_without_a_gpu(gallery: Project) -> Non
 def test_groups_get_nodes_of_their_own_and_leave_each_other_alone(gallery: Project) -> None:
     assert clusters(gallery) == {"me": ("ready", 0)}
     names = [
-        group["groupName"] for group in gallery.get("rayclusters", "-n", "berth-me")[0]["spec"]["workerGroupSpecs"]
+        group["groupName"]
+        for group in gallery.get("rayclusters", "-n", "berth-me")[0]["spec"]["workerGroupSpecs"]
     ]
     assert names == ["a4", "cpu", "l4"]
     before: set[str] = set()
@@ -147,29 +175,45 @@ def test_dev_shares_each_gpu_among_four(gallery: Project) -> None:
 def test_mixed_has_shares_whole_gpus_and_the_fabric(gallery: Project) -> None:
     assert clusters(gallery) == {"bob": ("ready", 2), "carol": ("ready", 0), "train": ("ready", 2)}
     assert nodes(gallery, "batch") == []
-    assert {node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes(gallery, "shared")} == {"8"}
+    assert {
+        node["status"]["allocatable"]["nvidia.com/gpu"] for node in nodes(gallery, "shared")
+    } == {"8"}
     train = nodes(gallery, "train")
-    assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in train] == ["8", "8"], "GKE's plugin alone"
-    operator = {pod["spec"].get("nodeName") for pod in gallery.get("pods", "-n", "gpu-operator", "-l", f"app={PLUGIN}")}
+    assert [node["status"]["allocatable"]["nvidia.com/gpu"] for node in train] == ["8", "8"], (
+        "GKE's plugin alone"
+    )
+    operator = {
+        pod["spec"].get("nodeName")
+        for pod in gallery.get("pods", "-n", "gpu-operator", "-l", f"app={PLUGIN}")
+    }
     assert operator == {node["metadata"]["name"] for node in nodes(gallery, "shared")}
-    claims = [claim["status"]["allocation"]["devices"]["results"] for claim in gallery.get("resourceclaims", "-A")]
+    claims = [
+        claim["status"]["allocation"]["devices"]["results"]
+        for claim in gallery.get("resourceclaims", "-A")
+    ]
     assert [len(claim) for claim in claims] == [8, 8], "8 NICs for each worker of train"
     (group,) = gallery.get("rayclusters", "-n", "berth-carol")[0]["spec"]["workerGroupSpecs"]
     assert group["rayStartParams"]["resources"] == "'{\"spot\": 1}'"
     scale(gallery, "carol", 1)
-    eventually(lambda: len(running(gallery, "carol")) == 1, "a spot node comes, and a worker runs on it")
+    eventually(
+        lambda: len(running(gallery, "carol")) == 1, "a spot node comes, and a worker runs on it"
+    )
     (node,) = nodes(gallery, "batch")
     assert node["status"]["allocatable"]["nvidia.com/gpu"] == "4", "whole GPUs"
     (worker,) = gallery.workers("carol")
     assert "'{\"spot\": 1}'" in json.dumps(worker).replace('\\"', '"'), "Ray is started with it"
-    assert gallery.get("cronjobs", "-n", "berth-keeper"), "somebody suspends berths that nobody uses"
+    assert gallery.get("cronjobs", "-n", "berth-keeper"), (
+        "somebody suspends berths that nobody uses"
+    )
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("gallery", ["nested"], indirect=True)
 def test_nested_has_podmans_parts_in_every_pod_and_no_privileges(gallery: Project) -> None:
     assert clusters(gallery) == {"me": ("ready", 2)}
-    (namespace,) = [item for item in gallery.get("namespaces") if item["metadata"]["name"] == "berth-me"]
+    (namespace,) = [
+        item for item in gallery.get("namespaces") if item["metadata"]["name"] == "berth-me"
+    ]
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "privileged"
     pods = gallery.get("pods", "-n", "berth-me", "-l", "ray.io/cluster=me")
     assert len(pods) == 3

@@ -28,10 +28,19 @@ def environment(lab: Lab) -> Settings:
     return environment_settings(
         lab,
         {
-            "dev": {"machineType": "a2-highgpu-4g", "nodes": 1, "taints": [{"key": "team", "value": "ml"}]},
+            "dev": {
+                "machineType": "a2-highgpu-4g",
+                "nodes": 1,
+                "taints": [{"key": "team", "value": "ml"}],
+            },
             "burst": {"machineType": "a2-highgpu-2g", "nodes": {"min": 0, "max": 1}},
             # The chart's own tolerations do not cover this taint.
-            "sliced": {"machineType": "a2-highgpu-2g", "nodes": 1, "sharing": "slices", "taints": [TAINT]},
+            "sliced": {
+                "machineType": "a2-highgpu-2g",
+                "nodes": 1,
+                "sharing": "slices",
+                "taints": [TAINT],
+            },
             "train": {"machineType": "a2-highgpu-1g", "nodes": 1},
         },
         "gpu",
@@ -80,7 +89,11 @@ def allocatable(fleet: Project, pool: str) -> str | None:
 
 def daemons(fleet: Project, pool: str) -> set[str]:
     """DaemonSets of the GPU Operator that have a pod on the pool's node."""
-    where = ["-n", "gpu-operator", f"--field-selector=spec.nodeName={node_of(fleet, pool)['metadata']['name']}"]
+    where = [
+        "-n",
+        "gpu-operator",
+        f"--field-selector=spec.nodeName={node_of(fleet, pool)['metadata']['name']}",
+    ]
     owners = [pod["metadata"].get("ownerReferences", [{}])[0] for pod in fleet.get("pods", *where)]
     return {owner["name"] for owner in owners if owner.get("kind") == "DaemonSet"}
 
@@ -93,7 +106,9 @@ def cordoned(fleet: Project, pool: str) -> Iterator[str]:
     fleet.run("kubectl", "uncordon", name)
 
 
-def test_shares_of_two_gpus_carry_workers_and_a_tainted_pool_has_the_operators_daemons(fleet: Project) -> None:
+def test_shares_of_two_gpus_carry_workers_and_a_tainted_pool_has_the_operators_daemons(
+    fleet: Project,
+) -> None:
     node = node_of(fleet, "sliced")
     labels = node["metadata"]["labels"]
     assert labels["nvidia.com/gpu.product"] == "NVIDIA-A100-SXM4-40GB-SHARED"
@@ -106,8 +121,12 @@ def test_shares_of_two_gpus_carry_workers_and_a_tainted_pool_has_the_operators_d
 
 def test_a_pool_of_gkes_plugin_keeps_its_gpus_beside_a_shared_pool(fleet: Project) -> None:
     found = node_of(fleet, "train")["metadata"]["labels"]
-    assert found["feature.node.kubernetes.io/pci-10de.present"] == "true", "the operator sees the GPUs all the same"
-    assert [name for name in found if name.startswith("nvidia.com/gpu.deploy.")] == ["nvidia.com/gpu.deploy.operands"]
+    assert found["feature.node.kubernetes.io/pci-10de.present"] == "true", (
+        "the operator sees the GPUs all the same"
+    )
+    assert [name for name in found if name.startswith("nvidia.com/gpu.deploy.")] == [
+        "nvidia.com/gpu.deploy.operands"
+    ]
     assert found["nvidia.com/gpu.deploy.operands"] == "false"
     assert allocatable(fleet, "train") == "1"
     assert daemons(fleet, "train") == {DISCOVERY}
@@ -208,10 +227,14 @@ def test_a_node_that_was_switched_to_another_sharing_by_hand_fails(fleet: Projec
     def advertised() -> str:
         return str(node_of(fleet, "sliced")["status"]["allocatable"].get("nvidia.com/gpu"))
 
-    fleet.run("kubectl", "label", "node", name, "nvidia.com/device-plugin.config=none", "--overwrite")
+    fleet.run(
+        "kubectl", "label", "node", name, "nvidia.com/device-plugin.config=none", "--overwrite"
+    )
     eventually(lambda: advertised() == "2", "GPUs are no longer shared")
     code, proof = verify(fleet, "--pool", "sliced")
-    fleet.run("kubectl", "label", "node", name, "nvidia.com/device-plugin.config=slices", "--overwrite")
+    fleet.run(
+        "kubectl", "label", "node", name, "nvidia.com/device-plugin.config=slices", "--overwrite"
+    )
     eventually(lambda: advertised() == "8", "GPUs are shared again")
     found = checks(proof, "sliced")
     assert code == 1
@@ -232,8 +255,8 @@ def test_a_pool_of_gkes_plugin_that_loses_the_label_is_found_by_the_proof(fleet:
         eventually(lambda: PLUGIN in daemons(fleet, "train"), "the operator serves the node")
         report = json.dumps(verify(fleet, "--pool", "train")[1])
         assert (
-            f"run: kubectl label nodes --overwrite --selector=cloud.google.com/gke-nodepool=train {label}=false"
-            in report
+            "run: kubectl label nodes --overwrite --selector=cloud.google.com/gke-nodepool=train"
+            f" {label}=false" in report
         )
     finally:
         fleet.run("kubectl", "label", "node", name, f"{label}=false")
@@ -245,7 +268,9 @@ def test_pods_look_for_gpus_that_are_not_theirs(fleet: Project) -> None:
     code, proof = verify(fleet, "--isolation")
     assert code == 0
     found = checks(proof, "sliced")
-    assert [pool["pool"] for pool in proof["pools"]] == ["sliced"], "the others have no RuntimeClass of NVIDIA's"
+    assert [pool["pool"] for pool in proof["pools"]] == ["sliced"], (
+        "the others have no RuntimeClass of NVIDIA's"
+    )
     assert {name: verdict for name, (verdict, _) in found.items()} == {
         "a request": "simulated",
         "a request and RuntimeClass nvidia": "simulated",
@@ -267,7 +292,11 @@ def test_a_kept_run_stays_and_another_run_leaves_it_alone(fleet: Project) -> Non
     (after,) = fleet.get("jobs", "-n", NAMESPACE)
     assert after["metadata"]["uid"] == job["metadata"]["uid"]
     # The hint removes it.
-    removals = [line.partition("kubectl ")[2] for line in remaining.stderr.splitlines() if "kubectl delete" in line]
+    removals = [
+        line.partition("kubectl ")[2]
+        for line in remaining.stderr.splitlines()
+        if "kubectl delete" in line
+    ]
     assert len(removals) == 2
     for command in removals:
         fleet.run("kubectl", *command.split())
@@ -308,13 +337,21 @@ def test_a_run_that_is_interrupted_cleans_up(fleet: Project) -> None:
     [
         (
             ["-s", "proved", "--pool", "cpu"],
-            "pool 'cpu' (n2-standard-16) has no GPUs; pools with GPUs are burst, dev, sliced, train",
+            (
+                "pool 'cpu' (n2-standard-16) has no GPUs; pools with GPUs are burst, dev, sliced,"
+                " train"
+            ),
         ),
-        (["-s", "proved", "--pool", "dev", "--isolation"], "pool 'dev' is not served by the GPU Operator"),
+        (
+            ["-s", "proved", "--pool", "dev", "--isolation"],
+            "pool 'dev' is not served by the GPU Operator",
+        ),
         (["-s", "never-up"], "stack never-up has not been brought up"),
     ],
 )
-def test_bad_input_is_refused_with_a_remedy(fleet: Project, options: list[str], message: str) -> None:
+def test_bad_input_is_refused_with_a_remedy(
+    fleet: Project, options: list[str], message: str
+) -> None:
     fleet.write("never-up", environment=environment(fleet.lab))
     refused = fleet.run("berth", "verify", "gpu", *options, check=False)
     assert refused.returncode == 2
@@ -327,14 +364,25 @@ def test_bad_input_is_refused_with_a_remedy(fleet: Project, options: list[str], 
 def test_a_worker_without_a_share_waits_and_status_has_the_reason(fleet: Project) -> None:
     patch = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 9}]
     patch.append({"op": "replace", "path": "/spec/workerGroupSpecs/0/maxReplicas", "value": 9})
-    fleet.run("kubectl", "patch", "raycluster", "eng", "-n", "berth-eng", "--type=json", "-p", json.dumps(patch))
+    fleet.run(
+        "kubectl",
+        "patch",
+        "raycluster",
+        "eng",
+        "-n",
+        "berth-eng",
+        "--type=json",
+        "-p",
+        json.dumps(patch),
+    )
 
     def status() -> dict[str, Any]:
         berths = fleet.status("proved")["berths"]
         return dict(next(berth for berth in berths if berth["name"] == "eng"))
 
     eventually(
-        lambda: "Insufficient nvidia.com/gpu" in " ".join(status()["reasons"]), "status says why the ninth waits"
+        lambda: "Insufficient nvidia.com/gpu" in " ".join(status()["reasons"]),
+        "status says why the ninth waits",
     )
     assert (status()["workersReady"], status()["workersDesired"]) == (8, 9)
     fleet.up("proved", "--refresh")

@@ -65,7 +65,14 @@ def scale(fleet: Project, number: int, workers: int, deleted: list[str] | None =
     if deleted is not None:
         strategy = {"workersToDelete": deleted}
         patch.append({"op": "replace", "path": f"{path}/scaleStrategy", "value": strategy})
-    where = ["-n", "berth-alice", "--type=json", "--field-manager=python-requests", "-p", json.dumps(patch)]
+    where = [
+        "-n",
+        "berth-alice",
+        "--type=json",
+        "--field-manager=python-requests",
+        "-p",
+        json.dumps(patch),
+    ]
     fleet.run("kubectl", "patch", "raycluster", "alice", *where)
 
 
@@ -85,7 +92,9 @@ def status(fleet: Project) -> dict[str, Any]:
 def test_each_group_has_its_own_workers(fleet: Project) -> None:
     assert sizes(fleet) == {"headgroup": 1, "cpu": 1, "two": 1}
     alice = status(fleet)
-    found = {group["name"]: (group["workersReady"], group["workersDesired"]) for group in alice["groups"]}
+    found = {
+        group["name"]: (group["workersReady"], group["workersDesired"]) for group in alice["groups"]
+    }
     assert found == {"cpu": (1, 1), "gpu": (0, 0), "two": (1, 1)}
     assert alice["gpus"] == 2
     wide = ["env", "COLUMNS=200", sys.executable, "-m", "berth.cli"]
@@ -98,9 +107,15 @@ def test_each_group_has_its_own_workers(fleet: Project) -> None:
 
 def test_a_worker_is_named_by_its_group(fleet: Project) -> None:
     refused = fleet.run("berth", "exec", "alice", "--worker", "two/2", "--", "true", check=False)
-    assert (refused.returncode, "1 worker in group two; there is no worker two/2" in refused.stderr) == (2, True)
+    assert (
+        refused.returncode,
+        "1 worker in group two; there is no worker two/2" in refused.stderr,
+    ) == (2, True)
     unknown = fleet.run("berth", "logs", "alice", "--worker", "tow/1", check=False)
-    assert (unknown.returncode, "no group of workers 'tow'; did you mean 'two'?" in unknown.stderr) == (2, True)
+    assert (
+        unknown.returncode,
+        "no group of workers 'tow'; did you mean 'two'?" in unknown.stderr,
+    ) == (2, True)
     simulated = fleet.run("berth", "exec", "alice", "--worker", "two/1", "--", "true", check=False)
     assert (simulated.returncode, "simulated node" in simulated.stderr) == (1, True)
 
@@ -119,7 +134,10 @@ def test_groups_grow_and_shrink_alone(fleet: Project) -> None:
     resized["cpu"]["workers"] = {"min": 2, "max": 4}
     text = change(fleet, resized)
     assert "alice restarts" not in text
-    eventually(lambda: sizes(fleet) == {"headgroup": 1, "cpu": 2, "gpu": 2, "two": 2}, "two groups have grown")
+    eventually(
+        lambda: sizes(fleet) == {"headgroup": 1, "cpu": 2, "gpu": 2, "two": 2},
+        "two groups have grown",
+    )
     after = pods(fleet)
     assert (after["headgroup"], after["gpu"]) == (grown["headgroup"], grown["gpu"])
     assert after["cpu"] > grown["cpu"]
@@ -146,7 +164,10 @@ def test_kuberay_restarts_all_groups_for_a_new_one_and_the_plan_says_so(fleet: P
     before = pods(fleet)
     more = groups() | {"more": {**CPU, "workers": 1}}
     text = change(fleet, more)
-    assert "berth alice restarts, since worker group more is added: KubeRay recreates all its pods" in text
+    assert (
+        "berth alice restarts, since worker group more is added: KubeRay recreates all its pods"
+        in text
+    )
     added = pods(fleet)
     assert added.keys() >= {"headgroup", "cpu", "two", "more"}
     assert not set().union(*before.values()) & set().union(*added.values())

@@ -12,7 +12,16 @@ import yaml
 
 from tests.lab.conftest import Lab
 from tests.lab.identities import login
-from tests.lab.project import HEAD, NETWORK, SMALL, Done, Project, Settings, brought_up, environment_settings
+from tests.lab.project import (
+    HEAD,
+    NETWORK,
+    SMALL,
+    Done,
+    Project,
+    Settings,
+    brought_up,
+    environment_settings,
+)
 from tests.unit.cases import table
 
 pytestmark = pytest.mark.lab
@@ -20,7 +29,11 @@ pytestmark = pytest.mark.lab
 STACK = "known"
 PREVIEWER = "berth-preview@berth-test.iam.gserviceaccount.com"
 DRIFTED = 4
-BOB = {"access": {"users": ["bob@example.com"]}, "lifecycle": {"idle": "2h"}, "home": {"size": "10Gi"}}
+BOB = {
+    "access": {"users": ["bob@example.com"]},
+    "lifecycle": {"idle": "2h"},
+    "home": {"size": "10Gi"},
+}
 NEST = {"access": {"users": ["nest@example.com"]}, "nestedContainers": "cdi-per-pod"}
 
 
@@ -43,7 +56,12 @@ def known(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
     for kind in ("namespace ci", "serviceaccount kim -n ci"):
         lab.run(["kubectl", "create", *kind.split()])
     access = {"users": ["kim@example.com"], "serviceAccounts": ["ci/kim"]}
-    kim = {"environment": STACK, "name": "kim", "part": "isolation", "workers": {"min": 1, "max": 2}}
+    kim = {
+        "environment": STACK,
+        "name": "kim",
+        "part": "isolation",
+        "workers": {"min": 1, "max": 2},
+    }
     project.write("kim-isolation", engineer={**kim, "access": access})
     project.up("kim-isolation")
     return project
@@ -59,7 +77,9 @@ def preview(known: Project, by: list[str], *options: str) -> Done:
     return known.run(*by, "berth", "preview", "-s", STACK, *options, check=False)
 
 
-def test_the_preview_identity_plans_what_an_admin_plans(known: Project, previewer: list[str]) -> None:
+def test_the_preview_identity_plans_what_an_admin_plans(
+    known: Project, previewer: list[str]
+) -> None:
     settings = copy.deepcopy(environment(known.lab))
     settings["engineers"]["bob"]["workers"] = 2
     settings["engineers"]["eve"] = {}
@@ -74,13 +94,17 @@ def test_the_preview_identity_plans_what_an_admin_plans(known: Project, previewe
     known.write(STACK, environment=environment(known.lab))
     assert plans[0] == plans[1]
     assert plans[0]["counts"]["create"] > 0
-    versions = json.loads(known.run(*previewer, "berth", "upgrade", "plan", "-s", STACK, "--json", check=False).stdout)
+    versions = json.loads(
+        known.run(*previewer, "berth", "upgrade", "plan", "-s", STACK, "--json", check=False).stdout
+    )
     asked = {one["part"] for one in versions["versions"] if one["asked"] == "cluster"}
     assert {"control-plane", "nodes", "kuberay-crds", "ray"} <= asked
     assert ["secrets" in text for text in versions["refused"]] == [True]
 
 
-def test_the_api_server_judges_what_the_preview_identity_proposes(known: Project, previewer: list[str]) -> None:
+def test_the_api_server_judges_what_the_preview_identity_proposes(
+    known: Project, previewer: list[str]
+) -> None:
     """Only a server-side dry run knows that a claim cannot shrink."""
     settings = copy.deepcopy(environment(known.lab))
     settings["engineers"]["bob"]["home"] = {"size": "5Gi"}
@@ -102,10 +126,14 @@ REQUESTS: dict[str, list[str]] = table(__file__, "preview_identity.yaml")
 
 
 @pytest.fixture(scope="module")
-def refusal(known: Project, previewer: list[str], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+def refusal(
+    known: Project, previewer: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], str]:
     """Answer of the API server to a request that it must not grant."""
     token = tmp_path_factory.mktemp("token") / "token.json"
-    token.write_text(json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}))
+    token.write_text(
+        json.dumps({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}})
+    )
     (head,) = known.get("pods", "-n", "berth-bob", "-l", "ray.io/node-type=head")
     named = {"HEAD": head["metadata"]["name"], "TOKEN": str(token)}
 
@@ -124,15 +152,26 @@ def test_the_preview_identity_is_refused(refusal: Callable[[str], str], asked: s
 @pytest.fixture
 def too_many_rights(known: Project) -> Iterator[None]:
     """Rights that somebody else gives to the preview identity, such as `container.developer`."""
-    known.run("kubectl", "create", "clusterrolebinding", "mine", "--clusterrole=cluster-admin", f"--user={PREVIEWER}")
+    known.run(
+        "kubectl",
+        "create",
+        "clusterrolebinding",
+        "mine",
+        "--clusterrole=cluster-admin",
+        f"--user={PREVIEWER}",
+    )
     yield
     known.run("kubectl", "delete", "clusterrolebinding", "mine")
 
 
 @pytest.mark.usefixtures("too_many_rights")
-def test_the_preview_identity_changes_nothing_with_whatever_rights(refusal: Callable[[str], str]) -> None:
+def test_the_preview_identity_changes_nothing_with_whatever_rights(
+    refusal: Callable[[str], str],
+) -> None:
     answers = {asked: refusal(asked) for asked in REQUESTS["writes"]}
-    assert [asked for asked, answer in answers.items() if "an identity that previews may" not in answer] == []
+    assert [
+        asked for asked, answer in answers.items() if "an identity that previews may" not in answer
+    ] == []
 
 
 IDENTITIES = {
@@ -144,7 +183,10 @@ IDENTITIES = {
     "an engineer who runs Pulumi, in the own berth": ("kim@example.com", "berth-kim"),
     "a pod of a berth, in that berth": ("system:serviceaccount:berth-bob:default", "berth-bob"),
     "Ray's autoscaler, in its berth": ("system:serviceaccount:berth-auto:auto", "berth-auto"),
-    "the keeper, in a berth with a lifecycle": ("system:serviceaccount:berth-keeper:keeper", "berth-bob"),
+    "the keeper, in a berth with a lifecycle": (
+        "system:serviceaccount:berth-keeper:keeper",
+        "berth-bob",
+    ),
 }
 """Identities of docs/security.md: name for the API server, and namespace of the question."""
 
@@ -161,7 +203,8 @@ def rights(known: Project, user: str, namespace: str) -> dict[str, set[str]]:
     }
     by = [f"--as={user}", *(f"--as-group={group}" for group in groups)]
     done = known.lab.run(
-        ["kubectl", *by, "create", "--validate=false", "-f", "-", "-o", "json"], stdin=json.dumps(review)
+        ["kubectl", *by, "create", "--validate=false", "-f", "-", "-o", "json"],
+        stdin=json.dumps(review),
     )
     found: dict[str, set[str]] = {}
     for rule in json.loads(done.stdout)["status"]["resourceRules"]:
@@ -172,7 +215,9 @@ def rights(known: Project, user: str, namespace: str) -> dict[str, set[str]]:
     return found
 
 
-def test_identities_may_do_what_the_page_lists(known: Project, golden: Callable[[str, Any], None]) -> None:
+def test_identities_may_do_what_the_page_lists(
+    known: Project, golden: Callable[[str, Any], None]
+) -> None:
     everybody = rights(known, "stranger@example.com", "berth-bob")
     assert everybody.keys() <= {f"selfsubject{kind}.{group}" for kind, group in ANYBODY}
     lists: dict[str, dict[str, list[str]]] = {}
@@ -211,14 +256,23 @@ def test_the_role_that_ships_is_enough_for_the_engineers_half_and_for_no_more(
     hers = Project.make(tmp_path / "hers", lab)
     (tmp_path / "state").mkdir()
     backend = (tmp_path / "state").as_uri()
-    environ = [f"KUBECONFIG={own}", f"PULUMI_BACKEND_URL={backend}", "PULUMI_CONFIG_PASSPHRASE=hers"]
+    environ = [
+        f"KUBECONFIG={own}",
+        f"PULUMI_BACKEND_URL={backend}",
+        "PULUMI_CONFIG_PASSPHRASE=hers",
+    ]
 
     def alone(*command: str, refused: bool = False) -> str:
         done = lab.run(["env", *environ, *command], hers.folder, check=False)
         assert (done.returncode != 0) == refused, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    settings = {"environment": STACK, "part": "cluster", "login": {"kubeconfig": str(own)}, "workers": 2}
+    settings = {
+        "environment": STACK,
+        "part": "cluster",
+        "login": {"kubeconfig": str(own)},
+        "workers": 2,
+    }
     hers.write("kim", engineer=settings)
     alone("pulumi", "stack", "init", "kim", "--no-select")
     alone("pulumi", "up", "-s", "kim", "--yes", "--skip-preview")
@@ -226,7 +280,9 @@ def test_the_role_that_ships_is_enough_for_the_engineers_half_and_for_no_more(
     assert cluster["status"]["state"] == "ready"
     state = json.loads(alone("pulumi", "stack", "export", "-s", "kim"))["deployment"]
     managed = {resource["type"] for resource in state["resources"] if not resource.get("external")}
-    assert not [name for name in managed if name.startswith("kubernetes:") and "RayCluster" not in name]
+    assert not [
+        name for name in managed if name.startswith("kubernetes:") and "RayCluster" not in name
+    ]
     # The admins' half has the templates of her workers' claims.
     hers.write("kim", engineer={**settings, "workers": 1, "worker": {"gpus": 2}})
     refused = " ".join(alone("pulumi", "preview", "-s", "kim", refused=True).split())
@@ -236,25 +292,41 @@ def test_the_role_that_ships_is_enough_for_the_engineers_half_and_for_no_more(
     assert "service/kim-head-svc" in alone("berth", "connect", "-s", "kim", "--print")
     findings = json.loads(alone("berth", "doctor", "-s", "kim", "--json"))["findings"]
     road, may, *_ = [finding["text"] for finding in findings if finding["topic"] == "road"]
-    assert road == "you apply this stack, which has the RayCluster only; the admins' stack owns namespace berth-kim"
-    assert may == (
-        "in namespace berth-kim you may run commands in pods, change the RayCluster, create RayClusters, create"
-        " RayJobs; you may not change the quota, change the network policies, change Roles, delete the namespace"
+    assert (
+        road
+        == "you apply this stack, which has the RayCluster only; the admins' stack owns namespace"
+        " berth-kim"
+    )
+    assert (
+        may == "in namespace berth-kim you may run commands in pods, change the RayCluster, create"
+        " RayClusters, create RayJobs; you may not change the quota, change the network"
+        " policies, change Roles, delete the namespace"
     )
     # By her program's account she has the rights that the page lists for her, and none elsewhere.
-    account, everybody = "system:serviceaccount:ci:kim", rights(known, "stranger@example.com", "berth-bob")
-    assert rights(known, account, "berth-kim") == rights(known, "kim@example.com", "berth-kim") != everybody
+    account, everybody = (
+        "system:serviceaccount:ci:kim",
+        rights(known, "stranger@example.com", "berth-bob"),
+    )
+    assert (
+        rights(known, account, "berth-kim")
+        == rights(known, "kim@example.com", "berth-kim")
+        != everybody
+    )
     for elsewhere in ("berth-bob", "kube-system"):
         assert rights(known, account, elsewhere) == everybody
     # No admin has prepared another namespace for her.
     hers.write("mallory", engineer={**settings, "name": "bob"})
     alone("pulumi", "stack", "init", "mallory", "--no-select")
-    refused = " ".join(alone("pulumi", "up", "-s", "mallory", "--yes", "--skip-preview", refused=True).split())
+    refused = " ".join(
+        alone("pulumi", "up", "-s", "mallory", "--yes", "--skip-preview", refused=True).split()
+    )
     assert "namespace berth-bob is not ready for you" in refused
     assert "an admin brings it up first: a stack with `part: isolation`, `name: bob`" in refused
     alone("pulumi", "destroy", "-s", "kim", "--yes", "--skip-preview")
     assert known.get("rayclusters", "-n", "berth-kim") == []
-    assert known.get("networkpolicies", "-n", "berth-kim"), "the isolation stays, and so does its owner"
+    assert known.get("networkpolicies", "-n", "berth-kim"), (
+        "the isolation stays, and so does its owner"
+    )
 
 
 def test_the_preview_identity_finds_drift(known: Project, previewer: list[str]) -> None:

@@ -41,9 +41,27 @@ from tests.lab.bad_pods import (
     good_pod,
     over,
 )
-from tests.lab.bad_ray import BAD, BAD_CLUSTERS, BAD_METADATA, GOOD_CLUSTERS, KINDS, bad_objects, complete, ray_objects
+from tests.lab.bad_ray import (
+    BAD,
+    BAD_CLUSTERS,
+    BAD_METADATA,
+    GOOD_CLUSTERS,
+    KINDS,
+    bad_objects,
+    complete,
+    ray_objects,
+)
 from tests.lab.conftest import Lab
-from tests.lab.project import NETWORK, SMALL, Done, Project, Settings, brought_up, environment_settings, eventually
+from tests.lab.project import (
+    NETWORK,
+    SMALL,
+    Done,
+    Project,
+    Settings,
+    brought_up,
+    environment_settings,
+    eventually,
+)
 from tests.lab.traffic import BerthPods, Case, Peer, between, within, wrong
 
 pytestmark = pytest.mark.lab
@@ -65,7 +83,8 @@ def environment(lab: Lab) -> Settings:
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 1},
         },
         network=NETWORK,
-        defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "dev"}, "workers": {"min": 0, "max": 1}},
+        defaults=SMALL
+        | {"worker": SMALL["worker"] | {"pool": "dev"}, "workers": {"min": 0, "max": 1}},
         engineers={
             **{name: {"access": {"users": [user(name)]}} for name in OWNERS},
             PLAIN: {"access": {"users": [user(PLAIN)]}, "workers": 0},
@@ -76,7 +95,10 @@ def environment(lab: Lab) -> Settings:
 def folder(path: str, *, read_only: bool) -> Object:
     """Changes of a pod that mounts a folder of its node."""
     mount = {"name": "v", "mountPath": "/v", "readOnly": read_only}
-    return {"volumes": [{"name": "v", "hostPath": {"path": path}}], "containers": [{"volumeMounts": [mount]}]}
+    return {
+        "volumes": [{"name": "v", "hostPath": {"path": path}}],
+        "containers": [{"volumeMounts": [mount]}],
+    }
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +122,14 @@ def namespace(owner: str) -> str:
 def scale(fleet: Project, owner: str, workers: int) -> None:
     """Ask for workers as Ray's autoscaler does, which writes by Python's requests."""
     patch = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": workers}]
-    where = ["-n", namespace(owner), "--type=json", "--field-manager=python-requests", "-p", json.dumps(patch)]
+    where = [
+        "-n",
+        namespace(owner),
+        "--type=json",
+        "--field-manager=python-requests",
+        "-p",
+        json.dumps(patch),
+    ]
     fleet.run("kubectl", "patch", "raycluster", owner, *where)
 
 
@@ -109,19 +138,32 @@ def running(pods: list[Object]) -> list[Object]:
 
 
 def test_kuberays_pods_keep_to_the_strictest_level(fleet: Project) -> None:
-    berths = [item for item in fleet.get("namespaces") if item["metadata"]["name"].startswith("berth-eng-")]
+    berths = [
+        item
+        for item in fleet.get("namespaces")
+        if item["metadata"]["name"].startswith("berth-eng-")
+    ]
     levels = {berth["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] for berth in berths}
     assert (len(berths), levels) == (len(OWNERS), {"restricted"})
     clusters = fleet.get("rayclusters", "-A")
     assert [cluster["status"]["state"] for cluster in clusters] == ["ready"] * (len(OWNERS) + 1)
     scale(fleet, OWNERS[0], 1)
-    eventually(lambda: len(running(fleet.workers(OWNERS[0]))) == 1, "a worker of the first berth runs")
+    eventually(
+        lambda: len(running(fleet.workers(OWNERS[0]))) == 1, "a worker of the first berth runs"
+    )
     (worker,) = fleet.workers(OWNERS[0])
     (head,) = fleet.get("pods", "-n", namespace(OWNERS[0]), "-l", "ray.io/node-type=head")
     # KubeRay's own containers and Services are isolated too.
-    assert [container["name"] for container in head["spec"]["containers"]] == ["ray-head", "autoscaler"]
-    assert [container["name"] for container in worker["spec"]["initContainers"]] == ["wait-gcs-ready"]
-    assert not [service for service in fleet.get("services", "-A") if service["spec"]["type"] != "ClusterIP"]
+    assert [container["name"] for container in head["spec"]["containers"]] == [
+        "ray-head",
+        "autoscaler",
+    ]
+    assert [container["name"] for container in worker["spec"]["initContainers"]] == [
+        "wait-gcs-ready"
+    ]
+    assert not [
+        service for service in fleet.get("services", "-A") if service["spec"]["type"] != "ClusterIP"
+    ]
 
 
 # Rights for an engineer's day with a berth, in kubectl's words: verb, resource.group/subresource,
@@ -146,7 +188,12 @@ def rights(fleet: Project, questions: Sequence[tuple[str, str, str]]) -> list[bo
         resource, _, subresource = kind.partition("/")
         resource, _, group = resource.partition(".")
         where = {"namespace": namespace(owner) if owner else "", "name": name}
-        return where | {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
+        return where | {
+            "verb": verb,
+            "group": group,
+            "resource": resource,
+            "subresource": subresource,
+        }
 
     reviews = [
         {
@@ -161,12 +208,16 @@ def rights(fleet: Project, questions: Sequence[tuple[str, str, str]]) -> list[bo
         for name, owner, right in questions
     ]
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": reviews})
-    done = fleet.lab.run(["kubectl", "create", "-f", "-", "-o", "jsonpath={.status.allowed}{'\\n'}"], stdin=text)
+    done = fleet.lab.run(
+        ["kubectl", "create", "-f", "-", "-o", "jsonpath={.status.allowed}{'\\n'}"], stdin=text
+    )
     return [line == "true" for line in done.stdout.split()]
 
 
 def test_an_engineer_has_rights_in_their_own_berth_only(fleet: Project) -> None:
-    assert all(rights(fleet, [(user(owner), owner, right) for owner in OWNERS[:3] for right in DAY]))
+    assert all(
+        rights(fleet, [(user(owner), owner, right) for owner in OWNERS[:3] for right in DAY])
+    )
     of_others = [
         (user(one), other, right)
         for one, other in itertools.permutations(OWNERS, 2)
@@ -182,7 +233,9 @@ def test_an_engineer_has_rights_in_their_own_berth_only(fleet: Project) -> None:
 
     def token(owner: str) -> subprocess.CompletedProcess[str]:
         me = f"--as={user(OWNERS[0])}"
-        return fleet.run("kubectl", me, "get", "secret", owner, "-n", namespace(owner), "-o", "name", check=False)
+        return fleet.run(
+            "kubectl", me, "get", "secret", owner, "-n", namespace(owner), "-o", "name", check=False
+        )
 
     assert token(OWNERS[0]).stdout == f"secret/{OWNERS[0]}\n"
     assert "Forbidden" in token(OWNERS[1]).stderr
@@ -208,7 +261,10 @@ _REFUSAL = re.compile(r'"([^"\s]+)" (is (?:forbidden|invalid).*)')
 def refused(fleet: Project) -> dict[str, str]:
     """Refusals of the API server for bad pods in a berth, by the pods' faults."""
     names = {f"bad-{number}": what for number, what in enumerate(BAD_PODS)}
-    bad = [dict(over(good_pod(name, DEVELOPMENT), {"spec": BAD_PODS[what]})) for name, what in names.items()]
+    bad = [
+        dict(over(good_pod(name, DEVELOPMENT), {"spec": BAD_PODS[what]}))
+        for name, what in names.items()
+    ]
     answers = refusals(fleet, namespace(OWNERS[1]), good_pod("good", DEVELOPMENT), *bad)
     return {names.get(name, name): output for name, output in answers.items()}
 
@@ -227,7 +283,13 @@ def test_the_derived_level_is_the_strictest_that_the_api_server_admits(fleet: Pr
     levels = ("restricted", "baseline", "privileged")
     for level in levels:
         fleet.run("kubectl", "create", "namespace", f"level-{level}")
-        fleet.run("kubectl", "label", "namespace", f"level-{level}", f"pod-security.kubernetes.io/enforce={level}")
+        fleet.run(
+            "kubectl",
+            "label",
+            "namespace",
+            f"level-{level}",
+            f"pod-security.kubernetes.io/enforce={level}",
+        )
     pods = []
     for number, (what, spec) in enumerate(BAD_PODS.items()):
         # As isolated() would make it, where nothing speaks against that.
@@ -235,14 +297,17 @@ def test_the_derived_level_is_the_strictest_that_the_api_server_admits(fleet: Pr
         needed = needed_by(pod)
         pod = restricted(pod) if needed == "restricted" else pod
         pods.append((what, needed, good_pod(f"bad-{number}", PRODUCTION) | {"spec": pod}))
-    refused = {level: refusals(fleet, f"level-{level}", *(pod for _, _, pod in pods)) for level in levels}
+    refused = {
+        level: refusals(fleet, f"level-{level}", *(pod for _, _, pod in pods)) for level in levels
+    }
     admitted = {
-        what: next(level for level in levels if pod["metadata"]["name"] not in refused[level]) for what, _, pod in pods
+        what: next(level for level in levels if pod["metadata"]["name"] not in refused[level])
+        for what, _, pod in pods
     }
     # Newer API servers let pods with users of their own do more, which berth does not count on.
-    assert {what: level for what, level in admitted.items() if "hostUsers" not in BAD_PODS[what]} == {
-        what: needed for what, needed, _ in pods if "hostUsers" not in BAD_PODS[what]
-    }
+    assert {
+        what: level for what, level in admitted.items() if "hostUsers" not in BAD_PODS[what]
+    } == {what: needed for what, needed, _ in pods if "hostUsers" not in BAD_PODS[what]}
     assert all(levels.index(admitted[what]) <= levels.index(needed) for what, needed, _ in pods)
     for level in levels:
         fleet.run("kubectl", "delete", "namespace", f"level-{level}", "--wait=false")
@@ -264,7 +329,9 @@ def test_no_level_lets_a_pod_have_its_node(fleet: Project) -> None:
         dict(over(good_pod(f"bad-{number}", DEVELOPMENT), {"spec": spec}))
         for number, (_, spec) in enumerate(FORBIDDEN_PODS.values())
     ]
-    readers = dict(over(good_pod("good", DEVELOPMENT), {"spec": folder(NODE_FOLDERS[0], read_only=True)}))
+    readers = dict(
+        over(good_pod("good", DEVELOPMENT), {"spec": folder(NODE_FOLDERS[0], read_only=True)})
+    )
     marked = annotated_pods(DEVELOPMENT)
     created(fleet, [NVIDIA_RUNTIME])
     refused = refusals(fleet, where, readers, *marked.values(), *bad)
@@ -273,7 +340,9 @@ def test_no_level_lets_a_pod_have_its_node(fleet: Project) -> None:
     answers = {what: refused.get(f"bad-{number}", "") for number, what in enumerate(FORBIDDEN_PODS)}
     answers |= {key: refused.get(pod["metadata"]["name"], "") for key, pod in marked.items()}
     expected = {what: words for what, (words, _) in FORBIDDEN_PODS.items()} | FORBIDDEN_ANNOTATIONS
-    assert {what: answers[what] for what, words in expected.items() if words not in answers[what]} == {}
+    assert {
+        what: answers[what] for what, words in expected.items() if words not in answers[what]
+    } == {}
     fleet.run("kubectl", "label", "--overwrite", "namespace", where, f"{ENFORCE}=restricted")
 
 
@@ -286,8 +355,13 @@ def test_a_privileged_namespace_keeps_the_rest_of_restricted(fleet: Project) -> 
     where = namespace(OWNERS[2])
     fleet.run("kubectl", "label", "--overwrite", "namespace", where, PRIVILEGED)
     pods = {f"bad-{number}": what for number, what in enumerate(BAD_PODS)}
-    bad = [dict(over(good_pod(name, DEVELOPMENT), {"spec": BAD_PODS[what]})) for name, what in pods.items()]
-    readers = dict(over(good_pod("good", DEVELOPMENT), {"spec": folder(NODE_FOLDERS[0], read_only=True)}))
+    bad = [
+        dict(over(good_pod(name, DEVELOPMENT), {"spec": BAD_PODS[what]}))
+        for name, what in pods.items()
+    ]
+    readers = dict(
+        over(good_pod("good", DEVELOPMENT), {"spec": folder(NODE_FOLDERS[0], read_only=True)})
+    )
     for rules, admitted in {"restricted": set(), "nested": NESTED}.items():
         fleet.run("kubectl", "annotate", "--overwrite", "namespace", where, f"{POD_RULES}={rules}")
         refused = refusals(fleet, where, readers, *bad)
@@ -306,17 +380,26 @@ def test_the_autoscalers_token_gets_no_node(fleet: Project) -> None:
     (before,) = fleet.get("rayclusters", "-n", where)
     template = "/spec/workerGroupSpecs/0/template/spec"
     patch = [
-        {"op": "add", "path": f"{template}/containers/0/securityContext", "value": {"privileged": True}},
+        {
+            "op": "add",
+            "path": f"{template}/containers/0/securityContext",
+            "value": {"privileged": True},
+        },
         {"op": "add", "path": f"{template}/hostPID", "value": True},
         {"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 1},
     ]
 
     command = ["patch", "raycluster", owner, "-n", where, "--type=json"]
-    fleet.run("kubectl", f"--as=system:serviceaccount:{where}:{owner}", *command, "-p", json.dumps(patch))
+    fleet.run(
+        "kubectl", f"--as=system:serviceaccount:{where}:{owner}", *command, "-p", json.dumps(patch)
+    )
 
     def refusal() -> bool:
         events = fleet.get("events", "-n", where)
-        return any("denied request: pods of a berth may not" in str(event.get("message")) for event in events)
+        return any(
+            "denied request: pods of a berth may not" in str(event.get("message"))
+            for event in events
+        )
 
     eventually(refusal, "the API server refuses KubeRay's pod")
     assert fleet.workers(owner) == []
@@ -335,15 +418,28 @@ def test_a_pod_stays_as_it_was_admitted(fleet: Project) -> None:
     (head,) = fleet.get("pods", "-n", where, "-l", "ray.io/node-type=head")
 
     def answer(patch: Object, by: str) -> str:
-        command = ["kubectl", f"--as={by}", "patch", "pod", head["metadata"]["name"], "-n", where, "--dry-run=server"]
+        command = [
+            "kubectl",
+            f"--as={by}",
+            "patch",
+            "pod",
+            head["metadata"]["name"],
+            "-n",
+            where,
+            "--dry-run=server",
+        ]
         done = fleet.run(*command, "-p", json.dumps(patch), check=False)
         return done.stderr
 
     autoscaler = f"system:serviceaccount:{where}:{owner}"
-    answers = {what: [answer(patch, autoscaler) for patch in patches] for what, patches in UPDATES.items()}
+    answers = {
+        what: [answer(patch, autoscaler) for patch in patches] for what, patches in UPDATES.items()
+    }
     expected = {what: f"{what} of a berth's pod stays as it was admitted" for what in UPDATES}
     assert {
-        what: found for what, found in answers.items() if not all(expected[what] in refusal for refusal in found)
+        what: found
+        for what, found in answers.items()
+        if not all(expected[what] in refusal for refusal in found)
     } == {}
     # KubeRay and the stack's own identity finish and clean up pods.
     fleet.run("kubectl", "label", "pod", head["metadata"]["name"], "-n", where, "note=admin")
@@ -352,9 +448,18 @@ def test_a_pod_stays_as_it_was_admitted(fleet: Project) -> None:
 def test_rays_older_api_is_refused(fleet: Project) -> None:
     """Version v1alpha1 lacks fields of a RayCluster, such as the one that turns tokens on."""
     owner = OWNERS[4]
-    where = ["-n", namespace(owner), "--type=merge", "--dry-run=server", "-p", '{"metadata":{"annotations":{"a":"b"}}}']
+    where = [
+        "-n",
+        namespace(owner),
+        "--type=merge",
+        "--dry-run=server",
+        "-p",
+        '{"metadata":{"annotations":{"a":"b"}}}',
+    ]
     for by in ([f"--as={user(owner)}"], []):
-        done = fleet.run("kubectl", *by, "patch", "rayclusters.v1alpha1.ray.io", owner, *where, check=False)
+        done = fleet.run(
+            "kubectl", *by, "patch", "rayclusters.v1alpha1.ray.io", owner, *where, check=False
+        )
         assert "would drop fields such as authOptions" in done.stderr
 
 
@@ -380,14 +485,29 @@ def refused_ray(fleet: Project, cluster: Object) -> dict[str, str]:
     """Refusals of RayJobs, RayServices and RayCronJobs by an engineer, by name of the object."""
     where, me = namespace(OWNERS[4]), user(OWNERS[4])
     # Roles of berth do not mention RayCronJobs; the policy holds for whoever may create them.
-    fleet.run("kubectl", "create", "role", "cron", "--verb=create", "--resource=raycronjobs.ray.io", "-n", where)
-    fleet.run("kubectl", "create", "rolebinding", "cron", "--role=cron", f"--user={me}", "-n", where)
+    fleet.run(
+        "kubectl",
+        "create",
+        "role",
+        "cron",
+        "--verb=create",
+        "--resource=raycronjobs.ray.io",
+        "-n",
+        where,
+    )
+    fleet.run(
+        "kubectl", "create", "rolebinding", "cron", "--role=cron", f"--user={me}", "-n", where
+    )
     objects = list(bad_objects(cluster).values())
     for number, change in enumerate(GOOD_CLUSTERS.values()):
         objects += ray_objects(cluster, f"good-{number}", change).values()
 
     def counted() -> bool:
-        (quota,) = [item for item in fleet.get("resourcequotas", "-n", where) if item["metadata"]["name"] == "berth"]
+        (quota,) = [
+            item
+            for item in fleet.get("resourcequotas", "-n", where)
+            if item["metadata"]["name"] == "berth"
+        ]
         kinds = {name for name in quota["status"]["hard"] if name.endswith(".ray.io")}
         return kinds <= set(quota["status"].get("used", {}))
 
@@ -396,15 +516,21 @@ def refused_ray(fleet: Project, cluster: Object) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", BAD, ids=[what for what, _ in BAD.values()])
-def test_what_only_the_stack_may_write_is_refused_from_an_engineer(refused_ray: dict[str, str], name: str) -> None:
-    answers = {kind: refused_ray.get(f"bad-{name}-{kind}", "") for kind in KINDS[name.partition("-")[0]]}
+def test_what_only_the_stack_may_write_is_refused_from_an_engineer(
+    refused_ray: dict[str, str], name: str
+) -> None:
+    answers = {
+        kind: refused_ray.get(f"bad-{name}-{kind}", "") for kind in KINDS[name.partition("-")[0]]
+    }
     assert {kind: answer for kind, answer in answers.items() if BAD[name][1] not in answer} == {}
 
 
 @pytest.mark.parametrize("what", GOOD_CLUSTERS)
 def test_work_of_an_engineer_is_admitted(refused_ray: dict[str, str], what: str) -> None:
     number = list(GOOD_CLUSTERS).index(what)
-    assert {name: answer for name, answer in refused_ray.items() if name.startswith(f"good-{number}-")} == {}
+    assert {
+        name: answer for name, answer in refused_ray.items() if name.startswith(f"good-{number}-")
+    } == {}
 
 
 def without_rule(policy: list[Object], number: int) -> list[Object]:
@@ -427,7 +553,12 @@ def spoiler(fleet: Project) -> Iterator[str]:
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]},
     ]
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}
-    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": metadata,
+        "rules": rules,
+    }
     created(fleet, [role, binding("ClusterRoleBinding", metadata, "ClusterRole", [subject])])
     yield name
     fleet.run("kubectl", "delete", "clusterrole,clusterrolebinding", "spoiler")
@@ -438,7 +569,9 @@ def created(fleet: Project, manifests: Sequence[Object]) -> None:
     fleet.lab.run(["kubectl", "create", "-f", "-"], stdin=text)
 
 
-def assert_every_rule_counts(fleet: Project, policy: list[Object], objects: Sequence[Object], by: str) -> None:
+def assert_every_rule_counts(
+    fleet: Project, policy: list[Object], objects: Sequence[Object], by: str
+) -> None:
     """Assert that a policy refuses all objects, and without one rule admits those that break it."""
     name = policy[0]["metadata"]["name"]
     # Rules that hold in privileged namespaces only have a test of their own.
@@ -450,7 +583,10 @@ def assert_every_rule_counts(fleet: Project, policy: list[Object], objects: Sequ
     given: list[Object] = []
     for number in range(len(messages)):
         metadata = {"name": f"{name}-{number}", "annotations": facts}
-        given += [{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, *without_rule(policy, number)]
+        given += [
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata},
+            *without_rule(policy, number),
+        ]
     created(fleet, given)
 
     def refused(number: int) -> dict[str, str]:
@@ -462,7 +598,9 @@ def assert_every_rule_counts(fleet: Project, policy: list[Object], objects: Sequ
 
     def both_refuse() -> bool:
         answers.update(refused(1) | refused(0))
-        return answers.keys() == names and all("denied request" in answer for answer in answers.values())
+        return answers.keys() == names and all(
+            "denied request" in answer for answer in answers.values()
+        )
 
     def admits(number: int, expected: set[str]) -> bool:
         return names - refused(number).keys() == expected
@@ -471,13 +609,24 @@ def assert_every_rule_counts(fleet: Project, policy: list[Object], objects: Sequ
     for number, message in enumerate(messages):
         expected = {what for what, answer in answers.items() if message in answer}
         assert expected, f"no object breaks the rule that {message}"
-        eventually(partial(admits, number, expected), f"without the rule that {message}, {expected} are admitted")
+        eventually(
+            partial(admits, number, expected),
+            f"without the rule that {message}, {expected} are admitted",
+        )
     for kind in ("namespace", "validatingadmissionpolicy", "validatingadmissionpolicybinding"):
-        fleet.run("kubectl", "delete", "--wait=false", kind, *(f"{name}-{number}" for number in range(len(messages))))
+        fleet.run(
+            "kubectl",
+            "delete",
+            "--wait=false",
+            kind,
+            *(f"{name}-{number}" for number in range(len(messages))),
+        )
 
 
 @pytest.mark.long
-def test_every_rule_on_rays_kinds_is_missed_when_it_is_lost(fleet: Project, cluster: Object, spoiler: str) -> None:
+def test_every_rule_on_rays_kinds_is_missed_when_it_is_lost(
+    fleet: Project, cluster: Object, spoiler: str
+) -> None:
     # The policies of berth hold where namespaces have labels of a berth; these have none.
     plain = copy.deepcopy(cluster)
     del plain["spec"]["enableInTreeAutoscaling"]
@@ -513,7 +662,9 @@ def patched(fleet: Project, owner: str, patch: Object, by: str) -> str:
     return done.stderr
 
 
-def test_an_engineer_changes_a_raycluster_only_within_the_berth(fleet: Project, cluster: Object) -> None:
+def test_an_engineer_changes_a_raycluster_only_within_the_berth(
+    fleet: Project, cluster: Object
+) -> None:
     owner = OWNERS[4]
 
     def wants(change: Object) -> Object:
@@ -522,28 +673,46 @@ def test_an_engineer_changes_a_raycluster_only_within_the_berth(fleet: Project, 
     bad = {what: (words, wants(change)) for what, (words, change) in BAD_CLUSTERS.items()}
     bad |= {what: (words, {"metadata": change}) for what, (words, change) in BAD_METADATA.items()}
     answers = {what: patched(fleet, owner, patch, user(owner)) for what, (_, patch) in bad.items()}
-    assert {what: answers[what] for what, (words, _) in bad.items() if words not in answers[what]} == {}
+    assert {
+        what: answers[what] for what, (words, _) in bad.items() if words not in answers[what]
+    } == {}
     good: dict[str, Object] = {what: wants(change) for what, change in GOOD_CLUSTERS.items()}
-    good |= {"suspend": {"spec": {"suspend": True}}, "a note": {"metadata": {"annotations": {"note": "mine"}}}}
+    good |= {
+        "suspend": {"spec": {"suspend": True}},
+        "a note": {"metadata": {"annotations": {"note": "mine"}}},
+    }
     answers = {what: patched(fleet, owner, patch, user(owner)) for what, patch in good.items()}
     assert {what: answer for what, answer in answers.items() if answer} == {}
     # The stack's own identity may, and Ray's autoscaler may do its work and nothing else.
     admin, autoscaler = "admin", f"system:serviceaccount:{namespace(owner)}:{owner}"
     other_pool = bad["workers on another pool"][1]
-    fleet.run("kubectl", "create", "clusterrolebinding", "tenants", "--clusterrole=cluster-admin", f"--user={admin}")
+    fleet.run(
+        "kubectl",
+        "create",
+        "clusterrolebinding",
+        "tenants",
+        "--clusterrole=cluster-admin",
+        f"--user={admin}",
+    )
     assert patched(fleet, owner, other_pool, admin) == ""
     fleet.run("kubectl", "delete", "clusterrolebinding", "tenants")
     assert "use other pools" in patched(fleet, owner, other_pool, autoscaler)
-    work = wants({"workerGroupSpecs": [{"replicas": 1, "scaleStrategy": {"workersToDelete": ["a-worker"]}}]})
+    work = wants(
+        {"workerGroupSpecs": [{"replicas": 1, "scaleStrategy": {"workersToDelete": ["a-worker"]}}]}
+    )
     assert patched(fleet, owner, work, autoscaler) == ""
 
 
 def test_nobody_escapes_the_quota_by_creating_many(fleet: Project) -> None:
     (quota,) = [
-        item for item in fleet.get("resourcequotas", "-n", namespace(OWNERS[4])) if item["metadata"]["name"] == "berth"
+        item
+        for item in fleet.get("resourcequotas", "-n", namespace(OWNERS[4]))
+        if item["metadata"]["name"] == "berth"
     ]
     hard = quota["status"]["hard"]
-    assert {f"count/{kind}.ray.io" for kind in ("rayjobs", "rayservices", "raycronjobs")} <= hard.keys()
+    assert {
+        f"count/{kind}.ray.io" for kind in ("rayjobs", "rayservices", "raycronjobs")
+    } <= hard.keys()
     # The API server would refuse the first RayCluster of a cluster if it had to count it.
     assert "count/rayclusters.ray.io" not in hard
     assert hard["count/ingresses.networking.k8s.io"] == "0"
@@ -562,14 +731,27 @@ def test_no_engineer_takes_more_than_the_settings_give(fleet: Project) -> None:
         for number, (_, spec) in enumerate(PODS_PAST_LIMITS.values())
     ]
     refused = refusals(fleet, namespace(OWNERS[1]), *pods)
-    answers = {what: refused.get(f"bad-{number}", "") for number, what in enumerate(PODS_PAST_LIMITS)}
-    assert {what: answers[what] for what, (words, _) in PODS_PAST_LIMITS.items() if words not in answers[what]} == {}
-    for kind, words in (("LoadBalancer", "services.loadbalancers=1"), ("NodePort", "services.nodeports=1")):
+    answers = {
+        what: refused.get(f"bad-{number}", "") for number, what in enumerate(PODS_PAST_LIMITS)
+    }
+    assert {
+        what: answers[what]
+        for what, (words, _) in PODS_PAST_LIMITS.items()
+        if words not in answers[what]
+    } == {}
+    for kind, words in (
+        ("LoadBalancer", "services.loadbalancers=1"),
+        ("NodePort", "services.nodeports=1"),
+    ):
         service = {
             "apiVersion": "v1",
             "kind": "Service",
             "metadata": {"name": "open"},
-            "spec": {"type": kind, "selector": {"ray.io/node-type": "head"}, "ports": [{"port": 8265}]},
+            "spec": {
+                "type": kind,
+                "selector": {"ray.io/node-type": "head"},
+                "ports": [{"port": 8265}],
+            },
         }
         assert words in refusals(fleet, namespace(OWNERS[1]), service)["open"]
 
@@ -580,17 +762,28 @@ def test_no_claim_takes_devices_past_the_quota(fleet: Project, kind: str) -> Non
 
     def of_kind(number: int, devices: Object) -> Object:
         spec = {"devices": devices} if kind == "ResourceClaim" else {"spec": {"devices": devices}}
-        return {"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": f"bad-{number}"}, "spec": spec}
+        return {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": f"bad-{number}"},
+            "spec": spec,
+        }
 
     claims = [of_kind(number, devices) for number, (_, devices) in enumerate(BAD_CLAIMS.values())]
     answers = refusals(fleet, namespace(OWNERS[1]), *claims)
     # Templates take no devices, so the quota admits all of them.
     expected = {
-        what: words for what, (words, _) in BAD_CLAIMS.items() if "devices=" not in words or kind == "ResourceClaim"
+        what: words
+        for what, (words, _) in BAD_CLAIMS.items()
+        if "devices=" not in words or kind == "ResourceClaim"
     }
     refused = {what: answers.get(f"bad-{number}", "") for number, what in enumerate(BAD_CLAIMS)}
     assert {what for what, answer in refused.items() if answer} == expected.keys()
-    assert {what: refused[what] for what, words in expected.items() if not re.search(words, refused[what])} == {}
+    assert {
+        what: refused[what]
+        for what, words in expected.items()
+        if not re.search(words, refused[what])
+    } == {}
 
 
 @dataclass
@@ -607,8 +800,14 @@ def pairs(labels: Object) -> tuple[tuple[str, str], ...]:
 
 @pytest.fixture(scope="module")
 def network(fleet: Project) -> Network:
-    labels = {item["metadata"]["name"]: pairs(item["metadata"]["labels"]) for item in fleet.get("namespaces")}
-    heads = {item["metadata"]["namespace"]: item for item in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
+    labels = {
+        item["metadata"]["name"]: pairs(item["metadata"]["labels"])
+        for item in fleet.get("namespaces")
+    }
+    heads = {
+        item["metadata"]["namespace"]: item
+        for item in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")
+    }
     (worker,) = fleet.workers(OWNERS[0])
     berths = []
     for number, owner in enumerate(OWNERS):
@@ -630,17 +829,32 @@ def network(fleet: Project) -> Network:
         )
     (pod,) = fleet.get("pods", "-n", "kuberay-operator")
     operator = Peer(
-        "the operator", "10.4.20.2", "kuberay-operator", labels["kuberay-operator"], pairs(pod["metadata"]["labels"])
+        "the operator",
+        "10.4.20.2",
+        "kuberay-operator",
+        labels["kuberay-operator"],
+        pairs(pod["metadata"]["labels"]),
     )
-    stranger = Peer("a pod of namespace default", "10.4.21.2", "default", labels["default"], (("app", "stranger"),))
+    stranger = Peer(
+        "a pod of namespace default",
+        "10.4.21.2",
+        "default",
+        labels["default"],
+        (("app", "stranger"),),
+    )
     network = Network(fleet.get("networkpolicies", "-A"), list(between(berths)))
-    assert len({(case.source.namespace, case.target.namespace, case.port) for case in network.cases}) == 20 * 3
+    assert (
+        len({(case.source.namespace, case.target.namespace, case.port) for case in network.cases})
+        == 20 * 3
+    )
     for berth in berths:
         network.cases += within(berth, operator, stranger, dict(labels["kube-system"]))
     return network
 
 
-def test_every_berth_is_closed_to_every_other_and_open_to_itself(network: Network, judge: Path) -> None:
+def test_every_berth_is_closed_to_every_other_and_open_to_itself(
+    network: Network, judge: Path
+) -> None:
     assert wrong(judge, network.policies, network.cases) == []
 
 
@@ -648,7 +862,9 @@ def test_a_named_cluster_preempts_engineers_workers_and_not_the_reverse(fleet: P
     """The update leaves the engineers' numbers of workers to their autoscalers."""
     (before,) = fleet.workers(OWNERS[0])
     assert before["spec"]["priority"] == -1
-    heads = {item["metadata"]["uid"] for item in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
+    heads = {
+        item["metadata"]["uid"] for item in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")
+    }
     settings = environment(fleet.lab)
     # All eight GPUs of the only node, of which an engineer's worker has one; that will have none,
     # and is not waited for.
@@ -661,21 +877,29 @@ def test_a_named_cluster_preempts_engineers_workers_and_not_the_reverse(fleet: P
     assert scaled["spec"]["workerGroupSpecs"][0]["replicas"] == 1
     (cluster,) = fleet.get("rayclusters", "-n", namespace("prod"))
     assert cluster["status"]["state"] == "ready"
-    preempted = fleet.get("events", "-n", namespace(OWNERS[0]), "--field-selector", "reason=Preempted")
+    preempted = fleet.get(
+        "events", "-n", namespace(OWNERS[0]), "--field-selector", "reason=Preempted"
+    )
     assert [item["involvedObject"]["name"] for item in preempted] == [before["metadata"]["name"]]
 
     def waits() -> bool:
         pods = fleet.workers(OWNERS[0])
         conditions = [entry for pod in pods for entry in pod["status"].get("conditions") or []]
-        output = [str(entry.get("message")) for entry in conditions if entry["type"] == "PodScheduled"]
+        output = [
+            str(entry.get("message")) for entry in conditions if entry["type"] == "PodScheduled"
+        ]
         return any("Insufficient nvidia.com/gpu" in text for text in output)
 
     eventually(waits, "the engineer's worker waits, and preempts nobody")
     assert len(running(fleet.workers("prod"))) == 1
-    assert heads <= {item["metadata"]["uid"] for item in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")}
+    assert heads <= {
+        item["metadata"]["uid"] for item in fleet.get("pods", "-A", "-l", "ray.io/node-type=head")
+    }
     # The next update forgets the cluster.
     fleet.run("kubectl", "delete", "namespace", namespace("prod"))
-    eventually(lambda: len(running(fleet.workers(OWNERS[0]))) == 1, "the engineer's worker runs again")
+    eventually(
+        lambda: len(running(fleet.workers(OWNERS[0]))) == 1, "the engineer's worker runs again"
+    )
 
 
 def arguments_with(words: tuple[bytes, ...]) -> set[str]:
@@ -710,7 +934,9 @@ def test_a_token_is_in_no_state_log_plan_argument_bundle_or_kubeconfig(fleet: Pr
     tokens = [item for item in fleet.get("secrets", "-A") if "auth_token" in item.get("data", {})]
     assert len(tokens) == len([*OWNERS, PLAIN])
     value = f"hf_{secrets.token_hex(16)}"
-    texts = [token["data"]["auth_token"].encode() for token in tokens] + [base64.b64encode(value.encode())]
+    texts = [token["data"]["auth_token"].encode() for token in tokens] + [
+        base64.b64encode(value.encode())
+    ]
     words = (*map(base64.b64decode, texts), *texts)
     assert min(map(len, words)) >= 16
 
@@ -741,10 +967,24 @@ def test_a_token_is_in_no_state_log_plan_argument_bundle_or_kubeconfig(fleet: Pr
             return
 
     settings = environment(fleet.lab)
-    settings["engineers"][OWNERS[0]] |= {"head": {"cpu": 2, "memory": "2Gi"}, "secrets": {"HF_TOKEN": {}}}
+    settings["engineers"][OWNERS[0]] |= {
+        "head": {"cpu": 2, "memory": "2Gi"},
+        "secrets": {"HF_TOKEN": {}},
+    }
     fleet.write(STACK, environment=settings)
     watched("berth", "secret", "set", OWNERS[0], "HF_TOKEN", text=f"{value}\n")
-    watched("pulumi", "up", "-s", STACK, "--yes", "--refresh", "--diff", "--show-secrets", "--logtostderr", "-v=5")
+    watched(
+        "pulumi",
+        "up",
+        "-s",
+        STACK,
+        "--yes",
+        "--refresh",
+        "--diff",
+        "--show-secrets",
+        "--logtostderr",
+        "-v=5",
+    )
     watched("pulumi", "stack", "export", "-s", STACK, "--show-secrets")
     watched("pulumi", "stack", "output", "-s", STACK, "--json", "--show-secrets")
     watched("berth", "status", "-s", STACK, "--json")
@@ -756,15 +996,21 @@ def test_a_token_is_in_no_state_log_plan_argument_bundle_or_kubeconfig(fleet: Pr
     assert not any(word.decode() in text for text in output for word in words)
     # The database of the API server is where the Secret is; that it is found there shows that the
     # search finds it.
-    places = {path.relative_to(fleet.lab.home.root).parts[0] for path in files_with(fleet.lab.home.root, words)}
+    places = {
+        path.relative_to(fleet.lab.home.root).parts[0]
+        for path in files_with(fleet.lab.home.root, words)
+    }
     assert places == {"kwok"}
     assert files_with(fleet.folder, words) == set()
     (head,) = fleet.get("pods", "-n", namespace(OWNERS[0]), "-l", "ray.io/node-type=head")
-    assert {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": "value"}}} in head["spec"][
-        "containers"
-    ][0]["env"]
+    assert {
+        "name": "HF_TOKEN",
+        "valueFrom": {"secretKeyRef": {"name": "hf-token", "key": "value"}},
+    } in head["spec"]["containers"][0]["env"]
     marker = b"token-of-a-test-" + texts[0][:4]
-    with subprocess.Popen([sys.executable, "-c", "input()", marker.decode()], stdin=subprocess.PIPE) as control:
+    with subprocess.Popen(
+        [sys.executable, "-c", "input()", marker.decode()], stdin=subprocess.PIPE
+    ) as control:
         # A new process has its arguments a moment after its start.
         eventually(lambda: bool(arguments_with((marker,))), "the search finds an argument")
         control.kill()
@@ -774,9 +1020,20 @@ def test_a_user_writes_the_secrets_that_the_settings_name_and_no_others(fleet: P
     me = [f"--as={user(OWNERS[0])}", "-n", namespace(OWNERS[0])]
 
     def apply(name: str) -> Done:
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"value": "another"}}
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name},
+            "stringData": {"value": "another"},
+        }
         (fleet.folder / "secret.json").write_text(json.dumps(secret))
-        options = ["--server-side", "--field-manager=berth-secret-value", "--force-conflicts", "-f", "secret.json"]
+        options = [
+            "--server-side",
+            "--field-manager=berth-secret-value",
+            "--force-conflicts",
+            "-f",
+            "secret.json",
+        ]
         return fleet.run("kubectl", *me, "apply", *options, check=False)
 
     fleet.run("kubectl", *me, "delete", "secret", "hf-token")

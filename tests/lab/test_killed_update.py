@@ -30,7 +30,9 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]
 
 
 def settings_of(fleet: Fleet, *names: str) -> None:
-    fleet.project.write(ENV, environment=environment(fleet.kubeconfig, fleet.lab.home.charts, names))
+    fleet.project.write(
+        ENV, environment=environment(fleet.kubeconfig, fleet.lab.home.charts, names)
+    )
 
 
 def test_a_killed_update_is_finished_by_the_next_one(fleet: Fleet) -> None:
@@ -40,7 +42,9 @@ def test_a_killed_update_is_finished_by_the_next_one(fleet: Fleet) -> None:
     assert killed.code != 0
     began = {name for name in NAMES if f"Namespace /berth-{name}" in fleet.objects(ENV)}
     assert began, "the engine was killed too early"
-    assert not [name for name in fleet.known(ENV) if "eng-" in name], "the update did write checkpoints"
+    assert not [name for name in fleet.known(ENV) if "eng-" in name], (
+        "the update did write checkpoints"
+    )
     gone = min(began)
     rest = [name for name in NAMES if name != gone]
     settings_of(fleet, "bob", *rest)
@@ -64,7 +68,9 @@ def test_a_killed_removal_is_finished_by_the_next_one(fleet: Fleet) -> None:
     settings_of(fleet, "bob", *NAMES)
     fleet.run("before", *UP)
     settings_of(fleet, "bob")
-    killed = update_killed(fleet, "killed", (*UP, "--allow-destroy"), write=KILLED_DELETING_AT, target="engine")
+    killed = update_killed(
+        fleet, "killed", (*UP, "--allow-destroy"), write=KILLED_DELETING_AT, target="engine"
+    )
     assert killed.code != 0
     assert [name for name in fleet.known(ENV) if "eng-" in name], "the update did write checkpoints"
     fleet.project.run("pulumi", "cancel", "-s", ENV, "--yes")

@@ -29,8 +29,12 @@ KUBERAY = "kuberay-operator"
 
 
 def settings(lab: Lab, edit: str = "", **more: Any) -> dict[str, Any]:
-    found = environment_settings(lab, {}, defaults={"worker": {"pool": "cpu", "gpus": 0, **SMALL["worker"]}})
-    found["operators"]["kuberay"] |= {"values": {"annotations": {"berth-test/edit": edit}}} if edit else {}
+    found = environment_settings(
+        lab, {}, defaults={"worker": {"pool": "cpu", "gpus": 0, **SMALL["worker"]}}
+    )
+    found["operators"]["kuberay"] |= (
+        {"values": {"annotations": {"berth-test/edit": edit}}} if edit else {}
+    )
     return found | {"engineers": {"bob": {}, "carol": {}}} | more
 
 
@@ -51,10 +55,14 @@ def statuses(lab: Lab) -> list[str]:
 def edit_of(lab: Lab) -> str:
     """The edit that the operator's Deployment has."""
     (deployment,) = lab.get("deployments", "-n", KUBERAY)["items"]
-    return str(deployment["spec"]["template"]["metadata"].get("annotations", {}).get("berth-test/edit", ""))
+    return str(
+        deployment["spec"]["template"]["metadata"].get("annotations", {}).get("berth-test/edit", "")
+    )
 
 
-def killed_inside_helm(project: Project, status: str, *, plugin: signal.Signals = signal.SIGKILL) -> list[int]:
+def killed_inside_helm(
+    project: Project, status: str, *, plugin: signal.Signals = signal.SIGKILL
+) -> list[int]:
     """Kill every process of a `pulumi up` when Helm's record has a status; send the Kubernetes
     plugin another signal. Return the pids of what is left.
     """
@@ -89,18 +97,27 @@ def killed_inside_helm(project: Project, status: str, *, plugin: signal.Signals 
 
 
 def uids(lab: Lab) -> dict[str, str]:
-    found = [*lab.get("deployments,pods", "-n", KUBERAY)["items"], *lab.get("rayclusters,pods", "-A")["items"]]
+    found = [
+        *lab.get("deployments,pods", "-n", KUBERAY)["items"],
+        *lab.get("rayclusters,pods", "-A")["items"],
+    ]
     return {f"{item['kind']} {item['metadata']['name']}": item["metadata"]["uid"] for item in found}
 
 
-def test_a_release_that_the_state_lacks_is_adopted(project: Project, lab: Lab, tmp_path: Path) -> None:
+def test_a_release_that_the_state_lacks_is_adopted(
+    project: Project, lab: Lab, tmp_path: Path
+) -> None:
     before = uids(lab)
     state = json.loads(project.run("pulumi", "stack", "export", "-s", ENV).stdout)
     state["deployment"]["resources"] = [
-        item for item in state["deployment"]["resources"] if not item["type"].startswith("kubernetes:helm.sh/")
+        item
+        for item in state["deployment"]["resources"]
+        if not item["type"].startswith("kubernetes:helm.sh/")
     ]
     for item in state["deployment"]["resources"]:
-        item["dependencies"] = [urn for urn in item.get("dependencies", ()) if "helm.sh/" not in urn]
+        item["dependencies"] = [
+            urn for urn in item.get("dependencies", ()) if "helm.sh/" not in urn
+        ]
         item.pop("propertyDependencies", None)
     (tmp_path / "state.json").write_text(json.dumps(state))
     project.run("pulumi", "stack", "import", "-s", ENV, "--file", str(tmp_path / "state.json"))
@@ -133,7 +150,9 @@ def test_a_refresh_after_the_kill_loses_no_edit(project: Project, lab: Lab) -> N
 
 
 @pytest.mark.long
-def test_an_edit_that_is_taken_back_after_the_kill_is_taken_back_on_the_cluster(project: Project, lab: Lab) -> None:
+def test_an_edit_that_is_taken_back_after_the_kill_is_taken_back_on_the_cluster(
+    project: Project, lab: Lab
+) -> None:
     project.write(ENV, environment=settings(lab, "three"))
     killed_inside_helm(project, "pending-upgrade")
     project.write(ENV, environment=settings(lab, "two"))
@@ -193,7 +212,9 @@ def test_an_installation_that_was_killed_is_done_again(project: Project, lab: La
     assert project.preview(ENV) == {}
 
 
-def test_nobody_waits_for_a_deleted_namespace_and_a_refresh_brings_it_back(project: Project, lab: Lab) -> None:
+def test_nobody_waits_for_a_deleted_namespace_and_a_refresh_brings_it_back(
+    project: Project, lab: Lab
+) -> None:
     lab.run(["kubectl", "delete", "namespace", "berth-bob"])
     done = project.up(ENV, check=False)
     assert done.returncode != 0
@@ -216,12 +237,23 @@ def test_a_conflict_of_field_managers_stops_no_other_berth(project: Project, lab
     patch = json.dumps({"spec": {"hard": {"pods": "77"}}})
     quota = ("quota", "berth", "-n", "berth-bob")
     lab.run(["kubectl", "patch", *quota, "--type=merge", "--field-manager=gkebackup", "-p", patch])
-    project.write(ENV, environment=settings(lab, engineers={"bob": {"workers": 2}, "carol": {"workers": 2}}))
+    project.write(
+        ENV, environment=settings(lab, engineers={"bob": {"workers": 2}, "carol": {"workers": 2}})
+    )
     failed = project.up(ENV, "--continue-on-error", check=False)
     text = failed.stdout + failed.stderr
     assert failed.returncode != 0
     assert pods_of(lab, "carol") != before
     assert pods_of(lab, "bob") == "77"
     assert conflict_advice(text, ENV)[0] == "gkebackup has set .spec.hard.pods"
-    project.run("env", "PULUMI_K8S_ENABLE_PATCH_FORCE=true", "pulumi", "up", "-s", ENV, "--yes", "--skip-preview")
+    project.run(
+        "env",
+        "PULUMI_K8S_ENABLE_PATCH_FORCE=true",
+        "pulumi",
+        "up",
+        "-s",
+        ENV,
+        "--yes",
+        "--skip-preview",
+    )
     assert pods_of(lab, "bob") == pods_of(lab, "carol")

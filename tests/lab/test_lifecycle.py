@@ -71,11 +71,20 @@ def _apply(lab: Lab, *manifests: dict[str, Any]) -> None:
 
 
 def _config_map(name: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"kept": "yes"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name},
+        "data": {"kept": "yes"},
+    }
 
 
 def _node(name: str, annotations: dict[str, str]) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "annotations": annotations}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "annotations": annotations},
+    }
 
 
 def _ready(node: dict[str, Any]) -> bool:
@@ -97,7 +106,10 @@ def test_up_again_starts_nothing(own: Lab) -> None:
 
 
 def test_two_labs_run_side_by_side(lab: Lab, own: Lab) -> None:
-    servers = {item.run(["kubectl", "config", "view", "-o", "jsonpath={..server}"]).stdout for item in (lab, own)}
+    servers = {
+        item.run(["kubectl", "config", "view", "-o", "jsonpath={..server}"]).stdout
+        for item in (lab, own)
+    }
     assert len(servers) == 2
     assert all(re.fullmatch(r"https://127\.0\.0\.1:\d+", server) for server in servers)
     uids = {item.get("namespace", "kube-system")["metadata"]["uid"] for item in (lab, own)}
@@ -124,8 +136,9 @@ context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
 for url in sys.argv[2:]:
     try:
         body = b'{"key": "AA==", "range_end": "AA=="}'
-        urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)).open(
-            urllib.request.Request(url, body), timeout=10)
+        handlers = urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+        opener = urllib.request.build_opener(*handlers)
+        opener.open(urllib.request.Request(url, body), timeout=10)
         print("answers", url)
     except urllib.error.HTTPError as error:
         print("answers", url, error.code)
@@ -153,14 +166,30 @@ def test_other_users_of_the_machine_get_nothing(own: Lab) -> None:
     ]
     assert len(ports) == 2
     paths = ("v3/kv/range", "health", "members", "metrics")
-    urls = [f"{scheme}://127.0.0.1:{port}/{path}" for scheme in ("http", "https") for port in ports for path in paths]
-    secret = [own.kubeconfig, own.home.root / "credential.json", *own.home.root.glob("kwok/clusters/*/pki/*.key")]
+    urls = [
+        f"{scheme}://127.0.0.1:{port}/{path}"
+        for scheme in ("http", "https")
+        for port in ports
+        for path in paths
+    ]
+    secret = [
+        own.kubeconfig,
+        own.home.root / "credential.json",
+        *own.home.root.glob("kwok/clusters/*/pki/*.key"),
+    ]
     assert len(secret) == 4
     assert [path for path in secret if path.stat().st_mode & 0o077] == []
     assert own.home.root.stat().st_mode & 0o777 == 0o700
     is_root = os.getuid() == 0
     done = own.run(
-        [sys.executable, "-c", AS_SOMEBODY_ELSE, str(own.home.root if is_root else "/nowhere"), *urls], Path("/")
+        [
+            sys.executable,
+            "-c",
+            AS_SOMEBODY_ELSE,
+            str(own.home.root if is_root else "/nowhere"),
+            *urls,
+        ],
+        Path("/"),
     )
     assert done.stdout == ""
 
@@ -173,7 +202,10 @@ def test_it_fits_in_a_small_machine(own: Lab) -> None:
 
 
 def test_down_ends_every_process_and_up_resumes(own: Lab) -> None:
-    ports = {state["name"]: state["ports"][0] for state in json.loads(own.berth("status", "--json").stdout)}
+    ports = {
+        state["name"]: state["ports"][0]
+        for state in json.loads(own.berth("status", "--json").stdout)
+    }
     _apply(own, _config_map("survives-a-rest"))
     _apply(own, _node("fake", {"kwok.x-k8s.io/node": "fake"}), _node("foreign", {}))
     eventually(lambda: _ready(own.get("node", "fake")), "KWOK plays its node")
@@ -231,7 +263,9 @@ def test_killed_and_hanging_processes_are_replaced_and_the_data_is_there(own: La
     for victim in victims:
         os.kill(before[victim], signal.SIGKILL)
     os.kill(before["kube-scheduler"], signal.SIGSTOP)
-    eventually(lambda: not any(map(_alive, (before[victim] for victim in victims))), "the victims are dead")
+    eventually(
+        lambda: not any(map(_alive, (before[victim] for victim in victims))), "the victims are dead"
+    )
     own.up()
     after = own.pids()
     assert all(after[victim] != before[victim] for victim in (*victims, "kube-scheduler"))
@@ -254,7 +288,11 @@ def test_an_interrupted_up_is_finished_by_the_next(tmp_path: Path) -> None:
             text=True,
             start_new_session=True,
         )
-        eventually(lambda: any(_name(item) == after for item in _marked(broken)), f"{after} runs", seconds=3600)
+        eventually(
+            lambda: any(_name(item) == after for item in _marked(broken)),
+            f"{after} runs",
+            seconds=3600,
+        )
         os.killpg(process.pid, sent)
         _, output = process.communicate(timeout=60)
         assert "Traceback" not in output
@@ -292,7 +330,9 @@ def test_a_lost_database_is_noticed(own: Lab) -> None:
 def test_the_environment_makes_plain_tools_work(own: Lab) -> None:
     env = f"{sys.executable} -m berth.cli lab env --home {own.home.root}"
     script = f'eval "$({env})" && kubectl get namespaces && command -v pulumi'
-    plain = {key: value for key, value in os.environ.items() if key not in {"KUBECONFIG", "BERTH_LAB"}}
+    plain = {
+        key: value for key, value in os.environ.items() if key not in {"KUBECONFIG", "BERTH_LAB"}
+    }
     result = subprocess.run(
         ["/bin/sh", "-c", script], cwd=CLONE, env=plain, capture_output=True, text=True, check=False
     )
@@ -303,11 +343,18 @@ def test_the_environment_makes_plain_tools_work(own: Lab) -> None:
 
 def test_the_credential_plugin_lets_a_gke_kubeconfig_in(own: Lab, tmp_path: Path) -> None:
     config = yaml.safe_load(own.kubeconfig.read_text())
-    execute = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "gke-gcloud-auth-plugin"}
-    config["users"][0]["user"] = {"exec": execute | {"interactiveMode": "Never", "provideClusterInfo": True}}
+    execute = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": "gke-gcloud-auth-plugin",
+    }
+    config["users"][0]["user"] = {
+        "exec": execute | {"interactiveMode": "Never", "provideClusterInfo": True}
+    }
     path = tmp_path / "gke.yaml"
     path.write_text(yaml.safe_dump(config))
-    allowed = own.run(["kubectl", f"--kubeconfig={path}", "auth", "can-i", "*", "*", "--all-namespaces"])
+    allowed = own.run(
+        ["kubectl", f"--kubeconfig={path}", "auth", "can-i", "*", "*", "--all-namespaces"]
+    )
     assert allowed.stdout.strip() == "yes"
 
 

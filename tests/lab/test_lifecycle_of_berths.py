@@ -31,9 +31,18 @@ pytestmark = pytest.mark.lab
 ENV, OWN = "life", "life-alice"
 EVE = "eve@example.com"
 """Engineer whom hours and expiry bind, and who would rather they did not."""
-JOB = {"type": "SUBMISSION", "submission_id": "raysubmit_1", "status": "RUNNING", "entrypoint": "python train.py"}
+JOB = {
+    "type": "SUBMISSION",
+    "submission_id": "raysubmit_1",
+    "status": "RUNNING",
+    "entrypoint": "python train.py",
+}
 SESSION = {"type": "DRIVER", "job_id": "02000000", "status": "RUNNING", "entrypoint": "notebook"}
-NOBODYS = {"class_name": "_StatsActor", "name": "datasets_stats_actor", "ray_namespace": "_dataset_stats_actor"}
+NOBODYS = {
+    "class_name": "_StatsActor",
+    "name": "datasets_stats_actor",
+    "ray_namespace": "_dataset_stats_actor",
+}
 
 
 def clock(moment: datetime) -> str:
@@ -42,7 +51,11 @@ def clock(moment: datetime) -> str:
 
 def environment(lab: Lab, now: datetime) -> Settings:
     # Outside of its hours from an hour ago until in three hours, whatever the time is.
-    hours = {"days": "mon-sun", "from": clock(now + timedelta(hours=3)), "to": clock(now - timedelta(hours=1))}
+    hours = {
+        "days": "mon-sun",
+        "from": clock(now + timedelta(hours=3)),
+        "to": clock(now - timedelta(hours=1)),
+    }
     return environment_settings(
         lab,
         {
@@ -53,7 +66,11 @@ def environment(lab: Lab, now: datetime) -> Settings:
         engineers={
             "bob": {"lifecycle": {"hours": hours}},
             "carol": {"lifecycle": {"idle": "never", "expires": "30d", "deleteAfter": "10d"}},
-            "eve": {"lifecycle": {"idle": "never", "expires": "20d"}, "access": {"users": [EVE]}, "workers": 0},
+            "eve": {
+                "lifecycle": {"idle": "never", "expires": "20d"},
+                "access": {"users": [EVE]},
+                "workers": 0,
+            },
         },
         clusters={"train": {"worker": {"gpus": 1, "cpu": 4, "memory": "16Gi"}}},
     )
@@ -96,7 +113,9 @@ class _Answers(BaseHTTPRequestHandler):
 class Keeper:
     """Environment, and the keeper's program as its CronJob runs it."""
 
-    def __init__(self, project: Project, folder: Path, dashboards: Dashboards, now: datetime) -> None:
+    def __init__(
+        self, project: Project, folder: Path, dashboards: Dashboards, now: datetime
+    ) -> None:
         self.project, self.dashboards, self.now, self._folder = project, dashboards, now, folder
 
     def install(self) -> None:
@@ -117,8 +136,12 @@ class Keeper:
             path.write_text(config_map["data"][item["key"]])
         self._command = [*pod["containers"][0]["command"][1:], *pod["containers"][0]["args"]]
         config = yaml.safe_load(lab.kubeconfig.read_text())
-        token = lab.run(["kubectl", "create", "token", "keeper", "-n", "berth-keeper"]).stdout.strip()
-        config["users"] = [{"name": user["name"], "user": {"token": token}} for user in config["users"]]
+        token = lab.run(
+            ["kubectl", "create", "token", "keeper", "-n", "berth-keeper"]
+        ).stdout.strip()
+        config["users"] = [
+            {"name": user["name"], "user": {"token": token}} for user in config["users"]
+        ]
         self.kubeconfig.write_text(json.dumps(config))
         self.refresh_tokens()
 
@@ -143,7 +166,9 @@ class Keeper:
             )
             self.dashboards.tokens[name] = secret.stdout
 
-    def look(self, after: timedelta, *options: str, dashboard: str = "") -> dict[str, dict[str, Any]]:
+    def look(
+        self, after: timedelta, *options: str, dashboard: str = ""
+    ) -> dict[str, dict[str, Any]]:
         """Run the keeper once, so long after the test began; return its report of each berth."""
         moment = (self.now + after).isoformat()
         command = [sys.executable, "-E", "-S", *self._command, "--at", moment, *options]
@@ -161,7 +186,11 @@ class Keeper:
         return {item["rayCluster"].partition("/")[2]: item for item in report}
 
     def did(self, after: timedelta, **options: Any) -> dict[str, str]:
-        return {name: option["did"] for name, option in self.look(after, **options).items() if option["did"]}
+        return {
+            name: option["did"]
+            for name, option in self.look(after, **options).items()
+            if option["did"]
+        }
 
     def cluster(self, name: str) -> dict[str, Any]:
         clusters = self.project.get("rayclusters", "-n", f"berth-{name}")
@@ -178,7 +207,9 @@ class Keeper:
         return self.state(name) == "suspended" and not self.pods(name)
 
     def as_keeper(self, *command: str) -> Done:
-        return self.project.run("kubectl", "--kubeconfig", str(self.kubeconfig), *command, check=False)
+        return self.project.run(
+            "kubectl", "--kubeconfig", str(self.kubeconfig), *command, check=False
+        )
 
     def status(self) -> str:
         return " ".join(self.project.run("berth", "status", "-s", ENV, check=False).stdout.split())
@@ -234,7 +265,14 @@ def test_the_keeper_may_do_its_work_and_nothing_else(keeper: Keeper) -> None:
         {"metadata": {"finalizers": ["berth/never"]}},
     ):
         done = keeper.as_keeper(
-            "patch", "raycluster", "bob", "-n", "berth-bob", "--type=merge", "-p", json.dumps(change)
+            "patch",
+            "raycluster",
+            "bob",
+            "-n",
+            "berth-bob",
+            "--type=merge",
+            "-p",
+            json.dumps(change),
         )
         assert ONLY in done.stderr
     assert keeper.cluster("bob")["metadata"]["resourceVersion"] == before
@@ -247,15 +285,28 @@ def test_the_keeper_may_do_its_work_and_nothing_else(keeper: Keeper) -> None:
 
 
 def test_working_hours(keeper: Keeper) -> None:
-    assert keeper.cluster("train")["metadata"].get("annotations", {}).keys().isdisjoint({"berth/idle", "berth/expires"})
+    assert (
+        keeper.cluster("train")["metadata"]
+        .get("annotations", {})
+        .keys()
+        .isdisjoint({"berth/idle", "berth/expires"})
+    )
     # Created outside of its hours, the berth runs; in the next night a job keeps it awake.
     assert keeper.did(timedelta(0)) == {}
     keeper.dashboards.jobs["bob"] = [JOB]
     report = keeper.look(NIGHT)["bob"]
-    assert (report["did"], report["running"]) == ("", ["job raysubmit_1 (running): python train.py"])
-    assert "bob is to be suspended: it is outside of its working hours, but job raysubmit_1" in keeper.status()
+    assert (report["did"], report["running"]) == (
+        "",
+        ["job raysubmit_1 (running): python train.py"],
+    )
+    assert (
+        "bob is to be suspended: it is outside of its working hours, but job raysubmit_1"
+        in keeper.status()
+    )
     # Once the job has ended the berth is suspended; the cluster without a lifecycle is not asked.
-    keeper.dashboards.jobs["bob"] = [JOB | {"status": "SUCCEEDED", "end_time": 1000 * keeper.now.timestamp()}]
+    keeper.dashboards.jobs["bob"] = [
+        JOB | {"status": "SUCCEEDED", "end_time": 1000 * keeper.now.timestamp()}
+    ]
     secret = keeper.project.get("secrets", "-n", "berth-bob")[0]["metadata"]["uid"]
     assert keeper.did(NIGHT) == {"bob": "suspended"}
     eventually(lambda: keeper.is_suspended("bob"), "bob is suspended")
@@ -264,7 +315,10 @@ def test_working_hours(keeper: Keeper) -> None:
     # The engine sees no difference.
     keeper.nothing_drifts()
     assert keeper.is_suspended("bob")
-    assert re.search(r"bob is suspended outside of its working hours until \w+ [-\d]+ \d\d:\d\d UTC", keeper.status())
+    assert re.search(
+        r"bob is suspended outside of its working hours until \w+ [-\d]+ \d\d:\d\d UTC",
+        keeper.status(),
+    )
     assert keeper.did(NIGHT + HOUR) == {}
     assert keeper.did(NEXT_MORNING) == {"bob": "woken"}
     eventually(lambda: keeper.state("bob") == "ready", "bob is awake")
@@ -293,7 +347,9 @@ def test_idleness(keeper: Keeper) -> None:
     assert keeper.did(6 * HOUR) == {}
     assert keeper.did(8 * HOUR) == {}
     assert keeper.did(9 * HOUR) == {OWN: "suspended"}
-    eventually(lambda: keeper.is_suspended("bob") and keeper.is_suspended(OWN), "both are suspended")
+    eventually(
+        lambda: keeper.is_suspended("bob") and keeper.is_suspended(OWN), "both are suspended"
+    )
     assert "bob is suspended, as nothing ran on it for 2h" in keeper.status()
     assert keeper.did(NEXT_MORNING) == {}
     # A wake counts as activity.
@@ -304,7 +360,12 @@ def test_idleness(keeper: Keeper) -> None:
 
 def test_what_kueue_holds_back_is_named_and_not_woken(keeper: Keeper) -> None:
     def kueue_writes(*, suspend: bool) -> None:
-        patch = ["--type=merge", "-p", json.dumps({"spec": {"suspend": suspend}}), "--field-manager=kueue"]
+        patch = [
+            "--type=merge",
+            "-p",
+            json.dumps({"spec": {"suspend": suspend}}),
+            "--field-manager=kueue",
+        ]
         keeper.project.run("kubectl", "patch", "raycluster", "bob", "-n", "berth-bob", *patch)
 
     kueue_writes(suspend=True)
@@ -328,7 +389,9 @@ def test_expiry(keeper: Keeper) -> None:
     # By the real clock the berth has not expired, and the annotations go.
     keeper.look(timedelta(0))
     assert (
-        keeper.cluster("carol")["metadata"]["annotations"].keys().isdisjoint({"berth/delete-due", "berth/suspended-by"})
+        keeper.cluster("carol")["metadata"]["annotations"]
+        .keys()
+        .isdisjoint({"berth/delete-due", "berth/suspended-by"})
     )
 
 
@@ -372,7 +435,11 @@ def created_by_eve(keeper: Keeper, folder: Path, *manifests: dict[str, Any]) -> 
 def pods_of_eve(keeper: Keeper) -> set[str]:
     """Names of pods in eve's namespace that have not finished."""
     pods = keeper.project.get("pods", "-n", "berth-eve")
-    return {pod["metadata"]["name"] for pod in pods if pod["status"].get("phase") not in {"Succeeded", "Failed"}}
+    return {
+        pod["metadata"]["name"]
+        for pod in pods
+        if pod["status"].get("phase") not in {"Succeeded", "Failed"}
+    }
 
 
 def ray(kind: str, name: str, **spec: Any) -> dict[str, Any]:
@@ -382,22 +449,30 @@ def ray(kind: str, name: str, **spec: Any) -> dict[str, Any]:
 def without_work(keeper: Keeper) -> dict[str, Any]:
     """Spec of eve's RayCluster with a head that fits many times into her quota."""
     written = keeper.cluster("eve")["spec"]
-    spec = {key: value for key, value in written.items() if key not in {"suspend", "upgradeStrategy"}}
-    small = {"resources": {kind: {"cpu": "50m", "memory": "64Mi"} for kind in ("requests", "limits")}}
+    spec = {
+        key: value for key, value in written.items() if key not in {"suspend", "upgradeStrategy"}
+    }
+    small = {
+        "resources": {kind: {"cpu": "50m", "memory": "64Mi"} for kind in ("requests", "limits")}
+    }
     return dict(over(spec, {"headGroupSpec": {"template": {"spec": {"containers": [small]}}}}))
 
 
 @pytest.mark.usefixtures("eve")
 def test_nobody_changes_the_facts_of_their_berths_life(keeper: Keeper) -> None:
     answers = {trick: as_eve(keeper, *trick.split()).stderr for trick in OBJECTS["tricks"]}
-    assert {trick: answer for trick, answer in answers.items() if OBJECTS["tricks"][trick] not in answer} == {}
+    assert {
+        trick: answer for trick, answer in answers.items() if OBJECTS["tricks"][trick] not in answer
+    } == {}
     # Her own stack takes away what stands on the namespace now.
     assert as_eve(keeper, "annotate", "raycluster/eve", "berth/expires-").stderr == ""
 
 
 @pytest.mark.usefixtures("eve")
 @pytest.mark.parametrize("larges", [0, pytest.param(12, marks=pytest.mark.long)])
-def test_nothing_in_a_namespace_outlives_its_berth(keeper: Keeper, tmp_path: Path, larges: int) -> None:
+def test_nothing_in_a_namespace_outlives_its_berth(
+    keeper: Keeper, tmp_path: Path, larges: int
+) -> None:
     assert keeper.look(LATER)["eve"]["did"] == "suspended"
     eventually(lambda: keeper.is_suspended("eve"), "eve is suspended")
     spec = without_work(keeper)
@@ -405,7 +480,9 @@ def test_nothing_in_a_namespace_outlives_its_berth(keeper: Keeper, tmp_path: Pat
     kept = {"shutdownAfterJobFinishes": True}
     # Lists of large objects must not end the keeper's pass over her berth, nor over the others.
     large = [
-        ray("RayJob", f"large-{number}", **job, **kept, suspend=True, runtimeEnvYAML="#" * 1_300_000)
+        ray(
+            "RayJob", f"large-{number}", **job, **kept, suspend=True, runtimeEnvYAML="#" * 1_300_000
+        )
         for number in range(larges)
     ]
     for manifest in large:
@@ -423,16 +500,30 @@ def test_nothing_in_a_namespace_outlives_its_berth(keeper: Keeper, tmp_path: Pat
     eventually(lambda: len(pods_of_eve(keeper)) > 4, "pods of all of them")
     report = keeper.look(LATER)["eve"]
     ended = {" ".join(line.split()[1:3]).partition("-")[0] for line in report["beside"]}
-    assert {"RayService forever", "RayJob night", "RayCluster own", "RayCluster keeps", "RayCluster waits"} <= ended
+    assert {
+        "RayService forever",
+        "RayJob night",
+        "RayCluster own",
+        "RayCluster keeps",
+        "RayCluster waits",
+    } <= ended
     assert report["closed"] == "something was started in it while it slept"
     assert "eve is closed: something was started in it while it slept" in keeper.status()
     eventually(lambda: not pods_of_eve(keeper), "no pod is left")
     # Whatever she starts now has no pod, by a refusal that says what to do.
     created_by_eve(keeper, tmp_path, ray("RayJob", "again", **job, **kept))
     words = f"exceeded quota: {CLOSING}"
-    eventually(lambda: words in as_eve(keeper, "get", "events", "-o", "json").stdout, "the event of a refusal")
+    eventually(
+        lambda: words in as_eve(keeper, "get", "events", "-o", "json").stdout,
+        "the event of a refusal",
+    )
     # Nor does she by waking it in the keeper's name.
-    wakes = ["--type=merge", "-p", '{"spec":{"rayClusterConfig":{"suspend":null}}}', "--field-manager=berth-keeper"]
+    wakes = [
+        "--type=merge",
+        "-p",
+        '{"spec":{"rayClusterConfig":{"suspend":null}}}',
+        "--field-manager=berth-keeper",
+    ]
     assert as_eve(keeper, "patch", "rayservice", "forever", *wakes).returncode == 0
     assert "suspended RayService forever" in keeper.look(LATER)["eve"]["beside"]
     assert not pods_of_eve(keeper)
@@ -441,7 +532,10 @@ def test_nothing_in_a_namespace_outlives_its_berth(keeper: Keeper, tmp_path: Pat
     eventually(lambda: any("forever" in pod for pod in pods_of_eve(keeper)), "the service is back")
     for kind in ("rayjobs", "rayservices", "rayclusters/own"):
         as_eve(keeper, "delete", *kind.split("/"), *(["--all"] if "/" not in kind else []))
-    eventually(lambda: all(pod.startswith("eve-") for pod in pods_of_eve(keeper)), "only the berth's pods are left")
+    eventually(
+        lambda: all(pod.startswith("eve-") for pod in pods_of_eve(keeper)),
+        "only the berth's pods are left",
+    )
 
 
 @pytest.mark.usefixtures("eve")
@@ -455,7 +549,10 @@ def test_pods_that_do_not_end_are_named_and_close_the_berth(keeper: Keeper) -> N
     assert keeper.look(LATER)["eve"]["did"] == "suspended"
     (name,) = pods_of_eve(keeper)
     assert keeper.look(LATER)["eve"]["closed"] == f"pod {name} does not end"
-    assert f"eve is closed: pod {name} does not end; after berth wake eve, pods start" in keeper.status()
+    assert (
+        f"eve is closed: pod {name} does not end; after berth wake eve, pods start"
+        in keeper.status()
+    )
     patched("--type=json", "-p", '[{"op":"remove","path":"/spec/managedBy"}]')
     eventually(lambda: keeper.is_suspended("eve"), "eve is suspended")
     awake(keeper)
@@ -468,7 +565,11 @@ def test_who_creates_the_raycluster_again_resets_no_clock(keeper: Keeper, tmp_pa
     as_eve(keeper, "delete", "raycluster", "eve")
     eventually(lambda: not pods_of_eve(keeper), "the pods of the deleted RayCluster are gone")
     labels = before["metadata"]["labels"]
-    again = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "eve", "labels": labels}}
+    again = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": "eve", "labels": labels},
+    }
     created_by_eve(keeper, tmp_path, again | {"spec": {**before["spec"], "suspend": False}})
     eventually(lambda: keeper.state("eve") == "ready", "the new RayCluster is ready")
     keeper.refresh_tokens()

@@ -29,7 +29,10 @@ def rendered(count: int) -> list[BerthManifests]:
             "cpu": {"machineType": "n2-standard-128", "nodes": 8},
             "dev": {"machineType": "a4-highgpu-8g", "nodes": 13},
         },
-        "defaults": {"workers": {"min": 0, "max": 1}, "worker": {"pool": "dev", "gpus": 1, "cpu": 1}},
+        "defaults": {
+            "workers": {"min": 0, "max": 1},
+            "worker": {"pool": "dev", "gpus": 1, "cpu": 1},
+        },
         "engineers": {f"eng-{number:03}": {} for number in range(count)},
     }
     loaded = load("apart", {"environment": values}, None)

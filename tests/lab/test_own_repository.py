@@ -19,7 +19,9 @@ def test_the_lab_comes_up_in_a_repository_of_ones_own(tmp_path: Path) -> None:
     """A virtual environment with the wheel and the extra of the lab stands in for a download."""
     bin_folder = virtual_environment(tmp_path / "venv", build(tmp_path), ["lab"], with_pip=True)
     dropped = ("BERTH_LAB", "PYTHONPATH", "MAKEFLAGS", "MAKELEVEL")
-    environment = {key: value for key, value in os.environ.items() if key not in dropped} | {"PIP_NO_INDEX": "1"}
+    environment = {key: value for key, value in os.environ.items() if key not in dropped} | {
+        "PIP_NO_INDEX": "1"
+    }
     fleet = tmp_path / "my-fleet"
 
     def shell(line: str, where: Path = fleet) -> str:

@@ -26,7 +26,12 @@ class EngineerBerth(pulumi.ComponentResource):
         super().__init__(
             "berth:index:EngineerBerth",
             name,
-            {"environment": "organization/research/own", "worker": worker, "workers": 0, "namespace": None},
+            {
+                "environment": "organization/research/own",
+                "worker": worker,
+                "workers": 0,
+                "namespace": None,
+            },
             remote=True,
         )
 
@@ -61,23 +66,31 @@ def research(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> tuple[Projec
 def test_the_engine_takes_the_schema(lab: Lab) -> None:
     schema = json.loads(lab.run(["pulumi", "package", "get-schema", str(PLUGIN)]).stdout)
     environment = schema["resources"]["berth:index:Environment"]
-    assert environment["inputProperties"]["engineers"]["additionalProperties"]["$ref"].startswith("#/types/berth:")
+    assert environment["inputProperties"]["engineers"]["additionalProperties"]["$ref"].startswith(
+        "#/types/berth:"
+    )
     assert environment["isComponent"]
 
 
 @pytest.mark.long
-def test_an_environment_is_a_component_of_any_program(research: tuple[Project, dict[str, Any]]) -> None:
+def test_an_environment_is_a_component_of_any_program(
+    research: tuple[Project, dict[str, Any]],
+) -> None:
     made, _ = research
     assert made.outputs("own")["environment"]["name"] == "own"
     (cluster,) = made.get("rayclusters", "-n", "berth-alice")
     assert cluster["status"]["state"] == "ready"
-    below = [resource["urn"] for resource in made.resources("own") if "RayCluster" in resource["type"]]
+    below = [
+        resource["urn"] for resource in made.resources("own") if "RayCluster" in resource["type"]
+    ]
     assert [urn.partition("berth:index:Environment$")[1] != "" for urn in below] == [True]
     assert made.preview("own") == {}
 
 
 @pytest.mark.long
-def test_all_problems_of_the_inputs_are_told_with_their_paths(research: tuple[Project, dict[str, Any]]) -> None:
+def test_all_problems_of_the_inputs_are_told_with_their_paths(
+    research: tuple[Project, dict[str, Any]],
+) -> None:
     made, settings = research
     wrong = {**settings, "pools": {"cpu": {"machineType": "n2-standard-17"}}, "colour": "blue"}
     configure(made, wrong)
@@ -100,7 +113,9 @@ def test_berths_of_engineers_come_by_reference_side_by_side(
     engineers = project(made.lab, tmp_path / "engineers", "engineers", ENGINEERS)
     engineers.up("own")
     assert engineers.outputs("own") == {"dana": "berth-dana", "erin": "berth-erin"}
-    assert set(engineers.preview("own").values()) == {"read"}, "what Pulumi reads at every update, and nothing else"
+    assert set(engineers.preview("own").values()) == {"read"}, (
+        "what Pulumi reads at every update, and nothing else"
+    )
     engineers.destroy("own")
     namespaces = [item["metadata"]["name"] for item in made.get("namespaces")]
     assert "berth-alice" in namespaces

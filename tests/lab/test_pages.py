@@ -32,7 +32,9 @@ def test_the_blocks_of_the_readme_run_as_shown(readme: str, reader: Reader) -> N
     assert "berth-alice" in readme
     assert "a task has number 0" in readme, "of a real Ray"
     same = filecmp.dircmp(CLONE / "stacks", reader.folder / "stacks")
-    assert [name for name in (*same.diff_files, *same.right_only) if name != "Pulumi.dev.yaml"] == []
+    assert [
+        name for name in (*same.diff_files, *same.right_only) if name != "Pulumi.dev.yaml"
+    ] == []
     assert reader.stacks() == sorted(path.name for path in (CLONE / "stacks").glob("Pulumi.*.yaml"))
 
 

@@ -23,11 +23,14 @@ from tests.pages.reader import Reader, arrived
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 FLEET = "docs/pictures/fleet.html"
-_PASSING = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC|\b\d+ (?:s|m|h)\b|(?<=-[0-9a-f]{8}-)[a-z0-9]{4}\b|─+")
+_PASSING = re.compile(
+    r"\d{4}-\d\d-\d\d \d\d:\d\d UTC|\b\d+ (?:s|m|h)\b|(?<=-[0-9a-f]{8}-)[a-z0-9]{4}\b|─+"
+)
 
 _PROGRESS = re.compile("[\u2800-\u28ff…]|✓ berth|suspending ")
-COMMONEST = """check lab; preview -s lab; up -s lab --yes; status -s lab; gpus -s lab; explain defaults.worker;
-    images -s lab; home list -s lab; engineer add erin -s lab --workers 2; suspend carol --yes""".split(";")
+COMMONEST = """check lab; preview -s lab; up -s lab --yes; status -s lab; gpus -s lab;
+    explain defaults.worker; images -s lab; home list -s lab; engineer add erin -s lab --workers 2;
+    suspend carol --yes""".split(";")
 """Commands in this order; the last two change the reader's stack and a berth."""
 _COLUMNS = 80
 
@@ -41,12 +44,20 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 
 def variables(reader: Reader) -> dict[str, str]:
     """Variables of a shell in which the virtual environment is active."""
-    return {**reader.environment, "PATH": f"{reader.folder / '.venv/bin'}:{reader.environment['PATH']}"}
+    return {
+        **reader.environment,
+        "PATH": f"{reader.folder / '.venv/bin'}:{reader.environment['PATH']}",
+    }
 
 
 def run(reader: Reader, command: str) -> None:
     done = subprocess.run(
-        shlex.split(command), cwd=reader.folder, env=variables(reader), capture_output=True, text=True, check=False
+        shlex.split(command),
+        cwd=reader.folder,
+        env=variables(reader),
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -77,13 +88,19 @@ def shipped(made: Path, name: Path, request: pytest.FixtureRequest) -> str:
     return name.read_text(encoding="utf-8")
 
 
-def test_the_page_of_the_fleet_is_as_berth_status_writes_it(reader: Reader, request: pytest.FixtureRequest) -> None:
+def test_the_page_of_the_fleet_is_as_berth_status_writes_it(
+    reader: Reader, request: pytest.FixtureRequest
+) -> None:
     run(reader, "berth status -s lab --html made.html")
     made = reader.folder / "made.html"
-    assert lasting(shipped(made, CLONE / FLEET, request)) == lasting(made.read_text(encoding="utf-8"))
+    assert lasting(shipped(made, CLONE / FLEET, request)) == lasting(
+        made.read_text(encoding="utf-8")
+    )
 
 
-def test_the_recording_shows_what_its_commands_print(reader: Reader, request: pytest.FixtureRequest) -> None:
+def test_the_recording_shows_what_its_commands_print(
+    reader: Reader, request: pytest.FixtureRequest
+) -> None:
     run(reader, "python -m docs.recording --to made.svg")
     made = reader.folder / "made.svg"
     assert lines(shipped(made, TO, request)) == lines(made.read_text(encoding="utf-8"))

@@ -16,7 +16,11 @@ from tests.lab.project import SMALL, Project, Settings, brought_up, environment_
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 STACK = "patched"
-LOGS = {"name": "logs", "image": "example.invalid/logs", "resources": {"requests": {"cpu": 3, "memory": "5Gi"}}}
+LOGS = {
+    "name": "logs",
+    "image": "example.invalid/logs",
+    "resources": {"requests": {"cpu": 3, "memory": "5Gi"}},
+}
 PROXY = {"name": "proxy", "image": "example.invalid/proxy", "restartPolicy": "Always"}
 MOUNT = {"name": "logs", "mountPath": "/logs"}
 TEMPLATE: Settings = {
@@ -30,7 +34,11 @@ TEMPLATE: Settings = {
     },
 }
 ROOT: Settings = {
-    "spec": {"containers": [{"name": "root", "image": "example.invalid/root", "securityContext": {"runAsUser": 0}}]}
+    "spec": {
+        "containers": [
+            {"name": "root", "image": "example.invalid/root", "securityContext": {"runAsUser": 0}}
+        ]
+    }
 }
 
 
@@ -57,7 +65,10 @@ def environment(lab: Lab) -> Settings:
         },
     )
     # One value that berth leaves alone, and a default of the chart that null removes.
-    settings["operators"]["kuberay"]["values"] = {"labels": {"team": "ml"}, "podSecurityContext": None}
+    settings["operators"]["kuberay"]["values"] = {
+        "labels": {"team": "ml"},
+        "podSecurityContext": None,
+    }
     return settings
 
 
@@ -72,7 +83,10 @@ def pods(patched: Project, owner: str, kind: str) -> list[dict[str, Any]]:
 
 def test_kuberay_makes_pods_with_the_patches_and_the_quota_admits_them(patched: Project) -> None:
     eventually(
-        lambda: len(running(pods(patched, "alice", "worker"))) == 2 and running(pods(patched, "alice", "head")) != [],
+        lambda: (
+            len(running(pods(patched, "alice", "worker"))) == 2
+            and running(pods(patched, "alice", "head")) != []
+        ),
         "alice's pods run",
     )
     for pod in (*pods(patched, "alice", "worker"), *pods(patched, "alice", "head")):
@@ -96,12 +110,19 @@ def running(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_the_level_follows_from_the_patch(patched: Project) -> None:
-    levels = {item["metadata"]["name"]: item["metadata"]["labels"].get(ENFORCE) for item in patched.get("namespaces")}
+    levels = {
+        item["metadata"]["name"]: item["metadata"]["labels"].get(ENFORCE)
+        for item in patched.get("namespaces")
+    }
     assert (levels["berth-alice"], levels["berth-bob"]) == ("restricted", "baseline")
     eventually(lambda: running(pods(patched, "bob", "head")) != [], "bob's head runs")
     (head,) = pods(patched, "bob", "head")
     # The patch of `defaults` is there too.
-    assert [container["name"] for container in head["spec"]["containers"]] == ["ray-head", "logs", "root"]
+    assert [container["name"] for container in head["spec"]["containers"]] == [
+        "ray-head",
+        "logs",
+        "root",
+    ]
 
 
 def test_a_second_up_and_a_refresh_change_nothing(patched: Project) -> None:

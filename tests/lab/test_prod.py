@@ -65,12 +65,21 @@ def berth_preview(project: Project, *options: str) -> tuple[int, dict[str, Any]]
 
 
 @pytest.mark.long
-def test_gpus_and_nics_come_in_pairs_of_one_pcie_root_by_gkes_own_dranet(lab: Lab, tmp_path: Path) -> None:
+def test_gpus_and_nics_come_in_pairs_of_one_pcie_root_by_gkes_own_dranet(
+    lab: Lab, tmp_path: Path
+) -> None:
     """GKE's own DRANET, with workers smaller than a node. One cluster a lab: prod comes after."""
     worker = {"pool": "train", "gpus": 2, "cpu": 8, "memory": "64Gi"}
     settings = environment_settings(
         lab,
-        {"train": {"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "managed", "gpuAllocation": "dra"}},
+        {
+            "train": {
+                "machineType": "a4-highgpu-8g",
+                "nodes": 1,
+                "rdma": "managed",
+                "gpuAllocation": "dra",
+            }
+        },
         "gpuDra",
         network={},
         policies={"waived": {"rdma-whole": "the test has smaller workers"}},
@@ -82,19 +91,27 @@ def test_gpus_and_nics_come_in_pairs_of_one_pcie_root_by_gkes_own_dranet(lab: La
     train, pool = named(report["clusters"], "train"), named(report["pools"], "train")
     assert (train["ready"], train["gpus"], train["nics"]) == (True, 6, 6)
     assert [pool[item] for item in ("gpus", "gpusInUse", "nics", "nicsInUse")] == [8, 6, 8, 6]
-    assert "dranet" not in [daemon_set["metadata"]["name"] for daemon_set in fleet.get("daemonsets", "-A")]
+    assert "dranet" not in [
+        daemon_set["metadata"]["name"] for daemon_set in fleet.get("daemonsets", "-A")
+    ]
     given, there = results(fleet, "train"), devices(fleet)
     held = [key(result) for value in given.values() for result in value]
     assert len(given) == 3
     assert len(held) == len(set(held)) == 12
     roots = [
-        {there[key(result)][ROOT]["string"] for result in value if result["request"].endswith(f"-{number}")}
+        {
+            there[key(result)][ROOT]["string"]
+            for result in value
+            if result["request"].endswith(f"-{number}")
+        }
         for value in given.values()
         for number in range(2)
     ]
     assert [len(root) for root in roots] == [1] * 6
     (node,) = fleet.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")
-    assert "nvidia.com/gpu" not in node["status"]["allocatable"], "a device plugin would hand the same GPUs out again"
+    assert "nvidia.com/gpu" not in node["status"]["allocatable"], (
+        "a device plugin would hand the same GPUs out again"
+    )
     fleet.destroy("pairs")
     eventually(lambda: fleet.get(KINDS, "-A") == [], "slices go with their nodes")
 
@@ -124,20 +141,34 @@ def test_it_comes_up_as_it_is_shipped(prod: Project) -> None:
         daemon_set["metadata"]["name"]: daemon_set["status"]["numberReady"]
         for daemon_set in prod.get("daemonsets", "-A")
     }
-    assert daemons == {"dranet": 2, "nccl-rdma-installer": 2}, "on the nodes of train, and nowhere else"
-    claims = [claim["status"]["allocation"]["devices"]["results"] for claim in prod.get("resourceclaims", "-A")]
+    assert daemons == {"dranet": 2, "nccl-rdma-installer": 2}, (
+        "on the nodes of train, and nowhere else"
+    )
+    claims = [
+        claim["status"]["allocation"]["devices"]["results"]
+        for claim in prod.get("resourceclaims", "-A")
+    ]
     assert [{result["driver"] for result in claim} for claim in claims] == [{"dra.net"}] * 2
     assert [len(claim) for claim in claims] == [RDMA_NICS] * 2
 
 
 def test_the_development_pool_scales_up_from_zero(prod: Project) -> None:
-    eventually(lambda: len(prod.get("nodes", "-l", "cloud.google.com/gke-nodepool=dev")) == 1, "a node for bob")
-    eventually(lambda: prod.run("berth", "status", "-s", STACK, check=False).returncode == 0, "all berths ready")
+    eventually(
+        lambda: len(prod.get("nodes", "-l", "cloud.google.com/gke-nodepool=dev")) == 1,
+        "a node for bob",
+    )
+    eventually(
+        lambda: prod.run("berth", "status", "-s", STACK, check=False).returncode == 0,
+        "all berths ready",
+    )
 
 
 def test_the_fabric_is_proven_but_for_what_containers_would_do(prod: Project) -> None:
     done = prod.run("berth", "verify", "fabric", "-s", STACK, "--cluster", "train", "--json")
-    found = {check["name"]: (check["verdict"], check["evidence"]) for check in json.loads(done.stdout)["checks"]}
+    found = {
+        check["name"]: (check["verdict"], check["evidence"])
+        for check in json.loads(done.stdout)["checks"]
+    }
     assert found["claims"] == ("pass", f"{RDMA_NICS} NICs of class dranet in each of 2 workers")
     assert found["scheduling"][0] == "pass"
     assert found["all-reduce"] == ("simulated", "simulated: this node runs no containers (KWOK)")
@@ -151,7 +182,9 @@ def named(listed: list[dict[str, Any]], name: str) -> dict[str, Any]:
 def results(prod: Project, owner: str) -> dict[str, list[dict[str, Any]]]:
     """Allocation results of the claims of a cluster's pods, by the pod's name."""
     return {
-        claim["status"]["reservedFor"][0]["name"]: claim["status"]["allocation"]["devices"]["results"]
+        claim["status"]["reservedFor"][0]["name"]: claim["status"]["allocation"]["devices"][
+            "results"
+        ]
         for claim in prod.get("resourceclaims", "-n", f"berth-{owner}")
         if (claim.get("status") or {}).get("allocation")
     }
@@ -160,7 +193,9 @@ def results(prod: Project, owner: str) -> dict[str, list[dict[str, Any]]]:
 def devices(prod: Project) -> dict[tuple[str, str, str], dict[str, Any]]:
     """Devices of all published slices."""
     return {
-        (slice_["spec"]["driver"], slice_["spec"]["pool"]["name"], device["name"]): device["attributes"]
+        (slice_["spec"]["driver"], slice_["spec"]["pool"]["name"], device["name"]): device[
+            "attributes"
+        ]
         for slice_ in prod.get("resourceslices")
         for device in slice_["spec"]["devices"]
     }
@@ -176,28 +211,44 @@ def scale(prod: Project, workers: int) -> None:
     """
     cores = [{"op": "replace", "path": "/spec/hard/requests.cpu", "value": 500 * workers}]
     memory = [
-        {"op": "replace", "path": f"/spec/hard/{item}.memory", "value": "20000Gi"} for item in ("requests", "limits")
+        {"op": "replace", "path": f"/spec/hard/{item}.memory", "value": "20000Gi"}
+        for item in ("requests", "limits")
     ]
     counts = [
         ("requests.nvidia.com~1gpu", 8 * workers),
         ("count~1resourceclaims.resource.k8s.io", workers),
         ("dranet.deviceclass.resource.k8s.io~1devices", 8 * workers),
     ]
-    others = [{"op": "replace", "path": f"/spec/hard/{item}", "value": count} for item, count in counts]
+    others = [
+        {"op": "replace", "path": f"/spec/hard/{item}", "value": count} for item, count in counts
+    ]
     edit(prod, "resourcequota/berth", [*cores, *memory, *others])
     path = "/spec/workerGroupSpecs/0"
-    edit(prod, "raycluster/train", [{"op": "replace", "path": f"{path}/maxReplicas", "value": workers}])
-    edit(prod, "raycluster/train", [{"op": "replace", "path": f"{path}/replicas", "value": workers}])
+    edit(
+        prod,
+        "raycluster/train",
+        [{"op": "replace", "path": f"{path}/maxReplicas", "value": workers}],
+    )
+    edit(
+        prod, "raycluster/train", [{"op": "replace", "path": f"{path}/replicas", "value": workers}]
+    )
 
 
 def edit(prod: Project, what: str, patch: list[dict[str, Any]]) -> None:
-    prod.run("kubectl", "patch", what, "-n", "berth-train", "--type=json", f"--patch={json.dumps(patch)}")
+    prod.run(
+        "kubectl", "patch", what, "-n", "berth-train", "--type=json", f"--patch={json.dumps(patch)}"
+    )
 
 
 def test_a_production_cluster_has_all_nics_of_two_nodes(prod: Project) -> None:
     report = prod.status(STACK)
     train = named(report["clusters"], "train")
-    assert (train["ready"], train["workersReady"], train["gpus"], train["nics"]) == (True, 2, 16, 16)
+    assert (train["ready"], train["workersReady"], train["gpus"], train["nics"]) == (
+        True,
+        2,
+        16,
+        16,
+    )
     pool = named(report["pools"], "train")
     assert [pool[item] for item in ("gpus", "gpusInUse", "nics", "nicsInUse")] == [16] * 4
     given, there = results(prod, "train"), devices(prod)
@@ -226,7 +277,9 @@ def test_workers_without_free_nics_wait_and_status_names_the_holders(prod: Proje
     eventually(explained, "status has the reason")
     scale(prod, 2)
     eventually(
-        lambda: len(results(prod, "train")) == len(prod.get("resourceclaims", "-n", "berth-train")) == 2,
+        lambda: (
+            len(results(prod, "train")) == len(prod.get("resourceclaims", "-n", "berth-train")) == 2
+        ),
         "its claim goes",
     )
 
@@ -238,12 +291,21 @@ def test_without_dranet_status_says_where_to_look(prod: Project) -> None:
     """
 
     def keep_to(pool: str | None) -> None:
-        selector = {"spec": {"template": {"spec": {"nodeSelector": {"cloud.google.com/gke-nodepool": pool}}}}}
+        selector = {
+            "spec": {
+                "template": {"spec": {"nodeSelector": {"cloud.google.com/gke-nodepool": pool}}}
+            }
+        }
         patch = f"--patch={json.dumps(selector)}"
-        prod.run("kubectl", "patch", "daemonset", "dranet", "-n", "kube-system", "--type=merge", patch)
+        prod.run(
+            "kubectl", "patch", "daemonset", "dranet", "-n", "kube-system", "--type=merge", patch
+        )
 
     keep_to("cpu")
-    eventually(lambda: named(prod.status(STACK)["pools"], "train")["nics"] == 0, "the slices of its nodes go")
+    eventually(
+        lambda: named(prod.status(STACK)["pools"], "train")["nics"] == 0,
+        "the slices of its nodes go",
+    )
     assert (
         "train has 16 NICs, and its nodes publish 0 of them"
         in prod.run("berth", "status", "-s", STACK, check=False).stdout
@@ -252,18 +314,31 @@ def test_without_dranet_status_says_where_to_look(prod: Project) -> None:
     prod.run("kubectl", "delete", "pod", "-n", "berth-train", victim["metadata"]["name"])
     expected = "no node of pool train has published any NICs: DraNet does not run there"
     eventually(
-        lambda: any(expected in reason for reason in named(prod.status(STACK)["clusters"], "train")["reasons"]),
+        lambda: any(
+            expected in reason
+            for reason in named(prod.status(STACK)["clusters"], "train")["reasons"]
+        ),
         "status has the new worker's reason",
     )
     keep_to(None)
-    eventually(lambda: named(prod.status(STACK)["clusters"], "train")["ready"], "the new worker has NICs")
+    eventually(
+        lambda: named(prod.status(STACK)["clusters"], "train")["ready"], "the new worker has NICs"
+    )
     assert {len(held) for held in results(prod, "train").values()} == {8}
 
 
-def test_a_changed_number_of_nics_is_another_template_that_the_cluster_follows(prod: Project) -> None:
+def test_a_changed_number_of_nics_is_another_template_that_the_cluster_follows(
+    prod: Project,
+) -> None:
     (before,) = prod.get("resourceclaimtemplates", "-n", "berth-train")
     changed = shipped()
-    changed["clusters"]["train"]["worker"] = {"pool": "train", "gpus": 4, "nics": 4, "cpu": 8, "memory": "64Gi"}
+    changed["clusters"]["train"]["worker"] = {
+        "pool": "train",
+        "gpus": 4,
+        "nics": 4,
+        "cpu": 8,
+        "memory": "64Gi",
+    }
     changed["policies"]["waived"]["rdma-whole"] = "the workers are smaller"
     prod.write(STACK, environment=changed)
     prod.up(STACK)
@@ -273,13 +348,17 @@ def test_a_changed_number_of_nics_is_another_template_that_the_cluster_follows(p
     assert named(prod.status(STACK)["clusters"], "train")["nics"] == 8
 
 
-def test_it_is_protected_has_drift_only_where_something_is_gone_grows_and_then_leaves_nothing(prod: Project) -> None:
+def test_it_is_protected_has_drift_only_where_something_is_gone_grows_and_then_leaves_nothing(
+    prod: Project,
+) -> None:
     store = Store(prod.lab.home.cloud)
     (firewall, *_) = store.list("firewalls")
     store.remove(firewall.id)
     drift, plan = berth_preview(prod, "--refresh", "--expect-no-changes")
     assert drift == DRIFTED
-    assert [(change["operation"], change["type"]) for change in plan["changes"]] == [("create", FIREWALL)]
+    assert [(change["operation"], change["type"]) for change in plan["changes"]] == [
+        ("create", FIREWALL)
+    ]
     there = prod.resources(STACK)
     refused = prod.run("pulumi", "destroy", "-s", STACK, "--yes", check=False)
     assert refused.returncode != 0
@@ -288,10 +367,14 @@ def test_it_is_protected_has_drift_only_where_something_is_gone_grows_and_then_l
     unprotected = shipped()["cluster"] | {"deletionProtection": False}
     waived = {"waived": shipped()["policies"]["waived"] | UNPROTECTED}
     pools = shipped()["pools"] | {"train": shipped()["pools"]["train"] | {"nodes": 3}}
-    prod.write(STACK, environment=shipped() | {"pools": pools, "cluster": unprotected, "policies": waived})
+    prod.write(
+        STACK, environment=shipped() | {"pools": pools, "cluster": unprotected, "policies": waived}
+    )
     prod.run("kubectl", "label", "namespace", "berth-bob", "berth/engineer=mallory", "--overwrite")
     prod.up(STACK, "--refresh")
-    assert prod.get("namespaces", "-l", "berth/engineer=bob"), "the label is as the settings have it"
+    assert prod.get("namespaces", "-l", "berth/engineer=bob"), (
+        "the label is as the settings have it"
+    )
     assert firewall.name in in_the_cloud(prod)["firewalls"]
     assert len(prod.get("nodes", "-l", "cloud.google.com/gke-nodepool=train")) == 3
     prod.destroy(STACK)

@@ -29,4 +29,6 @@ def test_a_plan_of_random_edits_is_right(lab: Lab, tmp_path: Path) -> None:
     (tried,) = rehearsal.update([*TOGETHER, *chosen])
     assert not tried.wrong, str(tried)
     assert tried.score
-    assert tried.score.right > ENGINEERS, "named clusters and the RayCluster that no stack has are judged too"
+    assert tried.score.right > ENGINEERS, (
+        "named clusters and the RayCluster that no stack has are judged too"
+    )

@@ -50,7 +50,15 @@ def shop(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Shop:
         "defaults": {"wait": {"until": "submitted"}, "worker": {"pool": "cpu", **SMALL["worker"]}},
     }
     if lab.run(["kubectl", "get", "crd", "rayclusters.ray.io"], check=False).returncode:
-        lab.run(["kubectl", "apply", "--server-side", "-f", str(lab.home.charts / CHARTS["kuberay"] / "crds")])
+        lab.run(
+            [
+                "kubectl",
+                "apply",
+                "--server-side",
+                "-f",
+                str(lab.home.charts / CHARTS["kuberay"] / "crds"),
+            ]
+        )
     found = Shop(project, settings, yaml.safe_load(lab.kubeconfig.read_text()))
     found.admin.write_text(json.dumps(found.config))
     project.write("shop", environment=settings)
@@ -58,7 +66,9 @@ def shop(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     return found
 
 
-def test_the_state_of_an_existing_cluster_has_no_credentials(tmp_path: Path, lab: Lab, shop: Shop) -> None:
+def test_the_state_of_an_existing_cluster_has_no_credentials(
+    tmp_path: Path, lab: Lab, shop: Shop
+) -> None:
     """The admin's login is a client certificate; the engineer has another file and context."""
     project, config = shop.project, shop.config
     secrets = [str(value) for value in config["users"][0]["user"].values()]
@@ -77,10 +87,16 @@ def test_the_state_of_an_existing_cluster_has_no_credentials(tmp_path: Path, lab
         state = project.run("pulumi", "stack", "export", "-s", stack, "--show-secrets").stdout
         assert not [secret for secret in secrets if secret in state], stack
     by_hand = on_machine(lab, project, own, "berth", "connect", "dana", "--print").splitlines()
-    assert by_hand[1] == (
-        f"kubectl config view --raw --minify --flatten --kubeconfig {own} --context mine > kubeconfig"
+    assert (
+        by_hand[1]
+        == f"kubectl config view --raw --minify --flatten --kubeconfig {own} --context mine >"
+        " kubeconfig"
     )
-    done = lab.run(["env", f"KUBECONFIG={tmp_path}/none", "berth", "status", "-s", "dana"], project.folder, check=False)
+    done = lab.run(
+        ["env", f"KUBECONFIG={tmp_path}/none", "berth", "status", "-s", "dana"],
+        project.folder,
+        check=False,
+    )
     assert done.returncode == 2
     assert "no kubeconfig of yours logs in to https://127.0.0.1:" in done.stderr
     (tmp_path / "away").rename(shop.admin)
@@ -90,12 +106,19 @@ def test_the_state_of_an_existing_cluster_has_no_credentials(tmp_path: Path, lab
 SHARED = "priorityclasses,validatingadmissionpolicies,validatingadmissionpolicybindings"
 
 
-@pytest.mark.parametrize("older", [False, pytest.param(True, marks=pytest.mark.long)], ids=["now", "older versions"])
-def test_a_cluster_carries_one_environment(tmp_path: Path, lab: Lab, shop: Shop, *, older: bool) -> None:
+@pytest.mark.parametrize(
+    "older", [False, pytest.param(True, marks=pytest.mark.long)], ids=["now", "older versions"]
+)
+def test_a_cluster_carries_one_environment(
+    tmp_path: Path, lab: Lab, shop: Shop, *, older: bool
+) -> None:
     """Two checkouts with states of their own, on one existing cluster."""
     first, second, settings = shop.project, Project.make(tmp_path / "second", lab), shop.settings
     (tmp_path / "state").mkdir()
-    theirs = [f"PULUMI_BACKEND_URL={(tmp_path / 'state').as_uri()}", "PULUMI_CONFIG_PASSPHRASE=theirs"]
+    theirs = [
+        f"PULUMI_BACKEND_URL={(tmp_path / 'state').as_uri()}",
+        "PULUMI_CONFIG_PASSPHRASE=theirs",
+    ]
 
     def elsewhere(verb: str, stack: str, *options: str, refused: bool = False) -> str:
         done = second.run("env", *theirs, "pulumi", verb, "-s", stack, *options, check=False)
@@ -104,16 +127,23 @@ def test_a_cluster_carries_one_environment(tmp_path: Path, lab: Lab, shop: Shop,
 
     def shared() -> set[str]:
         return {
-            item["metadata"]["uid"] for item in lab.get(SHARED, "-l", "app.kubernetes.io/managed-by=berth")["items"]
+            item["metadata"]["uid"]
+            for item in lab.get(SHARED, "-l", "app.kubernetes.io/managed-by=berth")["items"]
         }
 
     if older:
         first.up("shop")
     before = shared()
-    for stack, command in {"shop": ("up", "--yes", "--skip-preview"), "staging": ("preview",)}.items():
+    for stack, command in {
+        "shop": ("up", "--yes", "--skip-preview"),
+        "staging": ("preview",),
+    }.items():
         second.write(stack, environment=settings)
         second.run("env", *theirs, "pulumi", "stack", "init", stack, "--no-select")
-        words = f"carries environment shop of project berth, in another state than {stack} of project berth"
+        words = (
+            f"carries environment shop of project berth, in another state than {stack} of project"
+            " berth"
+        )
         assert words in elsewhere(command[0], stack, *command[1:], refused=True)
     if older:
         # Older versions have no mark: the second of a pair has taken over all objects.
@@ -136,13 +166,29 @@ def test_a_cluster_carries_one_environment(tmp_path: Path, lab: Lab, shop: Shop,
 def test_a_new_pool_that_nvlink_joins_is_previewed_whole(lab: Lab, tmp_path: Path) -> None:
     project = Project.make(tmp_path / "project", lab)
     reserved = {"kind": "reservation", "reservation": "nvl"}
-    pools = {"big": {"machineType": "a4x-highgpu-4g", "nodes": 2, "rdma": "managed", "capacity": reserved}}
-    cluster = {"image": "example.com/of-both-architectures:1", "workers": 2, "worker": {"pool": "big"}}
+    pools = {
+        "big": {
+            "machineType": "a4x-highgpu-4g",
+            "nodes": 2,
+            "rdma": "managed",
+            "capacity": reserved,
+        }
+    }
+    cluster = {
+        "image": "example.com/of-both-architectures:1",
+        "workers": 2,
+        "worker": {"pool": "big"},
+    }
     settings = environment_settings(lab, pools, "gpuDra", network={}, clusters={"joined": cluster})
-    project.write("nvl", environment=settings | {"policies": {"waived": {"rdma-whole": "a preview alone"}}})
+    project.write(
+        "nvl", environment=settings | {"policies": {"waived": {"rdma-whole": "a preview alone"}}}
+    )
     project.run("pulumi", "stack", "init", "nvl", "--no-select")
     found = project.preview("nvl")
-    policy, installer = "gcp:compute/resourcePolicy:ResourcePolicy::nvl-big", "nccl-rdma-installer-arm64"
+    policy, installer = (
+        "gcp:compute/resourcePolicy:ResourcePolicy::nvl-big",
+        "nccl-rdma-installer-arm64",
+    )
     domain = "kubernetes:resource.nvidia.com/v1beta1:ComputeDomain::joined-nvlink"
     assert {policy, domain, f"kubernetes:apps/v1:DaemonSet::{installer}"} <= found.keys()
     assert set(found.values()) == {"create"}

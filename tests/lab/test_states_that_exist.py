@@ -33,11 +33,15 @@ def recorded() -> Iterator[Any]:
     """Recorded states by version and stack, as parameters."""
     for path in sorted(STATES.glob("*/*.json.gz")):
         name = str(path.relative_to(STATES)).removesuffix(".json.gz")
-        yield pytest.param(*name.split("/"), id=name, marks=[] if name in ALWAYS else [pytest.mark.long])
+        yield pytest.param(
+            *name.split("/"), id=name, marks=[] if name in ALWAYS else [pytest.mark.long]
+        )
 
 
 @pytest.mark.parametrize(("version", "stack"), [*recorded()])
-def test_an_update_of_a_state_that_exists_is_in_place(lab: Lab, tmp_path: Path, version: str, stack: str) -> None:
+def test_an_update_of_a_state_that_exists_is_in_place(
+    lab: Lab, tmp_path: Path, version: str, stack: str
+) -> None:
     project, states = project_of(tmp_path / "project", lab), STATES / version
     for name in dict.fromkeys(["lab", stack]):  # the engineer's own stack stands on the lab's
         shutil.copy(states / f"{name}.yaml", project.folder / "stacks" / f"Pulumi.{name}.yaml")
@@ -52,7 +56,13 @@ def test_an_update_of_a_state_that_exists_is_in_place(lab: Lab, tmp_path: Path, 
     assert not unnamed, "the changelog names what changes (changed_in_place.yaml)"
     assert all(only_annotated(step) for kind, step in changes if kind == RAY)
     resources = json.loads(state)["deployment"]["resources"]
-    assert sum(plan["changeSummary"].values()) >= len(resources) - 5, "the plan looks at all of them"
-    replaced = [step["urn"] for step in plan["steps"] if step["op"] not in {"same", "read", "update", "create"}]
+    assert sum(plan["changeSummary"].values()) >= len(resources) - 5, (
+        "the plan looks at all of them"
+    )
+    replaced = [
+        step["urn"]
+        for step in plan["steps"]
+        if step["op"] not in {"same", "read", "update", "create"}
+    ]
     # Pulumi replaces a ConfigMap whose data changes; a starting pod of the keeper waits for it.
     assert [urn for urn in replaced if not urn.endswith("ConfigMap::keeper")] == []

@@ -35,7 +35,11 @@ def results(ended: Ended) -> dict[str, str]:
 def up(fleet: Fleet) -> set[str]:
     """Own stacks whose RayCluster is ready."""
     found = fleet.lab.get("rayclusters", "-A")["items"]
-    ready = {item["metadata"]["name"] for item in found if (item.get("status") or {}).get("state") == "ready"}
+    ready = {
+        item["metadata"]["name"]
+        for item in found
+        if (item.get("status") or {}).get("state") == "ready"
+    }
     return ready & {*NAMES, "alice"}
 
 
@@ -66,6 +70,8 @@ def test_a_stack_that_fails_does_not_stop_the_others(fleet: Fleet) -> None:
         assert set(found.values()) == {"failed", "up", "unchanged"}
         assert "failed: taken" in ended.stderr
     finally:
-        fleet.project.run("pulumi", "destroy", "-s", "taken", "--yes", "--skip-preview", check=False)
+        fleet.project.run(
+            "pulumi", "destroy", "-s", "taken", "--yes", "--skip-preview", check=False
+        )
         (fleet.project.folder / "stacks" / "Pulumi.taken.yaml").unlink()
         fleet.lab.run(["kubectl", "delete", "namespace", namespace_of("taken")])

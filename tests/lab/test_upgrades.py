@@ -33,7 +33,12 @@ from tests.lab.project import SMALL, Project, Settings, environment_settings, ev
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
 STACK = "upgraded"
-BEFORE = {"kuberay-operator": "1.5.1", "gpu-operator": "v26.3.3", "dranet": "1.3.0", "dra-driver-nvidia-gpu": "0.4.0"}
+BEFORE = {
+    "kuberay-operator": "1.5.1",
+    "gpu-operator": "v26.3.3",
+    "dranet": "1.3.0",
+    "dra-driver-nvidia-gpu": "0.4.0",
+}
 NOW = {
     "kuberay-operator": versions.KUBERAY,
     "gpu-operator": versions.GPU_OPERATOR,
@@ -63,7 +68,9 @@ def older_chart(lab: Lab, folder: Path, chart: str) -> Path:
     if chart == "gpu-operator":
         edit_schema(target / "crds" / "clusterpolicies.yaml", without_cdi)
         template = target / "templates" / "clusterpolicy.yaml"
-        text, changes = re.subn(r"^  cdi:\n.*?(?=^  driver:)", "", template.read_text(), flags=re.MULTILINE | re.DOTALL)
+        text, changes = re.subn(
+            r"^  cdi:\n.*?(?=^  driver:)", "", template.read_text(), flags=re.MULTILINE | re.DOTALL
+        )
         assert changes == 1
         template.write_text(text)
     return target
@@ -76,7 +83,17 @@ def without_secret_name(spec: dict[str, Any]) -> None:
 def without_cdi(spec: dict[str, Any]) -> None:
     """Allow all parts of a ClusterPolicy that the chart writes, but `cdi`."""
     spec.pop("x-kubernetes-preserve-unknown-fields")
-    parts = ("daemonsets", "dcgm", "dcgmExporter", "devicePlugin", "driver", "gfd", "hostPaths", "mig", "migManager")
+    parts = (
+        "daemonsets",
+        "dcgm",
+        "dcgmExporter",
+        "devicePlugin",
+        "driver",
+        "gfd",
+        "hostPaths",
+        "mig",
+        "migManager",
+    )
     rest = ("nodeStatusExporter", "operator", "toolkit", "validator")
     free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     spec["properties"] = dict.fromkeys((*parts, *rest), free)
@@ -94,10 +111,15 @@ def settings(charts: dict[str, Path], version: dict[str, str], gib: str | None) 
     """Environment with everything that berth installs."""
     operators: Settings = {
         # Its version is that of the operator's image too, and the lab has built one.
-        "kuberay": {"chart": str(charts["kuberay-operator"])} if "kuberay-operator" in charts else {},
+        "kuberay": {"chart": str(charts["kuberay-operator"])}
+        if "kuberay-operator" in charts
+        else {},
         "gpu": {"chart": str(charts["gpu-operator"]), "version": version["gpu-operator"]},
         "dranet": {"chart": str(charts["dranet"]), "version": version["dranet"]},
-        "gpuDra": {"chart": str(charts["dra-driver-nvidia-gpu"]), "version": version["dra-driver-nvidia-gpu"]},
+        "gpuDra": {
+            "chart": str(charts["dra-driver-nvidia-gpu"]),
+            "version": version["dra-driver-nvidia-gpu"],
+        },
     }
     if gib:
         operators["gib"] = {"image": gib}
@@ -116,8 +138,14 @@ def settings(charts: dict[str, Path], version: dict[str, str], gib: str | None) 
         "policies": {"waived": {"rdma-whole": "the tests have smaller workers too"}},
         "defaults": {"head": {"cpu": 1, "memory": "2Gi"}, "wait": {"timeout": "2m"}},
         "clusters": {
-            "shared": {"workers": 2, "worker": {"pool": "dev", "gpus": 1, "cpu": 1, "memory": "2Gi"}},
-            "pairs": {"workers": 2, "worker": {"pool": "train", "gpus": 2, "cpu": 8, "memory": "64Gi"}},
+            "shared": {
+                "workers": 2,
+                "worker": {"pool": "dev", "gpus": 1, "cpu": 1, "memory": "2Gi"},
+            },
+            "pairs": {
+                "workers": 2,
+                "worker": {"pool": "train", "gpus": 2, "cpu": 8, "memory": "64Gi"},
+            },
         },
     }
 
@@ -147,7 +175,9 @@ class Seen:
 
 def knows_secret_name(project: Project) -> bool:
     """Whether the definition of RayClusters in the cluster has `authOptions.secretName`."""
-    found = json.loads(project.run("kubectl", "get", "crd", "rayclusters.ray.io", "-o", "json").stdout)
+    found = json.loads(
+        project.run("kubectl", "get", "crd", "rayclusters.ray.io", "-o", "json").stdout
+    )
     (stored,) = [version for version in found["spec"]["versions"] if version["storage"]]
     spec = stored["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     return "secretName" in spec["authOptions"]["properties"]
@@ -163,9 +193,14 @@ def daemon_images(project: Project, name: str, namespace: str = "kube-system") -
     own = [
         pod
         for pod in pods
-        if any(reference["name"] == name for reference in pod["metadata"].get("ownerReferences", []))
+        if any(
+            reference["name"] == name for reference in pod["metadata"].get("ownerReferences", [])
+        )
     ]
-    return {[*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]][0]["image"] for pod in own}
+    return {
+        [*pod["spec"].get("initContainers", []), *pod["spec"]["containers"]][0]["image"]
+        for pod in own
+    }
 
 
 def keeps_pods_of_another_operator(project: Project, cluster: str) -> None:
@@ -258,7 +293,9 @@ def test_an_edit_beside_an_upgrade_of_kuberay_is_not_swallowed(lab: Lab, tmp_pat
         project.up(STACK)
         operator = lab.pids()["kuberay-operator"]
         os.kill(operator, signal.SIGSTOP)
-        project.run("kubectl", "annotate", "pods", "-A", "-l", HEADS, "--overwrite", f"{MADE_BY}=v1.5.1")
+        project.run(
+            "kubectl", "annotate", "pods", "-A", "-l", HEADS, "--overwrite", f"{MADE_BY}=v1.5.1"
+        )
         project.write(STACK, environment=edited(after))
 
         def goes_on() -> bool:
@@ -267,7 +304,9 @@ def test_an_edit_beside_an_upgrade_of_kuberay_is_not_swallowed(lab: Lab, tmp_pat
 
         with output.open("w") as file:
             command = ["berth", "up", "-s", STACK, "--yes", "--allow-destroy"]
-            with subprocess.Popen(command, cwd=project.folder, env=lab.env, stdout=file, stderr=file) as update:
+            with subprocess.Popen(
+                command, cwd=project.folder, env=lab.env, stdout=file, stderr=file
+            ) as update:
                 try:
                     eventually(goes_on, "the update comes to the RayClusters")
                 finally:
@@ -283,7 +322,9 @@ def test_an_edit_beside_an_upgrade_of_kuberay_is_not_swallowed(lab: Lab, tmp_pat
         project.destroy(STACK)
 
 
-def test_definitions_that_cannot_be_updated_leave_the_operator_unchanged(own_lab: Lab, tmp_path: Path) -> None:
+def test_definitions_that_cannot_be_updated_leave_the_operator_unchanged(
+    own_lab: Lab, tmp_path: Path
+) -> None:
     project = Project.make(tmp_path / "project", own_lab)
     charts = {"kuberay-operator": older_chart(own_lab, tmp_path / "charts", "kuberay-operator")}
     minimal = {
@@ -293,21 +334,33 @@ def test_definitions_that_cannot_be_updated_leave_the_operator_unchanged(own_lab
         "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}},
     }
     project.write(
-        "broken", environment=minimal | {"operators": {"kuberay": {"chart": str(charts["kuberay-operator"])}}}
+        "broken",
+        environment=minimal
+        | {"operators": {"kuberay": {"chart": str(charts["kuberay-operator"])}}},
     )
     try:
         project.up("broken")
         broken = tmp_path / "broken"
         shutil.copytree(own_lab.home.charts / "kuberay-operator", broken)
         (broken / "crds" / "ray.io_rayjobs.yaml").write_text("kind: Nothing\n")
-        project.write("broken", environment=minimal | {"operators": {"kuberay": {"chart": str(broken)}}})
+        project.write(
+            "broken", environment=minimal | {"operators": {"kuberay": {"chart": str(broken)}}}
+        )
         failed = project.up("broken", check=False)
         output = " ".join((failed.stdout + failed.stderr).split())
         assert failed.returncode != 0
-        assert "ray.io_rayjobs.yaml is not a CustomResourceDefinition. The release was not changed" in output
+        assert (
+            "ray.io_rayjobs.yaml is not a CustomResourceDefinition. The release was not changed"
+            in output
+        )
         listed = json.loads(project.run("helm", "list", "-A", "-o", "json").stdout)
-        assert [release["chart"] for release in listed] == [f"kuberay-operator-{BEFORE['kuberay-operator']}"]
-        shutil.copy2(own_lab.home.charts / "kuberay-operator" / "crds" / "ray.io_rayjobs.yaml", broken / "crds")
+        assert [release["chart"] for release in listed] == [
+            f"kuberay-operator-{BEFORE['kuberay-operator']}"
+        ]
+        shutil.copy2(
+            own_lab.home.charts / "kuberay-operator" / "crds" / "ray.io_rayjobs.yaml",
+            broken / "crds",
+        )
         project.up("broken")
         assert knows_secret_name(project)
     finally:

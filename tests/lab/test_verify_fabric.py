@@ -13,7 +13,16 @@ from tests.lab.project import HEAD, Project, Settings, brought_up, environment_s
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
-NOT_RUN = {"environment", "locked memory", "sums", "transport", "NICs used", "traffic", "algorithm", "bandwidth"}
+NOT_RUN = {
+    "environment",
+    "locked memory",
+    "sums",
+    "transport",
+    "NICs used",
+    "traffic",
+    "algorithm",
+    "bandwidth",
+}
 NOT_RUN |= {"NCCL versions", "Ray's collective"}
 
 
@@ -21,13 +30,21 @@ def environment(lab: Lab) -> Settings:
     whole = {"machineType": "a4-highgpu-8g", "nodes": 2, "rdma": "networks", "gpuAllocation": "dra"}
     return environment_settings(
         lab,
-        {"pairs": whole, "shared": {"machineType": "g2-standard-4", "nodes": 1, "sharing": "slices"}},
+        {
+            "pairs": whole,
+            "shared": {"machineType": "g2-standard-4", "nodes": 1, "sharing": "slices"},
+        },
         *("gpu", "dranet", "gpuDra"),
         network={},
         sharing={"slices": {"kind": "time-slicing", "replicas": 4}},
         defaults={"head": HEAD},
         engineers={"bob": {"worker": {"pool": "shared", "gpus": 1, "cpu": 1, "memory": "2Gi"}}},
-        clusters={"train": {"workers": 2, "worker": {"pool": "pairs", "gpus": 4, "cpu": 8, "memory": "64Gi"}}},
+        clusters={
+            "train": {
+                "workers": 2,
+                "worker": {"pool": "pairs", "gpus": 4, "cpu": 8, "memory": "64Gi"},
+            }
+        },
     )
 
 
@@ -37,7 +54,9 @@ def fleet(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Project:
     return brought_up(tmp_path_factory.mktemp("verify-fabric"), lab, "reduced", environment(lab))
 
 
-def verify(fleet: Project, *options: str, stack: str = "reduced") -> tuple[int, dict[str, Any], str]:
+def verify(
+    fleet: Project, *options: str, stack: str = "reduced"
+) -> tuple[int, dict[str, Any], str]:
     """Exit code, JSON and what else was said of a run."""
     done = fleet.run("berth", "verify", "fabric", "-s", stack, "--json", *options, check=False)
     assert "Traceback" not in done.stderr
@@ -49,7 +68,9 @@ def checks(proof: dict[str, Any]) -> dict[str, tuple[str, str]]:
     return {check["name"]: (check["verdict"], check["evidence"]) for check in proof["checks"]}
 
 
-def test_claims_pairs_and_scheduling_are_proven_and_skipped_checks_are_named(fleet: Project) -> None:
+def test_claims_pairs_and_scheduling_are_proven_and_skipped_checks_are_named(
+    fleet: Project,
+) -> None:
     before = fleet.versions()
     code, proof, output = verify(fleet)
     found = checks(proof)
@@ -59,7 +80,9 @@ def test_claims_pairs_and_scheduling_are_proven_and_skipped_checks_are_named(fle
     assert found["pairs"] == ("pass", "each of 8 GPUs has the NIC of its PCIe root")
     assert found["scheduling"][0] == "pass"
     assert found["all-reduce"] == ("simulated", "simulated: this node runs no containers (KWOK)")
-    assert {name: found[name] for name in NOT_RUN} == dict.fromkeys(NOT_RUN, ("skipped", "the all-reduce was not run"))
+    assert {name: found[name] for name in NOT_RUN} == dict.fromkeys(
+        NOT_RUN, ("skipped", "the all-reduce was not run")
+    )
     assert proof["causes"] == []
     assert proof["threshold"] == {
         "bus": 140.0,
@@ -70,17 +93,24 @@ def test_claims_pairs_and_scheduling_are_proven_and_skipped_checks_are_named(fle
     assert fleet.get("rayjobs", "-A") == []
     assert fleet.versions() == before
     evidence, report = (
-        fleet.folder / line.removeprefix("written: ") for line in output.splitlines() if "written" in line
+        fleet.folder / line.removeprefix("written: ")
+        for line in output.splitlines()
+        if "written" in line
     )
     assert json.loads(evidence.read_text()) == proof
     assert "each of 8 GPUs has the NIC of its PCIe root" in report.read_text()
 
 
 def test_the_table_is_for_people_and_the_files_go_to_the_given_folder(fleet: Project) -> None:
-    done = fleet.run("berth", "verify", "fabric", "-s", "reduced", "--cluster", "train", "--output", "proof/here")
+    done = fleet.run(
+        "berth", "verify", "fabric", "-s", "reduced", "--cluster", "train", "--output", "proof/here"
+    )
     assert "4 NICs of class dranet" in done.stdout
     assert done.stdout.strip().splitlines()[-1] == "3 pass, 0 fail, 1 simulated, 10 skipped"
-    assert sorted(path.name for path in (fleet.folder / "proof" / "here").iterdir()) == ["evidence.json", "report.html"]
+    assert sorted(path.name for path in (fleet.folder / "proof" / "here").iterdir()) == [
+        "evidence.json",
+        "report.html",
+    ]
 
 
 def test_a_cluster_without_claims_fails_with_the_cause(fleet: Project) -> None:
@@ -96,10 +126,15 @@ def test_a_cluster_without_claims_fails_with_the_cause(fleet: Project) -> None:
 
 
 def test_a_worker_that_waits_for_its_claim_has_the_schedulers_message(fleet: Project) -> None:
-    nodes = [node["metadata"]["name"] for node in fleet.get("nodes", "-l", "cloud.google.com/gke-nodepool=pairs")]
+    nodes = [
+        node["metadata"]["name"]
+        for node in fleet.get("nodes", "-l", "cloud.google.com/gke-nodepool=pairs")
+    ]
     fleet.run("kubectl", "cordon", *nodes)
     (worker, _) = fleet.workers("train")
-    fleet.run("kubectl", "delete", "pod", worker["metadata"]["name"], "-n", "berth-train", "--wait=true")
+    fleet.run(
+        "kubectl", "delete", "pod", worker["metadata"]["name"], "-n", "berth-train", "--wait=true"
+    )
     eventually(lambda: len(fleet.workers("train")) == 2, "KubeRay has made another worker")
     code, proof, _ = verify(fleet)
     fleet.run("kubectl", "uncordon", *nodes)
@@ -123,7 +158,9 @@ def test_a_worker_that_waits_for_its_claim_has_the_schedulers_message(fleet: Pro
         (["-s", "unborn"], "stack unborn has not been brought up"),
     ],
 )
-def test_bad_input_is_refused_with_a_remedy(fleet: Project, options: list[str], message: str) -> None:
+def test_bad_input_is_refused_with_a_remedy(
+    fleet: Project, options: list[str], message: str
+) -> None:
     fleet.write("unborn", environment=environment(fleet.lab))
     fleet.write("dave", engineer={"environment": "reduced", "worker": {"pool": "pairs", "gpus": 1}})
     refused = fleet.run("berth", "verify", "fabric", *options, check=False)

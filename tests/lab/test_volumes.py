@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from tests.lab.conftest import Lab
-from tests.lab.project import SMALL, Done, Project, Settings, environment_settings, eventually, started
+from tests.lab.project import (
+    SMALL,
+    Done,
+    Project,
+    Settings,
+    environment_settings,
+    eventually,
+    started,
+)
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
@@ -26,7 +34,8 @@ def environment(lab: Lab, *engineers: str) -> Settings:
         defaults=SMALL | {"worker": SMALL["worker"] | {"pool": "cpu", "gpus": 0}},
         cluster={"deletionProtection": False, "filestore": True, "secretSync": True},
         engineers={
-            name: {"volumes": {"team": team}, "secrets": {"HF_TOKEN": {"secretManager": "hf"}}} for name in engineers
+            name: {"volumes": {"team": team}, "secrets": {"HF_TOKEN": {"secretManager": "hf"}}}
+            for name in engineers
         },
     )
 
@@ -54,23 +63,45 @@ def test_a_share_and_a_value_of_secret_manager(shared: Project) -> None:
 
     # Secret Manager does not have the secret yet: the berth waits, and each command says for what.
     with started(shared, "berth", "up", "-s", "shared", "--yes") as update:
-        output = next((line for line in update.stderr or () if 'secret "hf-token" not found' in line), "")
+        output = next(
+            (line for line in update.stderr or () if 'secret "hf-token" not found' in line), ""
+        )
         assert "CreateContainerConfigError" in output
         (row,) = json.loads(berth(shared, "secret", "list", "erin", "--json", code=3).stdout)
         assert (row["present"], row["secret_manager"]) == (False, SOURCE)
-        assert "gcloud secrets versions add hf" in berth(shared, "secret", "set", "erin", "HF_TOKEN", code=2).stderr
+        assert (
+            "gcloud secrets versions add hf"
+            in berth(shared, "secret", "set", "erin", "HF_TOKEN", code=2).stderr
+        )
         report = json.loads(berth(shared, "doctor", "-s", "shared", "--json", code=1).stdout)
         (missing,) = [finding for finding in report["findings"] if finding["state"] == "missing"]
-        assert missing["remedy"].startswith("gcloud secrets add-iam-policy-binding hf --project=berth-test ")
+        assert missing["remedy"].startswith(
+            "gcloud secrets add-iam-policy-binding hf --project=berth-test "
+        )
         assert "/subject/ns/berth-erin/sa/secret-manager" in missing["remedy"]
         # What GKE does when Secret Manager has the value; the lab does not play that.
-        words = ("create", "secret", "generic", "hf-token", "-n", "berth-erin", f"--from-literal=synced={CANARY}")
+        words = (
+            "create",
+            "secret",
+            "generic",
+            "hf-token",
+            "-n",
+            "berth-erin",
+            f"--from-literal=synced={CANARY}",
+        )
         shared.run("kubectl", *words)
         assert update.wait(timeout=300) == 0
-    (secret,) = [item for item in shared.get("secrets", "-n", "berth-erin") if item["metadata"]["name"] == "hf-token"]
+    (secret,) = [
+        item
+        for item in shared.get("secrets", "-n", "berth-erin")
+        if item["metadata"]["name"] == "hf-token"
+    ]
     assert base64.b64decode(secret["data"]["synced"]).decode() == CANARY
     fine = [
-        finding["text"] for finding in json.loads(berth(shared, "doctor", "-s", "shared", "--json").stdout)["findings"]
+        finding["text"]
+        for finding in json.loads(berth(shared, "doctor", "-s", "shared", "--json").stdout)[
+            "findings"
+        ]
     ]
     assert "1 secret variable of 1 berth has a value" in fine
 
@@ -84,13 +115,17 @@ def test_a_share_and_a_value_of_secret_manager(shared: Project) -> None:
     (volume,) = shared.get("persistentvolumes")
     assert volume["spec"]["csi"]["driver"] == "filestore.csi.storage.gke.io"
     (storage_class,) = [
-        item for item in shared.get("storageclasses") if item["metadata"]["name"] == "berth-standard-rwx"
+        item
+        for item in shared.get("storageclasses")
+        if item["metadata"]["name"] == "berth-standard-rwx"
     ]
     assert storage_class["parameters"] == {"tier": "standard", "network": "shared"}
     pods = shared.get("pods", "-n", "berth-erin")
     assert len(pods) == 2
     for pod in pods:
-        assert {"name": "volume-team", "mountPath": "/team"} in pod["spec"]["containers"][0]["volumeMounts"]
+        assert {"name": "volume-team", "mountPath": "/team"} in pod["spec"]["containers"][0][
+            "volumeMounts"
+        ]
         assert "secret-manager" not in pod["spec"]["serviceAccountName"]
 
     # The value is nowhere but in its Secret.
@@ -116,7 +151,15 @@ def test_a_share_and_a_value_of_secret_manager(shared: Project) -> None:
     assert shared.get("pods", "-n", "berth-erin") == []
     assert [item["metadata"]["uid"] for item in claims()] == [claim["metadata"]["uid"]]
     (listed,) = json.loads(berth(shared, "home", "list", "-s", "shared", "--json").stdout)
-    assert (listed["name"], listed["claim"], listed["size"], listed["in_use"]) == ("erin", "share-team", "1Ti", False)
-    assert "the Filestore volume team (1Ti" in berth(shared, "home", "remove", "erin", "-s", "shared", code=3).stderr
+    assert (listed["name"], listed["claim"], listed["size"], listed["in_use"]) == (
+        "erin",
+        "share-team",
+        "1Ti",
+        False,
+    )
+    assert (
+        "the Filestore volume team (1Ti"
+        in berth(shared, "home", "remove", "erin", "-s", "shared", code=3).stderr
+    )
     assert "is deleted" in berth(shared, "home", "remove", "erin", "-s", "shared", "--yes").stderr
     eventually(lambda: shared.get("persistentvolumes") == [], "the share is gone")

@@ -23,7 +23,9 @@ from tests.lab.project import Project, Settings, environment_settings
 
 pytestmark = [
     pytest.mark.lab,
-    pytest.mark.skipif(shutil.which("jq") is None, reason="jq, which plays gh's --jq, is not installed"),
+    pytest.mark.skipif(
+        shutil.which("jq") is None, reason="jq, which plays gh's --jq, is not installed"
+    ),
 ]
 
 DESTRUCTIVE, DRIFTED = 3, 4
@@ -35,7 +37,9 @@ def environment(lab: Lab) -> Settings:
     pools = {"dev": {"machineType": "g2-standard-24", "nodes": 2}}
     cluster = {"deletionProtection": False, "nodeServiceAccount": "own"}
     engineers = {"ines": {"workers": 2}}
-    return environment_settings(lab, pools, project="berth-ci", cluster=cluster, engineers=engineers)
+    return environment_settings(
+        lab, pools, project="berth-ci", cluster=cluster, engineers=engineers
+    )
 
 
 @dataclass(frozen=True)
@@ -70,13 +74,21 @@ class Runner:
         """Run a step's script; values of GitHub's expressions are given by name."""
         scripts = [*workflows.github_scripts(), *workflows.github_scripts("preview")]
         (script,) = (script for script in scripts if script.name == name)
-        known = {"STACK": "ci", "GH_TOKEN": "token", "GH_REPO": "acme/fleet", "PULL_REQUEST": "7"} | expressions
+        known = {
+            "STACK": "ci",
+            "GH_TOKEN": "token",
+            "GH_REPO": "acme/fleet",
+            "PULL_REQUEST": "7",
+        } | expressions
         summary, outputs = self.folder / "summary.md", self.folder / "outputs"
         summary.write_text("")
         outputs.write_text("")
         variables = {
             # A variable that the workflow forgets to hand over is not there.
-            **{key: known.get(key, "") if "${{" in value else value for key, value in script.env.items()},
+            **{
+                key: known.get(key, "") if "${{" in value else value
+                for key, value in script.env.items()
+            },
             "GITHUB_STEP_SUMMARY": str(summary),
             "GITHUB_OUTPUT": str(outputs),
             "GITHUB_REPOSITORY": "acme/fleet",
@@ -86,7 +98,11 @@ class Runner:
         }
         lab = self.project.lab.env
         # Of the lab: where the state is, and its passphrase.
-        variables |= {key: lab[key] for key in ("PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE") if key in lab}
+        variables |= {
+            key: lab[key]
+            for key in ("PULUMI_BACKEND_URL", "PULUMI_CONFIG_PASSPHRASE")
+            if key in lab
+        }
         variables["PATH"] = ":".join([*self.programs, str(self.folder), lab["PATH"]])
         variables["PLAYED_CODE"] = f"{self.code}"
         done = subprocess.run(
@@ -123,7 +139,10 @@ class Played:
         self._folder = folder
         (folder / ".venv" / "bin").mkdir(parents=True)
         for program in (folder / ".venv" / "bin" / "berth", folder / "pulumi"):
-            text = f'echo "$(basename "$0") $*" >> {folder}/ran; echo \'"name": "ci"\'; exit $PLAYED_CODE'
+            text = (
+                f'echo "$(basename "$0") $*" >> {folder}/ran; echo \'"name": "ci"\'; exit'
+                " $PLAYED_CODE"
+            )
             program.write_text(f"#!/bin/sh\n{text}\n")
             program.chmod(0o755)
 
@@ -145,11 +164,21 @@ def runner(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Runner:
     project = Project.make(tmp_path_factory.mktemp("workflows") / "project", lab)
     (project.folder / ".venv").symlink_to(sys.prefix)
     folder = tmp_path_factory.mktemp("github")
-    (folder / "gh").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).with_name("gh.py")}" "$@"\n')
+    (folder / "gh").write_text(
+        f'#!/bin/sh\nexec "{sys.executable}" "{Path(__file__).with_name("gh.py")}" "$@"\n'
+    )
     (folder / "gh").chmod(0o755)
     (folder / "state.json").write_text(
         json.dumps(
-            {"main": COMMIT, "merged": MERGED, "events": [], "now": BEFORE, "comments": [], "issues": [], "calls": []}
+            {
+                "main": COMMIT,
+                "merged": MERGED,
+                "events": [],
+                "now": BEFORE,
+                "comments": [],
+                "issues": [],
+                "calls": [],
+            }
         )
     )
     runner = Runner(project, folder)
@@ -179,7 +208,9 @@ def test_check_lists_the_environments_but_for_the_labs(runner: Runner, settings:
     assert done.code == 0
     assert "✓ ci (environment, 3 policies kept)" in done.summary
     for job in ("check", "environments"):
-        assert json.loads(runner.step(f"{job}: List environments").outputs["environments"]) == ["ci"]
+        assert json.loads(runner.step(f"{job}: List environments").outputs["environments"]) == [
+            "ci"
+        ]
     (runner.project.folder / "stacks" / "Pulumi.lab.yaml").unlink()
 
 
@@ -200,21 +231,37 @@ def test_check_shows_each_problem_beside_its_line(runner: Runner, settings: Sett
     assert "environment.zone: 'nowhere' is not a zone" in done.summary
 
 
-def test_a_policy_violation_fails_a_pull_request_and_no_label_helps(runner: Runner, settings: Settings) -> None:
+def test_a_policy_violation_fails_a_pull_request_and_no_label_helps(
+    runner: Runner, settings: Settings
+) -> None:
     settings["engineers"]["ines"]["dashboard"] = "public"
     runner.write(settings)
     done, verdict = runner.preview(ALLOW_DESTROY="true")
     runner.write(environment(runner.project.lab))
     assert verdict == 2
-    assert "It ended with exit code 2; the job's log says why." in runner.github["comments"][-1]["body"]
-    assert "engineers.ines.dashboard: policy private-dashboard: Service ines-dashboard is a load balancer" in done.text
+    assert (
+        "It ended with exit code 2; the job's log says why."
+        in runner.github["comments"][-1]["body"]
+    )
+    assert (
+        "engineers.ines.dashboard: policy private-dashboard: Service ines-dashboard is a load"
+        " balancer" in done.text
+    )
 
 
 def test_a_pull_request_has_one_comment_and_fails_without_the_label_that_allows_a_destruction(
     up: Runner, settings: Settings, tmp_path: Path
 ) -> None:
-    stranger = {"id": 1, "body": "<!-- berth-preview:ci --> says a person", "user": {"type": "User"}}
-    other = {"id": 2, "body": "<!-- berth-preview:prod -->\nof another stack", "user": {"type": "Bot"}}
+    stranger = {
+        "id": 1,
+        "body": "<!-- berth-preview:ci --> says a person",
+        "user": {"type": "User"},
+    }
+    other = {
+        "id": 2,
+        "body": "<!-- berth-preview:prod -->\nof another stack",
+        "user": {"type": "Bot"},
+    }
     up.set(comments=[stranger, other])
     settings["pools"]["dev"]["machineType"] = "g2-standard-48"
     up.write(settings)
@@ -239,12 +286,25 @@ def test_a_pull_request_has_one_comment_and_fails_without_the_label_that_allows_
 def test_nodes_run_as_an_account_that_berth_creates_with_two_roles(up: Runner) -> None:
     resources = up.project.resources("ci")
     (email,) = [
-        resource["outputs"]["email"] for resource in resources if resource["type"].startswith("gcp:serviceaccount/")
+        resource["outputs"]["email"]
+        for resource in resources
+        if resource["type"].startswith("gcp:serviceaccount/")
     ]
-    pools = [resource["inputs"] for resource in resources if resource["type"] == "gcp:container/nodePool:NodePool"]
+    pools = [
+        resource["inputs"]
+        for resource in resources
+        if resource["type"] == "gcp:container/nodePool:NodePool"
+    ]
     assert {pool["nodeConfig"]["serviceAccount"] for pool in pools} == {email}
-    roles = [resource["inputs"]["role"] for resource in resources if resource["type"].startswith("gcp:projects/")]
-    assert sorted(roles) == ["roles/artifactregistry.reader", "roles/container.defaultNodeServiceAccount"]
+    roles = [
+        resource["inputs"]["role"]
+        for resource in resources
+        if resource["type"].startswith("gcp:projects/")
+    ]
+    assert sorted(roles) == [
+        "roles/artifactregistry.reader",
+        "roles/container.defaultNodeServiceAccount",
+    ]
 
 
 def test_up_of_an_old_commit_undoes_nothing(up: Runner, settings: Settings) -> None:
@@ -257,11 +317,18 @@ def test_up_of_an_old_commit_undoes_nothing(up: Runner, settings: Settings) -> N
     assert up.project.get("rayclusters", "-n", namespace_of("ines"))
 
 
-def artifact(run: int, content: str, at: str = BEFORE, event: str = "pull_request_target") -> dict[str, Any]:
+def artifact(
+    run: int, content: str, at: str = BEFORE, event: str = "pull_request_target"
+) -> dict[str, Any]:
     """An artifact with a plan, and the run that left it."""
     made_by = {"event": event, "path": ".github/workflows/preview.yml@refs/heads/main"}
     times = {"created_at": at, "expired": False}
-    return {"name": f"plan-ci-{HEAD}", "workflow_run": {"id": run}, "run": made_by, "content": content} | times
+    return {
+        "name": f"plan-ci-{HEAD}",
+        "workflow_run": {"id": run},
+        "run": made_by,
+        "content": content,
+    } | times
 
 
 BEFORE_THE_MERGE = event("labeled", "allow-destroy", BEFORE)
@@ -291,7 +358,9 @@ def test_only_a_label_for_the_commits_of_the_merge_allows_a_destruction(
 
 
 @pytest.mark.parametrize("job", ["up", "engineers"])
-def test_the_last_plan_of_mains_preview_before_the_merge_is_applied(runner: Runner, tmp_path: Path, job: str) -> None:
+def test_the_last_plan_of_mains_preview_before_the_merge_is_applied(
+    runner: Runner, tmp_path: Path, job: str
+) -> None:
     """Neither a branch's workflow nor a label on the merged pull request leaves a plan that counts;
     test_fleet has what a plan refuses.
     """
@@ -312,7 +381,9 @@ def test_the_label_is_taken_away_by_a_push(runner: Runner) -> None:
     assert runner.github["events"][1:] == [event("unlabeled", "allow-destroy", BEFORE)]
 
 
-def test_drift_opens_one_issue_keeps_it_up_to_date_and_closes_it(runner: Runner, tmp_path: Path) -> None:
+def test_drift_opens_one_issue_keeps_it_up_to_date_and_closes_it(
+    runner: Runner, tmp_path: Path
+) -> None:
     """test_prod and test_identities find the drift that `berth` is played to find here."""
     played = Played(tmp_path)
     runner.set(issues=[])
@@ -333,7 +404,9 @@ def test_old_versions_open_one_issue_and_close_it(up: Runner, tmp_path: Path) ->
     of_node = ("kubectl", "patch", "node", node["metadata"]["name"], "--subresource=status", "-p")
     version = {"kubeletVersion": node["status"]["nodeInfo"]["kubeletVersion"]}
     up.set(issues=[])
-    up.project.run(*of_node, json.dumps({"status": {"nodeInfo": {"kubeletVersion": "v1.33.1-gke.1000"}}}))
+    up.project.run(
+        *of_node, json.dumps({"status": {"nodeInfo": {"kubeletVersion": "v1.33.1-gke.1000"}}})
+    )
     done = up.step("versions: Look for old versions")
     assert done.code == 0, done.text
     up.project.run(*of_node, json.dumps({"status": {"nodeInfo": version}}))
@@ -343,7 +416,11 @@ def test_old_versions_open_one_issue_and_close_it(up: Runner, tmp_path: Path) ->
     assert "GKE recreates every node" in issue["body"]
     plan = json.loads((up.project.folder / "plan.json").read_text())
     asked = {one["part"]: one["version"] for one in plan["versions"] if one["asked"] == "cluster"}
-    assert (asked["kuberay"], asked["kuberay-crds"], asked["ray"]) == (versions.KUBERAY, "1.6", versions.RAY)
+    assert (asked["kuberay"], asked["kuberay-crds"], asked["ray"]) == (
+        versions.KUBERAY,
+        "1.6",
+        versions.RAY,
+    )
     assert plan["definitions"]["rayclusters.ray.io"] == 1
     assert Played(tmp_path).step(up, "versions: Look for old versions").code == 0
     assert [item["state"] for item in up.github["issues"]] == ["closed"]
@@ -354,7 +431,10 @@ def test_an_engineers_own_stack_is_a_file_that_ci_applies(up: Runner) -> None:
     project = up.project
 
     def commit(message: str) -> str:
-        for command in (["add", "stacks"], ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", message]):
+        for command in (
+            ["add", "stacks"],
+            ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", message],
+        ):
             project.run("git", *command)
         return project.run("git", "rev-parse", "HEAD").stdout.strip()
 
@@ -394,14 +474,19 @@ def test_up_applies_the_settings_and_destroys_where_the_pull_request_had_the_lab
     assert done.code == 0, done.text
     assert up.project.get("rayclusters", "-n", namespace_of("ines")) == []
     services = {
-        service["metadata"]["name"]: service for service in up.project.get("services", "-n", namespace_of("jo"))
+        service["metadata"]["name"]: service
+        for service in up.project.get("services", "-n", namespace_of("jo"))
     }
     assert services["jo-dashboard"]["spec"]["type"] == "LoadBalancer"
-    assert services["jo-dashboard"]["metadata"]["annotations"]["networking.gke.io/load-balancer-type"] == "Internal"
+    assert (
+        services["jo-dashboard"]["metadata"]["annotations"]["networking.gke.io/load-balancer-type"]
+        == "Internal"
+    )
     assert services["jo-head-svc"]["spec"]["type"] == "ClusterIP"
-    assert [cluster["status"]["state"] for cluster in up.project.get("rayclusters", "-n", namespace_of("jo"))] == [
-        "ready"
-    ]
+    assert [
+        cluster["status"]["state"]
+        for cluster in up.project.get("rayclusters", "-n", namespace_of("jo"))
+    ] == ["ready"]
 
 
 def gitlab(runner: Runner, job: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -413,7 +498,9 @@ def gitlab(runner: Runner, job: str, **variables: str) -> subprocess.CompletedPr
         curl = Path(__file__).with_name("gitlab_curl.py")
         (folder / "curl").write_text(f'#!/bin/sh\nexec "{sys.executable}" "{curl}" "$@"\n')
         (folder / "curl").chmod(0o755)
-        (folder / "state.json").write_text(json.dumps({"notes": [{"id": 1, "body": "a person's"}], "issues": []}))
+        (folder / "state.json").write_text(
+            json.dumps({"notes": [{"id": 1, "body": "a person's"}], "issues": []})
+        )
     lab = runner.project.lab.env
     known = {
         "STACK": "ci",
@@ -443,7 +530,9 @@ def played(runner: Runner, what: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.long
-def test_gitlabs_preview_keeps_one_note_and_asks_for_the_label(up: Runner, settings: Settings) -> None:
+def test_gitlabs_preview_keeps_one_note_and_asks_for_the_label(
+    up: Runner, settings: Settings
+) -> None:
     settings["pools"]["dev"]["machineType"] = "g2-standard-48"
     up.write(settings)
     for _ in range(2):
@@ -462,11 +551,25 @@ def test_gitlabs_up_and_drift(up: Runner, settings: Settings) -> None:
     repository = up.folder / "repository"
     for command in (
         ["init", "--quiet", "--initial-branch=main", str(repository)],
-        ["-C", str(repository), "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x", "--allow-empty"],
+        [
+            "-C",
+            str(repository),
+            "-c",
+            "user.name=x",
+            "-c",
+            "user.email=x@x",
+            "commit",
+            "-qm",
+            "x",
+            "--allow-empty",
+        ],
     ):
         subprocess.run(["git", *command], check=True)
     newest = subprocess.run(
-        ["git", "-C", str(repository), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+        ["git", "-C", str(repository), "rev-parse", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.strip()
     up.project.up("ci", "--refresh")
     settings["engineers"]["jo"] = {}
@@ -485,7 +588,11 @@ def test_gitlabs_up_and_drift(up: Runner, settings: Settings) -> None:
 
 PULUMI = [
     arguments
-    for script in [*workflows.github_scripts(), *workflows.github_scripts("preview"), *workflows.gitlab_scripts()]
+    for script in [
+        *workflows.github_scripts(),
+        *workflows.github_scripts("preview"),
+        *workflows.gitlab_scripts(),
+    ]
     for arguments in workflows.commands(script.text, "pulumi")
 ]
 

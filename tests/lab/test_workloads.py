@@ -42,7 +42,11 @@ def environment(lab: Lab) -> Settings:
         defaults={"head": HEAD, "wait": {"timeout": "10m"}},
         engineers={"bob": {"workers": 0, "access": {"users": ["bob@example.com"]}}},
         jobs={
-            "look": {"cluster": "bob", "entrypoint": COUNT, "wait": {"until": "succeeded", "timeout": "10m"}},
+            "look": {
+                "cluster": "bob",
+                "entrypoint": COUNT,
+                "wait": {"until": "succeeded", "timeout": "10m"},
+            },
             "nightly": {
                 "entrypoint": COUNT,
                 "runtimeEnv": {"env_vars": {"LEVEL": "1"}},
@@ -92,7 +96,10 @@ def submitters(work: Project, namespace: str) -> list[dict[str, Any]]:
 
 
 def has_cluster(work: Project, namespace: str) -> None:
-    eventually(lambda: list(clusters(work, namespace).values()) == ["ready"], f"one RayCluster in {namespace}, ready")
+    eventually(
+        lambda: list(clusters(work, namespace).values()) == ["ready"],
+        f"one RayCluster in {namespace}, ready",
+    )
 
 
 def test_kuberay_creates_clusters_and_services_of_jobs_and_services(work: Project) -> None:
@@ -104,12 +111,22 @@ def test_kuberay_creates_clusters_and_services_of_jobs_and_services(work: Projec
     log = work.run("kubectl", "logs", "-n", "berth-bob", pod["metadata"]["name"]).stdout
     assert "Running entrypoint" in log
     assert "1.0" in log.splitlines(), "bob's head has one CPU"
-    labels = {item["metadata"]["name"]: item["metadata"]["labels"] for item in work.get("namespaces")}
-    assert {labels[name]["pod-security.kubernetes.io/enforce"] for name in NAMESPACES} == {"restricted"}
-    services = [service for service in work.get("services", "-A") if service["metadata"]["namespace"] in NAMESPACES]
+    labels = {
+        item["metadata"]["name"]: item["metadata"]["labels"] for item in work.get("namespaces")
+    }
+    assert {labels[name]["pod-security.kubernetes.io/enforce"] for name in NAMESPACES} == {
+        "restricted"
+    }
+    services = [
+        service
+        for service in work.get("services", "-A")
+        if service["metadata"]["namespace"] in NAMESPACES
+    ]
     assert {service["spec"]["type"] for service in services} == {"ClusterIP"}
     for head in work.get("pods", "-n", "berth-chat", "-l", "ray.io/node-type=head"):
-        assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in head["spec"]["containers"][0]["env"]
+        assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in head["spec"]["containers"][0][
+            "env"
+        ]
     assert len(clusters(work, "berth-bob")) == 1, "bob's own, which the job runs on"
 
 
@@ -162,5 +179,7 @@ def test_nothing_is_left(work: Project) -> None:
     work.destroy(STACK)
     assert work.get("rayjobs,rayservices,rayclusters", "-A") == []
     assert [
-        namespace for namespace in work.get("namespaces") if namespace["metadata"]["name"].startswith("berth-")
+        namespace
+        for namespace in work.get("namespaces")
+        if namespace["metadata"]["name"].startswith("berth-")
     ] == []

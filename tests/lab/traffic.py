@@ -87,7 +87,9 @@ def verdicts(judge: Path, policies: Iterable[Object], cases: Iterable[Case]) -> 
         for case in cases
     ]
     question = json.dumps({"policies": list(policies), "traffic": traffic})
-    done = subprocess.run([judge], input=question, capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [judge], input=question, capture_output=True, text=True, check=True, timeout=60
+    )
     return [(line["Ingress"], line["Egress"]) for line in json.loads(done.stdout)]
 
 
@@ -135,5 +137,7 @@ def within(berth: BerthPods, operator: Peer, stranger: Peer, kube_system: Object
         own = tuple(peer.get("labels", {}).items())
         peers[name] = Peer(name, peer["address"], namespace, labels.get(namespace, ()), own)
     for sources, targets, ports, verdict, *protocols in TABLE["cases"]:
-        for source, target, port, protocol in itertools.product(sources, targets, ports, protocols or ["TCP"]):
+        for source, target, port, protocol in itertools.product(
+            sources, targets, ports, protocols or ["TCP"]
+        ):
             yield Case(peers[source], peers[target], port, VERDICTS[verdict], protocol)

@@ -25,7 +25,9 @@ def rewrite(file: Path, old: str, new: str) -> None:
 
 def set_version(source: Path, version: str) -> None:
     lines = (source / "pyproject.toml").read_text(encoding="utf-8").splitlines()
-    changed = [f'version = "{version}"' if line.startswith("version = ") else line for line in lines]
+    changed = [
+        f'version = "{version}"' if line.startswith("version = ") else line for line in lines
+    ]
     (source / "pyproject.toml").write_text("\n".join(changed) + "\n", encoding="utf-8")
 
 
@@ -50,7 +52,8 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rewrite(
         source / "components/gke/cluster_settings.py",
         "    deletion_protection: bool = True\n",
-        """    other_words = {"deletionProtection": "it is 'protectDeletion' in this version of berth"}\n"""
+        '    other_words = {"deletionProtection": '
+        """"it is 'protectDeletion' in this version of berth"}\n"""
         '    deletion_protection: bool = Field(default=True, alias="protectDeletion")\n',
     )
     return build(tmp_path_factory.mktemp("wheels"), source)
@@ -83,8 +86,13 @@ class Site:
         return self.run(".venv/bin/berth", *arguments)
 
     def texts(self) -> dict[str, str]:
-        files = (path for path in self.fleet.rglob("*") if path.is_file() and ".venv" not in path.parts)
-        return {path.relative_to(self.fleet).as_posix(): path.read_text(encoding="latin-1") for path in files}
+        files = (
+            path for path in self.fleet.rglob("*") if path.is_file() and ".venv" not in path.parts
+        )
+        return {
+            path.relative_to(self.fleet).as_posix(): path.read_text(encoding="latin-1")
+            for path in files
+        }
 
 
 @pytest.mark.long
@@ -120,17 +128,27 @@ def test_a_repository_moves_to_a_newer_berth(old: Path, new: Path, tmp_path: Pat
     check_files(site, before, edited, new)
 
     settings = (fleet / "stacks/Pulumi.dev.yaml").read_text().splitlines()
-    (line,) = (number for number, text in enumerate(settings, start=1) if "deletionProtection" in text)
+    (line,) = (
+        number for number, text in enumerate(settings, start=1) if "deletionProtection" in text
+    )
     renamed = f"stacks/Pulumi.dev.yaml:{line}: environment.cluster.deletionProtection: unknown key"
-    assert f"{renamed} 'deletionProtection'; it is 'protectDeletion' in this version of berth" in upgraded.stderr
+    assert (
+        f"{renamed} 'deletionProtection'; it is 'protectDeletion' in this version of berth"
+        in upgraded.stderr
+    )
     assert upgraded.returncode == 2, "make's own exit code for a command that failed"
 
     for stack in ("dev", "lab"):
         text = (fleet / f"stacks/Pulumi.{stack}.yaml").read_text()
-        (fleet / f"stacks/Pulumi.{stack}.yaml").write_text(text.replace("deletionProtection", "protectDeletion"))
+        (fleet / f"stacks/Pulumi.{stack}.yaml").write_text(
+            text.replace("deletionProtection", "protectDeletion")
+        )
     after = site.texts()
     again = site.berth("upgrade")
-    assert (again.returncode, again.stdout) == (0, f"my-fleet is up to date with berth {NEW}\n"), again.stderr
+    assert (again.returncode, again.stdout) == (
+        0,
+        f"my-fleet is up to date with berth {NEW}\n",
+    ), again.stderr
     assert site.texts() == after
     checked = site.run("make", "check")
     assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -138,7 +156,10 @@ def test_a_repository_moves_to_a_newer_berth(old: Path, new: Path, tmp_path: Pat
     pip(site.bin, "install", "--no-index", "--no-deps", str(old))
     older = site.berth("upgrade")
     assert older.returncode == 2
-    assert f"my-fleet is at berth {NEW}, and the older {OLD} is installed; nothing was changed" in older.stderr
+    assert (
+        f"my-fleet is at berth {NEW}, and the older {OLD} is installed; nothing was changed"
+        in older.stderr
+    )
     assert site.texts() == after
 
 
@@ -146,7 +167,9 @@ def check_output(upgraded: subprocess.CompletedProcess[str]) -> None:
     assert f"my-fleet: berth {OLD} → {NEW}" in upgraded.stdout
     assert f"## {NEW}\n\n### Changed\n\n- deletionProtection is protectDeletion." in upgraded.stdout
     assert "The first version." not in upgraded.stdout
-    actions = dict(line.split()[::-1] for line in upgraded.stdout.splitlines() if line.startswith("  "))
+    actions = dict(
+        line.split()[::-1] for line in upgraded.stdout.splitlines() if line.startswith("  ")
+    )
     assert actions == {
         "Makefile": "update",
         "OWNERS": "add",
@@ -171,17 +194,24 @@ def check_files(site: Site, before: dict[str, str], edited: dict[str, str], whee
     settings = [path for path in before if path.startswith("stacks/Pulumi.")]
     assert {path: after[path] for path in settings} == {path: before[path] for path in settings}
     assert yaml.safe_load(after[".berth.yaml"])["version"] == NEW
-    assert set(before) - set(after) == {"policies/image_registry.py", f"wheels/berth_gpu-{OLD}-py3-none-any.whl"}
+    assert set(before) - set(after) == {
+        "policies/image_registry.py",
+        f"wheels/berth_gpu-{OLD}-py3-none-any.whl",
+    }
 
 
 @pytest.mark.long
 def test_programs_get_the_move_as_json(old: Path, new: Path, tmp_path: Path) -> None:
     bin_folder = virtual_environment(tmp_path / "venv", old)
-    subprocess.run([str(bin_folder / "berth"), "new", "fleet"], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(
+        [str(bin_folder / "berth"), "new", "fleet"], cwd=tmp_path, check=True, capture_output=True
+    )
     pip(bin_folder, "install", "--no-index", "--no-deps", str(new))
     shutil.rmtree(tmp_path / "fleet/policies")
     command = [str(bin_folder / "berth"), "upgrade", "--dry-run", "--json"]
-    done = subprocess.run(command, cwd=tmp_path / "fleet", capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path / "fleet", capture_output=True, text=True, check=False
+    )
     assert done.stdout, done.stderr
     found = json.loads(done.stdout)
     assert (found["from"], found["to"], found["changelog"][0]["version"]) == (OLD, NEW, NEW)

@@ -60,14 +60,20 @@ def test_a_wheel_has_one_name(wheel: Path) -> None:
     assert {name for name in names if not name.endswith(".dist-info")} == {"berth"}
 
 
-def test_the_source_distribution_builds_the_same_wheel(source: Path, wheel: Path, tmp_path: Path) -> None:
+def test_the_source_distribution_builds_the_same_wheel(
+    source: Path, wheel: Path, tmp_path: Path
+) -> None:
     sdist = build_sdist(source, tmp_path)
     assert content(build(tmp_path, sdist)) == content(wheel)
 
 
 def content(wheel: Path) -> dict[str, int]:
     with zipfile.ZipFile(wheel) as archive:
-        return {info.filename: info.CRC for info in archive.infolist() if not info.filename.endswith("/RECORD")}
+        return {
+            info.filename: info.CRC
+            for info in archive.infolist()
+            if not info.filename.endswith("/RECORD")
+        }
 
 
 def test_a_wheel_has_the_data_that_modules_read(wheel: Path) -> None:
@@ -86,19 +92,27 @@ def test_an_installed_berth_checks_a_project_of_its_own(installed: Path, tmp_pat
     (tmp_path / "stacks").mkdir()
     (tmp_path / "stacks/Pulumi.mine.yaml").write_text(STACK)
     (tmp_path / "Pulumi.yaml").write_text("name: fleet\nruntime: python\nstackConfigDir: stacks\n")
-    run = "import berth, sys; from berth.cli.main import main; print(berth.__file__, file=sys.stderr); main()"
+    run = (
+        "import berth, sys; from berth.cli.main import main; print(berth.__file__,"
+        " file=sys.stderr); main()"
+    )
     done = python(installed, tmp_path, "-c", run, "check", "mine")
     assert done.returncode == 0, done.stderr
     assert str(installed) in done.stderr
     assert "mine" in done.stdout
-    (tmp_path / "stacks/Pulumi.mine.yaml").write_text(STACK.replace("worker: {pool: dev}", "worker: {pool: gpu}"))
+    (tmp_path / "stacks/Pulumi.mine.yaml").write_text(
+        STACK.replace("worker: {pool: dev}", "worker: {pool: gpu}")
+    )
     done = python(installed, tmp_path, "-c", run, "check", "mine")
     assert done.returncode == 2
     assert "stacks/Pulumi.mine.yaml:9: " in done.stderr
 
 
 def test_what_a_check_imports_is_there_without_pulumi(installed: Path, tmp_path: Path) -> None:
-    names = "import sys, berth.stacks.load.stack; print([name for name in sys.modules if name.startswith('pulumi')])"
+    names = (
+        "import sys, berth.stacks.load.stack; print([name for name in sys.modules if"
+        " name.startswith('pulumi')])"
+    )
     done = python(installed, tmp_path, "-c", names)
     assert done.stdout == "[]\n", done.stdout + done.stderr
 
@@ -107,7 +121,9 @@ BIG = {"matplotlib", "numpy", "pillow", "psutil", "pytest", "mypy", "ruff"}
 
 
 def run(bin_folder: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "BERTH_LAB")}
+    environment = {
+        key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "BERTH_LAB")
+    }
     return subprocess.run(
         [str(bin_folder / arguments[0]), *arguments[1:]],
         cwd=folder,
@@ -120,7 +136,10 @@ def run(bin_folder: Path, folder: Path, *arguments: str) -> subprocess.Completed
 
 
 def packages(bin_folder: Path) -> set[str]:
-    return {package["name"].lower() for package in json.loads(pip(bin_folder, "list", "--format", "json"))}
+    return {
+        package["name"].lower()
+        for package in json.loads(pip(bin_folder, "list", "--format", "json"))
+    }
 
 
 @pytest.mark.long
@@ -152,6 +171,10 @@ def test_the_extra_of_the_lab_brings_what_the_lab_imports(wheel: Path, tmp_path:
     assert "psutil" in packages(lab)
     assert "pytest" not in packages(lab)
     # The lab's own programs, with what they import.
-    for module in ("berth.lab.lifecycle", "berth.lab.devices.controller", "berth.lab.google_api.server"):
+    for module in (
+        "berth.lab.lifecycle",
+        "berth.lab.devices.controller",
+        "berth.lab.google_api.server",
+    ):
         assert run(lab, tmp_path, "python", "-c", f"import {module}").stderr == ""
     assert run(lab, tmp_path, "berth", "lab", "status").returncode == 3

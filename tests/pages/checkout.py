@@ -38,10 +38,18 @@ def install(folder: Path) -> None:
     """
     old, new = Path(sys.prefix), folder / ".venv"
     shutil.copytree(old, new, symlinks=True, copy_function=_link)
-    packages = new / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
-    for path in (*(new / "bin").iterdir(), *packages.glob("__editable__*berth*"), new / "pyvenv.cfg"):
+    packages = (
+        new / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    )
+    for path in (
+        *(new / "bin").iterdir(),
+        *packages.glob("__editable__*berth*"),
+        new / "pyvenv.cfg",
+    ):
         content = path.read_bytes() if path.is_file() and not path.is_symlink() else b""
-        here = content.replace(f"{old}".encode(), f"{new}".encode()).replace(f"{CLONE}".encode(), f"{folder}".encode())
+        here = content.replace(f"{old}".encode(), f"{new}".encode()).replace(
+            f"{CLONE}".encode(), f"{folder}".encode()
+        )
         if here != content:
             mode = path.stat().st_mode
             path.unlink()  # the clone's own file stays as it is
@@ -60,7 +68,9 @@ def _link(source: str, target: str) -> None:
 
 def readers_environment() -> dict[str, str]:
     """Return this process's environment without a virtual environment on PATH and without a lab."""
-    variables = {name: value for name, value in os.environ.items() if not name.startswith(_OF_A_LAB)}
+    variables = {
+        name: value for name, value in os.environ.items() if not name.startswith(_OF_A_LAB)
+    }
     parts = variables["PATH"].split(os.pathsep)
     return {**variables, "PATH": os.pathsep.join(part for part in parts if ".venv" not in part)}
 

@@ -83,7 +83,9 @@ class Marks:
         elif found := re.fullmatch(r"task: (.+)", comment):
             self.tasks.append(found[1])
         else:
-            raise MarkError(f"{comment!r} before a block is not a mark; tests/pages/page.py lists them")
+            raise MarkError(
+                f"{comment!r} before a block is not a mark; tests/pages/page.py lists them"
+            )
 
 
 @dataclass(frozen=True)

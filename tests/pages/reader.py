@@ -35,8 +35,12 @@ class Reader:
         shown = [one.output for _, one in ran if one]
         assert shown
         for block, one in ran:
-            is_a_program_that_fails = bool(block.marks.exits) and block.text.startswith("berth submit")
-            assert one is None or is_a_program_that_fails or "Traceback" not in one.output, one.output
+            is_a_program_that_fails = bool(block.marks.exits) and block.text.startswith(
+                "berth submit"
+            )
+            assert one is None or is_a_program_that_fails or "Traceback" not in one.output, (
+                one.output
+            )
         return shown
 
     def stacks(self) -> list[str]:
@@ -51,7 +55,9 @@ def arrived(folder: Path) -> Iterator[Reader]:
     install(folder)
     reader = Reader(folder, readers_environment(), own_kubeconfig())
     yield reader
-    subprocess.run(["make", "lab-clean"], cwd=folder, env=reader.environment, check=False, capture_output=True)
+    subprocess.run(
+        ["make", "lab-clean"], cwd=folder, env=reader.environment, check=False, capture_output=True
+    )
 
 
 def own_kubeconfig() -> str:
@@ -62,5 +68,7 @@ def own_kubeconfig() -> str:
 def parts(page: str) -> tuple[list[Block], list[Block]]:
     """Return a page's blocks before the teardown of the lab, and from there on."""
     found = blocks(CLONE / page)
-    end = next((at for at, block in enumerate(found) if block.text.startswith(_TEARDOWN)), len(found))
+    end = next(
+        (at for at, block in enumerate(found) if block.text.startswith(_TEARDOWN)), len(found)
+    )
     return found[:end], found[end:]

@@ -18,7 +18,9 @@ from tests.pages.page import Block
 DEADLINE_SECONDS = 1200.0
 SHOWN = 6000
 _SIZE = struct.pack("HHHH", 50, 120, 0, 0)
-_ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[a-zA-Z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78])|\r")
+_ESCAPES = re.compile(
+    r"\x1b(?:\[[0-9;?]*[a-zA-Z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78])|\r"
+)
 _CTRL_C = b"\x03"
 _END = "\x1e"
 _POLL_SECONDS = 0.1

@@ -55,7 +55,10 @@ def berth(**shape: Any) -> Settings:
     """Engineer's settings with all pods on the real pool, with the least resources that Ray
     needs.
     """
-    pods = {"head": {"pool": POOL, "cpu": 1, "memory": "3Gi"}, "worker": {"pool": POOL, "cpu": 1, "memory": "2Gi"}}
+    pods = {
+        "head": {"pool": POOL, "cpu": 1, "memory": "3Gi"},
+        "worker": {"pool": POOL, "cpu": 1, "memory": "2Gi"},
+    }
     return {"environment": "env", **pods, "wait": {"timeout": "5m"}, **shape}
 
 
@@ -90,7 +93,9 @@ def machine_state() -> dict[str, set[str]]:
     """State of this machine that a real node could change."""
 
     def lines(*command: str) -> set[str]:
-        return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines())
+        return set(
+            subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+        )
 
     debian = next(iter(default_folder().glob("debian-*")), Path("/"))
     libraries = f"LD_LIBRARY_PATH={debian / 'usr/lib/x86_64-linux-gnu'}"
@@ -98,7 +103,9 @@ def machine_state() -> dict[str, set[str]]:
         "interfaces": {line.split(": ")[1] for line in lines("ip", "-oneline", "link")},
         "network namespaces": lines("ip", "netns"),
         "routes": lines("ip", "route", "show", "table", "all"),
-        "mounts": {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()},
+        "mounts": {
+            line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()
+        },
         "firewall tables": lines("env", libraries, str(debian / "usr/sbin/nft"), "list", "tables"),
         # Every container is in one.
         "control groups": {str(path) for path in Path("/sys/fs/cgroup").glob("*/*/")},
@@ -128,7 +135,9 @@ class RealNode:
     def node(self) -> Object:
         """The real node's object."""
         nodes = self.lab.get("nodes", "-l", "lab-node=real")["items"]
-        return next(node for node in nodes if "kwok.x-k8s.io/node" not in node["metadata"]["annotations"])
+        return next(
+            node for node in nodes if "kwok.x-k8s.io/node" not in node["metadata"]["annotations"]
+        )
 
     def apply(self, *objects: Object) -> None:
         self.lab.run(["kubectl", "apply", "-f", "-"], stdin=yaml.safe_dump_all(objects))
@@ -144,23 +153,40 @@ class RealNode:
         """Head pods of an engineer's RayCluster that are not being deleted; empty until KubeRay
         creates the next one.
         """
-        pods = self.project.get("pods", "-n", f"berth-{owner}", "-l", f"ray.io/node-type=head,ray.io/cluster={owner}")
-        return {pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]}
+        pods = self.project.get(
+            "pods", "-n", f"berth-{owner}", "-l", f"ray.io/node-type=head,ray.io/cluster={owner}"
+        )
+        return {
+            pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]
+        }
 
     def head(self, owner: str) -> str:
         """The head pod of an engineer's RayCluster."""
         (head,) = self.heads(owner)
         return head
 
-    def on_head(self, owner: str, *command: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    def on_head(
+        self, owner: str, *command: str, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
         """Run a program in the head's container."""
-        where = ["kubectl", "exec", "-n", f"berth-{owner}", self.head(owner), "-c", "ray-head", "--"]
+        where = [
+            "kubectl",
+            "exec",
+            "-n",
+            f"berth-{owner}",
+            self.head(owner),
+            "-c",
+            "ray-head",
+            "--",
+        ]
         return self.lab.run([*where, *command], check=check)
 
 
 def pod(name: str, command: Sequence[str], **spec: Any) -> Object:
     """A pod on the real node, of the only image that is there."""
-    container: Object = {"name": "main", "image": RAY_IMAGE, "command": list(command)} | spec.pop("container", {})
+    container: Object = {"name": "main", "image": RAY_IMAGE, "command": list(command)} | spec.pop(
+        "container", {}
+    )
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -58,7 +58,11 @@ def test_the_dashboard_answers_and_does_so_at_the_next_head(
     status, text = ask(report, "/api/version", token)
     assert (status, json.loads(text)["ray_version"]) == (200, "2.60.0")
     # Neither of berth nor of kubectl, which others on this machine can see.
-    arguments = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if os.access(path, os.R_OK)]
+    arguments = [
+        path.read_bytes()
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if os.access(path, os.R_OK)
+    ]
     assert not any(token.encode() in argument for argument in arguments)
     head = real.head(alice)
     real.lab.run(["kubectl", "delete", "pod", head, "-n", f"berth-{alice}", "--wait=false"])
@@ -74,7 +78,9 @@ def test_the_dashboard_answers_and_does_so_at_the_next_head(
 
 def test_logs_are_the_pods_own(real: RealNode, alice: str) -> None:
     for options in ([], ["--worker", "1"]):
-        done = real.lab.run(["berth", "logs", alice, "--tail", "50", *options], cwd=real.project.folder)
+        done = real.lab.run(
+            ["berth", "logs", alice, "--tail", "50", *options], cwd=real.project.folder
+        )
         assert "ray" in done.stdout.lower()
 
 
@@ -85,19 +91,30 @@ def test_a_command_runs_in_a_container(real: RealNode, alice: str) -> None:
         assert (done.returncode, kind in done.stdout) == (7, True), done.stderr
 
 
-def test_a_folder_runs_as_a_job_with_log_and_exit_code(real: RealNode, alice: str, tmp_path: Path) -> None:
-    code = "import os, sys, ray, lib\nray.init()\nprint('hello', lib.NAME, os.environ['GREETING'])\nsys.exit(7)\n"
+def test_a_folder_runs_as_a_job_with_log_and_exit_code(
+    real: RealNode, alice: str, tmp_path: Path
+) -> None:
+    code = (
+        "import os, sys, ray, lib\nray.init()\nprint('hello', lib.NAME,"
+        " os.environ['GREETING'])\nsys.exit(7)\n"
+    )
     (tmp_path / "train.py").write_text(code)
     (tmp_path / "lib.py").write_text("NAME = 'lib'\n")
     submit = ["berth", "submit", alice, "--working-dir", str(tmp_path)]
     options = ["--name", "seven", "--env", "GREETING=hi"]
-    done = real.lab.run([*submit, *options, "--", "python", "train.py"], cwd=real.project.folder, check=False)
+    done = real.lab.run(
+        [*submit, *options, "--", "python", "train.py"], cwd=real.project.folder, check=False
+    )
     assert (done.returncode, "hello lib hi" in done.stdout) == (7, True), done.stderr
-    again = real.lab.run([*submit, "--no-follow", "--name", "sleeper", "--", "sleep 600"], cwd=real.project.folder)
+    again = real.lab.run(
+        [*submit, "--no-follow", "--name", "sleeper", "--", "sleep 600"], cwd=real.project.folder
+    )
     assert "Ray has the files of" in again.stderr
     stopped = real.lab.run(["berth", "jobs", alice, "sleeper", "--stop"], cwd=real.project.folder)
     assert "stopped" in stopped.stdout
-    jobs = json.loads(real.lab.run(["berth", "jobs", alice, "--json"], cwd=real.project.folder).stdout)
+    jobs = json.loads(
+        real.lab.run(["berth", "jobs", alice, "--json"], cwd=real.project.folder).stdout
+    )
     assert {(job["id"], job["status"], job["exitCode"]) for job in jobs if job["submitted"]} >= {
         ("seven", "FAILED", 7),
         ("sleeper", "STOPPED", None),
@@ -110,10 +127,23 @@ def test_a_running_job_is_not_lost_without_consent(
     _, report = connected
     token = Path(report["tokenFile"]).read_text()
     address = "--address=http://127.0.0.1:8265"
-    real.on_head(alice, "ray", "job", "submit", address, "--no-wait", "--submission-id=long", "--", "sleep", "600")
+    real.on_head(
+        alice,
+        "ray",
+        "job",
+        "submit",
+        address,
+        "--no-wait",
+        "--submission-id=long",
+        "--",
+        "sleep",
+        "600",
+    )
 
     def runs() -> bool:
-        return bool(json.loads(ask(report, "/api/jobs/long", token)[1] or "{}").get("status") == "RUNNING")
+        return bool(
+            json.loads(ask(report, "/api/jobs/long", token)[1] or "{}").get("status") == "RUNNING"
+        )
 
     eventually(runs, "the job runs")
     for command in (["suspend", alice], ["destroy", "-s", "alice", "--yes"]):

@@ -43,7 +43,11 @@ def received(real: RealNode) -> dict[str, int]:
     """
     links = json.loads(real.inside("ip", "-json", "-statistics", "link"))
     pods = {link["ifname"] for link in links if link["ifname"].startswith("veth")}
-    return {link["ifname"]: link["stats64"]["rx"]["bytes"] for link in links if link["ifname"] in GATEWAYS | pods}
+    return {
+        link["ifname"]: link["stats64"]["rx"]["bytes"]
+        for link in links
+        if link["ifname"] in GATEWAYS | pods
+    }
 
 
 def verify(real: RealNode) -> tuple[int, dict[str, Any], dict[str, int]]:
@@ -51,7 +55,18 @@ def verify(real: RealNode) -> tuple[int, dict[str, Any], dict[str, int]]:
     meanwhile.
     """
     before = received(real)
-    command = ["berth", "verify", "fabric", "-s", OWNER, "--max-size", "16Mi", "--timeout", "3m", "--json"]
+    command = [
+        "berth",
+        "verify",
+        "fabric",
+        "-s",
+        OWNER,
+        "--max-size",
+        "16Mi",
+        "--timeout",
+        "3m",
+        "--json",
+    ]
     done = real.project.run(*command, check=False)
     # The submitter's pod is gone by now, and its pair of interfaces with it.
     moved = {name: count - before.get(name, 0) for name, count in received(real).items()}
@@ -68,7 +83,12 @@ def swept(proof: dict[str, Any]) -> int:
     twice.
     """
     evidence = proof["evidence"]
-    return int(sum(point["bytes"] * evidence["operations"][str(point["bytes"])] for point in evidence["sweep"]))
+    return int(
+        sum(
+            point["bytes"] * evidence["operations"][str(point["bytes"])]
+            for point in evidence["sweep"]
+        )
+    )
 
 
 def test_the_all_reduce_takes_the_claimed_nics(dana: RealNode) -> None:
@@ -114,7 +134,10 @@ def test_an_interrupted_run_leaves_nothing(dana: RealNode) -> None:
     assert "Traceback" not in stderr
     assert project.get("rayjobs", "-n", NAMESPACE) == []
     eventually(lambda: states() == [], "Ray has stopped the job")
-    eventually(lambda: project.get("pods", "-n", NAMESPACE, "-l", "berth/verify-run") == [], "its submitter is gone")
+    eventually(
+        lambda: project.get("pods", "-n", NAMESPACE, "-l", "berth/verify-run") == [],
+        "its submitter is gone",
+    )
 
 
 def test_a_missing_claim_is_caught(dana: RealNode) -> None:

@@ -39,7 +39,9 @@ def hour() -> list[Block]:
     """Blocks of the first hour, with what their commands do where containers run."""
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     begin = lines.index("## The first hour")
-    end = next(number for number, line in enumerate(lines) if number > begin and line.startswith("## "))
+    end = next(
+        number for number, line in enumerate(lines) if number > begin and line.startswith("## ")
+    )
     return [_where_containers_run(block) for block in blocks(PAGE) if begin < block.line <= end]
 
 
@@ -47,7 +49,11 @@ def _where_containers_run(block: Block) -> Block:
     marks = block.marks
     assert not marks.not_run, f"{block}: each block of the hour is done"
     # A simulated job is ended by hand.
-    there = Marks() if marks.stop_after else replace(marks, exits=0 if marks.exits == 1 else marks.exits)
+    there = (
+        Marks()
+        if marks.stop_after
+        else replace(marks, exits=0 if marks.exits == 1 else marks.exits)
+    )
     answers = [(prompt, named(answer)) for prompt, answer in there.answers]
     there = replace(there, answers=answers, written_to=named(marks.written_to))
     return replace(block, text=named(block.text), marks=there)
@@ -77,7 +83,9 @@ def read(real: RealNode, file: str) -> str:
 def test_the_page_from_top_to_bottom(project: RealNode, tmp_path: Path) -> None:
     # OpenSSH's client gets its key by name, so that the user's own home stays as it is.
     with opened(project.project.folder, project.lab.env | {"HOME": str(tmp_path)}) as shell:
-        output = [ran.output for block in hour() if (ran := do(shell, project.project.folder, block))]
+        output = [
+            ran.output for block in hour() if (ran := do(shell, project.project.folder, block))
+        ]
     shown = "".join(output)
     assert f"a token of 13 characters, {NOTES}" in shown
     assert "hf_first_hour" not in shown, "the value is not shown while it is typed"

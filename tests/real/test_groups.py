@@ -35,7 +35,9 @@ class Holder:
     def place(self):
         return ray.get_runtime_context().get_node_labels()["ray.io/node-group"]
 actor = ray.remote(Holder)
-holders = {{name: actor.options(num_cpus=1, resources={{name: 1}}).remote() for name in {list(GPUS)}}}
+holders = {{
+    name: actor.options(num_cpus=1, resources={{name: 1}}).remote() for name in {list(GPUS)}
+}}
 for name, holder in holders.items():
     print(name, "is held in", ray.get(holder.place.remote()), flush=True)
 while not os.path.exists("{RELEASE}"):
@@ -47,9 +49,13 @@ def pods(real: RealNode) -> dict[str, set[str]]:
     """UIDs of the ready pods by their group; the head's is `headgroup`."""
     found: dict[str, set[str]] = {}
     for pod in real.project.get("pods", "-n", NAMESPACE, "-l", f"ray.io/cluster={NAME}"):
-        conditions = {entry["type"]: entry["status"] for entry in pod["status"].get("conditions", [])}
+        conditions = {
+            entry["type"]: entry["status"] for entry in pod["status"].get("conditions", [])
+        }
         if conditions.get("Ready") == "True" and "deletionTimestamp" not in pod["metadata"]:
-            found.setdefault(pod["metadata"]["labels"]["ray.io/group"], set()).add(pod["metadata"]["uid"])
+            found.setdefault(pod["metadata"]["labels"]["ray.io/group"], set()).add(
+                pod["metadata"]["uid"]
+            )
     return found
 
 
@@ -63,14 +69,26 @@ def test_each_group_grows_from_nothing_and_a_resized_one_leaves_the_others(real:
     (head,) = pods(real)["headgroup"]
     assert pods(real) == {"headgroup": {head}}
 
-    submit = ["ray", "job", "submit", "--address=http://127.0.0.1:8265", "--submission-id=hold", "--no-wait"]
+    submit = [
+        "ray",
+        "job",
+        "submit",
+        "--address=http://127.0.0.1:8265",
+        "--submission-id=hold",
+        "--no-wait",
+    ]
     real.on_head(NAME, *submit, "--", "python", "-c", HOLD)
     eventually(lambda: len(pods(real)) == len(GPUS) + 1, "each group has a worker")
     grown = pods(real)
-    assert {group: len(uids) for group, uids in grown.items()} == dict.fromkeys(["headgroup", *GPUS], 1)
+    assert {group: len(uids) for group, uids in grown.items()} == dict.fromkeys(
+        ["headgroup", *GPUS], 1
+    )
     log = ["ray", "job", "logs", "--address=http://127.0.0.1:8265", "hold"]
     placed = [f"{group} is held in {group}" for group in GPUS]
-    eventually(lambda: all(line in real.on_head(NAME, *log).stdout for line in placed), "the actors are placed")
+    eventually(
+        lambda: all(line in real.on_head(NAME, *log).stdout for line in placed),
+        "the actors are placed",
+    )
 
     write(real, groups(double={"min": 1, "max": 3}, plain={"min": 2}))
     preview = real.project.run("berth", "preview", "-s", NAME, check=False)
@@ -85,7 +103,12 @@ def test_each_group_grows_from_nothing_and_a_resized_one_leaves_the_others(real:
     write(real, groups())
     real.project.up(NAME)
     left = pods(real)
-    assert all(uids <= left[group] for group, uids in grown.items()), "an edit ends no worker that works"
+    assert all(uids <= left[group] for group, uids in grown.items()), (
+        "an edit ends no worker that works"
+    )
     real.on_head(NAME, "touch", RELEASE)
-    eventually(lambda: pods(real) == {"headgroup": {head}}, "idle workers are gone, and the head is the same")
+    eventually(
+        lambda: pods(real) == {"headgroup": {head}},
+        "idle workers are gone, and the head is the same",
+    )
     real.project.destroy(NAME)

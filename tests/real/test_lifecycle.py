@@ -15,7 +15,10 @@ pytestmark = [pytest.mark.real, pytest.mark.long]
 KEEPER = "berth-keeper"
 OWNER = "keptalice"
 IDLE_SECONDS = 10
-WORK = "import pathlib, ray, time; ray.init()\nwhile not pathlib.Path('/tmp/enough').exists(): time.sleep(0.2)"
+WORK = (
+    "import pathlib, ray, time; ray.init()\nwhile not pathlib.Path('/tmp/enough').exists():"
+    " time.sleep(0.2)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +69,27 @@ def look(real: RealNode, number: int) -> Object:
     eventually(ended, f"{name} has ended")
     log = real.lab.run(["kubectl", "logs", f"job/{name}", "-n", KEEPER]).stdout
     assert real.lab.get("job", name, "-n", KEEPER)["status"].get("succeeded"), log
-    (report,) = [line for line in map(json.loads, log.splitlines()) if line["rayCluster"] == f"berth-{OWNER}/{OWNER}"]
+    (report,) = [
+        line
+        for line in map(json.loads, log.splitlines())
+        if line["rayCluster"] == f"berth-{OWNER}/{OWNER}"
+    ]
     assert (report.get("error"), report["unknown"]) == (None, "")
     return dict(report)
 
 
 def test_a_job_keeps_a_berth_awake_and_idleness_suspends_it(idle: RealNode) -> None:
-    submit = ["ray", "job", "submit", "--no-wait", "--address=http://127.0.0.1:8265", "--", "python", "-c", WORK]
+    submit = [
+        "ray",
+        "job",
+        "submit",
+        "--no-wait",
+        "--address=http://127.0.0.1:8265",
+        "--",
+        "python",
+        "-c",
+        WORK,
+    ]
     idle.on_head(OWNER, *submit)
     first = look(idle, 1)
     assert first["did"] == ""
@@ -92,7 +109,9 @@ def test_a_job_keeps_a_berth_awake_and_idleness_suspends_it(idle: RealNode) -> N
 
     eventually(suspended, "the keeper has seen it idle for long enough")
     eventually(
-        lambda: idle.project.get("pods", "-n", f"berth-{OWNER}", "-l", f"ray.io/cluster={OWNER}") == [],
+        lambda: (
+            idle.project.get("pods", "-n", f"berth-{OWNER}", "-l", f"ray.io/cluster={OWNER}") == []
+        ),
         "its pods are gone",
     )
     output = " ".join(idle.project.run("berth", "status", "-s", OWNER, check=False).stdout.split())

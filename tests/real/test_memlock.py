@@ -27,7 +27,9 @@ def containerd(real: RealNode) -> Iterator[psutil.Process]:
     """Real node's containerd; its limit is restored afterward."""
     started = Supervisor(real.lab.home).running(processes.CONTAINERD)
     assert started is not None
-    process = next(item for item in (started, *started.children(recursive=True)) if item.name() == "containerd")
+    process = next(
+        item for item in (started, *started.children(recursive=True)) if item.name() == "containerd"
+    )
     before = process.rlimit(psutil.RLIMIT_MEMLOCK)
     yield process
     process.rlimit(psutil.RLIMIT_MEMLOCK, before)
@@ -41,19 +43,27 @@ def report(real: RealNode, name: str, *capabilities: str) -> tuple[str, int]:
         "capabilities": {"drop": ["ALL"], "add": list(capabilities)},
     }
     real.apply(pod(name, REPORT, container={"securityContext": context}))
-    eventually(lambda: real.kubectl("get", "pod", name, "-o", "jsonpath={.status.phase}") == "Succeeded", f"{name} ran")
+    eventually(
+        lambda: real.kubectl("get", "pod", name, "-o", "jsonpath={.status.phase}") == "Succeeded",
+        f"{name} ran",
+    )
     limit, effective = real.kubectl("logs", name).splitlines()
     return limit, int(effective.split()[1], 16)
 
 
-def test_containers_have_the_limit_of_their_nodes_containerd(real: RealNode, containerd: psutil.Process) -> None:
+def test_containers_have_the_limit_of_their_nodes_containerd(
+    real: RealNode, containerd: psutil.Process
+) -> None:
     # The hard limit stays: not every root may raise it again.
     _, hard = containerd.rlimit(psutil.RLIMIT_MEMLOCK)
     containerd.rlimit(psutil.RLIMIT_MEMLOCK, (LOW, hard))
     assert report(real, "limited") == (str(LOW // 1024), 0)
     # What docs/fabric.md has an administrator do on a node.
     containerd.rlimit(psutil.RLIMIT_MEMLOCK, (hard, hard))
-    assert report(real, "raised") == ("unlimited" if hard == psutil.RLIM_INFINITY else str(hard // 1024), 0)
+    assert report(real, "raised") == (
+        "unlimited" if hard == psutil.RLIM_INFINITY else str(hard // 1024),
+        0,
+    )
 
 
 def test_ipc_lock_has_no_effect_on_rays_user(real: RealNode, containerd: psutil.Process) -> None:

@@ -30,7 +30,8 @@ IMAGE = "localhost/nested:1"
 # Ray and its Python are in the image by the time that a worker starts: `container` may pass podman
 # more options, Ray's first look at the image may not, and finds this.
 LOOK = """#!/bin/busybox sh
-echo /home/ray/anaconda3/lib/python3.11/site-packages/ray/_private/workers/default_worker.py >/shared/worker_path.txt
+packages=/home/ray/anaconda3/lib/python3.11/site-packages
+echo $packages/ray/_private/workers/default_worker.py >/shared/worker_path.txt
 """
 TASK = f"""
 import json, os, ray
@@ -43,7 +44,8 @@ options.append("--env=PATH=/home/ray/anaconda3/bin:/usr/bin:/bin")
 def look():
     gpus = sorted(name for name in os.listdir("/dev") if name.startswith("nvidia"))
     inside = os.path.exists("/run/.containerenv")
-    return {{"gpus": gpus, "inside": inside, "user": os.getuid(), "cuda": os.environ.get("CUDA_VISIBLE_DEVICES")}}
+    cuda = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return {{"gpus": gpus, "inside": inside, "user": os.getuid(), "cuda": cuda}}
 
 ray.init()
 print("told", json.dumps(ray.get(look.remote())))
@@ -90,7 +92,9 @@ def inside(real: RealNode, pod: str, script: str, stdin: bytes = b"") -> str:
     """Run a script in a pod's Ray container as a child of `ray start` would; return its output."""
     shell = ["bash", "-c", f"export PATH=/opt/berth/nested/bin:$PATH; {script}"]
     command = ["kubectl", "exec", "-i", "-n", NAMESPACE, pod, "--", *shell]
-    done = subprocess.run(command, input=stdin, env=real.lab.env, capture_output=True, check=False, timeout=240)
+    done = subprocess.run(
+        command, input=stdin, env=real.lab.env, capture_output=True, check=False, timeout=240
+    )
     assert done.returncode == 0, (done.stdout + done.stderr).decode()
     return done.stdout.decode()
 
@@ -99,17 +103,26 @@ def test_a_container_that_ray_starts_in_a_pod_sees_the_gpus_of_that_pod(
     real: RealNode, ray_podman: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     nested = nested_image(tmp_path_factory.mktemp("nested"))
-    real.project.write(OWNER, engineer=berth(workers=1, image=ray_podman, nestedContainers="cdi-per-pod"))
+    real.project.write(
+        OWNER, engineer=berth(workers=1, image=ray_podman, nestedContainers="cdi-per-pod")
+    )
     result = real.project.up(OWNER)
     assert "without either, though not privileged" in result.stdout + result.stderr
     assert "is not known to have podman" not in result.stdout + result.stderr
     (worker,) = real.project.workers(OWNER)
     name = worker["metadata"]["name"]
     for pod in (real.head(OWNER), name):
-        inside(real, pod, f"cat >/tmp/nested.tar && podman import --quiet /tmp/nested.tar {IMAGE}", nested)
+        inside(
+            real,
+            pod,
+            f"cat >/tmp/nested.tar && podman import --quiet /tmp/nested.tar {IMAGE}",
+            nested,
+        )
     of_pod = inside(real, name, "cd /dev && ls -d nvidia*").split()
     assert len(of_pod) == 1
-    look = f"podman run --rm --entrypoint /bin/busybox {IMAGE} sh -c 'cd /dev && ls -d nvidia*; id -u'"
+    look = (
+        f"podman run --rm --entrypoint /bin/busybox {IMAGE} sh -c 'cd /dev && ls -d nvidia*; id -u'"
+    )
     assert inside(real, name, look).split() == [*of_pod, "1000"]
     output = real.on_head(OWNER, "python", "-c", TASK).stdout
     assert f'told {{"gpus": ["{of_pod[0]}"], "inside": true, "user": 1000, "cuda": "0"}}' in output

@@ -14,7 +14,11 @@ RDMA = 'device.attributes["dra.net"].rdma == true'
 
 
 def template(count: int) -> Object:
-    nics = {"deviceClassName": "dranet", "count": count, "selectors": [{"cel": {"expression": RDMA}}]}
+    nics = {
+        "deviceClassName": "dranet",
+        "count": count,
+        "selectors": [{"cel": {"expression": RDMA}}],
+    }
     request = {"name": "nics", "exactly": nics}
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -35,7 +39,10 @@ def addressed(real: RealNode) -> set[str]:
 
 
 def in_pod(real: RealNode, name: str) -> set[str]:
-    return {link["ifname"] for link in json.loads(real.kubectl("exec", name, "--", "ip", "-json", "link"))}
+    return {
+        link["ifname"]
+        for link in json.loads(real.kubectl("exec", name, "--", "ip", "-json", "link"))
+    }
 
 
 def test_a_claim_on_two_nics_brings_two_into_the_pod_and_they_return(real: RealNode) -> None:
@@ -51,7 +58,9 @@ def test_a_claim_on_two_nics_brings_two_into_the_pod_and_they_return(real: RealN
     assert seen - moved == {"lo", "eth0"}
     assert on_node(real) == set(NICS) - moved
     real.kubectl("delete", "pod", "holder", "--wait=true")
-    eventually(lambda: addressed(real) == set(NICS), "both are back on the node, with their addresses")
+    eventually(
+        lambda: addressed(real) == set(NICS), "both are back on the node, with their addresses"
+    )
 
 
 def test_a_pod_without_a_claim_sees_none(real: RealNode) -> None:

@@ -27,7 +27,9 @@ def test_the_node_has_its_pools_machine_type_and_labels(real: RealNode) -> None:
 
 def test_simulated_nodes_are_beside_it(real: RealNode) -> None:
     nodes = real.lab.get("nodes")["items"]
-    runtimes = sorted(node["status"]["nodeInfo"]["containerRuntimeVersion"].split(":")[0] for node in nodes)
+    runtimes = sorted(
+        node["status"]["nodeInfo"]["containerRuntimeVersion"].split(":")[0] for node in nodes
+    )
     assert runtimes == ["containerd", "kwok", "kwok"]
 
 
@@ -43,7 +45,10 @@ def test_exec_logs_and_port_forward(real: RealNode) -> None:
     serve = [
         "sh",
         "-c",
-        "echo begun; mkdir /tmp/www; cd /tmp/www; echo hello > index.html; exec python3 -m http.server 8000",
+        (
+            "echo begun; mkdir /tmp/www; cd /tmp/www; echo hello > index.html; exec python3 -m"
+            " http.server 8000"
+        ),
     ]
     real.apply(pod("server", serve))
     real.kubectl("wait", "pod/server", "--for=condition=Ready", "--timeout=120s")
@@ -69,15 +74,26 @@ def test_pods_find_services_and_the_api_server(real: RealNode) -> None:
         "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8000}]},
     }
     real.apply(
-        pod("web", ["sh", "-c", "cd /tmp && echo found > index.html && exec python3 -m http.server 8000"]), service
+        pod(
+            "web",
+            ["sh", "-c", "cd /tmp && echo found > index.html && exec python3 -m http.server 8000"],
+        ),
+        service,
     )
     real.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=120s")
     asked = "curl -sS --retry 10 --retry-connrefused --max-time 10"
-    api = "--cacert /var/run/secrets/kubernetes.io/serviceaccount/ca.crt https://kubernetes.default/version"
-    by_address = (
-        "--cacert /var/run/secrets/kubernetes.io/serviceaccount/ca.crt https://$KUBERNETES_SERVICE_HOST/version"
+    api = (
+        "--cacert /var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+        " https://kubernetes.default/version"
     )
-    ask = f"{asked} http://web.{NAMESPACE}.svc.cluster.local/ && {asked} {api} && {asked} {by_address}"
+    by_address = (
+        "--cacert /var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
+        " https://$KUBERNETES_SERVICE_HOST/version"
+    )
+    ask = (
+        f"{asked} http://web.{NAMESPACE}.svc.cluster.local/ && {asked} {api} && {asked}"
+        f" {by_address}"
+    )
     real.apply(pod("client", ["sh", "-c", ask]))
     phase = ["get", "pod", "client", "-o", "jsonpath={.status.phase}"]
     eventually(lambda: real.kubectl(*phase) in {"Succeeded", "Failed"}, "the pod has ended")
@@ -106,6 +122,8 @@ _ASK = "from berth.lab.realnode.requirements import obstacle; print(obstacle())"
 
 def test_the_nodes_processes_are_in_the_labs_table(real: RealNode) -> None:
     states = json.loads(real.lab.berth("status", "--json").stdout)
-    node = {state["name"]: state["problem"] for state in states if state["name"].startswith("real-")}
+    node = {
+        state["name"]: state["problem"] for state in states if state["name"].startswith("real-")
+    }
     assert len(node) == 9
     assert not any(node.values()), node

@@ -50,10 +50,23 @@ class Jupyter:
     def run(self, kernel: str, code: str) -> str:
         """Output of code that a kernel runs, by Jupyter's messaging protocol."""
         url = f"{self._address.replace('http', 'ws', 1)}/api/kernels/{kernel}/channels"
-        header = {"msg_id": uuid.uuid4().hex, "msg_type": "execute_request", "username": "", "session": "test"}
+        header = {
+            "msg_id": uuid.uuid4().hex,
+            "msg_type": "execute_request",
+            "username": "",
+            "session": "test",
+        }
         content = {"code": code, "silent": False, "store_history": False, "user_expressions": {}}
-        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
-        connection = websocket.create_connection(url, _SECONDS, header=[f"Authorization: token {self.token}"])
+        message = {
+            "header": header,
+            "parent_header": {},
+            "metadata": {},
+            "content": content,
+            "channel": "shell",
+        }
+        connection = websocket.create_connection(
+            url, _SECONDS, header=[f"Authorization: token {self.token}"]
+        )
         with contextlib.closing(connection):
             connection.send(json.dumps(message))
             output = ""
@@ -84,7 +97,9 @@ def nell(real: RealNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     assert without.returncode == 1
     assert f"berth exec {NAME} -- python -m pip install jupyterlab" in without.stderr
     wheels = tmp_path_factory.mktemp("wheels")
-    version = real.on_head(NAME, "python", "-c", "import platform; print(platform.python_version())").stdout.strip()
+    version = real.on_head(
+        NAME, "python", "-c", "import platform; print(platform.python_version())"
+    ).stdout.strip()
     # Pods of the lab have no way to a package index.
     fetch = [
         sys.executable,
@@ -101,7 +116,9 @@ def nell(real: RealNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     place = f"berth-{NAME}/{real.head(NAME)}:/tmp/wheels"
     real.lab.run(["kubectl", "cp", str(wheels), place, "--container", "ray-head"])
     offline = ["--quiet", "--no-index", "--find-links=/tmp/wheels"]
-    real.project.run("berth", "exec", NAME, "--", "pip", "install", "--user", *offline, "jupyterlab")
+    real.project.run(
+        "berth", "exec", NAME, "--", "pip", "install", "--user", *offline, "jupyterlab"
+    )
     yield NAME
     real.project.run("berth", "destroy", "-s", NAME, "--yes", "--allow-destroy")
     real.project.run("berth", "home", "remove", NAME, "-s", "env", "--yes")
@@ -119,7 +136,11 @@ def test_a_kernel_outlives_the_connection(real: RealNode, nell: str) -> None:
         assert jupyter.ask("/api/status")[0] == 403
         _, kernel = jupyter.ask("/api/kernels", jupyter.token, "POST")
         assert "nodes 1" in jupyter.run(kernel["id"], CODE)
-        here = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if os.access(path, os.R_OK)]
+        here = [
+            path.read_bytes()
+            for path in Path("/proc").glob("[0-9]*/cmdline")
+            if os.access(path, os.R_OK)
+        ]
         # The pods' processes are among them.
         assert any(b"jupyter_server" in arguments for arguments in here)
         assert not any(jupyter.token.encode() in arguments for arguments in here)

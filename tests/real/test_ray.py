@@ -44,7 +44,10 @@ def ray_job(name: str, owner: str, mode: str) -> Object:
         container = {
             "name": "submitter",
             "image": RAY_IMAGE,
-            "resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "100m", "memory": "256Mi"}},
+            "resources": {
+                "limits": {"cpu": "1", "memory": "1Gi"},
+                "requests": {"cpu": "100m", "memory": "256Mi"},
+            },
         }
         job["spec"]["submitterPodTemplate"] = {"spec": on_the_node(container)}
     return job
@@ -75,17 +78,31 @@ def test_a_ray_job_runs_on_each_worker(real: RealNode, alice: str, mode: str) ->
     real.apply(ray_job(name, alice, mode))
 
     def ended() -> bool:
-        return status(real, "rayjob", f"berth-{alice}", name).get("jobStatus") in {"SUCCEEDED", "FAILED", "STOPPED"}
+        return status(real, "rayjob", f"berth-{alice}", name).get("jobStatus") in {
+            "SUCCEEDED",
+            "FAILED",
+            "STOPPED",
+        }
 
     eventually(ended, "the job has ended")
     report = status(real, "rayjob", f"berth-{alice}", name)
     assert report["jobStatus"] == "SUCCEEDED", report
-    log = real.on_head(alice, "ray", "job", "logs", "--address=http://127.0.0.1:8265", report["jobId"]).stdout
+    log = real.on_head(
+        alice, "ray", "job", "logs", "--address=http://127.0.0.1:8265", report["jobId"]
+    ).stdout
     assert set(re.findall(r"worker at (\S+)", log)) == worker_addresses(real, alice)
 
 
 def test_the_dashboard_requires_the_token(real: RealNode, alice: str) -> None:
-    ask = ["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "http://127.0.0.1:8265/api/version"]
+    ask = [
+        "curl",
+        "-s",
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code}",
+        "http://127.0.0.1:8265/api/version",
+    ]
     assert real.on_head(alice, *ask).stdout in {"401", "403"}
     with_token = " ".join(ask[:-1]).replace("%{", "'%{").replace("code}", "code}'")
     output = real.on_head(
@@ -95,7 +112,9 @@ def test_the_dashboard_requires_the_token(real: RealNode, alice: str) -> None:
 
 
 def test_torch_works_on_the_cpu(real: RealNode, alice: str) -> None:
-    output = real.on_head(alice, "python", "-c", "import torch; print(int((torch.ones(2) + 1).sum()))").stdout
+    output = real.on_head(
+        alice, "python", "-c", "import torch; print(int((torch.ones(2) + 1).sum()))"
+    ).stdout
     assert output.split() == ["4"]
 
 
@@ -124,7 +143,10 @@ def test_a_ray_service_serves(real: RealNode, alice: str) -> None:
         "image": RAY_IMAGE,
         "env": [{"name": "PYTHONPATH", "value": "/app"}],
         "volumeMounts": [{"name": "app", "mountPath": "/app"}],
-        "resources": {"limits": {"cpu": "1", "memory": "3Gi"}, "requests": {"cpu": "1", "memory": "3Gi"}},
+        "resources": {
+            "limits": {"cpu": "1", "memory": "3Gi"},
+            "requests": {"cpu": "1", "memory": "3Gi"},
+        },
     }
     spec = on_the_node(container, volumes=[{"name": "app", "configMap": {"name": "app"}}])
     del spec["restartPolicy"]
@@ -136,7 +158,9 @@ def test_a_ray_service_serves(real: RealNode, alice: str) -> None:
             "serveConfigV2": json.dumps(
                 {
                     "proxy_location": "HeadOnly",
-                    "applications": [{"name": "greet", "import_path": "greeter:app", "route_prefix": "/"}],
+                    "applications": [
+                        {"name": "greet", "import_path": "greeter:app", "route_prefix": "/"}
+                    ],
                 }
             ),
             "rayClusterConfig": {
@@ -153,12 +177,16 @@ def test_a_ray_service_serves(real: RealNode, alice: str) -> None:
 
     def running() -> bool:
         report = status(real, "rayservice", namespace, "greet")
-        conditions = {condition["type"]: condition["status"] for condition in report.get("conditions") or []}
+        conditions = {
+            condition["type"]: condition["status"] for condition in report.get("conditions") or []
+        }
         return conditions.get("Ready") == "True"
 
     eventually(running, "the service is ready")
     asked = ["curl", "-sS", "--retry", "20", "--retry-all-errors", "--max-time", "5"]
-    answer = real.on_head(alice, *asked, f"http://greet-serve-svc.{namespace}.svc.cluster.local:8000/").stdout
+    answer = real.on_head(
+        alice, *asked, f"http://greet-serve-svc.{namespace}.svc.cluster.local:8000/"
+    ).stdout
     assert answer == "served"
     real.lab.run(["kubectl", "delete", "rayservice", "greet", "-n", namespace])
 
@@ -179,7 +207,9 @@ def test_suspend_and_resume(real: RealNode, alice: str) -> None:
 
     def suspend(*, value: bool) -> None:
         patch = json.dumps({"spec": {"suspend": value}})
-        real.lab.run(["kubectl", "patch", "raycluster", alice, "-n", namespace, "--type=merge", "-p", patch])
+        real.lab.run(
+            ["kubectl", "patch", "raycluster", alice, "-n", namespace, "--type=merge", "-p", patch]
+        )
 
     def state() -> str:
         return str(status(real, "raycluster", namespace, alice).get("state"))
@@ -187,7 +217,8 @@ def test_suspend_and_resume(real: RealNode, alice: str) -> None:
     suspend(value=True)
     eventually(lambda: state() == "suspended", "the cluster is suspended")
     eventually(
-        lambda: real.project.get("pods", "-n", namespace, "-l", f"ray.io/cluster={alice}") == [], "its pods are gone"
+        lambda: real.project.get("pods", "-n", namespace, "-l", f"ray.io/cluster={alice}") == [],
+        "its pods are gone",
     )
     suspend(value=False)
     eventually(lambda: state() == "ready", "the cluster is ready again")

@@ -30,7 +30,9 @@ def service() -> dict[str, Any]:
     shorter delays.
     """
     text = (CLONE / "stacks/gallery/Pulumi.serve.yaml").read_text(encoding="utf-8")
-    shape = copy.deepcopy(yaml.safe_load(text)["config"]["berth:environment"]["services"]["stable-diffusion"])
+    shape = copy.deepcopy(
+        yaml.safe_load(text)["config"]["berth:environment"]["services"]["stable-diffusion"]
+    )
     (application,) = shape["serveConfig"]["applications"]
     application["args"] = {"model": "noise"}
     (painter,) = application["deployments"]
@@ -59,17 +61,27 @@ def pods(env: RealNode, kind: str) -> list[Object]:
 def on_head(env: RealNode, command: str) -> str:
     (head,) = pods(env, "head")
     name = head["metadata"]["name"]
-    return env.lab.run(["kubectl", "exec", "-n", NAMESPACE, name, "-c", "ray-head", "--", "sh", "-c", command]).stdout
+    return env.lab.run(
+        ["kubectl", "exec", "-n", NAMESPACE, name, "-c", "ray-head", "--", "sh", "-c", command]
+    ).stdout
 
 
 def details(env: RealNode) -> dict[str, Any]:
     """The answer of Ray's own dashboard."""
     ask = 'curl -sS -H "Authorization: Bearer $RAY_AUTH_TOKEN"'
-    return dict(json.loads(on_head(env, f"{ask} 'http://127.0.0.1:8265/api/serve/applications/?api_type=declarative'")))
+    return dict(
+        json.loads(
+            on_head(
+                env, f"{ask} 'http://127.0.0.1:8265/api/serve/applications/?api_type=declarative'"
+            )
+        )
+    )
 
 
 def status(env: RealNode) -> dict[str, Any]:
-    (report,) = json.loads(env.project.run("berth", "status", "-s", "env", "--json", check=False).stdout)["services"]
+    (report,) = json.loads(
+        env.project.run("berth", "status", "-s", "env", "--json", check=False).stdout
+    )["services"]
     return dict(report)
 
 
@@ -78,7 +90,10 @@ def ask(env: RealNode, prompt: str) -> bytes:
     model.
     """
     address = status(env)["address"].replace(f"{NAMESPACE}:", f"{NAMESPACE}.svc.cluster.local:")
-    asked = f"curl -sS --fail --max-time 240 '{address}/imagine?prompt={prompt}&size={SIZE}' | base64 -w0"
+    asked = (
+        f"curl -sS --fail --max-time 240 '{address}/imagine?prompt={prompt}&size={SIZE}' |"
+        " base64 -w0"
+    )
     return base64.b64decode(on_head(env, asked))
 
 
@@ -98,18 +113,34 @@ def painted(env: RealNode, prompt: str) -> bytes:
     (head,) = pods(env, "head")
     code = (CLONE / CODE / "noise.py").read_text(encoding="utf-8")
     script = f"{code}\nimport base64\nprint(base64.b64encode(paint({prompt!r}, {SIZE})).decode())\n"
-    exec_ = ["kubectl", "exec", "-i", "-n", NAMESPACE, head["metadata"]["name"], "-c", "ray-head", "--", "python", "-"]
+    exec_ = [
+        "kubectl",
+        "exec",
+        "-i",
+        "-n",
+        NAMESPACE,
+        head["metadata"]["name"],
+        "-c",
+        "ray-head",
+        "--",
+        "python",
+        "-",
+    ]
     return base64.b64decode(env.lab.run(exec_, stdin=script).stdout)
 
 
-def test_the_first_request_starts_the_model_on_a_worker_that_is_removed_later(env: RealNode) -> None:
+def test_the_first_request_starts_the_model_on_a_worker_that_is_removed_later(
+    env: RealNode,
+) -> None:
     env.project.write("env", environment=environment(env.lab) | {"services": {NAME: service()}})
     env.project.up("env")
     report = status(env)
     assert (report["state"], report["applicationsRunning"], report["serving"]) == ("ready", 1, 1)
     assert pods(env, "worker") == [], "nobody has asked yet"
 
-    assert pixels(ask(env, "ship")) == pixels(painted(env, "ship")), "a picture, and of the shipped code"
+    assert pixels(ask(env, "ship")) == pixels(painted(env, "ship")), (
+        "a picture, and of the shipped code"
+    )
     (worker,) = pods(env, "worker")
     (head,) = pods(env, "head")
     (application,) = details(env)["applications"].values()

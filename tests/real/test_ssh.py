@@ -27,17 +27,29 @@ def marks(real: RealNode, owner: str) -> dict[str, str]:
     return dict(cluster["metadata"].get("annotations") or {})
 
 
-def test_a_command_runs_as_the_containers_user_with_its_environment(real: RealNode, alice: str, home: Path) -> None:
+def test_a_command_runs_as_the_containers_user_with_its_environment(
+    real: RealNode, alice: str, home: Path
+) -> None:
     assert home.is_file()
-    done = real.project.run("berth", "ssh", alice, "--", "id -un; command -v ray; exit 7", check=False)
-    assert (done.returncode, done.stdout.split()) == (7, ["ray", "/home/ray/anaconda3/bin/ray"]), done.stderr
-    listed = real.project.run("berth", "ssh", alice, "--", "ray", "job", "list", "--address=http://127.0.0.1:8265")
+    done = real.project.run(
+        "berth", "ssh", alice, "--", "id -un; command -v ray; exit 7", check=False
+    )
+    assert (done.returncode, done.stdout.split()) == (7, ["ray", "/home/ray/anaconda3/bin/ray"]), (
+        done.stderr
+    )
+    listed = real.project.run(
+        "berth", "ssh", alice, "--", "ray", "job", "list", "--address=http://127.0.0.1:8265"
+    )
     assert "Unauthorized" not in listed.stdout + listed.stderr
     assert OPEN_UNTIL not in marks(real, alice), "no login is open any more"
-    assert real.on_head(alice, "sh", "-c", "ls -d /tmp/berth-ssh-* 2>/dev/null || echo none").stdout.split() == ["none"]
+    assert real.on_head(
+        alice, "sh", "-c", "ls -d /tmp/berth-ssh-* 2>/dev/null || echo none"
+    ).stdout.split() == ["none"]
 
 
-def test_files_are_copied_by_scp_and_rsync(real: RealNode, alice: str, home: Path, tmp_path: Path) -> None:
+def test_files_are_copied_by_scp_and_rsync(
+    real: RealNode, alice: str, home: Path, tmp_path: Path
+) -> None:
     assert shutil.which("scp"), "the tests need OpenSSH's client"
     content = os.urandom(3_000_000)
     (tmp_path / "data").write_bytes(content)
@@ -47,7 +59,9 @@ def test_files_are_copied_by_scp_and_rsync(real: RealNode, alice: str, home: Pat
 
 
 def test_an_open_login_holds_up_a_suspension(real: RealNode, alice: str, home: Path) -> None:
-    with started(real.project, "ssh", "-F", str(home), f"berth-{alice}", "echo in; sleep 600") as process:
+    with started(
+        real.project, "ssh", "-F", str(home), f"berth-{alice}", "echo in; sleep 600"
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "in\n"
         eventually(lambda: OPEN_UNTIL in marks(real, alice), "the login is marked")

@@ -52,7 +52,14 @@ FOLDER = "/tmp/app"  # noqa: S108 - in the pod
 def job(entrypoint: str, **more: Any) -> dict[str, Any]:
     runtime_env = {"env_vars": {"GREETING": "counted"}}
     wait = {"until": "succeeded", "timeout": "5m"}
-    return {"entrypoint": entrypoint, "workers": 1, "runtimeEnv": runtime_env, "wait": wait, **SMALL, **more}
+    return {
+        "entrypoint": entrypoint,
+        "workers": 1,
+        "runtimeEnv": runtime_env,
+        "wait": wait,
+        **SMALL,
+        **more,
+    }
 
 
 def service(greeting: str, timeout: str) -> dict[str, Any]:
@@ -84,7 +91,9 @@ def set_up(env: RealNode, *, check: bool = True, **parts: Any) -> str:
 
 
 def status(env: RealNode, kind: str) -> dict[str, Any]:
-    (report,) = json.loads(env.project.run("berth", "status", "-s", "env", "--json", check=False).stdout)[kind]
+    (report,) = json.loads(
+        env.project.run("berth", "status", "-s", "env", "--json", check=False).stdout
+    )[kind]
     return dict(report)
 
 
@@ -95,10 +104,20 @@ def test_a_job_runs_once_on_a_cluster_of_its_own(env: RealNode) -> None:
     report = status(env, "jobs")
     assert (report["state"], report["ready"], report["reasons"]) == ("SUCCEEDED", True, [])
     log = env.lab.run(
-        ["kubectl", "logs", "-n", "berth-count", "-l", "berth/job=count,batch.kubernetes.io/job-name", "--tail=-1"]
+        [
+            "kubectl",
+            "logs",
+            "-n",
+            "berth-count",
+            "-l",
+            "berth/job=count,batch.kubernetes.io/job-name",
+            "--tail=-1",
+        ]
     ).stdout
     assert "counted 3" in log
-    eventually(lambda: env.project.get("rayclusters", "-n", "berth-count") == [], "its RayCluster is gone")
+    eventually(
+        lambda: env.project.get("rayclusters", "-n", "berth-count") == [], "its RayCluster is gone"
+    )
     set_up(env, jobs={"count": created})
     assert status(env, "jobs")["rayJob"] == report["rayJob"], "it has run, and does not run again"
 
@@ -119,23 +138,33 @@ def heads(env: RealNode) -> dict[str, str]:
     found = {}
     for pod in env.project.get("pods", "-n", "berth-greet", "-l", "ray.io/node-type=head"):
         (container,) = pod["status"].get("containerStatuses") or [{}]
-        if "running" in (container.get("state") or {}) and "deletionTimestamp" not in pod["metadata"]:
+        if (
+            "running" in (container.get("state") or {})
+            and "deletionTimestamp" not in pod["metadata"]
+        ):
             found[str(pod["metadata"]["labels"]["ray.io/cluster"])] = str(pod["metadata"]["name"])
     return found
 
 
 def on_head(env: RealNode, pod: str, *command: str) -> str:
-    return env.lab.run(["kubectl", "exec", "-n", "berth-greet", pod, "-c", "ray-head", "--", *command]).stdout
+    return env.lab.run(
+        ["kubectl", "exec", "-n", "berth-greet", pod, "-c", "ray-head", "--", *command]
+    ).stdout
 
 
 def bring_code(env: RealNode, pod: str) -> None:
     """Write the application's code into a head."""
-    on_head(env, pod, "sh", "-c", f"mkdir -p {FOLDER} && cat >{FOLDER}/greeter.py <<'END'\n{APP}\nEND")
+    on_head(
+        env, pod, "sh", "-c", f"mkdir -p {FOLDER} && cat >{FOLDER}/greeter.py <<'END'\n{APP}\nEND"
+    )
 
 
 def test_a_service_answers_and_a_broken_one_has_the_reason(env: RealNode) -> None:
     failed = set_up(env, check=False, services={"greet": service("ahoy", "90s")})
-    assert "RayService berth-greet/greet is not ready after 90s: application greet: DEPLOY_FAILED: " in failed
+    assert (
+        "RayService berth-greet/greet is not ready after 90s: application greet: DEPLOY_FAILED: "
+        in failed
+    )
     assert "No module named 'greeter'" in failed
     assert "No module named 'greeter'" in " ".join(status(env, "services")["reasons"])
 
@@ -165,7 +194,9 @@ def test_a_service_answers_and_a_broken_one_has_the_reason(env: RealNode) -> Non
         assert on_head(env, head, *ask) == "welcome", "the first one answers meanwhile"
         update.result()
     report = status(env, "services")
-    assert (report["state"], report["applicationsRunning"]) == ("ready", 1), "up has waited until the second one serves"
+    assert (report["state"], report["applicationsRunning"]) == ("ready", 1), (
+        "up has waited until the second one serves"
+    )
     eventually(lambda: clusters(env) == [second], "the first cluster is gone")
     head = heads(env)[second]
     assert on_head(env, head, "printenv", "EDITED").strip() == "yes"

@@ -35,7 +35,9 @@ def holds(value: Any, part: Any) -> bool:
     name), and all items of lists.
     """
     if isinstance(part, dict):
-        return isinstance(value, dict) and all(holds(value.get(key), inner) for key, inner in part.items())
+        return isinstance(value, dict) and all(
+            holds(value.get(key), inner) for key, inner in part.items()
+        )
     if isinstance(part, list):
         return isinstance(value, list) and len(value) == len(part) and all(map(holds, value, part))
     return bool(value == part)

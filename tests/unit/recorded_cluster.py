@@ -14,9 +14,13 @@ class RecordedCluster(ClusterApi):
 
     def get(self, path: str) -> dict[str, Any] | None:
         collection, _, name = path.rpartition("/")
-        return next((item for item in self.list(collection)[0] if item["metadata"]["name"] == name), None)
+        return next(
+            (item for item in self.list(collection)[0] if item["metadata"]["name"] == name), None
+        )
 
-    def events(self, path: str, version: str, seconds: int, **query: str) -> Iterator[dict[str, Any]]:
+    def events(
+        self, path: str, version: str, seconds: int, **query: str
+    ) -> Iterator[dict[str, Any]]:
         del path, version, seconds, query
         return iter(())
 
@@ -30,7 +34,12 @@ class RecordedCluster(ClusterApi):
         return [item for item in found if _selected(item["metadata"], **query)], "1"
 
 
-def _selected(metadata: dict[str, Any], labelSelector: str = "", fieldSelector: str = "", **_: str) -> bool:  # noqa: N803
+def _selected(
+    metadata: dict[str, Any],
+    labelSelector: str = "",  # noqa: N803 - a parameter of the API
+    fieldSelector: str = "",  # noqa: N803
+    **_: str,
+) -> bool:
     labels = metadata.get("labels") or {}
     pairs = [word.partition("=") for word in labelSelector.split(",") if word]
     name = fieldSelector.removeprefix("metadata.name=")

@@ -42,17 +42,25 @@ class Recorder(pulumi.runtime.Mocks):
             | self.outputs
             | {
                 "selfLink": f"self/{args.name}",
-                "endpoint": "127.0.0.1:1",  # nobody listens there: what asks the cluster is told so at once
+                "endpoint": (
+                    "127.0.0.1:1"
+                ),  # nobody listens there: what asks the cluster is told so at once
                 "masterAuth": {"clusterCaCertificate": "Y2E="},
             }
         )
         return f"{args.name}-id", outputs
 
-    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
+    def call(
+        self, args: pulumi.runtime.MockCallArgs
+    ) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
         return dict(args.args), None
 
     def of_type(self, resource_type: str) -> list[Registration]:
-        return [registration for registration in self.registrations if registration.type == resource_type]
+        return [
+            registration
+            for registration in self.registrations
+            if registration.type == resource_type
+        ]
 
 
 def run(
@@ -71,7 +79,9 @@ def run(
     except RuntimeError:
         # Another test's `asyncio.run` left the thread without the loop that Pulumi looks for.
         asyncio.set_event_loop(asyncio.new_event_loop())
-    pulumi.runtime.set_mocks(recorder, project="berth", stack=stack, preview=True, organization="organization")
+    pulumi.runtime.set_mocks(
+        recorder, project="berth", stack=stack, preview=True, organization="organization"
+    )
 
     @pulumi.runtime.test  # type: ignore[untyped-decorator]  # Pulumi's own has no types
     def body() -> Any:
@@ -81,7 +91,9 @@ def run(
     return recorder
 
 
-def options_of(create: Callable[[pulumi.ResourceOptions], object], stack: str) -> dict[str, pulumi.ResourceOptions]:
+def options_of(
+    create: Callable[[pulumi.ResourceOptions], object], stack: str
+) -> dict[str, pulumi.ResourceOptions]:
     """Options of each resource that `create` registers with the options it is given, by type."""
     seen: dict[str, pulumi.ResourceOptions] = {}
 

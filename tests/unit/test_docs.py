@@ -20,8 +20,12 @@ from berth.lab.home import CLONE
 from berth.stacks.load.stack import load
 
 PAGES = sorted([CLONE / "README.md", CLONE / "images/README.md", *(CLONE / "docs").glob("*.md")])
-OF_FOLDERS = [CLONE / folder / "README.md" for folder in ("lab/tools", "cli/template", "bench", "chaos")]
-WITH_LINKS = sorted({*PAGES, *CLONE.glob("*.md"), *(CLONE / "docs/project").glob("*.md"), *OF_FOLDERS})
+OF_FOLDERS = [
+    CLONE / folder / "README.md" for folder in ("lab/tools", "cli/template", "bench", "chaos")
+]
+WITH_LINKS = sorted(
+    {*PAGES, *CLONE.glob("*.md"), *(CLONE / "docs/project").glob("*.md"), *OF_FOLDERS}
+)
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 _INLINE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
@@ -105,8 +109,17 @@ def parse(arguments: list[str], *, whole: bool) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)
 def test_every_command_exists_with_its_options(page: Path) -> None:
-    lines = [line for block in blocks(page, "sh", "console") for line in block.replace("\\\n", " ").splitlines()]
-    wrong = {line: result for line in lines for item in in_shell(line) if (result := parse(item, whole=True))}
+    lines = [
+        line
+        for block in blocks(page, "sh", "console")
+        for line in block.replace("\\\n", " ").splitlines()
+    ]
+    wrong = {
+        line: result
+        for line in lines
+        for item in in_shell(line)
+        if (result := parse(item, whole=True))
+    }
     for code in _INLINE.findall(without_blocks(page)):
         words = [word.strip("[]") for word in code.partition(" > ")[0].split()]
         if words[0] == "berth" and len(words) > 1 and (output := parse(words[1:], whole=False)):
@@ -139,7 +152,10 @@ def test_the_settings_that_a_page_shows_are_valid(page: Path) -> None:
     for block in blocks(page, "yaml"):
         if not block.startswith("config:"):
             continue
-        values = {key.removeprefix("berth:"): value for key, value in yaml.safe_load(block)["config"].items()}
+        values = {
+            key.removeprefix("berth:"): value
+            for key, value in yaml.safe_load(block)["config"].items()
+        }
         if "environment" in values:
             values["environment"] = merged(ENVIRONMENT, values["environment"])
         load("page", values, None)
@@ -166,10 +182,14 @@ def test_each_row_of_a_table_has_as_many_cells_as_its_header(page: Path) -> None
 CLAIMS = yaml.safe_load((CLONE / "tests/claims.yaml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("page", "claim"), [(page, claim) for page, claims in CLAIMS.items() for claim in claims])
+@pytest.mark.parametrize(
+    ("page", "claim"), [(page, claim) for page, claims in CLAIMS.items() for claim in claims]
+)
 def test_a_claim_of_safety_has_its_test(page: str, claim: str) -> None:
     named = [test for test in CLAIMS[page][claim] if not test.startswith("untested")]
     assert named
     for test in named:
         path, _, function = test.partition("::")
-        assert f"def {function}(" in (CLONE / path).read_text(encoding="utf-8") or not function, test
+        assert f"def {function}(" in (CLONE / path).read_text(encoding="utf-8") or not function, (
+            test
+        )

@@ -27,7 +27,12 @@ OF_THE_CODE = {
 
 def table(page: str) -> set[int]:
     """Codes of the table of exit codes on a page."""
-    text = (CLONE / page).read_text(encoding="utf-8").partition("| exit code |")[2].partition("\n\n")[0]
+    text = (
+        (CLONE / page)
+        .read_text(encoding="utf-8")
+        .partition("| exit code |")[2]
+        .partition("\n\n")[0]
+    )
     return {int(code) for code in re.findall(r"^\| (\d+) \|", text, flags=re.MULTILINE)}
 
 

@@ -36,7 +36,9 @@ def profile(name: str) -> AnyMode:
 
 
 def test_all_parts_ran() -> None:
-    assert [name for name, part in RECORDED["parts"].items() if part.keys() & {"skipped", "failed"}] == []
+    assert [
+        name for name, part in RECORDED["parts"].items() if part.keys() & {"skipped", "failed"}
+    ] == []
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -48,12 +50,18 @@ def test_nodes_advertise_what_the_plugin_advertised(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_one_gpu_is_behind_all_shares_and_two_are_refused_where_the_profile_says_so(name: str) -> None:
+def test_one_gpu_is_behind_all_shares_and_two_are_refused_where_the_profile_says_so(
+    name: str,
+) -> None:
     for answer in PLUGIN["cases"][name]["allocated"]:
         if len(answer["devices"]) > 1 and profile(name).facts.one_each:
             assert "maximum request size for shared resources is 1" in answer["refused"]
         else:
-            assert (answer["cdi"], answer["env"], answer["files"]) == ([f"{GPU_KIND}={GPU['uuid']}"], {}, [])
+            assert (answer["cdi"], answer["env"], answer["files"]) == (
+                [f"{GPU_KIND}={GPU['uuid']}"],
+                {},
+                [],
+            )
             assert answer["annotations"] == answer["cdi"]
 
 
@@ -62,7 +70,9 @@ def test_labels_are_those_of_gpu_feature_discovery(name: str) -> None:
     lab = features(NODE, OPERATOR["MIG_STRATEGY"], parse(config(profile(name))), {})
     del lab["nvidia.com/gpu.machine"]  # that of the machine, which was not Google's
     found = {
-        key: value for key, value in LABELS[name].items() if not key.startswith(("nvidia.com/cuda", "nvidia.com/vgpu"))
+        key: value
+        for key, value in LABELS[name].items()
+        if not key.startswith(("nvidia.com/cuda", "nvidia.com/vgpu"))
     }
     del found["nvidia.com/gpu.machine"]
     assert lab == found
@@ -88,13 +98,16 @@ def container(tmp_path: Path) -> Path:
 
 
 def test_the_cdi_specification_of_the_recorded_files_is_the_one_that_ran(container: Path) -> None:
-    assert cdi.specification(cdi.find(container, {"NVIDIA_VISIBLE_DEVICES": GPU["uuid"]})) == CDI["specification"]
+    assert (
+        cdi.specification(cdi.find(container, {"NVIDIA_VISIBLE_DEVICES": GPU["uuid"]}))
+        == CDI["specification"]
+    )
     with pytest.raises(cdi.UnclearError) as unclear:
         cdi.find(container, {})
     assert CDI["unnamed"] == {"code": cdi.UNCLEAR, "error": f"error: {unclear.value}\n"}
 
 
-def test_the_cdi_specification_has_the_device_files_of_nvidias_and_those_of_a_privileged_container() -> None:
+def test_the_cdi_specification_has_nvidias_device_files_and_a_privileged_containers() -> None:
     def files(specification: dict[str, Any], name: str) -> set[str]:
         device = next(device for device in specification["devices"] if device["name"] == name)
         edits = (specification["containerEdits"], device["containerEdits"])
@@ -103,13 +116,15 @@ def test_the_cdi_specification_has_the_device_files_of_nvidias_and_those_of_a_pr
     # The machine stood in for a privileged container, which sees what manages a node's MIG, too.
     theirs = files(PLUGIN["specifications"]["nvidia.com-gpu"], GPU["uuid"])
     managing = {"/dev/nvidia-caps/nvidia-cap1", "/dev/nvidia-caps/nvidia-cap2"}
-    assert {name: files(CDI["specification"], name) for name in (GPU["uuid"], "0", cdi.ALL)} == dict.fromkeys(
-        (GPU["uuid"], "0", cdi.ALL), theirs | managing
-    )
+    assert {
+        name: files(CDI["specification"], name) for name in (GPU["uuid"], "0", cdi.ALL)
+    } == dict.fromkeys((GPU["uuid"], "0", cdi.ALL), theirs | managing)
 
 
 def test_nvidias_sample_says_what_the_proof_looks_for() -> None:
-    assert {name: [SUCCESS in text for text in ADDED[name]] for name in ADDED if name != "nvcc"} == {
+    assert {
+        name: [SUCCESS in text for text in ADDED[name]] for name in ADDED if name != "nvcc"
+    } == {
         "alone": [True],
         "four at once": [True] * 4,
         "by the CDI file": [True],
@@ -117,10 +132,22 @@ def test_nvidias_sample_says_what_the_proof_looks_for() -> None:
 
 
 def test_one_worker_needs_no_fabric() -> None:
-    expected = Expected("berth", workers=1, gpus=1, nics=0, claimed_gpus=False, device_class="", why_no_nics="one GPU")
+    expected = Expected(
+        "berth",
+        workers=1,
+        gpus=1,
+        nics=0,
+        claimed_gpus=False,
+        device_class="",
+        why_no_nics="one GPU",
+    )
     found = judge(Evidence.model_validate(REDUCED), expected, threshold_of(MACHINE, 0, None))
     verdicts = {check.name: check.verdict for check in found.checks}
-    assert {name for name, verdict in verdicts.items() if verdict == "pass"} == {"all-reduce", "sums", "NCCL versions"}
+    assert {name for name, verdict in verdicts.items() if verdict == "pass"} == {
+        "all-reduce",
+        "sums",
+        "NCCL versions",
+    }
     assert "fail" not in verdicts.values()
 
 

@@ -41,13 +41,17 @@ def test_the_names_that_settings_know_are_those_of_the_folders() -> None:
 @PER_IMAGE
 def test_every_python_package_is_pinned_with_its_hashes_and_no_index_is_named(image: str) -> None:
     (install,) = [run for run in rest_of(image, "RUN") if "pip install" in run]
-    assert install.endswith("pip install --no-cache-dir --require-hashes -r /opt/berth/requirements.txt")
+    assert install.endswith(
+        "pip install --no-cache-dir --require-hashes -r /opt/berth/requirements.txt"
+    )
     assert rest_of(image, "COPY") == ["requirements.txt /opt/berth/requirements.txt"]
     text = requirements(image)
     assert not re.search(r"https?://|--(index-url|extra-index-url|find-links)", text)
     entries = re.split(r"\n(?=\S)", re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE).strip())
     for entry in entries:
-        assert re.match(r"[\w.-]+(\[[\w,]+\])?==\S+ \\\n\s+--hash=sha256:[0-9a-f]{64}", entry), entry
+        assert re.match(r"[\w.-]+(\[[\w,]+\])?==\S+ \\\n\s+--hash=sha256:[0-9a-f]{64}", entry), (
+            entry
+        )
     asked = (IMAGES / image / "requirements.in").read_text(encoding="utf-8")
     for exact in re.findall(r"^[\w-]+(?:\[[\w,]+\])?==\S+", asked, flags=re.MULTILINE):
         assert any(entry.startswith(re.sub(r"\[.*\]", "", exact)) for entry in entries), exact
@@ -58,14 +62,21 @@ def test_the_ray_of_the_image_with_podman_is_the_one_that_stacks_ask_for() -> No
 
 
 @PER_IMAGE
-def test_the_driver_of_gkes_nodes_is_on_the_path_unless_the_base_is_rays_own_which_has_it_there(image: str) -> None:
-    (base,) = [found.partition("=")[2] for found in rest_of(image, "ARG") if found.startswith("BASE=")]
+def test_the_driver_of_gkes_nodes_is_on_the_path_unless_the_base_is_rays_own_which_has_it_there(
+    image: str,
+) -> None:
+    (base,) = [
+        found.partition("=")[2] for found in rest_of(image, "ARG") if found.startswith("BASE=")
+    ]
     variables = dict(found.split("=", 1) for found in rest_of(image, "ENV"))
-    driver = ("/usr/local/nvidia/bin" in variables.get("PATH", ""), variables.get("LD_LIBRARY_PATH"))
+    driver = (
+        "/usr/local/nvidia/bin" in variables.get("PATH", ""),
+        variables.get("LD_LIBRARY_PATH"),
+    )
     assert base.startswith("rayproject/ray:") or driver == (True, "/usr/local/nvidia/lib64")
 
 
-def test_images_are_built_as_an_account_that_the_page_makes_since_new_projects_give_the_default_one_no_role() -> None:
+def test_images_are_built_as_an_account_with_the_roles_that_the_page_gives() -> None:
     (options,) = re.findall(r'^BUILD="(.*?)"', README, flags=re.DOTALL | re.MULTILINE)
     assert "--service-account=projects/$PROJECT/serviceAccounts/$BUILDS" in options
     # Without it, the account would need a bucket for logs.
@@ -100,7 +111,9 @@ def test_what_the_readme_shows_is_valid_and_puts_the_images_nccl_first() -> None
 def test_the_readme_names_the_image_of_the_stacks_for_production() -> None:
     assert readme_clusters()["train"]["image"].endswith(f"/berth/ray-a4:{tag_of('ray-a4')}")
     for stack in ("Pulumi.prod.yaml", "gallery/Pulumi.mixed.yaml"):
-        values = yaml.safe_load((CLONE / "stacks" / stack).read_text(encoding="utf-8"))["config"]["berth:environment"]
+        values = yaml.safe_load((CLONE / "stacks" / stack).read_text(encoding="utf-8"))["config"][
+            "berth:environment"
+        ]
         assert (
             values["clusters"]["train"]["image"].replace("your-prod-project", "your-project")
             == (readme_clusters()["train"]["image"])

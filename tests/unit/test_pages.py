@@ -22,7 +22,10 @@ function mkdir { /bin/mkdir "$@"; }
 
 _PROGRAM_BY_PATH = re.compile(r"^~/\S*/(?=\S)", flags=re.MULTILINE)
 
-ADVICE = "name its page in tests/pages/page.py, or write <!-- not run: REASON --> on the line before the block"
+ADVICE = (
+    "name its page in tests/pages/page.py, or write <!-- not run: REASON --> on the line before the"
+    " block"
+)
 
 
 def shown(page: Path) -> str:
@@ -37,9 +40,17 @@ def test_every_block_of_commands_runs_or_says_why_not(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [CLONE / page for page in RUN], ids=shown)
 def test_settings_that_a_page_tells_to_write_are_written(page: Path) -> None:
-    settings = [block for block in blocks(page) if block.language == "yaml" and block.text.startswith("config:")]
-    idle = [str(block) for block in settings if not (block.marks.written_to or block.marks.not_written)]
-    assert idle == [], "write <!-- written to FILE --> or <!-- not written: REASON --> on the line before the block"
+    settings = [
+        block
+        for block in blocks(page)
+        if block.language == "yaml" and block.text.startswith("config:")
+    ]
+    idle = [
+        str(block) for block in settings if not (block.marks.written_to or block.marks.not_written)
+    ]
+    assert idle == [], (
+        "write <!-- written to FILE --> or <!-- not written: REASON --> on the line before"
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=shown)
@@ -65,9 +76,15 @@ def block(text: str, language: str = "sh", **marks: object) -> Block:
 
 
 def test_a_block_that_fails_is_noticed(tmp_path: Path) -> None:
-    with opened(tmp_path, os.environ) as shell, pytest.raises(BlockError, match=r"page\.md:1 failed"):
+    with (
+        opened(tmp_path, os.environ) as shell,
+        pytest.raises(BlockError, match=r"page\.md:1 failed"),
+    ):
         shell.run(block("echo before\nfalse\necho after\n"))
-    with opened(tmp_path, os.environ) as shell, pytest.raises(BlockError, match="exit code 1, not 3"):
+    with (
+        opened(tmp_path, os.environ) as shell,
+        pytest.raises(BlockError, match="exit code 1, not 3"),
+    ):
         shell.run(block("false\n", exits=3))
     with opened(tmp_path, os.environ) as shell, pytest.raises(BlockError, match="Do it"):
         shell.run(block("true\n", answers=[("Do it?", "y")]))

@@ -15,7 +15,9 @@ def test_texts_are_inside_and_apart(name: str) -> None:
     whole = Area(0, 0, picture.width, picture.height)
     assert picture.width == WIDTH
     assert [text.what for text in picture.texts if not whole.holds(text)] == []
-    assert [(one.what, other.what) for one, other in combinations(picture.texts, 2) if one.meets(other)] == []
+    assert [
+        (one.what, other.what) for one, other in combinations(picture.texts, 2) if one.meets(other)
+    ] == []
     assert [text.what for text in picture.texts for line in picture.lines if text.meets(line)] == []
 
 

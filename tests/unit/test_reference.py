@@ -26,7 +26,9 @@ def texts() -> str:
     found = []
     for folder in ("cli", "components", "stacks"):
         for file in (CLONE / folder).rglob("*.py"):
-            found += [template(node) for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))]
+            found += [
+                template(node) for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+            ]
         for file in (CLONE / folder).rglob("*.yaml"):
             found.append(_VALUE.sub(_GAP, " ".join(file.read_text(encoding="utf-8").split())))
     return "\n".join(found)
@@ -35,7 +37,9 @@ def texts() -> str:
 def template(node: ast.AST) -> str:
     match node:
         case ast.JoinedStr(values=values):
-            return "".join(str(part.value) if isinstance(part, ast.Constant) else _GAP for part in values)
+            return "".join(
+                str(part.value) if isinstance(part, ast.Constant) else _GAP for part in values
+            )
         case ast.Constant(value=str(text)):
             return text
         case _:

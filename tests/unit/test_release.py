@@ -16,8 +16,16 @@ KINDS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")
 
 def test_the_version_stands_in_one_place() -> None:
     assert installed_version() == PROJECT["version"]
-    sources = [file for folder in ("cli", "components", "stacks", "lab") for file in (CLONE / folder).rglob("*.py")]
-    assert [str(file) for file in sources if f'"{PROJECT["version"]}"' in file.read_text(encoding="utf-8")] == []
+    sources = [
+        file
+        for folder in ("cli", "components", "stacks", "lab")
+        for file in (CLONE / folder).rglob("*.py")
+    ]
+    assert [
+        str(file)
+        for file in sources
+        if f'"{PROJECT["version"]}"' in file.read_text(encoding="utf-8")
+    ] == []
 
 
 def test_the_changelog_has_the_version_and_is_in_order() -> None:
@@ -28,10 +36,14 @@ def test_the_changelog_has_the_version_and_is_in_order() -> None:
     assert all(re.fullmatch(r"\d+\.\d+\.\d+", name) for name in released)
     assert released == sorted(set(released), key=numbers, reverse=True)
     assert PROJECT["version"] in released or names[0] == UNRELEASED
-    assert PROJECT["version"] not in released or released[0] == PROJECT["version"], "an older version has this entry"
+    assert PROJECT["version"] not in released or released[0] == PROJECT["version"], (
+        "an older version has this entry"
+    )
     for entry in found:
         assert entry.text, entry.version
-        assert set(re.findall(r"^### (.+)$", entry.text, flags=re.MULTILINE)) <= set(KINDS), entry.version
+        assert set(re.findall(r"^### (.+)$", entry.text, flags=re.MULTILINE)) <= set(KINDS), (
+            entry.version
+        )
 
 
 def test_the_changelog_names_what_an_update_of_a_recorded_state_changes() -> None:
@@ -41,7 +53,9 @@ def test_the_changelog_names_what_an_update_of_a_recorded_state_changes() -> Non
 
 
 def test_entries_between_two_versions() -> None:
-    found = entries("# Changelog\n\n## Unreleased\n\nd\n\n## 0.10.0\n\nc\n\n## 0.2.0\n\nb\n\n## 0.1.0\n\na\n")
+    found = entries(
+        "# Changelog\n\n## Unreleased\n\nd\n\n## 0.10.0\n\nc\n\n## 0.2.0\n\nb\n\n## 0.1.0\n\na\n"
+    )
     assert [entry.text for entry in between(found, "0.1.0", "0.10.0")] == ["c", "b"]
     assert [entry.text for entry in between(found, "0.1.0", "0.2.0")] == ["b"]
     assert [str(entry) for entry in between(found, "0.10.0", "0.11.0")] == ["## 0.11.0\n\nd"]

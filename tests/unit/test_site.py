@@ -43,7 +43,11 @@ class Parsed(HTMLParser):
             self.links.add(given["href"])
         if tag in {"script", "img", "iframe", "source"} and "src" in given:
             self.loaded.add(given["src"])
-        if tag == "link" and "href" in given and given.get("rel") not in {"canonical", "prev", "next"}:
+        if (
+            tag == "link"
+            and "href" in given
+            and given.get("rel") not in {"canonical", "prev", "next"}
+        ):
             self.loaded.add(given["href"])
         if tag in {"pre", "code", "script", "style"}:
             self._open.append(tag)
@@ -88,8 +92,12 @@ def test_the_site_has_few_pages_and_words() -> None:
 def test_a_page_has_one_name() -> None:
     names = {path: (CLONE / path).read_text(encoding="utf-8").partition("\n")[0] for path in menu()}
     assert {path: f"# {title}" for path, title in menu().items()} == names
-    named = re.findall(r"\[([^]]+)\]\((docs/[^)#]+\.md)\)", (CLONE / "README.md").read_text(encoding="utf-8"))
-    assert [(name, path) for name, path in named if name[0].isupper() and name != menu()[path]] == []
+    named = re.findall(
+        r"\[([^]]+)\]\((docs/[^)#]+\.md)\)", (CLONE / "README.md").read_text(encoding="utf-8")
+    )
+    assert [
+        (name, path) for name, path in named if name[0].isupper() and name != menu()[path]
+    ] == []
 
 
 def test_the_search_works_without_a_server_and_the_site_has_a_version(site: Path) -> None:
@@ -97,7 +105,9 @@ def test_the_search_works_without_a_server_and_the_site_has_a_version(site: Path
     assert 'src="../../style/iframe-worker.js"' in page
     assert "suspend" in (site / "search/search_index.js").read_text(encoding="utf-8")
     assert f"berth {installed_version()}" in page
-    assert [str(path) for path in site.rglob("*") if path.suffix == ".py" or path.name == "__pycache__"] == []
+    assert [
+        str(path) for path in site.rglob("*") if path.suffix == ".py" or path.name == "__pycache__"
+    ] == []
 
 
 def test_what_is_about_the_project_is_in_the_repository() -> None:
@@ -105,9 +115,17 @@ def test_what_is_about_the_project_is_in_the_repository() -> None:
     address = web_address("git@example.com:me/berth.git")
     found = without_the_project(text, "docs/own-repository.md", address)
     blob = "https://example.com/me/berth/blob/HEAD"
-    assert found == f"[a]({blob}/CONTRIBUTING.md#pages), [b]({blob}/docs/project/release.md), [c](admin.md)\n"
+    assert (
+        found == f"[a]({blob}/CONTRIBUTING.md#pages), [b]({blob}/docs/project/release.md),"
+        " [c](admin.md)\n"
+    )
     assert without_the_project(text, "docs/own-repository.md", "") == "a, b, [c](admin.md)\n"
-    remotes = ("https://me@example.com/me/berth", "ssh://git@example.com/me/berth.git", "../berth", "")
+    remotes = (
+        "https://me@example.com/me/berth",
+        "ssh://git@example.com/me/berth.git",
+        "../berth",
+        "",
+    )
     there = "https://example.com/me/berth"
     assert [web_address(remote) for remote in remotes] == [there, there, "", ""]
 
@@ -137,11 +155,18 @@ def test_every_link_and_anchor_of_the_site_leads_somewhere(pages: dict[Path, Par
 
 
 def test_the_site_loads_nothing_from_another_server(site: Path, pages: dict[Path, Parsed]) -> None:
-    loaded = {link for parsed in pages.values() for link in parsed.loaded if urlsplit(link).scheme not in {"", "data"}}
+    loaded = {
+        link
+        for parsed in pages.values()
+        for link in parsed.loaded
+        if urlsplit(link).scheme not in {"", "data"}
+    }
     styles = {
         (style.name, found)
         for style in site.rglob("*.css")
-        for found in re.findall(r"(?:url\(|@import )[\"']?(https?:[^)\"']+)", style.read_text(encoding="utf-8"))
+        for found in re.findall(
+            r"(?:url\(|@import )[\"']?(https?:[^)\"']+)", style.read_text(encoding="utf-8")
+        )
     }
     assert (loaded, styles) == (set(), set())
 

@@ -16,7 +16,17 @@ from berth.cli.main import app
 from berth.cli.verbs.doctor.project import needed_for, roles_of
 from tests import workflows
 from tests.unit.cases import table
-from tests.workflows import ACTION, CLONE, GITHUB, GITLAB, Script, commands, github, github_scripts, gitlab_scripts
+from tests.workflows import (
+    ACTION,
+    CLONE,
+    GITHUB,
+    GITLAB,
+    Script,
+    commands,
+    github,
+    github_scripts,
+    gitlab_scripts,
+)
 
 WORKFLOWS = sorted(path.stem for path in GITHUB.glob("*.yml"))
 SCRIPTS = [script for name in WORKFLOWS for script in github_scripts(name)] + gitlab_scripts()
@@ -43,7 +53,9 @@ def test_the_files_are_of_the_official_schemas(schema: str, paths: list[str]) ->
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=named)
 def test_scripts_are_shell(script: Script) -> None:
-    done = subprocess.run(["bash", "-n"], input=script.text, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-n"], input=script.text, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -56,17 +68,24 @@ def test_nothing_is_written_into_a_script_but_by_its_environment(script: Script)
         "github.event.before",
         "github.event.pull_request.head.sha",
         "github.event.pull_request.number",
-        "github.event.action != 'synchronize' && contains(github.event.pull_request.labels.*.name, 'allow-destroy')",
+        (
+            "github.event.action != 'synchronize' &&"
+            " contains(github.event.pull_request.labels.*.name, 'allow-destroy')"
+        ),
     )
     assert all(any(part in value for part in allowed) for value in outside)
 
 
-@pytest.mark.parametrize("text", [*((GITHUB / f"{name}.yml").read_text() for name in WORKFLOWS), ACTION.read_text()])
+@pytest.mark.parametrize(
+    "text", [*((GITHUB / f"{name}.yml").read_text() for name in WORKFLOWS), ACTION.read_text()]
+)
 def test_actions_are_pinned_by_commit(text: str) -> None:
     used = re.findall(r"uses: (\S+)", text)
     assert used
     for action in used:
-        assert action.startswith("./") or re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", action), action
+        assert action.startswith("./") or re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}", action), (
+            action
+        )
 
 
 def test_each_job_may_do_no_more_than_it_does() -> None:
@@ -91,14 +110,21 @@ def test_only_mains_code_runs_with_the_credentials_of_a_preview() -> None:
     for job in jobs.values():
         checkout, set_up, *rest = job["steps"]
         assert checkout["uses"].startswith("actions/checkout@")
-        assert checkout["with"] == {"fetch-depth": 0, "persist-credentials": False}, "no ref: main is checked out"
+        assert checkout["with"] == {
+            "fetch-depth": 0,
+            "persist-credentials": False,
+        }, "no ref: main is checked out"
         assert set_up["uses"] == "./.github/actions/set-up"
-        (taken, *_) = rest
-        assert taken["run"].startswith('.venv/bin/python -m berth.cli.ci.proposed_settings "$PROPOSED" |')
+        taken, *_ = rest
+        assert taken["run"].startswith(
+            '.venv/bin/python -m berth.cli.ci.proposed_settings "$PROPOSED" |'
+        )
         others = "".join(step.get("run", "") for step in rest[1:])
         assert "git " not in others
         assert "PROPOSED" not in others
-    assert {name for name in WORKFLOWS if "pull_request_target" in github(name)["on"]} == {"preview"}
+    assert {name for name in WORKFLOWS if "pull_request_target" in github(name)["on"]} == {
+        "preview"
+    }
 
 
 def test_code_of_a_pull_request_gets_no_credentials() -> None:
@@ -112,7 +138,9 @@ def test_code_of_a_pull_request_gets_no_credentials() -> None:
             continue
         forks = "github.event.pull_request.head.repo.full_name == github.repository" in job["if"]
         assert forks or job["needs"] == "environments"
-    assert "CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID" in str(workflows.gitlab()["preview"]["rules"])
+    assert "CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID" in str(
+        workflows.gitlab()["preview"]["rules"]
+    )
 
 
 IDENTITIES = table(__file__, "identities.yaml")
@@ -120,10 +148,16 @@ CASES = [(host, job) for host, jobs in IDENTITIES.items() for job in jobs["jobs"
 
 
 @pytest.mark.parametrize(("host", "job"), CASES)
-def test_google_cloud_accepts_the_jobs_that_run_mains_code_and_no_other(host: str, job: str) -> None:
+def test_google_cloud_accepts_the_jobs_that_run_mains_code_and_no_other(
+    host: str, job: str
+) -> None:
     """The condition and the members of docs/ci.md, on the claims of jobs that attack."""
     given = IDENTITIES[host]["jobs"][job]
-    claims = {key: value for key, value in (IDENTITIES[host]["main"] | given["claims"]).items() if value is not None}
+    claims = {
+        key: value
+        for key, value in (IDENTITIES[host]["main"] | given["claims"]).items()
+        if value is not None
+    }
     assert accounts_of(host, claims) == set(given["accounts"])
 
 
@@ -137,17 +171,24 @@ def accounts_of(host: str, claims: dict[str, str]) -> set[str]:
     names |= dict(re.findall(r'^(PROTECTED)="(.*)"$', commands, re.MULTILINE))
     words = shlex.split(provider)
     condition, mapping = (
-        filled(words[words.index(f"--attribute-{name}") + 1], names) for name in ("condition", "mapping")
+        filled(words[words.index(f"--attribute-{name}") + 1], names)
+        for name in ("condition", "mapping")
     )
     if not evaluated(condition, claims):
         return set()
     _, *pairs = re.split(r",?(google\.subject|attribute\.\w+)=", mapping)
-    attributes = {key: str(evaluated(value, claims)) for key, value in zip(pairs[::2], pairs[1::2], strict=True)}
+    attributes = {
+        key: str(evaluated(value, claims))
+        for key, value in zip(pairs[::2], pairs[1::2], strict=True)
+    }
     assert len(attributes.pop("google.subject")) <= LONGEST_SUBJECT
-    principals = {f"principalSet://iam.googleapis.com/pool/{key}/{value}" for key, value in attributes.items()}
+    principals = {
+        f"principalSet://iam.googleapis.com/pool/{key}/{value}" for key, value in attributes.items()
+    }
     found = set()
     for account, member in re.findall(
-        r'add-iam-policy-binding "\$(PREVIEW|DEPLOY|ENGINEERS)" .*?--member "(principal[^"]+)"', commands
+        r'add-iam-policy-binding "\$(PREVIEW|DEPLOY|ENGINEERS)" .*?--member "(principal[^"]+)"',
+        commands,
     ):
         files = ["preview.yml", "berth.yml"] if "$FILE" in member else [""]
         if principals & {filled(member, names | {"FILE": file}) for file in files}:
@@ -167,11 +208,14 @@ def test_accounts_have_the_roles_that_their_jobs_need_with_an_own_account_for_no
 def roles_in_the_project(account: str) -> set[str]:
     """Roles that docs/ci.md gives to an account in the project."""
     given = (
-        rf'projects add-iam-policy-binding "\$PROJECT" --member "serviceAccount:\${account}" --role "?roles/(\S+?)"? '
+        rf'projects add-iam-policy-binding "\$PROJECT" --member "serviceAccount:\${account}" --role'
+        r' "?roles/(\S+?)"? '
     )
     loops = re.findall(rf"for role in (.+); do\n  gcloud {given}", DOCS)
     single = re.findall(given, DOCS)
-    names = [name for words, _ in loops for name in words.split()] + [name for name in single if name != "$role"]
+    names = [name for words, _ in loops for name in words.split()] + [
+        name for name in single if name != "$role"
+    ]
     return {f"roles/{name}" for name in names}
 
 
@@ -181,7 +225,9 @@ LONGEST_SUBJECT = 127
 
 def evaluated(expression: str, claims: dict[str, str]) -> Any:
     """Value of an expression of CEL as the page has them: comparisons, `&&`, `has` and one `?:`."""
-    python = re.sub(r"has\(assertion\.(\w+)\)", r"hasattr(assertion, '\1')", expression.replace("&&", "and"))
+    python = re.sub(
+        r"has\(assertion\.(\w+)\)", r"hasattr(assertion, '\1')", expression.replace("&&", "and")
+    )
     python = re.sub(r"\(([^?]+) \? ([^:]+) : ([^)]+)\)", r"(\2 if \1 else \3)", python)
     scope = {"assertion": SimpleNamespace(**claims), "hasattr": hasattr}
     return eval(python, {"__builtins__": {}}, scope)  # noqa: S307 - our page's
@@ -208,10 +254,18 @@ def test_up_waits_for_approval_one_at_a_time_and_is_not_cut_off() -> None:
 def test_only_the_job_that_is_approved_acts_as_the_account_that_changes_things() -> None:
     for name, job in [*github()["jobs"].items(), *github("preview")["jobs"].items()]:
         accounts = [
-            step["with"].get("service-account") for step in job["steps"] if "service-account" in step.get("with", {})
+            step["with"].get("service-account")
+            for step in job["steps"]
+            if "service-account" in step.get("with", {})
         ]
         deploys = ["${{ vars.DEPLOY_SERVICE_ACCOUNT }}"]
-        expected = {"up": deploys, "engineers": deploys, "check": [], "environments": [], "label": []}
+        expected = {
+            "up": deploys,
+            "engineers": deploys,
+            "check": [],
+            "environments": [],
+            "label": [],
+        }
         assert accounts == expected.get(name, ["${{ vars.PREVIEW_SERVICE_ACCOUNT }}"])
 
 
@@ -223,10 +277,14 @@ def test_engineers_stacks_come_after_the_environments() -> None:
     assert engineers["concurrency"] == github()["jobs"]["up"]["concurrency"]
 
 
-BERTH = [(script.name, arguments) for script in SCRIPTS for arguments in commands(script.text, "berth")]
+BERTH = [
+    (script.name, arguments) for script in SCRIPTS for arguments in commands(script.text, "berth")
+]
 
 
-@pytest.mark.parametrize(("script", "arguments"), BERTH, ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    ("script", "arguments"), BERTH, ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_every_berth_command_is_one(script: str, arguments: list[str]) -> None:
     command = typer.main.get_command(app)
     for depth, word in enumerate(arguments):
@@ -242,7 +300,9 @@ def test_every_berth_command_is_one(script: str, arguments: list[str]) -> None:
 
 
 def test_the_pulumi_of_ci_is_the_one_that_is_tested() -> None:
-    pin = re.search(r"github.com/pulumi/pulumi/pkg/v3 v(\S+)", (CLONE / "lab/tools/pulumi/go.mod").read_text())
+    pin = re.search(
+        r"github.com/pulumi/pulumi/pkg/v3 v(\S+)", (CLONE / "lab/tools/pulumi/go.mod").read_text()
+    )
     assert pin
     assert f"pulumi-version: {pin[1]} #" in ACTION.read_text()
     assert workflows.gitlab()["variables"]["PULUMI_VERSION"] == pin[1]
@@ -253,9 +313,16 @@ def test_no_job_runs_what_somebody_else_may_exchange() -> None:
     for script in SCRIPTS:
         assert not re.search(r"(curl|wget)[^\n]*\|\s*(sudo\s+)?(ba)?sh\b", script.text), script.name
     jobs = workflows.gitlab()
-    images = {name: job["image"] for name, job in jobs.items() if isinstance(job, dict) and "image" in job}
+    images = {
+        name: job["image"] for name, job in jobs.items() if isinstance(job, dict) and "image" in job
+    }
     assert images == {"default": "$PYTHON_IMAGE", ".on-google-cloud": "$GOOGLE_CLOUD_IMAGE"}
     first, *rest = jobs[".on-google-cloud"]["before_script"]
     for image, code in (("x/y:1", 1), ("x/y:1@sha256:00", 0)):
-        assert subprocess.run(["sh", "-ec", first], env={"CI_JOB_IMAGE": image}, check=False).returncode == code
+        assert (
+            subprocess.run(
+                ["sh", "-ec", first], env={"CI_JOB_IMAGE": image}, check=False
+            ).returncode
+            == code
+        )
     assert any("sha256sum --check --strict" in line for line in rest)

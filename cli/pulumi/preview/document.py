@@ -35,7 +35,12 @@ def document(report: Report) -> dict[str, Any]:
         "edits": known.edits,
         "notAsked": report.partly_asked or None,
         "policies": [
-            {"policy": found.policy, "resource": found.resource, "type": found.type, "text": found.message}
+            {
+                "policy": found.policy,
+                "resource": found.resource,
+                "type": found.type,
+                "text": found.message,
+            }
             for found in report.against_policies
         ],
         "waived": waivers(report.violations),

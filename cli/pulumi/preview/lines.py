@@ -20,7 +20,9 @@ VERBS = {"create": "create", "update": "change", "replace": "replace", "delete":
 VERDICTS = {
     "nothing": "Nothing to do.",
     "harmless": "Risk: none. Running work goes on.",
-    "disturbs": "Risk: disturbs. Something is unavailable or restarts, and comes back automatically.",
+    "disturbs": (
+        "Risk: disturbs. Something is unavailable or restarts, and comes back automatically."
+    ),
     "destroys": "Risk: destroys. Running work, capacity or data is lost.",
 }
 """Verdicts on a plan: its risk for what runs, whatever it costs."""
@@ -43,7 +45,8 @@ def property_text(changed: Property) -> str:
             change = f"− {value_text(changed.old)}"
         case _:
             change = (
-                _several_lines(changed.old, changed.new) or f"{value_text(changed.old)} → {value_text(changed.new)}"
+                _several_lines(changed.old, changed.new)
+                or f"{value_text(changed.old)} → {value_text(changed.new)}"
             )
     return f"{changed.path}: {change}"
 
@@ -52,7 +55,9 @@ def _several_lines(old: Any, new: Any) -> str:
     """Return the lines that differ: `− replicas: 4 + replicas: 2`; "" for other values."""
     if not isinstance(old, str) or not isinstance(new, str) or "\n" not in old + new:
         return ""
-    changed = [line for line in difflib.ndiff(old.splitlines(), new.splitlines()) if line[0] in "+-"]
+    changed = [
+        line for line in difflib.ndiff(old.splitlines(), new.splitlines()) if line[0] in "+-"
+    ]
     text = " ".join(f"{'−' if line[0] == '-' else '+'} {line[2:].strip()}" for line in changed)
     return value_text(text) if text else ""
 
@@ -79,13 +84,21 @@ def gpus_line(gpus: Sequence[GpusAway]) -> str:
 def cost_lines(report: Report) -> list[str]:
     """Return the costs a day after the change: GPU-hours by product, then money."""
     found = [
-        f"{hours.product}: {_compared(_bounds(hours.after, ','), _bounds(hours.now, ','), ' GPU-hours')}"
+        f"{hours.product}:"
+        f" {_compared(_bounds(hours.after, ','), _bounds(hours.now, ','), ' GPU-hours')}"
         for hours in report.hours
     ]
     if money := report.cost:
         amounts = _compared(_bounds(money.after, ",.2f"), _bounds(money.now, ",.2f"))
-        without = f"; no rate for {', '.join(money.pools_without_rate)}" if money.pools_without_rate else ""
-        found.append(f"{money.currency} {amounts}, by the hourly rates of the current settings{without}".strip())
+        without = (
+            f"; no rate for {', '.join(money.pools_without_rate)}"
+            if money.pools_without_rate
+            else ""
+        )
+        found.append(
+            f"{money.currency} {amounts}, by the hourly rates of the current settings"
+            f"{without}".strip()
+        )
     return found
 
 
@@ -106,11 +119,12 @@ def notes(report: Report) -> list[str]:
         found.append(f"Engineers' own stacks will see new: {names}.")
     if report.partly_asked:
         found.append(
-            f"The cluster could not be asked ({report.partly_asked}): RayClusters of other stacks are not counted."
+            f"The cluster could not be asked ({report.partly_asked}): RayClusters of other stacks"
+            " are not counted."
         )
     found += [
-        f"Stays: {word_of(stay.type)} {stay.name} keeps {stay.path} = {value_text(stay.value)}, which the settings"
-        f" no longer ask for; {stay.way}."
+        f"Stays: {word_of(stay.type)} {stay.name} keeps {stay.path} = {value_text(stay.value)},"
+        f" which the settings no longer ask for; {stay.way}."
         for stay in report.stays
     ]
     return found
@@ -118,7 +132,10 @@ def notes(report: Report) -> list[str]:
 
 def policy_lines(report: Report) -> list[str]:
     """Return violations of policies, and how to waive them."""
-    return [f"{violation}, or waive it ({how_to_waive(violation.policy)})" for violation in report.against_policies]
+    return [
+        f"{violation}, or waive it ({how_to_waive(violation.policy)})"
+        for violation in report.against_policies
+    ]
 
 
 def waiver_lines(report: Report) -> list[str]:

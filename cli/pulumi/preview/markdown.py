@@ -31,7 +31,9 @@ def markdown(report: Report) -> str:
     body += _section("### Changed outside Pulumi", _drift(report))
     for part in report.parts:
         body += _part(part)
-    body += _details("Warnings", [f"- {_escaped(' '.join(line.split()))}" for line in report.warnings])
+    body += _details(
+        "Warnings", [f"- {_escaped(' '.join(line.split()))}" for line in report.warnings]
+    )
     return _cut("\n".join([*head, *body]).rstrip() + "\n")
 
 
@@ -40,7 +42,9 @@ def _section(title: str, found: Sequence[str]) -> list[str]:
 
 
 def _details(title: str, found: Sequence[str]) -> list[str]:
-    return [f"<details><summary>{title}</summary>", "", *found, "", "</details>", ""] if found else []
+    return (
+        [f"<details><summary>{title}</summary>", "", *found, "", "</details>", ""] if found else []
+    )
 
 
 def _policies(report: Report) -> list[str]:
@@ -50,21 +54,34 @@ def _policies(report: Report) -> list[str]:
 
 def _destroyed(report: Report) -> list[str]:
     rows = [
-        f"| {_cell(change)} | {_escaped(effect.text)} | {_escaped(', '.join(map(str, effect.sitting)) or '–')} |"
+        f"| {_cell(change)} | {_escaped(effect.text)} |"
+        f" {_escaped(', '.join(map(str, effect.sitting)) or '–')} |"
         f" {_escaped(lines.gpus_line(effect.gpus_away) or '–')} |"
         for change in report.changes
         for effect in change.effects
         if effect.level == Level.DESTROYS
     ]
     return (
-        ["| what | what happens | who is there | GPUs that go away |", "|---|---|---|---|", *rows, ""] if rows else []
+        [
+            "| what | what happens | who is there | GPUs that go away |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+        ]
+        if rows
+        else []
     )
 
 
 def _cell(change: Change) -> str:
-    text = f"{lines.SIGNS[change.operation]} {lines.VERBS[change.operation]} {change.resource} {_code(change.name)}"
+    text = (
+        f"{lines.SIGNS[change.operation]} {lines.VERBS[change.operation]} {change.resource}"
+        f" {_code(change.name)}"
+    )
     if change.forcing:
-        text += ", forced by " + ", ".join(_code(lines.property_text(forcing)) for forcing in change.forcing)
+        text += ", forced by " + ", ".join(
+            _code(lines.property_text(forcing)) for forcing in change.forcing
+        )
     return text.replace("|", "\\|")
 
 
@@ -100,7 +117,9 @@ def _cut(text: str) -> str:
     """Cut a text at a line's end, and close what is open."""
     if len(text) <= MOST_CHARACTERS:
         return text
-    end = "\n\n*Cut: the whole report is longer than a comment can be. See `berth preview --json`.*\n"
+    end = (
+        "\n\n*Cut: the whole report is longer than a comment can be. See `berth preview --json`.*\n"
+    )
     close = "\n\n</details>"
     start = text[: MOST_CHARACTERS - len(end) - len(close)].rsplit("\n", 1)[0]
     still_open = start.count("<details>") > start.count("</details>")

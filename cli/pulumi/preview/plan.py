@@ -33,7 +33,10 @@ Ready = Callable[[Loaded, Mapping[str, Any]], bool]
 """Tells from an environment's settings and outputs whether an update would wait for nothing."""
 
 _RELEASES = "**kubernetes:helm.sh/v3:Release::**"
-_UNREAD = "Helm releases are left out of this comparison: their record is Secrets, and your identity may not list these"
+_UNREAD = (
+    "Helm releases are left out of this comparison: their record is Secrets, and your identity may"
+    " not list these"
+)
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,9 @@ class _Question(threading.Thread):
         ready: whether all that an update would wait for is ready, if that was asked.
     """
 
-    def __init__(self, stack: str, *, releases: bool = False, ready: partial[bool] | None = None) -> None:
+    def __init__(
+        self, stack: str, *, releases: bool = False, ready: partial[bool] | None = None
+    ) -> None:
         super().__init__(daemon=True)
         self._stack, self._releases, self._is_ready = stack, releases, ready
         self.outputs: Mapping[str, Any] = {}
@@ -99,7 +104,9 @@ class _Question(threading.Thread):
             return None
         contract = self.outputs.get("environment")
         named = contract.get("login") if isinstance(contract, Mapping) else None
-        text, _ = own_login(str(kubeconfig), ExistingCluster.model_validate(named) if named else None)
+        text, _ = own_login(
+            str(kubeconfig), ExistingCluster.model_validate(named) if named else None
+        )
         self.api = api = ClusterApi(text)
         self.reads_releases = not self._releases or may(api, ("list", "", "secrets"))
         return owners_of(api).labeled(api.list(RAY_CLUSTERS)[0])
@@ -109,7 +116,9 @@ class _Question(threading.Thread):
 _PROTECTED = ("as it is currently marked for protection", "because it is protected")
 
 
-def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None, ready: Ready | None = None) -> Planned:
+def planned(
+    stack: str, *, refresh: bool = False, engine: Engine | None = None, ready: Ready | None = None
+) -> Planned:
     """Return what `pulumi up` would do to a stack, and what that means.
 
     `engine` is a preview that has begun already; `ready` is asked while it runs.
@@ -125,7 +134,9 @@ def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None, 
     loaded = checked.loaded
     # An engineer's plan touches no other RayCluster, so the cluster is not asked.
     look = partial(ready, loaded) if ready else None
-    question = _Question(stack, releases=refresh, ready=look) if isinstance(loaded, Environment) else None
+    question = (
+        _Question(stack, releases=refresh, ready=look) if isinstance(loaded, Environment) else None
+    )
     options, unread = ["--refresh"] if refresh else [], list[str]()
     with Interrupts() as interrupts, err.status(f"previewing {stack}"):
         if refresh and question:
@@ -158,7 +169,9 @@ def planned_destruction(stack: str) -> Planned:
     """Return what `pulumi destroy` would do."""
     question = _Question(stack)
     with Interrupts() as interrupts, err.status(f"previewing {stack}"):
-        events = events_of(stack, Engine(["destroy", "--preview-only", "--stack", stack]), interrupts)
+        events = events_of(
+            stack, Engine(["destroy", "--preview-only", "--stack", stack]), interrupts
+        )
         question.join(_SECONDS)
     interrupts.stop()
     if question.not_asked and not question.outputs:
@@ -172,7 +185,9 @@ def events_of(stack: str, engine: Engine, interrupts: Interrupts) -> list[Event]
     """Return the events of a preview; of one that only deletion protection fails too."""
     outcome = engine.outcome(lambda _event: None, interrupts)
     errors = errors_of(outcome.events)
-    only_protection = bool(errors) and all(any(words in error for words in _PROTECTED) for error in errors)
+    only_protection = bool(errors) and all(
+        any(words in error for words in _PROTECTED) for error in errors
+    )
     if outcome.code and not only_protection and not interrupts.count:
         raise failure(stack, outcome)
     return outcome.events
@@ -191,7 +206,11 @@ def _of_environment(known: Known, environment: Environment, question: _Question)
         old = EnvironmentContract.model_validate(question.outputs["environment"])
         # A pool that is taken out of the settings costs what they said at the last update.
         rates = {name: pool.hourly_rate for name, pool in old.pools.items()} | rates
-        changed = [name for name in EnvironmentContract.model_fields if getattr(old, name) != getattr(new, name)]
+        changed = [
+            name
+            for name in EnvironmentContract.model_fields
+            if getattr(old, name) != getattr(new, name)
+        ]
     return replace(
         known,
         live=question.live,

@@ -61,7 +61,9 @@ def save(planned: Planned, path: Path) -> None:
         "inputs": _inputs(planned),
     }
     try:
-        whole_file.write(path, json.dumps(document(planned.report) | more, indent=2, ensure_ascii=False) + "\n")
+        whole_file.write(
+            path, json.dumps(document(planned.report) | more, indent=2, ensure_ascii=False) + "\n"
+        )
     except OSError as error:
         raise BadInputError(f"{path} cannot be written: {error.strerror}") from None
 
@@ -71,7 +73,11 @@ def read(path: Path, stack: str) -> SavedPlan:
     expected = {"format": FORMAT, "stack": stack, "berth": installed_version()}
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
-        wrong = [f"{key} {plan[key]}, not {value}" for key, value in expected.items() if plan[key] != value]
+        wrong = [
+            f"{key} {plan[key]}, not {value}"
+            for key, value in expected.items()
+            if plan[key] != value
+        ]
         problem = f"is a plan for {'; '.join(wrong)}" if wrong else ""
         if not problem:
             return _saved(path, plan)
@@ -79,7 +85,10 @@ def read(path: Path, stack: str) -> SavedPlan:
         problem = f"cannot be read: {error.strerror}"
     except (ValueError, LookupError, TypeError, AttributeError):
         problem = "is not what `berth preview --save` writes"
-    raise BadInputError(f"{path} {problem}; nothing was done", f"save a plan: berth preview -s {stack} --save {path}")
+    raise BadInputError(
+        f"{path} {problem}; nothing was done",
+        f"save a plan: berth preview -s {stack} --save {path}",
+    )
 
 
 def _saved(path: Path, plan: Mapping[str, Any]) -> SavedPlan:
@@ -108,7 +117,8 @@ def hold(planned: Planned, plan: SavedPlan) -> None:
     if lines := list(_beyond(planned, plan)):
         listed = "\n".join(f"  {line}" for line in lines)
         raise BadInputError(
-            f"the update goes beyond the plan in {plan.path}; nothing was done. Not in the plan:\n{listed}",
+            f"the update goes beyond the plan in {plan.path}; nothing was done. Not in the"
+            f" plan:\n{listed}",
             f"review the update as it is now: berth preview -s {stack} --save {plan.path}",
         )
 
@@ -128,7 +138,9 @@ def _more(change: Change, saved: SavedChange | None, inputs: str | None) -> Iter
     """Yield what a change is beyond the saved change of the same resource, if there is one."""
     what = f"{change.component}: {VERBS[change.operation]} {change.resource} {change.name}"
     known = saved.properties if saved else ()
-    fields = "; ".join(property_text(changed) for changed in change.properties if plain(changed) not in known)
+    fields = "; ".join(
+        property_text(changed) for changed in change.properties if plain(changed) not in known
+    )
     if saved is None:
         yield f"{what}: {fields}" if fields else what
     elif change.operation == "update" and not change.properties:
@@ -147,5 +159,7 @@ def _inputs(planned: Planned) -> dict[str, str]:
     """Return digests of the inputs that new resources get, with secrets masked, by URN."""
     changes = plan_of(planned.events).changes
     return {
-        step.urn: digest_of(step.new.inputs) for step in changes if step.new and step.operation in ("create", "replace")
+        step.urn: digest_of(step.new.inputs)
+        for step in changes
+        if step.new and step.operation in ("create", "replace")
     }

@@ -10,7 +10,11 @@ from berth.components.plan.effect import Level
 from berth.stacks.preview.report import Change, Report
 
 _COLORS = {"create": "green", "update": "yellow", "replace": "magenta", "delete": "red"}
-_LEVELS = {Level.HARMLESS: ("·", "dim"), Level.DISTURBS: ("!", "yellow"), Level.DESTROYS: ("✗", "bold red")}
+_LEVELS = {
+    Level.HARMLESS: ("·", "dim"),
+    Level.DISTURBS: ("!", "yellow"),
+    Level.DESTROYS: ("✗", "bold red"),
+}
 _VERDICTS = {"nothing": "green", "harmless": "green", "disturbs": "yellow", "destroys": "bold red"}
 
 _NO_LIMIT = 10_000
@@ -49,8 +53,12 @@ def tree(report: Report, *, fields: bool = False) -> RenderableType:
 
 def _add(branch: Tree, change: Change, *, fields: bool) -> None:
     color = _COLORS[change.operation]
-    name = change.resource if change.name in str(branch.label) else f"{change.resource} {change.name}"
-    label = Text(f"{lines.SIGNS[change.operation]} {lines.VERBS[change.operation]} {name}", style=color)
+    name = (
+        change.resource if change.name in str(branch.label) else f"{change.resource} {change.name}"
+    )
+    label = Text(
+        f"{lines.SIGNS[change.operation]} {lines.VERBS[change.operation]} {name}", style=color
+    )
     if change.detail:
         label.append(f"  {change.detail}", style="dim")
     leaf = branch.add(label)
@@ -75,11 +83,22 @@ def _summary(report: Report, *, fields: bool) -> list[Text]:
     ]
     texts = [Text.assemble((f"{title}: ", "bold"), text) for title, text in found if text]
     costs = lines.cost_lines(report)
-    texts += [Text("Cost a day", style="bold"), *(Text(f"  {cost}") for cost in costs)] if costs else []
-    texts += [Text(note, style="yellow") for note in (*lines.notes(report), *lines.waiver_lines(report))]
-    hidden = 0 if fields else sum(len(change.properties) - len(change.forcing) for change in report.changes)
+    texts += (
+        [Text("Cost a day", style="bold"), *(Text(f"  {cost}") for cost in costs)] if costs else []
+    )
+    texts += [
+        Text(note, style="yellow") for note in (*lines.notes(report), *lines.waiver_lines(report))
+    ]
+    hidden = (
+        0
+        if fields
+        else sum(len(change.properties) - len(change.forcing) for change in report.changes)
+    )
     if hidden:
-        again = f"berth preview -s {report.known.stack}{' --refresh' if report.known.refreshed else ''} --fields"
+        again = (
+            f"berth preview -s {report.known.stack}{' --refresh' if report.known.refreshed else ''}"
+            " --fields"
+        )
         more = f"Also: {counted(hidden, 'field')} of manifests ({again})"
         texts.append(Text(more, style="dim"))
     texts += [Text(line, style="bold red") for line in lines.policy_lines(report)]

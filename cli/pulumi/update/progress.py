@@ -2,7 +2,13 @@
 
 from collections import Counter
 
-from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.progress import Progress as Bars
 from rich.text import Text
 
@@ -13,7 +19,12 @@ from berth.components.plan.plan import Event
 
 def progress_bar() -> Bars:
     """Return a bar that counts tasks on a terminal and disappears at its end; elsewhere nothing."""
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     return Bars(*columns, console=err, transient=True, disable=not err.is_terminal)
 
 
@@ -22,7 +33,11 @@ class Progress:
 
     def __init__(self, tracker: Tracker) -> None:
         self._tracker = tracker
-        columns = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), MofNCompleteColumn())
+        columns = (
+            SpinnerColumn(finished_text="✓"),
+            TextColumn("{task.description}"),
+            MofNCompleteColumn(),
+        )
         self.bars = Bars(*columns, TimeElapsedColumn(), console=err, disable=not err.is_terminal)
         self._tasks = {
             title: self.bars.add_task(title, start=False, total=component.planned)
@@ -53,6 +68,10 @@ class Progress:
 
 def _line(component: Component) -> Text:
     """Return a complete component as a line: `✓ KubeRay operator  2 created  12 s`."""
-    what = ", ".join(f"{count} {WORDS[done]}" for done, count in Counter(component.done.values()).items())
+    what = ", ".join(
+        f"{count} {WORDS[done]}" for done, count in Counter(component.done.values()).items()
+    )
     sign = Text.assemble("  ", ("✓", "green"), f" {component.title}")
-    return Text("  ").join([sign, Text(what, style="dim"), Text(f"{component.seconds:.0f} s", style="dim")])
+    return Text("  ").join(
+        [sign, Text(what, style="dim"), Text(f"{component.seconds:.0f} s", style="dim")]
+    )

@@ -29,7 +29,9 @@ def refusal(command: str, options: Options, *, loses: bool) -> int | None:
         return None
     if options.yes:
         err.print("--yes alone does not agree to losses; --allow-destroy does")
-    question, given = ("Apply and lose this work?", "--yes --allow-destroy") if loses else ("Apply?", "--yes")
+    question, given = (
+        ("Apply and lose this work?", "--yes --allow-destroy") if loses else ("Apply?", "--yes")
+    )
     if agreed(question, f"{command} {given}"):
         return None
     return LOST if loses else FAILED if sys.stdin.isatty() else BAD_INPUT

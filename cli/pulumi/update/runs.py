@@ -43,7 +43,10 @@ Run = tuple[Sequence[str], Mapping[str, str]]
 """Options and variables of a run of the engine, beside those of every run."""
 
 WHOLE: Run = (), {}
-_BERTHS_ALONE: Run = ("--target", _BERTHS, "--parallel", _PARALLEL), {"PULUMI_SKIP_CHECKPOINTS": "true"}
+_BERTHS_ALONE: Run = (
+    ("--target", _BERTHS, "--parallel", _PARALLEL),
+    {"PULUMI_SKIP_CHECKPOINTS": "true"},
+)
 # The program waits in the next run, which has the berths as the settings want them.
 _THE_REST: Run = ("--exclude", _BERTHS), {NO_WAIT: "true"}
 
@@ -53,7 +56,9 @@ def runs_of(report: Report, verb: Verb, state: Callable[[], str]) -> Sequence[Ru
     of_berths = [change for change in report.changes if _OF_A_BERTH in change.urn]
     others = [change for change in report.changes if _OF_A_BERTH not in change.urn]
     many = {change.component for change in of_berths if change.operation in ("create", "delete")}
-    if len(many) < MANY_IN_A_BUCKET or (len(many) < MANY and urlsplit(state()).scheme not in _BUCKETS):
+    if len(many) < MANY_IN_A_BUCKET or (
+        len(many) < MANY and urlsplit(state()).scheme not in _BUCKETS
+    ):
         return [WHOLE]
     if verb == "destroy":
         return [_BERTHS_ALONE, WHOLE]
@@ -90,6 +95,10 @@ def update(
     result = Result(stack, verb, tracker, time.monotonic() - began, options, dict(more or {}))
     if not outcome.code:
         after = seen(cluster)
-        score = None if before is None or after is None else score_of(report, tracker.changed, before, after)
+        score = (
+            None
+            if before is None or after is None
+            else score_of(report, tracker.changed, before, after)
+        )
         return print_success(result, score)
     return print_failure(result, str(failure(stack, outcome)), interrupts)

@@ -89,7 +89,9 @@ def _cluster_of(pod: Object) -> Key:
 
 
 def _finds_no_room(pod: Object) -> bool:
-    return any(found.get("reason") == "Unschedulable" for found in pod["status"].get("conditions") or ())
+    return any(
+        found.get("reason") == "Unschedulable" for found in pod["status"].get("conditions") or ()
+    )
 
 
 def losses(before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> dict[Key, str]:
@@ -107,7 +109,9 @@ def losses(before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> dict[Key, s
     return found
 
 
-def score_of(report: Report, done: Mapping[str, str], before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> Score:
+def score_of(
+    report: Report, done: Mapping[str, str], before: Mapping[Key, Seen], after: Mapping[Key, Seen]
+) -> Score:
     """Return the score of a plan, by the engine's operations by URN, and by the RayClusters."""
     reached = {sitting.key for sitting in report.sitting(Level.DISTURBS)}
     to_go = {sitting.key for sitting in report.sitting(Level.DESTROYS, sure=True)}
@@ -128,12 +132,17 @@ def score_of(report: Report, done: Mapping[str, str], before: Mapping[Key, Seen]
     missed += [
         Wrong(key[1], f"RayCluster {key[1]} waits for room for {counted(pods, 'pod')}")
         for key, pods in waiting.items()
-        if not (key in before and before[key].waiting) and not any(key in wait.ray_clusters for wait in report.waits)
+        if not (key in before and before[key].waiting)
+        and not any(key in wait.ray_clusters for wait in report.waits)
     ]
     false_alarms += [
         Wrong(wait.pool, f"nobody waits for room on pool {wait.pool}")
         for wait in report.waits
-        if not any(now.waiting or now.moving for key, now in after.items() if key in wait.ray_clusters)
+        if not any(
+            now.waiting or now.moving for key, now in after.items() if key in wait.ray_clusters
+        )
     ]
     lost = [key[1] for key, loss in found.items() if loss]
-    return Score(right, lost, missed, false_alarms, [key[1] for key in waiting], [key[1] for key in reached])
+    return Score(
+        right, lost, missed, false_alarms, [key[1] for key in waiting], [key[1] for key in reached]
+    )

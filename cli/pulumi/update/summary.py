@@ -35,7 +35,12 @@ class Result:
 
     def document(self, result: str, **content: Any) -> dict[str, Any]:
         """Return the result for programs."""
-        facts = {"result": result, "seconds": round(self.seconds, 1), "changes": self.tracker.counts, **self.more}
+        facts = {
+            "result": result,
+            "seconds": round(self.seconds, 1),
+            "changes": self.tracker.counts,
+            **self.more,
+        }
         return {"stack": self.stack, "verb": self.verb, **facts, **content}
 
 
@@ -44,13 +49,23 @@ def print_success(result: Result, score: Score | None = None) -> int:
     outputs = result.tracker.outputs if result.verb == "up" else {}
     if result.options.as_json:
         components = [
-            {"title": component.title, "done": len(component.done), "seconds": round(component.seconds, 1)}
+            {
+                "title": component.title,
+                "done": len(component.done),
+                "seconds": round(component.seconds, 1),
+            }
             for component in result.tracker.components.values()
         ]
-        print_json(result.document(result.word, components=components, outputs=outputs, plan=plain(score)))
+        print_json(
+            result.document(result.word, components=components, outputs=outputs, plan=plain(score))
+        )
         return 0
-    counts = ", ".join(f"{count} {WORDS[operation]}" for operation, count in result.tracker.counts.items())
-    done = f" {result.stack} {_DONE[result.verb]}: {counts or 'nothing to do'}, {result.seconds:.0f} s"
+    counts = ", ".join(
+        f"{count} {WORDS[operation]}" for operation, count in result.tracker.counts.items()
+    )
+    done = (
+        f" {result.stack} {_DONE[result.verb]}: {counts or 'nothing to do'}, {result.seconds:.0f} s"
+    )
     out.print(Text.assemble(("✓", "green"), done))
     if score and str(score):
         err.print(f"the plan was wrong: {score}")
@@ -68,14 +83,21 @@ def print_success(result: Result, score: Score | None = None) -> int:
 def _next_commands(stack: str, verb: Verb, outputs: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
     status = f"berth status -s {stack}"
     if verb == "destroy":
-        return [(f"pulumi stack rm {stack} --preserve-config", "deletes the stack too, but not its file")]
+        return [
+            (
+                f"pulumi stack rm {stack} --preserve-config",
+                "deletes the stack too, but not its file",
+            )
+        ]
     if name := outputs.get("rayCluster"):
         return [
             (f"berth connect {name}", "dashboard and client here, a line to submit a job"),
             (status, "state"),
         ]
     berth = str(outputs.get("berths") or "").split(", ")[0]
-    connect = [(f"berth connect {berth}", "an engineer's dashboard and client here")] if berth else []
+    connect = (
+        [(f"berth connect {berth}", "an engineer's dashboard and client here")] if berth else []
+    )
     return [(status, "pools and berths"), *connect]
 
 
@@ -95,7 +117,8 @@ def print_failure(result: Result, error: str, interrupts: Interrupts) -> int:
         # The cluster goes on with deletions that the engine no longer waits for, and the state
         # still has those objects.
         err.print(
-            f"or bring it back with: pulumi refresh -s {stack} --yes --clear-pending-creates, then berth up -s {stack}"
+            f"or bring it back with: pulumi refresh -s {stack} --yes --clear-pending-creates, then"
+            f" berth up -s {stack}"
         )
     if result.options.as_json:
         print_json(result.document("interrupted" if interrupted else "failed", errors=errors))

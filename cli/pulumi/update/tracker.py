@@ -13,11 +13,20 @@ from berth.stacks.program import DIGEST_OUTPUT
 
 STACK = "pulumi:pulumi:Stack"
 
-WORDS = {"create": "created", "update": "changed", "replace": "replaced", "delete": "deleted", "same": "unchanged"}
+WORDS = {
+    "create": "created",
+    "update": "changed",
+    "replace": "replaced",
+    "delete": "deleted",
+    "same": "unchanged",
+}
 """Operations that are done, in words."""
 
 # Steps that complete a change; a replacement has further ones.
-_DONE = {"create-replacement": "replace", **{step: step for step in ("create", "replace", "update", "delete")}}
+_DONE = {
+    "create-replacement": "replace",
+    **{step: step for step in ("create", "replace", "update", "delete")},
+}
 
 _NO_NEWS = ("", "Resource scheduled for deletion")
 """Texts of the kubernetes plugin for each object that is deleted, as the plan has said."""
@@ -57,10 +66,14 @@ class Tracker:
         outputs: the stack's outputs that are not secret.
     """
 
-    def __init__(self, report: Report, clock: Callable[[], float], events: Iterable[Event] = ()) -> None:
+    def __init__(
+        self, report: Report, clock: Callable[[], float], events: Iterable[Event] = ()
+    ) -> None:
         self._clock = clock
         self._titles = {change.urn: part.title for part in report.parts for change in part.changes}
-        self.components = {part.title: Component(part.title, len(part.changes)) for part in report.parts}
+        self.components = {
+            part.title: Component(part.title, len(part.changes)) for part in report.parts
+        }
         self.errors: list[str] = []
         self.warnings: list[str] = []
         self.changed: dict[str, str] = {}
@@ -99,7 +112,11 @@ class Tracker:
     def _end(self, step: Event) -> Component | None:
         if step["type"] == STACK and step.get("new"):
             outputs = revealed(step["new"].get("outputs") or {})
-            self.outputs = {name: value for name, value in outputs.items() if value != SECRET and name != DIGEST_OUTPUT}
+            self.outputs = {
+                name: value
+                for name, value in outputs.items()
+                if value != SECRET and name != DIGEST_OUTPUT
+            }
         component, done = self._of(step["urn"]), _DONE.get(step["op"])
         if done and is_of_thing(step):
             self.changed[step["urn"]] = done
@@ -118,5 +135,12 @@ class Tracker:
                 self.errors.append(error)
         elif severity == "warning" and text not in self.warnings:
             self.warnings.append(text)
-        elif severity.startswith("info") and diagnostic.get("ephemeral") and urn and text not in _NO_NEWS:
-            self.waiting[name] = text  # a RayCluster that the program waits for (stacks/program/waiting.py)
+        elif (
+            severity.startswith("info")
+            and diagnostic.get("ephemeral")
+            and urn
+            and text not in _NO_NEWS
+        ):
+            self.waiting[name] = (
+                text  # a RayCluster that the program waits for (stacks/program/waiting.py)
+            )

@@ -56,7 +56,11 @@ class RayJob:
             return 0
         if not self.exit_code:
             return FAILED
-        return _SIGNALED - self.exit_code if self.exit_code < 0 else self.exit_code % _MOST_CODES or FAILED
+        return (
+            _SIGNALED - self.exit_code
+            if self.exit_code < 0
+            else self.exit_code % _MOST_CODES or FAILED
+        )
 
     @property
     def reason(self) -> str:
@@ -120,7 +124,9 @@ class RayJobs:
                     f"{self.berth} has a job {job!r} already",
                     f"choose another --name; berth jobs {self.berth} lists them",
                 ) from None
-            raise BerthError(f"Ray refuses the job: {error.last_line}", "correct what it names") from None
+            raise BerthError(
+                f"Ray refuses the job: {error.last_line}", "correct what it names"
+            ) from None
         return job
 
     def upload(self, package: Package, file: IO[bytes]) -> bool:
@@ -138,7 +144,8 @@ class RayJobs:
         except DashboardRefusedError as error:
             if error.status == _TOO_LARGE:
                 raise BadInputError(
-                    f"--working-dir: Ray refuses a package of {package}", "leave data out with a .rayignore file"
+                    f"--working-dir: Ray refuses a package of {package}",
+                    "leave data out with a .rayignore file",
                 ) from None
             raise
         return True

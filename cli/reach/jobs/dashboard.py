@@ -78,7 +78,9 @@ class Dashboard:
     def wait(self) -> None:
         """Wait for the first answer, for which the lab starts Ray, and once installs it."""
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        with Progress(
+            *columns, console=err, transient=True, disable=not err.is_terminal
+        ) as progress:
             progress.add_task("Ray starts", total=None)
             self._send("GET", "/api/version", _FIRST_SECONDS)
 
@@ -114,12 +116,25 @@ class Dashboard:
                 yield data.decode(errors="replace")
 
     def _send(
-        self, method: str, path: str, seconds: float, headers: Mapping[str, str] | None = None, **content: Any
+        self,
+        method: str,
+        path: str,
+        seconds: float,
+        headers: Mapping[str, str] | None = None,
+        **content: Any,
     ) -> str:
-        timeout, headers = urllib3.Timeout(connect=10, read=seconds), self._headers | dict(headers or {})
+        timeout, headers = (
+            urllib3.Timeout(connect=10, read=seconds),
+            self._headers | dict(headers or {}),
+        )
         try:
             answer = self._pool.request(
-                method, self._url + path, headers=headers, timeout=timeout, redirect=False, **content
+                method,
+                self._url + path,
+                headers=headers,
+                timeout=timeout,
+                redirect=False,
+                **content,
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
             raise self._no_answer(error) from None
@@ -130,7 +145,9 @@ class Dashboard:
 
     def _no_answer(self, error: Exception) -> DashboardError:
         reason = getattr(error, "reason", None) or error
-        return DashboardError(f"the dashboard of {self._name} does not answer: {str(reason).rpartition(': ')[2]}")
+        return DashboardError(
+            f"the dashboard of {self._name} does not answer: {str(reason).rpartition(': ')[2]}"
+        )
 
 
 class Connection:

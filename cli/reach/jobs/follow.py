@@ -88,7 +88,11 @@ def finish(connection: Connection, job: str, *, as_json: bool) -> int:
     """Follow a job until it ends, and say how it did; return its exit code."""
     stream = sys.stderr if as_json else sys.stdout
     ended = follow(connection, job, lambda text: (stream.write(text), stream.flush()))
-    took = f" after {(ended.ended - ended.started).total_seconds():.0f} s" if ended.ended and ended.started else ""
+    took = (
+        f" after {(ended.ended - ended.started).total_seconds():.0f} s"
+        if ended.ended and ended.started
+        else ""
+    )
     if ended.status == "FAILED":
         # Without an exit code the command never ran, and only Ray's message says why.
         reason = ended.reason if ended.exit_code is not None else ended.message.strip()

@@ -46,7 +46,9 @@ class Package:
 def pack(folder: Path, target: IO[bytes]) -> Package:
     """Write a folder's package to an empty file."""
     if not folder.is_dir():
-        raise BadInputError(f"--working-dir: {folder} is not a folder", "name a folder, or write --no-working-dir")
+        raise BadInputError(
+            f"--working-dir: {folder} is not a folder", "name a folder, or write --no-working-dir"
+        )
     sizes: dict[str, int] = {}
     with ZipFile(target, "w", ZIP_DEFLATED) as package:
         for path, name in files_of(folder):
@@ -55,7 +57,8 @@ def pack(folder: Path, target: IO[bytes]) -> Package:
                 _add(package, path, name)
             except OSError as error:
                 raise BadInputError(
-                    f"--working-dir: {path} cannot be read: {error.strerror}", "leave it out with a .rayignore file"
+                    f"--working-dir: {path} cannot be read: {error.strerror}",
+                    "leave it out with a .rayignore file",
                 ) from None
             if target.tell() > LARGEST:
                 raise _too_large(folder, sizes)
@@ -109,8 +112,10 @@ def _too_large(folder: Path, sizes: dict[str, int]) -> BadInputError:
     largest = sorted(sizes, key=lambda name: -sizes[name])[:_LISTED]
     listed = ", ".join(f"{name} ({mebibytes(sizes[name])})" for name in largest)
     return BadInputError(
-        f"--working-dir: {folder} has more than the {mebibytes(LARGEST)} that Ray takes; largest: {listed}",
-        "leave data out with a .rayignore file (as .gitignore), and read it from a bucket or a volume",
+        f"--working-dir: {folder} has more than the {mebibytes(LARGEST)} that Ray takes; largest:"
+        f" {listed}",
+        "leave data out with a .rayignore file (as .gitignore), and read it from a bucket or a"
+        " volume",
     )
 
 

@@ -29,12 +29,18 @@ def submit_command(dashboard: int, token: Path | None) -> str:
 
     See https://docs.ray.io/en/latest/ray-security/token-auth.html.
     """
-    with_token = f"RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH={shlex.quote(str(token))} " if token else ""
+    with_token = (
+        f"RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH={shlex.quote(str(token))} " if token else ""
+    )
     address = f"http://{LOOPBACK}:{dashboard}"
-    return f"{with_token}ray job submit --address {address} --working-dir . -- python your_script.py"
+    return (
+        f"{with_token}ray job submit --address {address} --working-dir . -- python your_script.py"
+    )
 
 
-def connect(name: str | None, stack: str | None, dashboard: int | None, client: int | None, *, as_json: bool) -> int:
+def connect(
+    name: str | None, stack: str | None, dashboard: int | None, client: int | None, *, as_json: bool
+) -> int:
     """Forward ports until Ctrl-C; return the exit code."""
     berth = find(name, stack)
     head = ready_head(berth)
@@ -51,10 +57,19 @@ def connect(name: str | None, stack: str | None, dashboard: int | None, client: 
 
 
 def _forward(
-    berth: Berth, head: Object, program: Kubectl, ports: Mapping[int, int], token: Path | None, *, as_json: bool
+    berth: Berth,
+    head: Object,
+    program: Kubectl,
+    ports: Mapping[int, int],
+    token: Path | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Forward the dashboard and the client, and print the addresses once."""
-    urls = {"dashboard": f"http://{LOOPBACK}:{ports[DASHBOARD]}", "client": f"ray://{LOOPBACK}:{ports[CLIENT]}"}
+    urls = {
+        "dashboard": f"http://{LOOPBACK}:{ports[DASHBOARD]}",
+        "client": f"ray://{LOOPBACK}:{ports[CLIENT]}",
+    }
     submit = submit_command(ports[DASHBOARD], token)
     connected_before = False
 
@@ -64,7 +79,9 @@ def _forward(
             err.print(f"connected again, to {head['metadata']['name']}")
         elif as_json:
             of_berth = {"name": berth.name, "namespace": berth.namespace}
-            print_json({**of_berth, **urls, "tokenFile": str(token) if token else None, "submit": submit})
+            print_json(
+                {**of_berth, **urls, "tokenFile": str(token) if token else None, "submit": submit}
+            )
         else:
             lines = [f"{name:<11}{url}" for name, url in urls.items()]
             if token:
@@ -79,8 +96,13 @@ def _forward(
 def _kubeconfig_command(environment: Environment) -> str:
     """Return the command that prints a kubeconfig of the environment's cluster with a login."""
     if environment.login is None:
-        return f"pulumi stack output kubeconfig --show-secrets --stack {shlex.quote(environment.stack)}"
-    context = f" --context {shlex.quote(environment.login.context)}" if environment.login.context else ""
+        return (
+            "pulumi stack output kubeconfig --show-secrets --stack"
+            f" {shlex.quote(environment.stack)}"
+        )
+    context = (
+        f" --context {shlex.quote(environment.login.context)}" if environment.login.context else ""
+    )
     file = shlex.quote(str(Path(environment.login.kubeconfig).expanduser()))
     return f"kubectl config view --raw --minify --flatten --kubeconfig {file}{context}"
 
@@ -92,14 +114,22 @@ def print_commands(
     berth = find(name, stack)
     secret = token_secret(berth.cluster)
     dashboard = dashboard or DASHBOARD
-    lines = ["umask 077", f"{_kubeconfig_command(berth.environment)} > kubeconfig", "export KUBECONFIG=kubeconfig"]
+    lines = [
+        "umask 077",
+        f"{_kubeconfig_command(berth.environment)} > kubeconfig",
+        "export KUBECONFIG=kubeconfig",
+    ]
     if secret:
         template = shlex.quote("{{.data." + TOKEN_KEY + " | base64decode}}")
         lines.append(
-            f"kubectl get secret {secret} --namespace {berth.namespace} --output go-template={template} > token"
+            f"kubectl get secret {secret} --namespace {berth.namespace} --output"
+            f" go-template={template} > token"
         )
     ports = f"{dashboard}:{DASHBOARD} {client or CLIENT}:{CLIENT}"
-    lines.append(f"kubectl port-forward --namespace {berth.namespace} service/{berth.key[1]}-head-svc {ports} &")
+    lines.append(
+        f"kubectl port-forward --namespace {berth.namespace} service/{berth.key[1]}-head-svc"
+        f" {ports} &"
+    )
     lines.append(submit_command(dashboard, Path("token") if secret else None))
     document = {"name": berth.name, "namespace": berth.namespace, "commands": lines}
     print_result(document, "\n".join(lines), as_json=as_json)

@@ -9,7 +9,9 @@ from berth.cli.reach import completion
 
 
 def run(  # noqa: PLR0913 - each is an option
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the berth, and of its stack.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the berth, and of its stack.")
+    ],
     environment: Annotated[
         str | None,
         typer.Option(
@@ -30,7 +32,10 @@ def run(  # noqa: PLR0913 - each is an option
     head_cpu: given.HeadCpu = None,
     head_memory: given.HeadMemory = None,
     write_only: Annotated[
-        bool, typer.Option("--write-only", help="Write the file for a pull request; the admins' CI does the rest.")
+        bool,
+        typer.Option(
+            "--write-only", help="Write the file for a pull request; the admins' CI does the rest."
+        ),
     ] = False,
     dry_run: given.DryRun = False,
     yes: given.Yes = False,

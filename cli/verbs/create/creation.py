@@ -28,10 +28,15 @@ Entry = dict[str, Any]
 
 def only_environment() -> str:
     """Return the environment that is meant where none is named."""
-    found = [stack for stack, settings in stack_file.all_settings().items() if "environment" in settings]
+    found = [
+        stack for stack, settings in stack_file.all_settings().items() if "environment" in settings
+    ]
     meant = found[0] if len(found) == 1 else one_of(found)
     if meant is None:
-        raise BadInputError("which environment is meant?", f"--environment NAME, one of: {', '.join(found) or 'none'}")
+        raise BadInputError(
+            "which environment is meant?",
+            f"--environment NAME, one of: {', '.join(found) or 'none'}",
+        )
     return meant
 
 
@@ -39,9 +44,14 @@ def create(name: str, environment: str, entry: Entry, options: Options) -> int:
     """Write the file unless it is there, and bring the berth up; return the exit code."""
     if not _is_written(name, environment, entry):
         # A program reads one document: the update's.
-        with contextlib.redirect_stdout(sys.stderr) if options.as_json else contextlib.nullcontext():
+        with (
+            contextlib.redirect_stdout(sys.stderr) if options.as_json else contextlib.nullcontext()
+        ):
             if code := _write(
-                name, environment, entry, f"if the update fails, run the same again: berth create {name}"
+                name,
+                environment,
+                entry,
+                f"if the update fails, run the same again: berth create {name}",
             ):
                 return code
     if isinstance(loaded := check(name).loaded, EngineerBerth):
@@ -58,8 +68,8 @@ def write_only(name: str, environment: str, entry: Entry, *, dry_run: bool, as_j
         out.print(f"{shown} is there already; nothing was changed")
         return 0
     done = (
-        f"next: open a pull request with {shown}; after the merge, CI creates the berth, and you need"
-        f" no right in the cluster but the berth's own. Without CI, run: berth create {name}"
+        f"next: open a pull request with {shown}; after the merge, CI creates the berth, and you"
+        f" need no right in the cluster but the berth's own. Without CI, run: berth create {name}"
     )
     return _write(name, environment, entry, done, dry_run=dry_run, as_json=as_json)
 
@@ -69,8 +79,13 @@ def _is_written(name: str, environment: str, entry: Entry) -> bool:
     path = stack_file.stack_path(name)
     if not path.exists():
         return False
-    present, wanted = stack_file.find(name).settings.get("engineer"), entry | {"environment": environment}
-    if not isinstance(present, dict) or any(present.get(key) != value for key, value in wanted.items()):
+    present, wanted = (
+        stack_file.find(name).settings.get("engineer"),
+        entry | {"environment": environment},
+    )
+    if not isinstance(present, dict) or any(
+        present.get(key) != value for key, value in wanted.items()
+    ):
         raise BadInputError(
             f"{stack_file.shown(path)} exists with other settings; nothing was changed",
             f"edit it, then run: berth up -s {name}",
@@ -79,14 +94,24 @@ def _is_written(name: str, environment: str, entry: Entry) -> bool:
 
 
 def _write(
-    name: str, environment: str, entry: Entry, done: str, *, dry_run: bool = False, as_json: bool = False
+    name: str,
+    environment: str,
+    entry: Entry,
+    done: str,
+    *,
+    dry_run: bool = False,
+    as_json: bool = False,
 ) -> int:
     of_secrets = ""
     if "/" not in environment:
         file, written = environment_file(environment)
-        of_secrets = "".join(line for line in written.splitlines(keepends=True) if line.startswith(_KEY))
+        of_secrets = "".join(
+            line for line in written.splitlines(keepends=True) if line.startswith(_KEY)
+        )
         if name in engineers_in(file.settings["environment"]):
-            raise BadInputError(f"{name} has a berth in the file of {environment} itself; a berth has one stack")
+            raise BadInputError(
+                f"{name} has a berth in the file of {environment} itself; a berth has one stack"
+            )
     text = (
         "# yaml-language-server: $schema=schema.json\n"
         f"# An engineer's own stack: a berth on the environment `{environment}`.\n"
@@ -107,8 +132,12 @@ def in_words(settings: RayClusterSettings) -> str:
         workers = group.workers
         bounds = "" if isinstance(workers, int) else f" ({workers.min} to {workers.max})"
         size = f"{counted(group.gpus, 'GPU')}, {_cores(group.cpu)} and {group.memory}"
-        parts.append(f"{counted(group.at_start, 'worker')}{bounds} with {size} of pool {group.pool}")
-    return "; ".join([*parts, f"a head with {_cores(settings.head.cpu)} and {settings.head.memory}"])
+        parts.append(
+            f"{counted(group.at_start, 'worker')}{bounds} with {size} of pool {group.pool}"
+        )
+    return "; ".join(
+        [*parts, f"a head with {_cores(settings.head.cpu)} and {settings.head.memory}"]
+    )
 
 
 def _cores(cpu: str) -> str:

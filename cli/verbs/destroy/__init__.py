@@ -3,7 +3,9 @@
 from berth.cli.reach.arguments import AllowDestroy, Json, Stack, Yes
 
 
-def run(stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = False, as_json: Json = False) -> int:
+def run(
+    stack: Stack, *, yes: Yes = False, allow_destroy: AllowDestroy = False, as_json: Json = False
+) -> int:
     """Run `pulumi destroy`: first say whose berths would be lost, and what runs on them.
 
     An environment takes the berths of other stacks on it along. Where any would be lost, `--yes`

@@ -57,7 +57,9 @@ def destroy(stack: str, options: Options) -> int:
     report, outputs = planned.report, planned.outputs
     if report.verdict == "nothing":
         err.print(f"stack {stack} has nothing to destroy")
-        return print_success(Result(stack, "destroy", Tracker(report, time.monotonic), 0, options, {}, "nothing"))
+        return print_success(
+            Result(stack, "destroy", Tracker(report, time.monotonic), 0, options, {}, "nothing")
+        )
     berths: list[Loss] = []
     not_asked = ""
     try:

@@ -13,10 +13,17 @@ def run(
     stack: OnStack = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="File to write; `-` for stdout.", show_default="berth-NAME-TIME.md"),
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write; `-` for stdout.",
+            show_default="berth-NAME-TIME.md",
+        ),
     ] = None,
     *,
-    no_plan: Annotated[bool, typer.Option("--no-plan", help="Leave out what `pulumi up` would do.")] = False,
+    no_plan: Annotated[
+        bool, typer.Option("--no-plan", help="Leave out what `pulumi up` would do.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Gather what explains a berth's state into one file without secrets, to share with support.

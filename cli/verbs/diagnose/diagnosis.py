@@ -26,7 +26,12 @@ from berth.cli.reach.kubectl import write_private
 from berth.cli.reach.operator_log import operator_lines
 from berth.cli.shell.console import err, print_result
 from berth.cli.shell.programs import output_of
-from berth.cli.verbs.diagnose.secrets import cleaned, scrubbed, secrets_of_environment, secrets_of_kubeconfig
+from berth.cli.verbs.diagnose.secrets import (
+    cleaned,
+    scrubbed,
+    secrets_of_environment,
+    secrets_of_kubeconfig,
+)
 from berth.components.cluster import inventory
 from berth.components.cluster.api import EVENTS, NODES, PODS, ClusterApi, Object, within
 from berth.components.cluster.pods import runs_here
@@ -37,8 +42,8 @@ from berth.components.ray.reasons import Evidence, reasons_of
 from berth.stacks.files import stack_file
 
 _SUMMARY = (
-    "Secrets and kubeconfigs were not gathered. Values of environment variables, and what looks like a secret, were"
-    " removed."
+    "Secrets and kubeconfigs were not gathered. Values of environment variables, and what looks"
+    " like a secret, were removed."
 )
 
 LOG_LINES = 400
@@ -80,12 +85,21 @@ def versions(api: ClusterApi | None) -> dict[str, Any]:
     """Return the versions of packages, programs and the API server."""
 
     def of_kubectl() -> Any:
-        return json.loads(output_of("kubectl", "version", "--client", "--output=json"))["clientVersion"]["gitVersion"]
+        return json.loads(output_of("kubectl", "version", "--client", "--output=json"))[
+            "clientVersion"
+        ]["gitVersion"]
 
-    questions: dict[str, Callable[[], Any]] = {name: partial(version, name) for name in _TABLES["packages"]}
-    questions |= {"pulumi (program)": partial(output_of, "pulumi", "version"), "kubectl (program)": of_kubectl}
+    questions: dict[str, Callable[[], Any]] = {
+        name: partial(version, name) for name in _TABLES["packages"]
+    }
+    questions |= {
+        "pulumi (program)": partial(output_of, "pulumi", "version"),
+        "kubectl (program)": of_kubectl,
+    }
     if api is not None:
-        questions["Kubernetes (server)"] = lambda: (api.get("/version") or {}).get("gitVersion", "?")
+        questions["Kubernetes (server)"] = lambda: (api.get("/version") or {}).get(
+            "gitVersion", "?"
+        )
     found: dict[str, Any] = {"python": sys.version.split()[0], "system": platform.platform()}
     for name, question in questions.items():
         try:
@@ -113,7 +127,10 @@ def of_berth(berth: Berth, *, plan: bool) -> list[Part]:
     found = [
         gathered(
             "Why it is not ready",
-            lambda: "\n".join(reasons_of(Evidence(api, berth.key[0]), berth.key)) or "nothing: the berth is ready",
+            lambda: (
+                "\n".join(reasons_of(Evidence(api, berth.key[0]), berth.key))
+                or "nothing: the berth is ready"
+            ),
         ),
         gathered("Status", lambda: fleet_of(berth.environment.stack).as_json()),
         gathered("What runs on it", lambda: _running(berth)),
@@ -132,7 +149,9 @@ def of_berth(berth: Berth, *, plan: bool) -> list[Part]:
         ),
         gathered("The operator's log, lines about it", lambda: _operator(berth)),
     ]
-    return found + [gathered(f"Log of {pod['metadata']['name']}", partial(_log, berth, pod)) for pod in pods]
+    return found + [
+        gathered(f"Log of {pod['metadata']['name']}", partial(_log, berth, pod)) for pod in pods
+    ]
 
 
 def _object(item: Object) -> Object:
@@ -150,13 +169,19 @@ def _events(api: ClusterApi, namespace: str) -> list[str]:
         (event.get("lastTimestamp") or event.get("eventTime"), event)
         for event in api.list(within(namespace, EVENTS))[0]
     ]
-    return [_event(when or "?", event) for when, event in sorted(found, key=lambda entry: str(entry[0] or ""))]
+    return [
+        _event(when or "?", event)
+        for when, event in sorted(found, key=lambda entry: str(entry[0] or ""))
+    ]
 
 
 def _event(when: str, event: Object) -> str:
     about = event.get("involvedObject") or {}
     times = event.get("count") or 1
-    what = f"{event.get('type')} {about.get('kind')}/{about.get('name')} {event.get('reason')}: {event.get('message')}"
+    what = (
+        f"{event.get('type')} {about.get('kind')}/{about.get('name')} {event.get('reason')}:"
+        f" {event.get('message')}"
+    )
     return f"{when} {what}{f' ({times} times)' if times > 1 else ''}"
 
 
@@ -186,7 +211,11 @@ def _nodes(api: ClusterApi, pods: Iterable[Object]) -> list[Object]:
 
 def _claims(api: ClusterApi, namespace: str) -> list[Object]:
     version = inventory.served(api)
-    return _list(api, within(namespace, f"{inventory.GROUP}/{version}/resourceclaims")) if version else []
+    return (
+        _list(api, within(namespace, f"{inventory.GROUP}/{version}/resourceclaims"))
+        if version
+        else []
+    )
 
 
 def _running(berth: Berth) -> dict[str, Any]:
@@ -210,10 +239,15 @@ def _log(berth: Berth, pod: Object) -> str:
         return "on a simulated node: it has no log"
     container = pod["spec"]["containers"][0]["name"]
     path = f"{within(berth.namespace, PODS)}/{pod['metadata']['name']}/log"
-    return berth.api.text(path, container=container, tailLines=str(LOG_LINES)) or f"the log of {container} is empty"
+    return (
+        berth.api.text(path, container=container, tailLines=str(LOG_LINES))
+        or f"the log of {container} is empty"
+    )
 
 
-def diagnose(name: str | None, stack: str | None, output: Path | None, *, plan: bool, as_json: bool) -> int:
+def diagnose(
+    name: str | None, stack: str | None, output: Path | None, *, plan: bool, as_json: bool
+) -> int:
     """Write the diagnosis of a berth; return the exit code."""
     name, stack = which(name, stack)
     now = datetime.now(tz=UTC)
@@ -248,32 +282,59 @@ def gather(name: str, stack: str, *, plan: bool) -> tuple[list[Part], list[str],
         parts.append(Part("The berth", str(error), missing=True))
         if plan:
             part = _plan(stack)
-            parts.append(replace(part, text="not made, for the same reason") if part.text == str(error) else part)
+            parts.append(
+                replace(part, text="not made, for the same reason")
+                if part.text == str(error)
+                else part
+            )
         return [*parts, gathered("Versions", lambda: versions(None))], known, error.code
     known += secrets_of_kubeconfig(yaml.safe_load(berth.environment.kubeconfig))
     with suppress(BerthError):
         known += filter(None, [read_token(berth)])
     others = {berth.stack, berth.environment.stack} - {stack}
     parts += [_settings(other) for other in sorted(others) if stack_file.stack_path(other).exists()]
-    return [*parts, *of_berth(berth, plan=plan), gathered("Versions", lambda: versions(berth.api))], known, 0
+    return (
+        [*parts, *of_berth(berth, plan=plan), gathered("Versions", lambda: versions(berth.api))],
+        known,
+        0,
+    )
 
 
 def _settings(stack: str) -> Part:
     """Gather a stack's settings as they are written, without comments."""
 
     def gather() -> dict[str, Any]:
-        return {f"{stack_file.NAMESPACE}:{key}": value for key, value in settings_as_json(stack).items()}
+        return {
+            f"{stack_file.NAMESPACE}:{key}": value for key, value in settings_as_json(stack).items()
+        }
 
     return gathered(f"Settings of stack {stack}", gather)
 
 
 def rendered(name: str, stack: str, parts: list[Part], now: datetime) -> str:
     """Return the parts as one text."""
-    lines = [f"# Berth {name}", "", f"{now:%Y-%m-%d %H:%M:%S} UTC, by way of stack {stack}. {_SUMMARY}", ""]
+    lines = [
+        f"# Berth {name}",
+        "",
+        f"{now:%Y-%m-%d %H:%M:%S} UTC, by way of stack {stack}. {_SUMMARY}",
+        "",
+    ]
     if missing := [part for part in parts if part.missing]:
-        lines += ["Could not be gathered:", "", *(f"- {part.title}: {part.text}" for part in missing), ""]
+        lines += [
+            "Could not be gathered:",
+            "",
+            *(f"- {part.title}: {part.text}" for part in missing),
+            "",
+        ]
     for part in parts:
         if not part.missing:
             fence = "`" * 4
-            lines += [f"## {part.title}", "", f"{fence}{part.language}", part.text.rstrip("\n"), fence, ""]
+            lines += [
+                f"## {part.title}",
+                "",
+                f"{fence}{part.language}",
+                part.text.rstrip("\n"),
+                fence,
+                "",
+            ]
     return "\n".join(lines)

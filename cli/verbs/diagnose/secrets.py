@@ -22,7 +22,9 @@ _TABLES = fast_yaml.beside(__file__)
 _SECRET_NAME = re.compile(f"(?i){'|'.join(_TABLES['secret_names'])}")
 _HARMLESS_NAME = re.compile(f"(?i){'|'.join(_TABLES['harmless_names'])}")
 _SHAPES = [re.compile(shape) for shape in _TABLES["shapes"]]
-_ASSIGNED, _VARIABLE, _OPTION = (re.compile(_TABLES[key]) for key in ("assigned", "variable", "option"))
+_ASSIGNED, _VARIABLE, _OPTION = (
+    re.compile(_TABLES[key]) for key in ("assigned", "variable", "option")
+)
 _NO_VALUES = frozenset(_TABLES["no_values"])
 _DOCUMENTS, _ENVIRONMENTS = frozenset(_TABLES["documents"]), frozenset(_TABLES["environments"])
 SHOWN = frozenset(_TABLES["shown_variables"].split())
@@ -47,9 +49,17 @@ def _cleaned(value: Any, lost: set[str]) -> Any:
         if "name" in value and "value" in value:
             return {**value, "value": _variable(str(value["name"]), value["value"], lost)}
         if "path" in value and ("old" in value or "new" in value):
-            ends = {key: _at(str(value["path"]), value[key], lost) for key in ("old", "new") if key in value}
+            ends = {
+                key: _at(str(value["path"]), value[key], lost)
+                for key in ("old", "new")
+                if key in value
+            }
             return {**value, **ends}
-        return {key: _entry(str(key), inner, lost) for key, inner in value.items() if key != "managedFields"}
+        return {
+            key: _entry(str(key), inner, lost)
+            for key, inner in value.items()
+            if key != "managedFields"
+        }
     if isinstance(value, list):
         return [_cleaned(inner, lost) for inner in value]
     return value
@@ -74,7 +84,9 @@ def _variable(name: str, value: Any, lost: set[str]) -> Any:
 def _at(path: str, value: Any, lost: set[str]) -> Any:
     """Return the old or new value of a property that a plan changes: `spec.….env[0].value`."""
     steps = [step.strip("[]\"'") for step in _STEP.findall(path)]
-    after = next((steps[index + 1 :] for index, step in enumerate(steps) if step in _ENVIRONMENTS), None)
+    after = next(
+        (steps[index + 1 :] for index, step in enumerate(steps) if step in _ENVIRONMENTS), None
+    )
     if after and not (after[-1] == "name" or after[-1] in SHOWN or "valueFrom" in after):
         return _variable(after[-1], value, lost)
     return _entry(steps[-1], value, lost) if steps else _cleaned(value, lost)
@@ -93,7 +105,9 @@ def _taken_out(key: str, inner: Any) -> bool:
     """Return whether to remove a value: a secret's, or kubectl's copy of the object."""
     if key in ("secure", "kubectl.kubernetes.io/last-applied-configuration"):
         return True
-    return isinstance(inner, str | int | float) and not isinstance(inner, bool) and is_secret_name(key)
+    return (
+        isinstance(inner, str | int | float) and not isinstance(inner, bool) and is_secret_name(key)
+    )
 
 
 def scrubbed(text: str, known: Iterable[str] = ()) -> str:
@@ -111,7 +125,11 @@ def scrubbed(text: str, known: Iterable[str] = ()) -> str:
 
 
 def _set(found: re.Match[str]) -> str:
-    return found[0] if found["name"] in SHOWN or found["value"] == REMOVED else f"{found['name']}={REMOVED}"
+    return (
+        found[0]
+        if found["name"] in SHOWN or found["value"] == REMOVED
+        else f"{found['name']}={REMOVED}"
+    )
 
 
 def _assigned(found: re.Match[str]) -> str:
@@ -135,7 +153,11 @@ def secrets_of_kubeconfig(document: Any) -> list[str]:
         config = (credentials.get("auth-provider") or {}).get("config") or {}
         found += [str(value) for key, value in config.items() if is_secret_name(key)]
         variables = (credentials.get("exec") or {}).get("env") or []
-        found += [str(variable.get("value")) for variable in variables if is_secret_name(str(variable.get("name")))]
+        found += [
+            str(variable.get("value"))
+            for variable in variables
+            if is_secret_name(str(variable.get("name")))
+        ]
     return found
 
 

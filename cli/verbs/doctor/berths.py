@@ -36,7 +36,9 @@ class Feature(NamedTuple):
 FEATURES: Mapping[Addon, Feature] = {
     "gcs_fuse": Feature("Cloud Storage FUSE driver", f"{_DRIVERS}{BUCKET_DRIVER}", "no-buckets"),
     "filestore": Feature("Filestore driver", f"{_DRIVERS}{SHARE_DRIVER}", "no-shares"),
-    "secret_sync": Feature("synchronization with Secret Manager", f"/apis/{SYNC_GROUP}", "no-secret-sync"),
+    "secret_sync": Feature(
+        "synchronization with Secret Manager", f"/apis/{SYNC_GROUP}", "no-secret-sync"
+    ),
 }
 
 
@@ -59,7 +61,10 @@ def check_berths(berths: Iterable[BerthInputs], api: ClusterApi) -> list[Finding
     findings = [finding for found in by_berth for finding in found if finding.state != "fine"]
     present = [sum(finding.state == "fine" for finding in found) for found in by_berth]
     if count := sum(present):
-        variables, of = counted(count, "secret variable"), counted(len(list(filter(None, present))), "berth")
+        variables, of = (
+            counted(count, "secret variable"),
+            counted(len(list(filter(None, present))), "berth"),
+        )
         have = "has" if count == 1 else "have"
         findings.append(SECRET_VALUES.found("counted", variables=variables, berths=of, have=have))
     return [*findings, *(finding for berth in berths for finding in check_claims(berth, api))]
@@ -76,8 +81,15 @@ def check_secrets(berth: BerthInputs, api: ClusterApi) -> list[Finding]:
 
 
 def _value(berth: BerthInputs, place: Place, api: ClusterApi) -> Finding:
-    name, namespace, source = berth.settings.name, namespace_of(berth.settings.name), place.secret_manager
-    facts = {"what": f"{place.variable} of {name}", "command": f"berth secret set {name} {place.variable}"}
+    name, namespace, source = (
+        berth.settings.name,
+        namespace_of(berth.settings.name),
+        place.secret_manager,
+    )
+    facts = {
+        "what": f"{place.variable} of {name}",
+        "command": f"berth secret set {name} {place.variable}",
+    }
     if source:
         facts["command"] = grant(source, berth.project, namespace)
     try:
@@ -87,9 +99,13 @@ def _value(berth: BerthInputs, place: Place, api: ClusterApi) -> Finding:
     if place.key in ((secret or {}).get("data") or {}):
         return SECRET_VALUES.found("value", secret=place.secret, **facts)
     if secret is None and not _is_there(api, namespace):
-        return SECRET_VALUES.found("read-later" if source else "later", source=source, namespace=namespace, **facts)
+        return SECRET_VALUES.found(
+            "read-later" if source else "later", source=source, namespace=namespace, **facts
+        )
     if source:
-        return SECRET_VALUES.found("unread", reason=unread(api, namespace, place.secret, source), **facts)
+        return SECRET_VALUES.found(
+            "unread", reason=unread(api, namespace, place.secret, source), **facts
+        )
     return SECRET_VALUES.found("no-value", secret=place.secret, key=place.key, **facts)
 
 
@@ -107,7 +123,11 @@ def check_claims(berth: BerthInputs, api: ClusterApi) -> Iterable[Finding]:
     for name, volume in berth.settings.volumes.items():
         if not volume.claim:
             continue
-        facts = {"what": f"volume {name} of {berth.settings.name}", "claim": volume.claim, "namespace": namespace}
+        facts = {
+            "what": f"volume {name} of {berth.settings.name}",
+            "claim": volume.claim,
+            "namespace": namespace,
+        }
         try:
             claim = api.get(f"{within(namespace, CLAIMS)}/{volume.claim}")
         except RefusedError as error:

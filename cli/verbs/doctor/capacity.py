@@ -80,7 +80,9 @@ def _capacity(instance: dict[str, Any]) -> str:
     return "spot" if model == "SPOT" or scheduling.get("preemptible") else "on-demand"
 
 
-def check_reservations(google: Google, settings: EnvironmentSettings, machines: Machines) -> Iterable[Finding]:
+def check_reservations(
+    google: Google, settings: EnvironmentSettings, machines: Machines
+) -> Iterable[Finding]:
     """Yield findings about pools' reservations: existence, machine type, zone, free machines."""
     for name, pool in settings.pools.items():
         if pool.capacity.kind != "reservation" or pool.capacity.reservation is None:
@@ -91,27 +93,44 @@ def check_reservations(google: Google, settings: EnvironmentSettings, machines: 
                 yield _reservation(google, name, pool, zone, own)
             except GoogleError as error:
                 named = pool.capacity.reservation
-                yield RESERVATIONS.found("unknown", reservation=named, reason=error.problem, remedy=error.remedy)
+                yield RESERVATIONS.found(
+                    "unknown", reservation=named, reason=error.problem, remedy=error.remedy
+                )
 
 
 def _reservation(google: Google, name: str, pool: PoolSettings, zone: str, own: int) -> Finding:
     capacity, owner = pool.capacity, pool.capacity.project or google.project
     path = f"projects/{owner}/zones/{zone}/reservations/{capacity.reservation}"
-    facts: dict[str, Any] = {"pool": name, "reservation": capacity.reservation, "zone": zone, "owner": owner}
+    facts: dict[str, Any] = {
+        "pool": name,
+        "reservation": capacity.reservation,
+        "zone": zone,
+        "owner": owner,
+    }
     found = google.exists("compute", path)
     if found is None:
         return RESERVATIONS.found("none", **facts)
     if wrong := _of_other_kind(found, pool):
         return RESERVATIONS.found("unfit", wrong=wrong, **facts)
-    counts, place = found.get("specificReservation") or {}, f"reservation {capacity.reservation} in {zone}"
+    counts, place = (
+        found.get("specificReservation") or {},
+        f"reservation {capacity.reservation} in {zone}",
+    )
     if capacity.block:
         answer = google.exists("compute", f"{path}/reservationBlocks/{capacity.block}")
         if answer is None:
             return RESERVATIONS.found("no-block", place=place, block=capacity.block, **facts)
         counts, place = answer.get("resource") or answer, f"block {capacity.block} of {place}"
-    count, in_use = (int(counts.get(key) or 0) for key in ("count", "inUseCount"))  # numbers come as text
+    count, in_use = (
+        int(counts.get(key) or 0) for key in ("count", "inUseCount")
+    )  # numbers come as text
     free = count - max(in_use - own, 0)
-    facts |= {"place": place, "count": count, "machine": pool.machine_type, "most": pool.nodes_at_most}
+    facts |= {
+        "place": place,
+        "count": count,
+        "machine": pool.machine_type,
+        "most": pool.nodes_at_most,
+    }
     if pool.nodes_at_most > free:
         return RESERVATIONS.found("too-small", used=count - free, **facts)
     return RESERVATIONS.found("enough", free=free, **facts)
@@ -128,16 +147,21 @@ def _of_other_kind(found: dict[str, Any], pool: PoolSettings) -> str:
     if maintenance and maintenance != (pool.host_maintenance or "").upper().replace("-", "_"):
         setting = maintenance.lower().replace("_", "-")
         return (
-            f"has maintenance interval {maintenance}, which its pools must have too; write hostMaintenance: {setting}"
+            f"has maintenance interval {maintenance}, which its pools must have too; write"
+            f" hostMaintenance: {setting}"
         )
     if found.get("resourcePolicies") and pool.compact_placement:
-        return "has a placement policy of its own, beside which GKE takes no other; take compactPlacement out"
+        return (
+            "has a placement policy of its own, beside which GKE takes no other; take"
+            " compactPlacement out"
+        )
     ssds = len(properties.get("localSsds") or ())
     if ssds and ssds != pool.local_ssd_count:
         return f"has machines with {ssds} local SSDs, but the pool's have {pool.local_ssd_count}"
     if found.get("specificReservationRequired") is False:
         return (
-            "is open to any machine of the project, so no pool can name it; leave the pool's `capacity` out to use it"
+            "is open to any machine of the project, so no pool can name it; leave the pool's"
+            " `capacity` out to use it"
         )
     return ""
 
@@ -172,20 +196,26 @@ def needs(settings: EnvironmentSettings) -> tuple[Counter[Quota], dict[Quota, li
     return amounts, pools
 
 
-def check_quotas(google: Google, settings: EnvironmentSettings, machines: Machines) -> Iterable[Finding]:
+def check_quotas(
+    google: Google, settings: EnvironmentSettings, machines: Machines
+) -> Iterable[Finding]:
     """Yield a finding for each quota of the pools, beside the machines that could be listed."""
     amounts, pools = needs(settings)
     if not amounts:
         yield QUOTA.found("none-needed")
         return
     region = settings.in_region
-    limits = _limits(google, region, {*amounts, *(usual(quota) for quota in amounts if quota.preemptible)})
+    limits = _limits(
+        google, region, {*amounts, *(usual(quota) for quota in amounts if quota.preemptible)}
+    )
     _without_preemptible(limits, amounts, pools)
     own, others = _used(machines or [], region, limits)
     for quota in sorted(amounts):
         limit = limits[quota]
         if isinstance(limit, GoogleError):
-            yield QUOTA.found("unknown", quota=_named(quota, region), reason=limit.problem, remedy=limit.remedy)
+            yield QUOTA.found(
+                "unknown", quota=_named(quota, region), reason=limit.problem, remedy=limit.remedy
+            )
             continue
         elsewhere = others[quota] if limit.used is None else max(limit.used - own[quota], 0)
         needed, names = amounts[quota] + elsewhere, pools[quota]
@@ -193,8 +223,18 @@ def check_quotas(google: Google, settings: EnvironmentSettings, machines: Machin
         used = f", others use {elsewhere}" if elsewhere else ""
         asked = f"{_named(quota, region)}: {who} up to {amounts[quota]}{used}"
         pairs = ",".join(f"{key}={value}" for key, value in quota.dimensions(region).items())
-        ask = {"project": google.project, "id": quota.id, "dimensions": f" --dimensions={pairs}" if pairs else ""}
-        key = "unlimited" if limit.limit is None else "enough" if needed <= limit.limit else "too-small"
+        ask = {
+            "project": google.project,
+            "id": quota.id,
+            "dimensions": f" --dimensions={pairs}" if pairs else "",
+        }
+        key = (
+            "unlimited"
+            if limit.limit is None
+            else "enough"
+            if needed <= limit.limit
+            else "too-small"
+        )
         yield QUOTA.found(key, asked=asked, limit=limit.limit, value=needed, **ask)
 
 
@@ -202,7 +242,9 @@ def _named(quota: Quota, region: str) -> str:
     return f"{quota} in {'all regions' if quota.everywhere else region}"
 
 
-def _without_preemptible(limits: Limits, amounts: Counter[Quota], pools: dict[Quota, list[str]]) -> None:
+def _without_preemptible(
+    limits: Limits, amounts: Counter[Quota], pools: dict[Quota, list[str]]
+) -> None:
     """A project with no preemptible quota of a kind takes the usual one for Spot and flex-start."""
     for quota in [quota for quota in amounts if quota.preemptible]:
         limit = limits[quota]
@@ -212,7 +254,9 @@ def _without_preemptible(limits: Limits, amounts: Counter[Quota], pools: dict[Qu
             pools[other] = list(dict.fromkeys([*pools.get(other, []), *pools.pop(quota)]))
 
 
-def _used(machines: Iterable[Running], region: str, limits: Limits) -> tuple[Counter[Quota], Counter[Quota]]:
+def _used(
+    machines: Iterable[Running], region: str, limits: Limits
+) -> tuple[Counter[Quota], Counter[Quota]]:
     """Return the quotas that the environment's own machines take, and those of all others."""
     own, others = Counter[Quota](), Counter[Quota]()
     for machine in machines:
@@ -221,21 +265,29 @@ def _used(machines: Iterable[Running], region: str, limits: Limits) -> tuple[Cou
             if not (here or quota.everywhere):
                 continue
             limit = limits.get(quota)
-            counted = usual(quota) if quota.preemptible and isinstance(limit, Limit) and limit.limit == 0 else quota
+            counted = (
+                usual(quota)
+                if quota.preemptible and isinstance(limit, Limit) and limit.limit == 0
+                else quota
+            )
             (own if machine.pool else others)[counted] += amount
     return own, others
 
 
 def _limits(google: Google, region: str, quotas: set[Quota]) -> Limits:
     """Limits with their use from Compute Engine; limits of newer GPUs from the Cloud Quotas API."""
-    here = _listed(google.get("compute", f"projects/{google.project}/regions/{region}", fields="quotas"))
+    here = _listed(
+        google.get("compute", f"projects/{google.project}/regions/{region}", fields="quotas")
+    )
     everywhere = _listed(google.get("compute", f"projects/{google.project}", fields="quotas"))
     found: Limits = {}
     for quota in quotas:
         listed = (everywhere if quota.everywhere else here).get(quota.metric)
         if listed is not None and not quota.family:
             found[quota] = listed
-    return found | {quota: _from_cloud_quotas(google, region, quota) for quota in sorted(quotas - found.keys())}
+    return found | {
+        quota: _from_cloud_quotas(google, region, quota) for quota in sorted(quotas - found.keys())
+    }
 
 
 def _listed(answer: dict[str, Any]) -> dict[str, Limit]:
@@ -246,7 +298,8 @@ def _listed(answer: dict[str, Any]) -> dict[str, Limit]:
 
 
 def _from_cloud_quotas(google: Google, region: str, quota: Quota) -> Limit | GoogleError:
-    path = f"projects/{google.project}/locations/global/services/compute.googleapis.com/quotaInfos/{quota.id}"
+    service = f"projects/{google.project}/locations/global/services/compute.googleapis.com"
+    path = f"{service}/quotaInfos/{quota.id}"
     try:
         info = google.exists("cloudquotas", path)
     except GoogleError as error:
@@ -274,7 +327,9 @@ def limit_in(info: dict[str, Any], dimensions: dict[str, str]) -> int | None:
             continue
         # A limit of 0 is left out of the answer.
         best = max(
-            best, (len(named), _number((entry.get("details") or {}).get("value", 0))), key=lambda entry: entry[0]
+            best,
+            (len(named), _number((entry.get("details") or {}).get("value", 0))),
+            key=lambda entry: entry[0],
         )
     return best[1]
 

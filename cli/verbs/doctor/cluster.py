@@ -5,7 +5,12 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network
 
-from berth.cli.reach.environment import NotUpError, brought_up, namespaces_not_in_state, not_in_state_note
+from berth.cli.reach.environment import (
+    NotUpError,
+    brought_up,
+    namespaces_not_in_state,
+    not_in_state_note,
+)
 from berth.cli.verbs.doctor.berths import check_berth, check_berths, check_features
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.nodes import check_metadata, check_nodes, check_pools
@@ -40,7 +45,10 @@ from berth.stacks.settings.environment import USES, EnvironmentSettings
 
 CLUSTER, ENVIRONMENT = Topic("cluster"), Topic("environment")
 
-_GRANT = "kubectl create clusterrolebinding berth --clusterrole=cluster-admin --user=YOU   # run by an admin"
+_GRANT = (
+    "kubectl create clusterrolebinding berth --clusterrole=cluster-admin --user=YOU   # run by an"
+    " admin"
+)
 
 _DAEMON_SETS = "/apis/apps/v1/daemonsets"
 
@@ -60,14 +68,18 @@ def check_existing(loaded: Environment, existing: ExistingCluster) -> list[Findi
     try:
         text, _ = one_context(stack_file.path_of(existing.kubeconfig), existing.context)
     except KubeconfigError as error:
-        return [CLUSTER.found("wrong-kubeconfig", problem=error.problem, kubeconfig=existing.kubeconfig)]
+        return [
+            CLUSTER.found("wrong-kubeconfig", problem=error.problem, kubeconfig=existing.kubeconfig)
+        ]
     try:
         api = ClusterApi(text)
         nodes, _ = api.list(NODES)
         return [
             _version(api, settings),
             check_rights(api, stack, None, _GRANT),
-            *check_pools(nodes, {name: pool.nodes_at_least for name, pool in settings.pools.items()}),
+            *check_pools(
+                nodes, {name: pool.nodes_at_least for name, pool in settings.pools.items()}
+            ),
             *check_nodes(nodes, settings),
             *_isolation(api, nodes, settings),
             *check_features(api, filter(settings.addon, USES)),
@@ -125,14 +137,18 @@ def _version(api: ClusterApi, settings: EnvironmentSettings) -> Finding:
     return CLUSTER.missing(problem) if problem else CLUSTER.found("version", version=version)
 
 
-def _isolation(api: ClusterApi, nodes: Sequence[Object], settings: EnvironmentSettings) -> Iterable[Finding]:
+def _isolation(
+    api: ClusterApi, nodes: Sequence[Object], settings: EnvironmentSettings
+) -> Iterable[Finding]:
     """Check that NetworkPolicies are enforced, and that nodes keep their credentials.
 
     berth's own clusters do both, by the settings of the cluster and its node pools.
     """
     isolation = settings.isolation_here
     if isolation.network_policies:
-        agents = sorted({item["metadata"]["name"] for item in api.list(_DAEMON_SETS)[0]} & _ENFORCERS)
+        agents = sorted(
+            {item["metadata"]["name"] for item in api.list(_DAEMON_SETS)[0]} & _ENFORCERS
+        )
         yield CLUSTER.found("enforced" if agents else "not-enforced", agents=", ".join(agents))
         pods = [str((node.get("spec") or {}).get("podCIDR") or ":") for node in nodes]
         ranges = [IPv4Network(cidr) for cidr in pods if ":" not in cidr]
@@ -149,7 +165,13 @@ def check_environment(stack: str) -> list[Finding]:
         up = brought_up(stack)
     except BerthError as error:
         text, _, remedy = str(error).partition("; run: ")
-        return [ENVIRONMENT.missing(error.problem, error.remedy) if error.remedy else ENVIRONMENT.missing(text, remedy)]
+        return [
+            (
+                ENVIRONMENT.missing(error.problem, error.remedy)
+                if error.remedy
+                else ENVIRONMENT.missing(text, remedy)
+            )
+        ]
     loaded = load_stack(stack)
     if not isinstance(loaded, EngineerStack):
         raise TypeError(stack)
@@ -165,10 +187,21 @@ def check_environment(stack: str) -> list[Finding]:
         addons: tuple[Addon, ...] = ("filestore", "secret_sync")
         features = check_features(api, [addon for addon in addons if USES[addon](berth.settings)])
         file = stack_file.shown(stack_file.stack_path(stack))
-        remedy = f"open a pull request with {file}   # the admins' CI applies it, and you need no rights"
+        remedy = (
+            f"open a pull request with {file}   # the admins' CI applies it, and you need no rights"
+        )
         nodes, _ = api.list(NODES)
-        pools = check_pools(nodes, {name: pool.nodes_at_least for name, pool in up.contract.pools.items()})
-        return [there, *road, check_rights(api, stack, up.outputs, remedy), *pools, *features, *inside]
+        pools = check_pools(
+            nodes, {name: pool.nodes_at_least for name, pool in up.contract.pools.items()}
+        )
+        return [
+            there,
+            *road,
+            check_rights(api, stack, up.outputs, remedy),
+            *pools,
+            *features,
+            *inside,
+        ]
     except ClusterError as error:
         return [there, CLUSTER.found("lost", problem=error, stack=up.stack)]
 
@@ -179,7 +212,12 @@ def check_stuck(api: ClusterApi, now: datetime | None = None) -> list[Finding]:
     try:
         operators, _ = api.list(PODS, labelSelector=_OPERATOR)
         held = list(_held(api, moment))
-        return [*_killed(operators), *held, *([] if held else _namespaces(api, moment)), *_overruled(api)]
+        return [
+            *_killed(operators),
+            *held,
+            *([] if held else _namespaces(api, moment)),
+            *_overruled(api),
+        ]
     except RefusedError:
         return []  # the rights of an update are another finding
 
@@ -195,7 +233,12 @@ def _held(api: ClusterApi, now: datetime) -> Iterable[Finding]:
                 continue
             names = ", ".join(metadata["finalizers"])
             by_kuberay = all(name.startswith(_OF_KUBERAY) for name in metadata["finalizers"])
-            facts = {"kind": kind, "name": metadata["name"], "namespace": metadata["namespace"], "finalizers": names}
+            facts = {
+                "kind": kind,
+                "name": metadata["name"],
+                "namespace": metadata["namespace"],
+                "finalizers": names,
+            }
             yield CLUSTER.found("held-by-kuberay" if by_kuberay else "held", **facts)
 
 
@@ -204,16 +247,22 @@ def _namespaces(api: ClusterApi, now: datetime) -> Iterable[Finding]:
     for item in api.list(NAMESPACES, labelSelector=ENVIRONMENT_LABEL)[0]:
         if _overdue(item, now):
             conditions = (item.get("status") or {}).get("conditions") or ()
-            reasons = [str(entry.get("message")) for entry in conditions if entry.get("status") == "True"]
+            reasons = [
+                str(entry.get("message")) for entry in conditions if entry.get("status") == "True"
+            ]
             name = item["metadata"]["name"]
-            yield CLUSTER.found("ending", namespace=name, reasons="; ".join(reasons) or "no reason is given")
+            yield CLUSTER.found(
+                "ending", namespace=name, reasons="; ".join(reasons) or "no reason is given"
+            )
 
 
 def _overruled(api: ClusterApi) -> Iterable[Finding]:
     """Yield the berths with a lifecycle that Kueue starts and suspends, in one finding."""
     owners = owners_of(api)
     berths = ((owners.of(item), item["metadata"]) for item in api.list(RAY_CLUSTERS)[0])
-    names = [owner.name for owner, metadata in berths if owner and owner.lifecycle and by_kueue(metadata)]
+    names = [
+        owner.name for owner, metadata in berths if owner and owner.lifecycle and by_kueue(metadata)
+    ]
     if names:
         yield CLUSTER.found("by-kueue", names=", ".join(sorted(names)))
 
@@ -222,8 +271,14 @@ def _killed(operators: Iterable[Object]) -> Iterable[Finding]:
     """Yield the KubeRay operator that was killed for want of memory."""
     for pod in operators:
         for container in (pod.get("status") or {}).get("containerStatuses") or ():
-            if ((container.get("lastState") or {}).get("terminated") or {}).get("reason") == "OOMKilled":
-                yield CLUSTER.found("out-of-memory", name=pod["metadata"]["name"], count=container.get("restartCount"))
+            if ((container.get("lastState") or {}).get("terminated") or {}).get(
+                "reason"
+            ) == "OOMKilled":
+                yield CLUSTER.found(
+                    "out-of-memory",
+                    name=pod["metadata"]["name"],
+                    count=container.get("restartCount"),
+                )
 
 
 def _overdue(item: Object, now: datetime) -> bool:

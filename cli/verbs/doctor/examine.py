@@ -43,7 +43,12 @@ class Examination:
 
     def as_json(self) -> dict[str, Any]:
         """Return the result for programs."""
-        facts = {"stack": self.stack, "kind": self.kind, "simulated": self.simulated, "fine": not self.missing}
+        facts = {
+            "stack": self.stack,
+            "kind": self.kind,
+            "simulated": self.simulated,
+            "fine": not self.missing,
+        }
         return {**facts, "findings": list(map(asdict, self.findings))}
 
 
@@ -116,7 +121,9 @@ def _connected(settings: EnvironmentSettings) -> tuple[Google | None, list[Findi
 
 
 def _no_access(error: GoogleError) -> Finding:
-    return (REACH if error.kind == "unreachable" else CREDENTIALS).missing(error.problem, error.remedy)
+    return (REACH if error.kind == "unreachable" else CREDENTIALS).missing(
+        error.problem, error.remedy
+    )
 
 
 Check = Callable[[Google, Future[list[Running]]], Iterable[Finding]]
@@ -130,14 +137,26 @@ def _checks(stack: str, settings: EnvironmentSettings, bucket: str) -> list[tupl
         (project.APIS, lambda google, _: project.check_apis(google, needed), True),
         (project.PERMISSIONS, lambda google, _: project.check_permissions(google, settings), True),
         (place.MACHINES, lambda google, _: place.check_zones(google, settings), True),
-        (place.NETWORKS, lambda google, _: place.check_networks(google, settings), settings.network.existing),
+        (
+            place.NETWORKS,
+            lambda google, _: place.check_networks(google, settings),
+            settings.network.existing,
+        ),
         (
             capacity.RESERVATIONS,
             lambda google, all_: capacity.check_reservations(google, settings, _known(all_)),
             reserved,
         ),
-        (capacity.QUOTA, lambda google, all_: capacity.check_quotas(google, settings, _known(all_)), True),
-        (place.GKE, lambda google, _: place.check_gke(google, settings, settings.cluster.name or stack), True),
+        (
+            capacity.QUOTA,
+            lambda google, all_: capacity.check_quotas(google, settings, _known(all_)),
+            True,
+        ),
+        (
+            place.GKE,
+            lambda google, _: place.check_gke(google, settings, settings.cluster.name or stack),
+            True,
+        ),
         (machine.STATE, lambda google, _: [machine.check_bucket(google, bucket)], bucket),
         (machine.STATE, lambda google, _: [machine.check_key(google, provider)], provider),
     ]
@@ -154,12 +173,18 @@ def _known(machines: Future[list[Running]]) -> list[Running] | None:
         return None
 
 
-def _outcome(topic: Topic, check: Check, google: Google, machines: Future[list[Running]]) -> list[Finding]:
+def _outcome(
+    topic: Topic, check: Check, google: Google, machines: Future[list[Running]]
+) -> list[Finding]:
     try:
         return list(check(google, machines))
     except GoogleError as error:
         # A disabled API is reported with the APIs.
-        return [topic.unchecked(f"not checked: {error.problem}", "" if error.kind == "disabled" else error.remedy)]
+        return [
+            topic.unchecked(
+                f"not checked: {error.problem}", "" if error.kind == "disabled" else error.remedy
+            )
+        ]
 
 
 _MARKS: dict[State, tuple[str, str]] = {
@@ -172,7 +197,11 @@ _MARKS: dict[State, tuple[str, str]] = {
 
 def lines(examination: Examination) -> Group:
     """Return the findings of a stack, and a last line that sums them up."""
-    head = [Text(f"Google Cloud is simulated by {examination.simulated}.", "yellow")] if examination.simulated else []
+    head = (
+        [Text(f"Google Cloud is simulated by {examination.simulated}.", "yellow")]
+        if examination.simulated
+        else []
+    )
     width = max(len(finding.topic) for finding in examination.findings)
     rows = [line for finding in examination.findings for line in _entry(finding, width + 4)]
     return Group(*head, *rows, _sum(examination))

@@ -35,7 +35,9 @@ class Topic:
         """Return a finding of the topic with its facts filled in."""
         texts = TEXTS[self.name][key]
         state = next(state for state in _STATES if state in texts)
-        return Finding(self.name, state, texts[state].format(**facts), texts.get("remedy", "").format(**facts))
+        return Finding(
+            self.name, state, texts[state].format(**facts), texts.get("remedy", "").format(**facts)
+        )
 
     def missing(self, text: str, remedy: str = "") -> Finding:
         """Return a finding in the words of an error for which an update would fail."""

@@ -96,8 +96,14 @@ class Google:
 
     def lacking(self, service: str, path: str, permissions: Sequence[str]) -> list[str]:
         """Return the permissions on a resource that the caller does not have."""
-        held = self._call("POST", service, f"{path}:testIamPermissions", json={"permissions": list(permissions)})
-        return [permission for permission in permissions if permission not in held.get("permissions", [])]
+        held = self._call(
+            "POST", service, f"{path}:testIamPermissions", json={"permissions": list(permissions)}
+        )
+        return [
+            permission
+            for permission in permissions
+            if permission not in held.get("permissions", [])
+        ]
 
     def exists(self, service: str, path: str, **query: Any) -> dict[str, Any] | None:
         """Return the answer to a GET; None if there is no such resource."""
@@ -110,7 +116,9 @@ class Google:
 
     def _call(self, method: str, service: str, path: str, **arguments: Any) -> dict[str, Any]:
         with _in_own_words():
-            response = self._session.request(method, base_of(service) + path, timeout=_TIMEOUT_SECONDS, **arguments)
+            response = self._session.request(
+                method, base_of(service) + path, timeout=_TIMEOUT_SECONDS, **arguments
+            )
         self.simulated = response.headers.get(SIMULATED_HEADER, self.simulated)
         try:
             body = response.json()
@@ -119,7 +127,9 @@ class Google:
         if response.status_code >= _FIRST_ERROR:
             raise refusal(response.status_code, body, self.project, f"{service}.googleapis.com")
         if not isinstance(body, dict):
-            raise GoogleError("refused", f"{urlsplit(response.url).netloc} does not answer like Google's API")
+            raise GoogleError(
+                "refused", f"{urlsplit(response.url).netloc} does not answer like Google's API"
+            )
         return body
 
 
@@ -129,13 +139,21 @@ def _credentials(project: str) -> Any:
     os.environ.setdefault("GCE_METADATA_TIMEOUT", "1")
     os.environ.setdefault("GCE_METADATA_DETECT_RETRIES", "1")
     try:
-        with _in_own_words(), warnings.catch_warnings():  # about credentials without a project, which is set below
+        with (
+            _in_own_words(),
+            warnings.catch_warnings(),
+        ):  # about credentials without a project, which is set below
             warnings.simplefilter("ignore")
             credentials: Any = google.auth.default(scopes=[_SCOPE])[0]
     except (exceptions.GoogleAuthError, OSError, ValueError) as error:
-        problem = "there are no Google credentials (Application Default Credentials) on this machine"
+        problem = (
+            "there are no Google credentials (Application Default Credentials) on this machine"
+        )
         if named := os.environ.get("GOOGLE_APPLICATION_CREDENTIALS"):
-            problem = f"GOOGLE_APPLICATION_CREDENTIALS names {named}, which cannot be used: {_first(error)}"
+            problem = (
+                f"GOOGLE_APPLICATION_CREDENTIALS names {named}, which cannot be used:"
+                f" {_first(error)}"
+            )
         raise GoogleError("credentials", problem, LOGIN) from None
     if isinstance(credentials, UserCredentials) and credentials.quota_project_id is None:
         return credentials.with_quota_project(project)
@@ -148,12 +166,15 @@ def _in_own_words() -> Iterator[None]:
     try:
         yield
     except exceptions.RefreshError as error:
-        raise GoogleError("credentials", f"the Google credentials no longer work: {_first(error)}", LOGIN) from None
+        raise GoogleError(
+            "credentials", f"the Google credentials no longer work: {_first(error)}", LOGIN
+        ) from None
     except (exceptions.TransportError, requests.RequestException) as error:
         raise GoogleError(
             "unreachable",
             f"Google Cloud cannot be reached: {_cause(error)}",
-            "curl -sS -o /dev/null https://compute.googleapis.com   # network, proxy (HTTPS_PROXY) or firewall",
+            "curl -sS -o /dev/null https://compute.googleapis.com   # network, proxy (HTTPS_PROXY)"
+            " or firewall",
         ) from None
 
 
@@ -163,12 +184,17 @@ def _check_base(service: str, *, only_here: bool) -> None:
     if only_here and not _is_loopback(base.geturl()):
         raise GoogleError(
             "credentials",
-            f"the Google credentials are a lab's, but {variable} does not name the lab: nothing was sent to"
-            f" {base.netloc}",
-            'eval "$(.venv/bin/berth lab env)", or for a real project: unset GOOGLE_APPLICATION_CREDENTIALS',
+            f"the Google credentials are a lab's, but {variable} does not name the lab: nothing was"
+            f" sent to {base.netloc}",
+            'eval "$(.venv/bin/berth lab env)", or for a real project: unset'
+            " GOOGLE_APPLICATION_CREDENTIALS",
         )
     if base.scheme != "https" and not _is_loopback(base.geturl()):
-        raise GoogleError("refused", f"{variable} is not https: credentials are not sent there", f"unset {variable}")
+        raise GoogleError(
+            "refused",
+            f"{variable} is not https: credentials are not sent there",
+            f"unset {variable}",
+        )
 
 
 def refusal(status: int, body: Any, project: str, api: str) -> GoogleError:
@@ -177,15 +203,32 @@ def refusal(status: int, body: Any, project: str, api: str) -> GoogleError:
     error = error if isinstance(error, dict) else {}
     message = str(error.get("message") or f"HTTP status {status}").strip().splitlines()[0]
     details = [detail for detail in error.get("details") or [] if isinstance(detail, dict)]
-    reasons = {str(item.get("reason")) for item in (*details, *(error.get("errors") or [])) if item.get("reason")}
-    services = [detail["metadata"]["service"] for detail in details if "service" in (detail.get("metadata") or {})]
-    facts = {"message": message, "project": project, "api": api, "status": status, "service": [*services, api][0]}
+    reasons = {
+        str(item.get("reason"))
+        for item in (*details, *(error.get("errors") or []))
+        if item.get("reason")
+    }
+    services = [
+        detail["metadata"]["service"]
+        for detail in details
+        if "service" in (detail.get("metadata") or {})
+    ]
+    facts = {
+        "message": message,
+        "project": project,
+        "api": api,
+        "status": status,
+        "service": [*services, api][0],
+    }
     row = next(
         row
         for row in _TABLES["refusals"]
-        if row.get("status", status) == status and ("reasons" not in row or reasons & set(row["reasons"]))
+        if row.get("status", status) == status
+        and ("reasons" not in row or reasons & set(row["reasons"]))
     )
-    return GoogleError(row["kind"], row["problem"].format(**facts), row.get("remedy", "").format(**facts))
+    return GoogleError(
+        row["kind"], row["problem"].format(**facts), row.get("remedy", "").format(**facts)
+    )
 
 
 def _is_loopback(url: str) -> bool:
@@ -203,5 +246,9 @@ def _first(error: Exception) -> str:
 
 def _cause(error: BaseException) -> str:
     """Return the innermost reason; each layer wraps the one below in its own words."""
-    inner = [part for part in (*error.args, getattr(error, "reason", None)) if isinstance(part, BaseException)]
+    inner = [
+        part
+        for part in (*error.args, getattr(error, "reason", None))
+        if isinstance(part, BaseException)
+    ]
     return _cause(inner[0]) if inner else str(error).split(": ", 1)[-1] or type(error).__name__

@@ -36,7 +36,8 @@ def check_programs(*, auth_plugin: bool) -> list[Finding]:
     """Check every program that an update needs, the login's plugin included, and useful ones."""
     names = [*(["gke-gcloud-auth-plugin"] if auth_plugin else []), "gcloud", "kubectl"]
     others = (
-        TOOLS.found("installed", name=name) if shutil.which(name) else TOOLS.found(f"no-{name}") for name in names
+        TOOLS.found("installed", name=name) if shutil.which(name) else TOOLS.found(f"no-{name}")
+        for name in names
     )
     return [_pulumi(), *others]
 
@@ -64,7 +65,11 @@ def check_state(stack: str) -> tuple[str, list[Finding]]:
     if shutil.which("pulumi") is None:
         return "", [STATE.found("no-pulumi")]
     try:
-        url = str(json.loads(output_of("pulumi", "whoami", "--json", "--non-interactive", seconds=_SECONDS))["url"])
+        url = str(
+            json.loads(
+                output_of("pulumi", "whoami", "--json", "--non-interactive", seconds=_SECONDS)
+            )["url"]
+        )
     except BerthError as error:
         if pulumi_stack.is_logged_out(error.problem):
             return "", [STATE.missing(pulumi_stack.LOGGED_OUT, pulumi_stack.LOG_IN)]
@@ -97,7 +102,9 @@ def secrets(stack: str, url: str) -> Finding | None:
     if salt and not fits(given, salt):
         return STATE.found("other-passphrase", stack=stack)
     try:
-        passphrase.refuse_public(stack, stack_file.stack_path(stack).read_text(encoding="utf-8"), os.environ)
+        passphrase.refuse_public(
+            stack, stack_file.stack_path(stack).read_text(encoding="utf-8"), os.environ
+        )
     except passphrase.PublicPassphraseError as error:
         return STATE.found("public-passphrase", problem=error.problem, stack=stack)
     return STATE.found("passphrase")
@@ -112,7 +119,9 @@ def fits(given: str, mark: str) -> bool:
         version, salt, inner, nonce, text = mark.split(":")
         if (version, inner) != ("v1", "v1"):
             return True
-        salt_bytes, nonce_bytes, cipher = (base64.b64decode(part, validate=True) for part in (salt, nonce, text))
+        salt_bytes, nonce_bytes, cipher = (
+            base64.b64decode(part, validate=True) for part in (salt, nonce, text)
+        )
     except ValueError:
         return True
     key = hashlib.pbkdf2_hmac("sha256", given.encode(), salt_bytes, _ROUNDS, _KEY_BYTES)
@@ -133,9 +142,13 @@ def check_bucket(google: Google, bucket: str) -> Finding:
         return STATE.found("unreadable-bucket", bucket=bucket, reason=error.problem)
     if found is None:
         return STATE.found("no-bucket", bucket=bucket, project=google.project)
-    held = google.get("storage", f"b/{bucket}/iam/testPermissions", permissions=_PERMISSIONS["bucket"])
+    held = google.get(
+        "storage", f"b/{bucket}/iam/testPermissions", permissions=_PERMISSIONS["bucket"]
+    )
     if lacking := [
-        permission for permission in _PERMISSIONS["bucket"] if permission not in held.get("permissions", [])
+        permission
+        for permission in _PERMISSIONS["bucket"]
+        if permission not in held.get("permissions", [])
     ]:
         return STATE.found("unwritable-bucket", bucket=bucket, lacking=", ".join(lacking))
     kept = (found.get("versioning") or {}).get("enabled")

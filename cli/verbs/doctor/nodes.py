@@ -24,7 +24,11 @@ _SHARED_BY_GKE = (GKE_STRATEGY_LABEL, GKE_SHARES_LABEL, GKE_SIZE_LABEL)
 
 # Taints that come and go with a node's condition; workloads do not tolerate them.
 _OF_CONDITION = (
-    *("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "cloud.google.com/impending-node-termination"),
+    *(
+        "node.kubernetes.io/",
+        "node.cloudprovider.kubernetes.io/",
+        "cloud.google.com/impending-node-termination",
+    ),
     *("ToBeDeletedByClusterAutoscaler", "DeletionCandidateOfClusterAutoscaler"),
 )
 
@@ -45,7 +49,9 @@ def check_pools(nodes: Iterable[Object], least: Mapping[str, int]) -> Iterable[F
             yield CLUSTER.found("no-nodes", label=POOL_LABEL, pool=name, has=has)
         elif not all(ready):
             count = ready.count(False)
-            yield CLUSTER.found("not-ready", pool=name, count=count, of=len(ready), label=POOL_LABEL)
+            yield CLUSTER.found(
+                "not-ready", pool=name, count=count, of=len(ready), label=POOL_LABEL
+            )
         else:
             has = f"{counted(len(ready), 'node')}, all ready" if ready else "no nodes now"
             yield CLUSTER.found("pool", pool=name, nodes=has)
@@ -90,7 +96,11 @@ def _unlabeled(pool: Pool, nodes: Sequence[Object], *, operator: bool) -> Iterab
     lacking: dict[str, str] = {}
     without = []
     for node in nodes:
-        wrong = {key: value for key, value in serving_labels(pool).items() if _labels(node).get(key) != value}
+        wrong = {
+            key: value
+            for key, value in serving_labels(pool).items()
+            if _labels(node).get(key) != value
+        }
         if wrong:
             lacking |= wrong
             without.append(node["metadata"]["name"])
@@ -106,7 +116,9 @@ def _shared_by_gke(pool: Pool, nodes: Iterable[Object]) -> Iterable[Finding]:
         found = {label: _labels(node)[label] for label in _SHARED_BY_GKE if label in _labels(node)}
         if found != said:
             ways = " × ".join(found.values()) or "whole"
-            yield CLUSTER.found("shared-by-gke", pool=pool.name, node=node["metadata"]["name"], ways=ways)
+            yield CLUSTER.found(
+                "shared-by-gke", pool=pool.name, node=node["metadata"]["name"], ways=ways
+            )
             return
 
 
@@ -116,7 +128,9 @@ def _taints(nodes: Iterable[Object]) -> list[Mapping[str, str]]:
     for node in nodes:
         for taint in (node.get("spec") or {}).get("taints") or []:
             same = {name: taint.get(name) or "" for name in ("key", "value", "effect")}
-            lasting = taint["effect"] != "PreferNoSchedule" and not taint["key"].startswith(_OF_CONDITION)
+            lasting = taint["effect"] != "PreferNoSchedule" and not taint["key"].startswith(
+                _OF_CONDITION
+            )
             if lasting and same not in found:
                 found.append(same)
     return found

@@ -21,7 +21,10 @@ def check_zones(google: Google, settings: EnvironmentSettings) -> list[Finding]:
         for pool in settings.pools.values()
         for zone in settings.zones_of(pool)
     )
-    return [*(_machine(google, *pair) for pair in pairs), *(_profile(google, zone) for zone in settings.rdma_zones)]
+    return [
+        *(_machine(google, *pair) for pair in pairs),
+        *(_profile(google, zone) for zone in settings.rdma_zones),
+    ]
 
 
 def _machine(google: Google, machine: str, zone: str, attached: str, count: int) -> Finding:
@@ -36,14 +39,21 @@ def _machine(google: Google, machine: str, zone: str, attached: str, count: int)
     counts = counts or ({attached: count} if attached else {})
     for gpu in filter(None, counts):
         if google.exists("compute", f"{path}/acceleratorTypes/{gpu}", fields="name") is None:
-            return MACHINES.found("no-gpu", zone=zone, machine=machine, gpu=gpu, project=google.project)
+            return MACHINES.found(
+                "no-gpu", zone=zone, machine=machine, gpu=gpu, project=google.project
+            )
     gpus = ", ".join(f"{count} × {gpu}" for gpu, count in counts.items())
     return MACHINES.found("zone", zone=zone, machine=machine, gpus=f" ({gpus})" if gpus else "")
 
 
 def _profile(google: Google, zone: str) -> Finding:
     name = f"{zone}-vpc-roce"
-    if google.exists("compute", f"projects/{google.project}/global/networkProfiles/{name}", fields="name") is not None:
+    if (
+        google.exists(
+            "compute", f"projects/{google.project}/global/networkProfiles/{name}", fields="name"
+        )
+        is not None
+    ):
         return MACHINES.found("rdma", zone=zone, profile=name)
     return MACHINES.found("no-rdma", zone=zone, profile=name, project=google.project)
 
@@ -74,7 +84,10 @@ class _Networks:
         if subnetwork is None:
             return
         there = {str(known.get("rangeName")) for known in subnetwork.get("secondaryIpRanges") or []}
-        for name, key in ((existing.pod_range, "podRange"), (existing.service_range, "serviceRange")):
+        for name, key in (
+            (existing.pod_range, "podRange"),
+            (existing.service_range, "serviceRange"),
+        ):
             if name not in there:
                 has = f"it has {', '.join(sorted(there))}" if there else "it has none"
                 facts = {**self._place, "subnetwork": existing.subnetwork, "name": name, "key": key}
@@ -87,7 +100,9 @@ class _Networks:
             for zone in zones:
                 if profile != f"{zone}-vpc-roce":
                     has = f"profile {profile}" if profile else "no network profile"
-                    yield NETWORKS.found("not-rdma", network=existing.network, has=has, zone=zone, **self._place)
+                    yield NETWORKS.found(
+                        "not-rdma", network=existing.network, has=has, zone=zone, **self._place
+                    )
         yield from self.subnetworks(existing.network, existing.subnetworks)
 
     def subnetworks(self, network: str, names: list[str]) -> Iterable[Finding]:
@@ -108,7 +123,9 @@ class _Networks:
 
     def _network(self, name: str) -> dict[str, Any] | None:
         return self._google.exists(
-            "compute", f"projects/{self._project}/global/networks/{name}", fields="name,networkProfile"
+            "compute",
+            f"projects/{self._project}/global/networks/{name}",
+            fields="name,networkProfile",
         )
 
     def _subnetwork(self, name: str) -> dict[str, Any] | None:
@@ -120,21 +137,27 @@ def check_gke(google: Google, settings: EnvironmentSettings, cluster: str) -> li
     """Check the version of a cluster by name; without one, that of its release channel."""
     location = f"projects/{google.project}/locations/{settings.location}"
     found = google.exists(
-        "container", f"{location}/clusters/{cluster}", fields="status,statusMessage,currentMasterVersion"
+        "container",
+        f"{location}/clusters/{cluster}",
+        fields="status,statusMessage,currentMasterVersion",
     )
     if found is not None:
         return [_there(google, settings, cluster, found)]
     return [_to_be_made(google.get("container", f"{location}/serverConfig"), settings)]
 
 
-def _there(google: Google, settings: EnvironmentSettings, cluster: str, found: dict[str, Any]) -> Finding:
+def _there(
+    google: Google, settings: EnvironmentSettings, cluster: str, found: dict[str, Any]
+) -> Finding:
     version, status = str(found.get("currentMasterVersion", "")), str(found.get("status", ""))
     facts = {"cluster": cluster, "location": settings.location, "project": google.project}
     if status not in ("RUNNING", "RECONCILING"):
         reason = found.get("statusMessage") or "GKE does not say why"
         return GKE.found("broken", status=status, reason=reason, **facts)
     if version and (problem := too_old(settings, version)):
-        return GKE.found("old-cluster", problem=problem, since=needed(settings)[0].feature.since, **facts)
+        return GKE.found(
+            "old-cluster", problem=problem, since=needed(settings)[0].feature.since, **facts
+        )
     return GKE.found("cluster", cluster=cluster, status=status, version=version)
 
 
@@ -149,7 +172,9 @@ def _to_be_made(config: dict[str, Any], settings: EnvironmentSettings) -> Findin
         # The newest that begins with it
         # (https://docs.cloud.google.com/kubernetes-engine/versioning#specifying_cluster_version).
         parts = parse(requested).parts
-        version = next((known for known in versions if parse(known).parts[: len(parts)] == parts), "")
+        version = next(
+            (known for known in versions if parse(known).parts[: len(parts)] == parts), ""
+        )
     facts = {"channel": channel, "location": settings.location, "project": settings.project}
     if not version:
         has = ", ".join(versions[:_SHOWN]) or "none that it lists"

@@ -39,15 +39,23 @@ ACT_AS = "iam.serviceAccounts.actAs"
 _OWN_ACCOUNT = ("gcp:serviceaccount/", "gcp:projects/")
 
 
-def needed_for(*, networks: bool, node_account: bool, own_account: bool = False, by_name: bool = False) -> list[str]:
+def needed_for(
+    *, networks: bool, node_account: bool, own_account: bool = False, by_name: bool = False
+) -> list[str]:
     """Return the permissions that an update needs in the project.
 
     A node account of the settings is checked itself; the program may create its own one.
     `by_name` says that kubeconfigs have the control plane's DNS name.
     """
-    prefixes = ("gcp:container/", *(["gcp:compute/"] if networks else []), *(_OWN_ACCOUNT if own_account else ()))
+    prefixes = (
+        "gcp:container/",
+        *(["gcp:compute/"] if networks else []),
+        *(_OWN_ACCOUNT if own_account else ()),
+    )
     types = [kind for kind in OF_TYPE if kind.startswith(prefixes)]
-    permissions = {permission for kind in types for permission in OF_TYPE[kind]} | set(ON_THE_CLUSTER)
+    permissions = {permission for kind in types for permission in OF_TYPE[kind]} | set(
+        ON_THE_CLUSTER
+    )
     permissions |= {CONNECT} if by_name else set()
     return sorted(permissions - ({ACT_AS} if node_account else set()))
 
@@ -99,7 +107,13 @@ def apis(settings: EnvironmentSettings, *, bucket: bool, key: bool) -> list[str]
         "file": settings.addon("filestore"),
         "secretmanager": settings.addon("secret_sync"),
     }
-    names = ("cloudresourcemanager", "compute", "container", "iam", *(name for name in used if used[name]))
+    names = (
+        "cloudresourcemanager",
+        "compute",
+        "container",
+        "iam",
+        *(name for name in used if used[name]),
+    )
     return [f"{name}.googleapis.com" for name in names]
 
 
@@ -111,10 +125,14 @@ def check_apis(google: Google, needed: Sequence[str]) -> Iterable[Finding]:
     names = [f"projects/{project}/services/{api}" for api in (*needed, _LIMITS_API)]
     answer = google.get("serviceusage", f"projects/{project}/services:batchGet", names=names)
     enabled = {
-        str(api["name"]).rsplit("/", 1)[-1] for api in answer.get("services", []) if api.get("state") == "ENABLED"
+        str(api["name"]).rsplit("/", 1)[-1]
+        for api in answer.get("services", [])
+        if api.get("state") == "ENABLED"
     }
     if off := [api for api in needed if api not in enabled]:
-        yield APIS.found("off", apis=", ".join(off), are=are(len(off)), names=" ".join(off), project=project)
+        yield APIS.found(
+            "off", apis=", ".join(off), are=are(len(off)), names=" ".join(off), project=project
+        )
     if on := [api for api in needed if api in enabled]:
         yield APIS.found("on", apis=", ".join(on))
     if _LIMITS_API not in enabled:
@@ -147,8 +165,8 @@ def check_permissions(google: Google, settings: EnvironmentSettings) -> Iterable
 
 def _lacking(google: Google, lacking: list[str], of: int) -> Finding:
     grants = [
-        f"gcloud projects add-iam-policy-binding {google.project} --member={_member(google)} --role={role}"
-        + condition_of(role)
+        f"gcloud projects add-iam-policy-binding {google.project} --member={_member(google)}"
+        f" --role={role}" + condition_of(role)
         for role in roles_of(lacking)
     ]
     shown, commands = few(lacking, _SHOWN), "\n".join(grants)
@@ -159,12 +177,16 @@ def _node_account(google: Google, account: str) -> Finding:
     path = f"projects/-/serviceAccounts/{account}"
     if google.exists("iam", path) is None:
         name, _, domain = account.partition("@")
-        return PERMISSIONS.found("no-account", account=account, name=name, project=domain.split(".", 1)[0])
+        return PERMISSIONS.found(
+            "no-account", account=account, name=name, project=domain.split(".", 1)[0]
+        )
     act = ACT_AS
     if not google.lacking("iam", path, [act]):
         return PERMISSIONS.found("account", account=account)
     role = role_of(act)
-    return PERMISSIONS.found("no-act-as", account=account, permission=act, member=_member(google), role=role)
+    return PERMISSIONS.found(
+        "no-act-as", account=account, permission=act, member=_member(google), role=role
+    )
 
 
 def _member(google: Google) -> str:

@@ -35,7 +35,9 @@ def types_of(stack: str, outputs: dict[str, Any] | None = None) -> list[str]:
     )
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()
-        raise BerthError(lines[-1] if lines else f"the program of stack {stack} ended with {done.returncode}")
+        raise BerthError(
+            lines[-1] if lines else f"the program of stack {stack} ended with {done.returncode}"
+        )
     answer = json.loads(done.stdout)
     if "refused" in answer:
         raise WouldFailError(answer["refused"])
@@ -58,11 +60,15 @@ def record(stack: str, outputs: dict[str, Any]) -> list[str]:
                 return args.name, {"name": args.name, "outputs": outputs, "secretOutputNames": []}
             return args.name, dict(args.inputs)
 
-        def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
+        def call(
+            self, args: pulumi.runtime.MockCallArgs
+        ) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
             return dict(args.args), None
 
     asyncio.set_event_loop(asyncio.new_event_loop())
-    pulumi.runtime.set_mocks(Recorder(), project="berth", stack=stack, preview=True, organization="organization")
+    pulumi.runtime.set_mocks(
+        Recorder(), project="berth", stack=stack, preview=True, organization="organization"
+    )
 
     @pulumi.runtime.test  # type: ignore[untyped-decorator]  # Pulumi's own has no types
     def run() -> Any:

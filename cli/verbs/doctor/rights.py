@@ -34,7 +34,9 @@ def rights_for(types: Iterable[str]) -> list[Right]:
     return sorted(rights)
 
 
-def check_rights(api: ClusterApi, stack: str, outputs: dict[str, Any] | None, remedy: str) -> Finding:
+def check_rights(
+    api: ClusterApi, stack: str, outputs: dict[str, Any] | None, remedy: str
+) -> Finding:
     """Check the rights of an update of a stack."""
     try:
         rights = rights_for(types_of(stack, outputs))
@@ -43,7 +45,11 @@ def check_rights(api: ClusterApi, stack: str, outputs: dict[str, Any] | None, re
     except BerthError as error:
         return CLUSTER.found("rights-unknown", reason=error)
     lacking = [f"{right[0]} {right[2]}" for right in rights if not may(api, right)]
-    return CLUSTER.found("no-rights", lacking=", ".join(lacking), remedy=remedy) if lacking else CLUSTER.found("rights")
+    return (
+        CLUSTER.found("no-rights", lacking=", ".join(lacking), remedy=remedy)
+        if lacking
+        else CLUSTER.found("rights")
+    )
 
 
 def check_road(stack: str, settings: EngineerSettings, api: ClusterApi) -> list[Finding]:
@@ -62,8 +68,12 @@ def check_road(stack: str, settings: EngineerSettings, api: ClusterApi) -> list[
         ROAD.found(key, namespace=namespace, allowed=allowed, denied=denied),
         *_bound(api, namespace),
     ]
-    if settings.part == "cluster" and (lacking := [name for name in _TABLES["owner"] if not may_do[name]]):
-        findings.append(ROAD.found("lacking", namespace=namespace, lacking=", ".join(lacking), stack=stack))
+    if settings.part == "cluster" and (
+        lacking := [name for name in _TABLES["owner"] if not may_do[name]]
+    ):
+        findings.append(
+            ROAD.found("lacking", namespace=namespace, lacking=", ".join(lacking), stack=stack)
+        )
     return findings
 
 
@@ -80,5 +90,7 @@ def _bound(api: ClusterApi, namespace: str) -> Iterable[Finding]:
 
 
 def _subject(subject: dict[str, Any]) -> str:
-    name = f"{subject['namespace']}/{subject['name']}" if subject.get("namespace") else subject["name"]
+    name = (
+        f"{subject['namespace']}/{subject['name']}" if subject.get("namespace") else subject["name"]
+    )
     return f"{subject['kind']} {name}"

@@ -5,12 +5,29 @@ from typing import Annotated
 import typer
 
 from berth.cli.reach import completion
-from berth.cli.reach.arguments import Cpu, DryRun, Gpus, HeadCpu, HeadMemory, Image, Json, Memory, Pool, Stack, Workers
+from berth.cli.reach.arguments import (
+    Cpu,
+    DryRun,
+    Gpus,
+    HeadCpu,
+    HeadMemory,
+    Image,
+    Json,
+    Memory,
+    Pool,
+    Stack,
+    Workers,
+)
 from berth.cli.shell.help import verb_group
 
-app = verb_group("Edit the engineers in an environment's file; `berth up` or `pulumi up` creates their berths.")
+app = verb_group(
+    "Edit the engineers in an environment's file; `berth up` or `pulumi up` creates their berths."
+)
 
-Id = Annotated[str, typer.Argument(metavar="NAME", help="The engineer's id.", autocompletion=completion.engineers)]
+Id = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="The engineer's id.", autocompletion=completion.engineers),
+]
 NewId = Annotated[str, typer.Argument(metavar="NAME", help="The engineer's id.")]
 
 
@@ -53,7 +70,10 @@ def remove(
     *,
     forget_home: Annotated[
         bool,
-        typer.Option("--forget-home", help="Delete home and Filestore volumes too, for good, once no pod uses them."),
+        typer.Option(
+            "--forget-home",
+            help="Delete home and Filestore volumes too, for good, once no pod uses them.",
+        ),
     ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,

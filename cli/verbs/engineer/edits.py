@@ -38,7 +38,9 @@ def add(stack: str, name: str, entry: dict[str, Any], *, dry_run: bool, as_json:
             place=f"{file.shown_path}:{file.line(('environment', 'engineers', name))}",
         )
     if other := own_stacks(stack, without="isolation").get(name):
-        raise BadInputError(f"{name} has a berth on {stack} by a stack of their own, {other}; a berth has one stack")
+        raise BadInputError(
+            f"{name} has a berth on {stack} by a stack of their own, {other}; a berth has one stack"
+        )
     change = Change(file.path, text, with_entry(text, _ENGINEERS, name, entry))
     _check_result(change, {**present, name: entry})
     done = f"{name} gets a berth on {stack} by: berth up -s {stack}"
@@ -51,8 +53,13 @@ def remove(stack: str, name: str, *, forget_home: bool, dry_run: bool, as_json: 
     present = engineers_in(file.settings["environment"])
     if name not in present:
         if other := own_stacks(stack, without="isolation").get(name):
-            raise BadInputError(f"{name}'s berth is of a stack of their own; remove it with: berth destroy -s {other}")
-        raise BadInputError(f"environment {stack} has no engineer {name!r}{did_you_mean(name, present)}")
+            raise BadInputError(
+                f"{name}'s berth is of a stack of their own; remove it with: berth destroy -s"
+                f" {other}"
+            )
+        raise BadInputError(
+            f"environment {stack} has no engineer {name!r}{did_you_mean(name, present)}"
+        )
     change = Change(file.path, text, without_entry(text, _ENGINEERS, name))
     _check_result(change, {key: value for key, value in present.items() if key != name})
     if not forget_home:
@@ -63,8 +70,8 @@ def remove(stack: str, name: str, *, forget_home: bool, dry_run: bool, as_json: 
         raise BadInputError(f"berth {name} has no home", "leave --forget-home out")
     text = (
         f"the next `berth up -s {stack}` removes everything in namespace {namespace_of(name)}, also"
-        f" {listed(disks, 'and')}, which nothing undoes: {_standing(berth, len(berth.pods()))}; the empty namespace"
-        f" stays, until berth home remove {name} -s {stack}"
+        f" {listed(disks, 'and')}, which nothing undoes: {_standing(berth, len(berth.pods()))}; the"
+        f" empty namespace stays, until berth home remove {name} -s {stack}"
     )
     code = write(stack, name, change, text, dry_run=dry_run, as_json=as_json)
     if code == 0 and not dry_run:
@@ -118,20 +125,37 @@ def _check_result(change: Change, engineers: Mapping[str, Any]) -> None:
         after = stack_file.parse(change.path, change.after).settings
     except stack_file.StackFileError:
         before, after = {}, {"": None}
-    expected = {**before, "environment": {**before.get("environment", {}), "engineers": dict(engineers)}}
+    expected = {
+        **before,
+        "environment": {**before.get("environment", {}), "engineers": dict(engineers)},
+    }
     if after.get("environment"):
-        after = {**after, "environment": {**after["environment"], "engineers": engineers_in(after["environment"])}}
+        after = {
+            **after,
+            "environment": {
+                **after["environment"],
+                "engineers": engineers_in(after["environment"]),
+            },
+        }
     if after != expected:
         name = stack_file.shown(change.path)
-        raise BadInputError(f"{name} is written in a way that this can't edit (anchors?); edit it by hand")
+        raise BadInputError(
+            f"{name} is written in a way that this can't edit (anchors?); edit it by hand"
+        )
 
 
 def _loss(stack: str, name: str) -> str:
     """Return what the next update deletes, as far as the cluster can be asked."""
-    text = f"the next `berth up -s {stack}` removes namespace {namespace_of(name)} with everything in it"
+    text = (
+        f"the next `berth up -s {stack}` removes namespace {namespace_of(name)} with everything"
+        " in it"
+    )
     try:
         berth = find(name, stack)
-        return f"{text}{_disks(stack, disks_of(berth.api, name))}: {_standing(berth, len(berth.pods()))}"
+        return (
+            f"{text}{_disks(stack, disks_of(berth.api, name))}:"
+            f" {_standing(berth, len(berth.pods()))}"
+        )
     except BadInputError:
         return f"{text}; it is not up"
     except BerthError as error:
@@ -146,7 +170,9 @@ def _disks(stack: str, disks: Sequence[HomeDisk]) -> str:
     if not disks[0].retained:
         return f", also {words}"
     stay = "stays" if len(disks) == 1 else "stay"
-    return f", but {words} {stay}; to delete that later: berth home remove {disks[0].name} -s {stack}"
+    return (
+        f", but {words} {stay}; to delete that later: berth home remove {disks[0].name} -s {stack}"
+    )
 
 
 def _standing(berth: Berth, pods: int) -> str:

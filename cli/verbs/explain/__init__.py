@@ -26,7 +26,8 @@ def run(
     ] = "",
     *,
     recursive: Annotated[
-        bool, typer.Option("--recursive", "-r", help="List the settings inside of those below it, too.")
+        bool,
+        typer.Option("--recursive", "-r", help="List the settings inside of those below it, too."),
     ] = False,
     as_json: Json = False,
 ) -> int:

@@ -32,7 +32,9 @@ Node = Mapping[str, Any]
 
 _LONGEST_ENUM = 8
 _PLAIN = re.compile(r"[\w./~][\w ./@~=-]*(:[\w./@~-]+)*")
-_OTHER_TYPE = re.compile(r"[\d_]+(\.\d*)?|\d+(:\d+)+|\d+-\d+-\d+|true|false|null|yes|no|on|off|~", flags=re.IGNORECASE)
+_OTHER_TYPE = re.compile(
+    r"[\d_]+(\.\d*)?|\d+(:\d+)+|\d+-\d+-\d+|true|false|null|yes|no|on|off|~", flags=re.IGNORECASE
+)
 """Text that YAML reads as a value of another type unless it is quoted."""
 _NEAR = 0.8
 """Likeness from which a word is a misspelled setting and not a name that a user chose."""
@@ -81,7 +83,9 @@ class Setting:
         for node in (self.node, *forms):
             if examples := node.get("examples"):
                 return list(examples)
-        return [value for value in self.choices if value != self.node.get("default")][:1] or self.choices[:1]
+        return [value for value in self.choices if value != self.node.get("default")][
+            :1
+        ] or self.choices[:1]
 
     @property
     def examples(self) -> list[str]:
@@ -102,7 +106,9 @@ class Setting:
     def effect(self) -> str:
         """Effect of an edit in a phrase; empty for a setting that only holds others."""
         known = effects()["settings"]
-        prefix = next((prefix for prefix in SAME_AS_ENGINEERS if self.path.startswith(prefix)), None)
+        prefix = next(
+            (prefix for prefix in SAME_AS_ENGINEERS if self.path.startswith(prefix)), None
+        )
         path = self.path if prefix is None else f"{_ENGINEER}{self.path.removeprefix(prefix)}"
         of_worker = path.replace(f"{OF_GROUP}workers", ".workers").replace(OF_GROUP, ".worker.")
         return str(known.get(self.path) or known.get(path) or known.get(of_worker) or "")
@@ -127,7 +133,9 @@ class Setting:
                 if name not in seen:
                     seen.add(name)
                     path = f"{self.path}.{name}" if self.path else name
-                    yield Setting(path, self.schema, _chosen_by(node, name, forms), name in required)
+                    yield Setting(
+                        path, self.schema, _chosen_by(node, name, forms), name in required
+                    )
             value = form.get("additionalProperties")
             if isinstance(value, dict) and "" not in seen and any(_mappings(value, self.schema)):
                 seen.add("")
@@ -145,7 +153,10 @@ class Setting:
             "description": self.description,
             "examples": self.example_values,
             "effect": self.effect,
-            "fields": [child.document(recursive=True) if recursive else child.path for child in self.children()],
+            "fields": [
+                child.document(recursive=True) if recursive else child.path
+                for child in self.children()
+            ],
         }
 
 
@@ -173,7 +184,13 @@ def outline(setting: Setting) -> list[str]:
     for child in everything(setting):
         if child is not setting:
             name = _inside(child, setting)
-            marks = " [bold]required[/]" if child.required else f", default {child.default}" if child.default else ""
+            marks = (
+                " [bold]required[/]"
+                if child.required
+                else f", default {child.default}"
+                if child.default
+                else ""
+            )
             gap = "  " * (name.count(".") + 1)
             lines.append(f"{gap}[bold]{name.rpartition('.')[2]}[/]  {escape(child.type)}{marks}")
     return lines
@@ -211,7 +228,11 @@ def flow(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(flow(inner) for inner in value)}]"
     if isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) and not _OTHER_TYPE.fullmatch(value) else json.dumps(value)
+        return (
+            value
+            if _PLAIN.fullmatch(value) and not _OTHER_TYPE.fullmatch(value)
+            else json.dumps(value)
+        )
     return json.dumps(value)
 
 
@@ -237,7 +258,9 @@ def _step(setting: Setting, part: str) -> Setting:
     by_name = {child.name: child for child in children}
     if part in by_name:
         return by_name[part]
-    chosen = next((child for child in children if child.name.isupper() or child.path.endswith("[]")), None)
+    chosen = next(
+        (child for child in children if child.name.isupper() or child.path.endswith("[]")), None
+    )
     if chosen is None:
         raise BadInputError(
             f"{setting.path} has no setting {part!r}{did_you_mean(part, by_name)}",
@@ -246,7 +269,10 @@ def _step(setting: Setting, part: str) -> Setting:
     inside = {child.name: child for child in chosen.children()}
     if part not in inside and get_close_matches(part, inside, cutoff=_NEAR):
         hint = did_you_mean(part, inside)
-        raise BadInputError(f"{chosen.path} has no setting {part!r}{hint}", f"list them: berth explain {chosen.path}")
+        raise BadInputError(
+            f"{chosen.path} has no setting {part!r}{hint}",
+            f"list them: berth explain {chosen.path}",
+        )
     return inside.get(part, chosen)
 
 
@@ -260,9 +286,15 @@ def everything(setting: Setting) -> Iterator[Setting]:
 def _chosen_by(node: Node, name: str, forms: Sequence[Node]) -> Node:
     """Return a property's node; one that chooses among forms, such as `kind`, has all values."""
     values = [
-        form["properties"][name]["const"] for form in forms if "const" in form.get("properties", {}).get(name, {})
+        form["properties"][name]["const"]
+        for form in forms
+        if "const" in form.get("properties", {}).get(name, {})
     ]
-    return {**{key: part for key, part in node.items() if key != "const"}, "enum": values} if len(values) > 1 else node
+    return (
+        {**{key: part for key, part in node.items() if key != "const"}, "enum": values}
+        if len(values) > 1
+        else node
+    )
 
 
 def _resolve(node: Node, schema: Node) -> Node:
@@ -287,7 +319,10 @@ def _mappings(node: Node, schema: Node) -> Iterator[Node]:
 
 
 def _type(node: Node, schema: Node) -> str:
-    return listed(dict.fromkeys(_type_of_form(form, schema) for form in _forms(node, schema)) or ["value"], "or")
+    return listed(
+        dict.fromkeys(_type_of_form(form, schema) for form in _forms(node, schema)) or ["value"],
+        "or",
+    )
 
 
 def _type_of_form(form: Node, schema: Node) -> str:
@@ -302,7 +337,9 @@ def _type_of_form(form: Node, schema: Node) -> str:
         return f"list of {_many(form.get('items', {}), schema)}"
     if kind == "object":
         value = form.get("additionalProperties")
-        return f"mapping of {_many(value, schema)}" if isinstance(value, dict) and value else "mapping"
+        return (
+            f"mapping of {_many(value, schema)}" if isinstance(value, dict) and value else "mapping"
+        )
     return str(kind)
 
 
@@ -311,14 +348,20 @@ def _many(node: Node, schema: Node) -> str:
     kinds = {form.get("type") for form in _forms(node, schema)}
     text = _type(node, schema)
     plain = kinds <= {"string", "integer", "number", "boolean", "object"} and len(kinds) == 1
-    return f"{text}s" if plain and text in {"string", "integer", "number", "boolean", "mapping"} else text
+    return (
+        f"{text}s"
+        if plain and text in {"string", "integer", "number", "boolean", "mapping"}
+        else text
+    )
 
 
 def completed(incomplete: str) -> list[tuple[str, str]]:
     """Return paths of settings one level below what is typed, with their descriptions."""
     above, dot, _ = incomplete.rpartition(".")
     try:
-        schema = json.loads((Path(__file__).parents[2] / "template/stacks/schema.json").read_text(encoding="utf-8"))
+        schema = json.loads(
+            (Path(__file__).parents[2] / "template/stacks/schema.json").read_text(encoding="utf-8")
+        )
         setting = find(schema, above)
     except (BadInputError, OSError):
         return []
@@ -327,5 +370,8 @@ def completed(incomplete: str) -> list[tuple[str, str]]:
         chosen = child.name.isupper() or child.path.endswith("[]")
         found += [(one.name, one.description) for one in (child.children() if chosen else [child])]
     if not above:
-        found += [("environment", "Settings of an environment."), ("engineer", "Settings of an engineer's own stack.")]
+        found += [
+            ("environment", "Settings of an environment."),
+            ("engineer", "Settings of an engineer's own stack."),
+        ]
     return [(f"{above}{dot}{name}", text) for name, text in found]

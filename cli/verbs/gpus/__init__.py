@@ -9,7 +9,9 @@ from berth.cli.reach.arguments import Json, Stack
 
 def run(
     stack: Stack,
-    gpu: Annotated[str | None, typer.Argument(metavar="GPU", help="Only this GPU, such as b200.")] = None,
+    gpu: Annotated[
+        str | None, typer.Argument(metavar="GPU", help="Only this GPU, such as b200.")
+    ] = None,
     *,
     as_json: Json = False,
 ) -> int:

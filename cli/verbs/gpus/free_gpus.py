@@ -27,19 +27,29 @@ def gpus(stack: str, product: str | None, *, as_json: bool) -> int:
     offers = offers_of(pools, fleet_on(up, stack).nodes, up.contract.currency)
     if product is not None:
         offers = _of_product(offers, product, up.stack)
-    shown = table(offers, up.contract.currency, up.stack) if offers else f"no pool of {up.stack} has GPUs"
+    shown = (
+        table(offers, up.contract.currency, up.stack)
+        if offers
+        else f"no pool of {up.stack} has GPUs"
+    )
     return print_result(offers, shown, as_json=as_json)
 
 
 def offers_of(pools: Iterable[Pool], nodes: Sequence[Node], currency: str | None) -> list[Offer]:
     """Return the GPUs of the pools that have any."""
-    return [_offer(pool, [node for node in nodes if node.pool == pool.name], currency) for pool in pools if pool.offer]
+    return [
+        _offer(pool, [node for node in nodes if node.pool == pool.name], currency)
+        for pool in pools
+        if pool.offer
+    ]
 
 
 def _offer(pool: Pool, nodes: Sequence[Node], currency: str | None) -> Offer:
     """Return the GPUs of a pool, counted as pods request them: whole, shares, MIG instances."""
     settings, ready = pool.settings, [node for node in nodes if node.ready]
-    free = {node.name: max(node.gpus - sum(holder.gpus for holder in node.holders), 0) for node in ready}
+    free = {
+        node.name: max(node.gpus - sum(holder.gpus for holder in node.holders), 0) for node in ready
+    }
     most = 1 if pool.profile.facts.one_each else pool.per_node
     rate = settings.hourly_rate
     return {
@@ -81,18 +91,31 @@ def _bare(name: str) -> str:
 
 def table(offers: list[Offer], currency: str | None, stack: str) -> Group:
     """Return the offers for people."""
-    priced = [f"{currency or 'price'} an hour"] if any(offer["hourlyRate"] is not None for offer in offers) else []
-    grid = Table("pool", "GPU", "a worker has", "free now", "on one node", "later", "capacity", *priced)
+    priced = (
+        [f"{currency or 'price'} an hour"]
+        if any(offer["hourlyRate"] is not None for offer in offers)
+        else []
+    )
+    grid = Table(
+        "pool", "GPU", "a worker has", "free now", "on one node", "later", "capacity", *priced
+    )
     for offer in offers:
         grid.add_row(
             offer["pool"],
             offer["gpu"],
             _worker(offer),
-            f"{offer['free']}/{offer['count']}" + (f" {plural(offer['unit'])}" if offer["sharing"] else ""),
-            Text(str(offer["freeOnOneNode"]), style="green" if offer["freeOnOneNode"] else "yellow"),
+            f"{offer['free']}/{offer['count']}"
+            + (f" {plural(offer['unit'])}" if offer["sharing"] else ""),
+            Text(
+                str(offer["freeOnOneNode"]), style="green" if offer["freeOnOneNode"] else "yellow"
+            ),
             f"+{offer['later']}" if offer["later"] else "–",
             offer["capacity"],
-            *(["–" if offer["hourlyRate"] is None else f"{offer['hourlyRate']:.2f}"] if priced else []),
+            *(
+                ["–" if offer["hourlyRate"] is None else f"{offer['hourlyRate']:.2f}"]
+                if priced
+                else []
+            ),
         )
     best = next((offer for offer in offers if offer["freeOnOneNode"]), offers[0])["pool"]
     how = (
@@ -106,5 +129,9 @@ def _worker(offer: Offer) -> str:
     """Return what one worker can have: `1 share, 45 GiB, memory not isolated`."""
     most, memory = offer["mostPerWorker"], f"{offer['memoryGiB']:.0f} GiB"
     if most > 1:
-        return ", ".join(filter(None, [f"1 to {most} {plural(offer['unit'])}", f"{memory} each", offer["sharing"]]))
+        return ", ".join(
+            filter(
+                None, [f"1 to {most} {plural(offer['unit'])}", f"{memory} each", offer["sharing"]]
+            )
+        )
     return ", ".join(filter(None, [counted(1, offer["unit"]), memory, offer["sharing"]]))

@@ -15,7 +15,8 @@ def run(
     *,
     log: Annotated[bool, typer.Option("--log", help="Print the job's log.")] = False,
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Print the job's log as it comes, until the job ends.")
+        bool,
+        typer.Option("--follow", "-f", help="Print the job's log as it comes, until the job ends."),
     ] = False,
     stop: Annotated[bool, typer.Option("--stop", help="End the job.")] = False,
     as_json: Json = False,
@@ -33,7 +34,9 @@ def run(
     if sum((log, follow, stop)) > 1:
         raise BadInputError("--log, --follow and --stop exclude each other; choose one")
     if job is None and (log or follow or stop):
-        raise BadInputError("--log, --follow and --stop are for one job; name it: berth jobs NAME JOB")
+        raise BadInputError(
+            "--log, --follow and --stop are for one job; name it: berth jobs NAME JOB"
+        )
     from berth.cli.verbs.jobs import show
 
     action = "log" if log else "follow" if follow else "stop" if stop else None

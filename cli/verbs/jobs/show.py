@@ -17,7 +17,9 @@ from berth.components.programs.jobs import short
 _COLORS = {"SUCCEEDED": "green", "FAILED": "red", "RUNNING": "cyan", "PENDING": "yellow"}
 
 
-def jobs(name: str | None, stack: str | None, job: str | None, action: str | None, *, as_json: bool) -> int:
+def jobs(
+    name: str | None, stack: str | None, job: str | None, action: str | None, *, as_json: bool
+) -> int:
     """Print the jobs of a berth, one of them, or its log, or stop it; return the exit code."""
     with connected(find(name, stack)) as connection:
         ray = RayJobs(connection.berth.name, connection.dashboard)
@@ -26,13 +28,17 @@ def jobs(name: str | None, stack: str | None, job: str | None, action: str | Non
         found = ray.get(job)
         if action and not found.submitted:
             raise BadInputError(
-                f"{job} is a program that connected to Ray, not a job: Ray has no log of it and cannot end it",
+                f"{job} is a program that connected to Ray, not a job: Ray has no log of it and"
+                " cannot end it",
                 "end the program where it runs",
             )
         if action == "stop":
             found = stop(ray, job)
             if not found.has_ended:
-                err.print(f"Ray is to stop {job}, and ends a job that waits for resources when it gets them")
+                err.print(
+                    f"Ray is to stop {job}, and ends a job that waits for resources when it gets"
+                    " them"
+                )
         elif action == "follow":
             return finish(connection, job, as_json=as_json)
         elif action == "log":

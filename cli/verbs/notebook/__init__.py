@@ -14,7 +14,10 @@ def run(
     stack: OnStack = None,
     port: Annotated[int | None, port_option("Port of this machine.", 8888)] = None,
     python: Annotated[
-        str, typer.Option(help="Python of the head that has Jupyter, such as one in the home.", metavar="PATH")
+        str,
+        typer.Option(
+            help="Python of the head that has Jupyter, such as one in the home.", metavar="PATH"
+        ),
     ] = "python",
     *,
     stop: Annotated[bool, typer.Option("--stop", help="Stop Jupyter and all its kernels.")] = False,

@@ -31,7 +31,14 @@ class Head:
     _reported: Mapping[str, Any] | None = None
 
     def __init__(
-        self, berth: Berth, pod: Object, program: Kubectl, python: str, local: int = 0, *, as_json: bool = False
+        self,
+        berth: Berth,
+        pod: Object,
+        program: Kubectl,
+        python: str,
+        local: int = 0,
+        *,
+        as_json: bool = False,
     ) -> None:
         self._berth, self._pod, self._program, self._python = berth, pod, program, python
         self._local, self._as_json = local, as_json
@@ -44,7 +51,9 @@ class Head:
             self._pod = pod
             self.start()
         elif self._reported and not self.ask(FIND):
-            raise BerthError(f"the notebook of {name} was stopped", f"start it again: berth notebook {name}")
+            raise BerthError(
+                f"the notebook of {name} was stopped", f"start it again: berth notebook {name}"
+            )
         return {self._server["port"]: self._local}
 
     def connected(self, _pod: Object) -> None:
@@ -60,13 +69,17 @@ class Head:
             print_json({**where, "url": url, "token": server["token"]})
             return
         out.print(f"notebook   {url}\nfolder     {server['folder']}", soft_wrap=True)
-        err.print(f"connected to {berth.name}; Ctrl-C ends the connection, and the notebooks run on")
+        err.print(
+            f"connected to {berth.name}; Ctrl-C ends the connection, and the notebooks run on"
+        )
 
     def start(self) -> None:
         """Find the running server, or start one."""
         found = self.ask(START)
         try:
-            self._server = {key: found[key] for key in ("token", "page", "folder")} | {"port": int(found["port"])}
+            self._server = {key: found[key] for key in ("token", "page", "folder")} | {
+                "port": int(found["port"])
+            }
         except (KeyError, TypeError, ValueError):
             raise self._nonsense(", ".join(map(str, found))) from None
 
@@ -90,8 +103,8 @@ class Head:
         if python := found.get("missing"):
             raise BerthError(
                 f"the head of {name} has no Jupyter for {python}, so that no notebook can start",
-                f"install it until the head restarts: berth exec {name} -- {self._python} -m pip install jupyterlab"
-                " (docs/engineer.md#a-notebook: how to keep it)",
+                f"install it until the head restarts: berth exec {name} -- {self._python} -m pip"
+                " install jupyterlab (docs/engineer.md#a-notebook: how to keep it)",
             )
         if problem := found.get("failed"):
             raise BerthError(
@@ -101,11 +114,16 @@ class Head:
         return found
 
     def _nonsense(self, answer: str) -> BerthError:
-        problem = f"{self._python} in the head of {self._berth.name} is not Python: it answers {answer[:80]!r}"
+        problem = (
+            f"{self._python} in the head of {self._berth.name} is not Python: it answers"
+            f" {answer[:80]!r}"
+        )
         return BerthError(problem, "name a Python of the head: --python PATH")
 
 
-def notebook(name: str | None, stack: str | None, port: int | None, python: str, *, as_json: bool) -> int:
+def notebook(
+    name: str | None, stack: str | None, port: int | None, python: str, *, as_json: bool
+) -> int:
     """Open the notebook until Ctrl-C; return the exit code."""
     berth = find(name, stack)
     pod = ready_head(berth)
@@ -116,8 +134,8 @@ def notebook(name: str | None, stack: str | None, port: int | None, python: str,
         with contextlib.suppress(KeyboardInterrupt):
             keep_forwarding(berth, pod, program, head.ports, head.connected)
     err.print(
-        f"disconnected from {berth.name}; its notebooks run on: berth notebook {berth.name} opens them again,"
-        f" berth notebook {berth.name} --stop ends them"
+        f"disconnected from {berth.name}; its notebooks run on: berth notebook {berth.name} opens"
+        f" them again, berth notebook {berth.name} --stop ends them"
     )
     return 0
 

@@ -13,15 +13,23 @@ from berth.components.core.errors import FAILED, BadInputError
 def run(
     stack: Stack,
     interval: Annotated[
-        float, typer.Option(min=0.5, metavar="SECONDS", help="Seconds between two looks of --watch.")
+        float,
+        typer.Option(min=0.5, metavar="SECONDS", help="Seconds between two looks of --watch."),
     ] = 2.0,
     *,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Go on until Ctrl-C, and show which pods wait for what.")
+        bool,
+        typer.Option(
+            "--watch", "-w", help="Go on until Ctrl-C, and show which pods wait for what."
+        ),
     ] = False,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="Write one page to share, in place of the tables; - for stdout."),
+        typer.Option(
+            "--html",
+            metavar="FILE",
+            help="Write one page to share, in place of the tables; - for stdout.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -33,7 +41,9 @@ def run(
     Example: `berth status -s lab --watch`
     """
     if html and (watch or as_json):
-        raise BadInputError(f"--html writes one page, so it does not go with {'--watch' if watch else '--json'}")
+        raise BadInputError(
+            f"--html writes one page, so it does not go with {'--watch' if watch else '--json'}"
+        )
     if watch:
         from berth.cli.verbs.status import live_view
 

@@ -52,7 +52,12 @@ def watch(stack: str, interval: float, *, as_json: bool) -> int:
     require_up(fleet, stack, up)
     live = None
     if out.is_terminal and not as_json:
-        live = Live(_picture(fleet, queue, interval), console=out, auto_refresh=False, vertical_overflow="visible")
+        live = Live(
+            _picture(fleet, queue, interval),
+            console=out,
+            auto_refresh=False,
+            vertical_overflow="visible",
+        )
     printed = None
     with suppress(KeyboardInterrupt), live or nullcontext():
         while True:
@@ -91,9 +96,12 @@ def queue_of(pods: Iterable[Object], scaling: Iterable[Object]) -> list[Waiting]
             continue
         kind = str((metadata.get("labels") or {}).get("ray.io/node-type", "pod"))
         name = next(iter(names_of([pod])), str(metadata.get("namespace")))
-        created[name, kind, reason.removeprefix("pod ")].append(str(metadata.get("creationTimestamp") or ""))
+        created[name, kind, reason.removeprefix("pod ")].append(
+            str(metadata.get("creationTimestamp") or "")
+        )
     queue = [
-        Waiting(name, kind, len(moments), reason, min(moments)) for (name, kind, reason), moments in created.items()
+        Waiting(name, kind, len(moments), reason, min(moments))
+        for (name, kind, reason), moments in created.items()
     ]
     return sorted(queue, key=lambda waiting: (waiting.since, waiting.name, waiting.kind))
 
@@ -102,21 +110,35 @@ def _tables(fleet: Fleet, queue: Iterable[Waiting]) -> list[RenderableType]:
     grid = Table("of", "pods", "for", "why", title="waiting")
     for waiting in queue:
         pods = counted(waiting.pods, waiting.kind)
-        grid.add_row(waiting.name, pods, age(waiting.since, datetime.now(UTC)), Text(waiting.reason, style="yellow"))
+        grid.add_row(
+            waiting.name,
+            pods,
+            age(waiting.since, datetime.now(UTC)),
+            Text(waiting.reason, style="yellow"),
+        )
     return [table(fleet), *([grid] if grid.rows else [])]
 
 
-def _picture(fleet: Fleet, queue: list[Waiting], interval: float, problem: str = "") -> RenderableType:
+def _picture(
+    fleet: Fleet, queue: list[Waiting], interval: float, problem: str = ""
+) -> RenderableType:
     parts = _tables(fleet, queue)
     if problem:
         parts.append(Text(f"could not be asked: {problem}", style="bold red"))
-    return Group(*parts, Text(f"{datetime.now(UTC):%H:%M:%S} UTC, every {interval:g} s; Ctrl-C ends it", style="dim"))
+    return Group(
+        *parts,
+        Text(
+            f"{datetime.now(UTC):%H:%M:%S} UTC, every {interval:g} s; Ctrl-C ends it", style="dim"
+        ),
+    )
 
 
 def _print(fleet: Fleet, queue: list[Waiting], *, as_json: bool) -> None:
     if as_json:
         document = {"time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}", **fleet.as_json()}
-        sys.stdout.write(json.dumps({**document, "waiting": [asdict(waiting) for waiting in queue]}) + "\n")
+        sys.stdout.write(
+            json.dumps({**document, "waiting": [asdict(waiting) for waiting in queue]}) + "\n"
+        )
         sys.stdout.flush()
         return
     out.print(f"{datetime.now(UTC):%H:%M:%S} UTC", style="dim")

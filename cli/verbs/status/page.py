@@ -36,8 +36,8 @@ def write(fleet: Fleet, to: Path) -> None:
         whole_file.write(to, page(fleet, now, newest(fleet.environment, to.parent)))
     except OSError as error:
         raise BadInputError(
-            f"--html: {to} cannot be written: {error.strerror}; nothing was written. Name a file in a folder that"
-            " exists and that you may write to"
+            f"--html: {to} cannot be written: {error.strerror}; nothing was written. Name a file in"
+            " a folder that exists and that you may write to"
         ) from None
     err.print(f"written: {to}")
 
@@ -52,14 +52,21 @@ def page(fleet: Fleet, now: datetime, proofs: Sequence[Mapping[str, Any]] = ()) 
     pools, *workloads = grids(fleet, now)
     parts = [
         f"<p>{state}{stack}</p>",
-        f'<p class="muted">Snapshot of {now:%Y-%m-%d %H:%M} UTC by berth status; later changes are not in it.</p>',
+        (
+            f'<p class="muted">Snapshot of {now:%Y-%m-%d %H:%M} UTC by berth status; later changes'
+            " are not in it.</p>"
+        ),
         problems(notes),
         _section(pools),
         *_nodes(fleet),
         *map(_section, workloads),
         *_proofs(proofs),
     ]
-    remarks = [sentence for ray in (*fleet.berths, *fleet.clusters) for sentence in sentences(ray.name, ray.life)]
+    remarks = [
+        sentence
+        for ray in (*fleet.berths, *fleet.clusters)
+        for sentence in sentences(ray.name, ray.life)
+    ]
     if remarks:
         parts += ["<h2>Lifecycle</h2>", problems(remarks)]
     return document(f"Fleet of {fleet.environment}", filter(None, parts), _STYLE)
@@ -84,19 +91,22 @@ def _nodes(fleet: Fleet) -> list[str]:
 def _card(node: Node, colors: dict[str, str], unit: str) -> str:
     taken = sum(holder.gpus for holder in node.holders)
     free = max(node.gpus - taken, 0)
-    boxes = [colors[holder.name] for holder in node.holders for _ in range(holder.gpus)] + [""] * free
+    boxes = [colors[holder.name] for holder in node.holders for _ in range(holder.gpus)] + [
+        ""
+    ] * free
     slots = "".join(f'<span class="slot {color}"></span>' for color in boxes[:_MOST_SLOTS])
     if len(boxes) > _MOST_SLOTS:
         slots += f'<span class="slot more">+{len(boxes) - _MOST_SLOTS}</span>'
     held = "".join(
-        f'<span><span class="slot {colors[holder.name]}"></span>{escape(holder.name)} {holder.gpus}</span>'
+        f'<span><span class="slot {colors[holder.name]}"></span>{escape(holder.name)}'
+        f" {holder.gpus}</span>"
         for holder in node.holders
     )
     state = "" if node.ready else ' <span class="warn">not ready</span>'
     return (
-        f'<div class="card"><strong>{escape(node.name)}</strong>{state}'
-        f'<div class="muted">pool {escape(node.pool)}, {free} of {counted(node.gpus, unit)} free</div>'
-        f'<div class="slots">{slots}</div><div class="names">{held}</div></div>'
+        f'<div class="card"><strong>{escape(node.name)}</strong>{state}<div class="muted">pool'
+        f" {escape(node.pool)}, {free} of {counted(node.gpus, unit)} free</div><div"
+        f' class="slots">{slots}</div><div class="names">{held}</div></div>'
     )
 
 
@@ -105,7 +115,13 @@ def _proofs(proofs: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     items = ""
     for proof in proofs:
-        cluster, run, link = escape(str(proof["cluster"])), escape(str(proof["run"])), escape(quote(proof["link"]))
-        counts = ", ".join(f"{count} {escape(verdict)}" for verdict, count in proof["counts"].items())
+        cluster, run, link = (
+            escape(str(proof["cluster"])),
+            escape(str(proof["run"])),
+            escape(quote(proof["link"])),
+        )
+        counts = ", ".join(
+            f"{count} {escape(verdict)}" for verdict, count in proof["counts"].items()
+        )
         items += f'<li><a href="{link}">{cluster}, run {run}</a>: {counts}</li>'
     return ["<h2>Fabric proofs</h2>", f"<ul>{items}</ul>"]

@@ -11,7 +11,10 @@ from berth.cli.reach.arguments import Json, OnStack, RequiredName, Timeout, seco
 def run(  # noqa: PLR0913 - each is an option
     name: RequiredName,
     command: Annotated[
-        list[str], typer.Argument(metavar="COMMAND", help="The command, after --; a single word is for the shell.")
+        list[str],
+        typer.Argument(
+            metavar="COMMAND", help="The command, after --; a single word is for the shell."
+        ),
     ],
     stack: OnStack = None,
     *,
@@ -23,25 +26,46 @@ def run(  # noqa: PLR0913 - each is an option
             show_default="the current one",
         ),
     ] = Path(),
-    no_working_dir: Annotated[bool, typer.Option("--no-working-dir", help="Upload nothing.")] = False,
+    no_working_dir: Annotated[
+        bool, typer.Option("--no-working-dir", help="Upload nothing.")
+    ] = False,
     env: Annotated[
         list[str] | None,
-        typer.Option("--env", "-e", metavar="KEY[=VALUE]", help="Variable; without a value, the one that it has here."),
+        typer.Option(
+            "--env",
+            "-e",
+            metavar="KEY[=VALUE]",
+            help="Variable; without a value, the one that it has here.",
+        ),
     ] = None,
-    pip: Annotated[list[str] | None, typer.Option(metavar="PACKAGE", help="Package to install first.")] = None,
+    pip: Annotated[
+        list[str] | None, typer.Option(metavar="PACKAGE", help="Package to install first.")
+    ] = None,
     requirements: Annotated[
-        Path | None, typer.Option("--requirements", "-r", metavar="FILE", help="Packages to install first.")
+        Path | None,
+        typer.Option("--requirements", "-r", metavar="FILE", help="Packages to install first."),
     ] = None,
     runtime_env: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Ray's runtime environment as YAML, below the other options.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Ray's runtime environment as YAML, below the other options."
+        ),
     ] = None,
     gpus: Annotated[
-        float | None, typer.Option(min=0, metavar="N", help="GPUs for the command itself, which then runs on a worker.")
+        float | None,
+        typer.Option(
+            min=0, metavar="N", help="GPUs for the command itself, which then runs on a worker."
+        ),
     ] = None,
     cpus: Annotated[
-        float | None, typer.Option(min=0, metavar="N", help="CPUs for the command itself, which then runs anywhere.")
+        float | None,
+        typer.Option(
+            min=0, metavar="N", help="CPUs for the command itself, which then runs anywhere."
+        ),
     ] = None,
-    memory: Annotated[str | None, typer.Option(metavar="BYTES", help="Memory for the command itself: 8Gi.")] = None,
+    memory: Annotated[
+        str | None, typer.Option(metavar="BYTES", help="Memory for the command itself: 8Gi.")
+    ] = None,
     job: Annotated[
         str | None,
         typer.Option(
@@ -52,8 +76,12 @@ def run(  # noqa: PLR0913 - each is an option
             show_default="one that begins like the command",
         ),
     ] = None,
-    no_follow: Annotated[bool, typer.Option("--no-follow", help="Print the job's id, and don't wait for it.")] = False,
-    wake: Annotated[bool, typer.Option("--wake", help="Wake the berth first if it is suspended.")] = False,
+    no_follow: Annotated[
+        bool, typer.Option("--no-follow", help="Print the job's id, and don't wait for it.")
+    ] = False,
+    wake: Annotated[
+        bool, typer.Option("--wake", help="Wake the berth first if it is suspended.")
+    ] = False,
     timeout: Timeout = "10m",
     as_json: Json = False,
 ) -> int:
@@ -88,4 +116,6 @@ def run(  # noqa: PLR0913 - each is an option
         memory=memory,
     )
     seconds = seconds_of(timeout)
-    return submit(name, stack, request, seconds if wake else None, follow=not no_follow, as_json=as_json)
+    return submit(
+        name, stack, request, seconds if wake else None, follow=not no_follow, as_json=as_json
+    )

@@ -63,18 +63,25 @@ def request_of(  # noqa: PLR0913 - each is an option of the verb
     if name is not None and not _ID.fullmatch(name):
         problems.append(f"--name: {name!r} is not 1 to 63 letters, digits, '-', '_' and '.'")
     packages = [*pip, *_requirements(requirements, problems)]
-    found = _runtime_env(runtime_env, dict(_variables(env, environment, problems)), packages, problems)
+    found = _runtime_env(
+        runtime_env, dict(_variables(env, environment, problems)), packages, problems
+    )
     size = _memory(memory, problems)
     reserved = {"entrypoint_num_cpus": cpus, "entrypoint_num_gpus": gpus, "entrypoint_memory": size}
     if isinstance(given := found.get("working_dir"), str) and "://" not in given:
-        problems.append(f"--runtime-env: working_dir {given!r} is a folder of this machine; name it with --working-dir")
+        problems.append(
+            f"--runtime-env: working_dir {given!r} is a folder of this machine; name it with"
+            " --working-dir"
+        )
     elif given is not None:
         working_dir = None
     if problems:
         raise BadInputError("\n".join(problems))
     name = name or f"{_word(command)}-{secrets.token_hex(3)}"
     body = {"entrypoint": entrypoint, "submission_id": name, "runtime_env": found}
-    return JobRequest(name, body | {key: value for key, value in reserved.items() if value}, working_dir)
+    return JobRequest(
+        name, body | {key: value for key, value in reserved.items() if value}, working_dir
+    )
 
 
 def _runtime_env(
@@ -85,10 +92,14 @@ def _runtime_env(
     try:
         document = yaml.safe_load(_text(file, "--runtime-env", problems))
     except (yaml.YAMLError, RecursionError) as error:
-        problems.append(f"--runtime-env: {file} is neither YAML nor JSON: {str(error).splitlines()[0]}")
+        problems.append(
+            f"--runtime-env: {file} is neither YAML nor JSON: {str(error).splitlines()[0]}"
+        )
     if not isinstance(document, dict | None):
         problems.append(f"--runtime-env: {file} is not a mapping, such as `env_vars: {{A: b}}`")
-    found = {str(key): value for key, value in document.items()} if isinstance(document, dict) else {}
+    found = (
+        {str(key): value for key, value in document.items()} if isinstance(document, dict) else {}
+    )
     problems += [
         f"--runtime-env: py_modules has {module!r} of this machine; put it in the working directory"
         for module in found.get("py_modules") or []
@@ -99,16 +110,24 @@ def _runtime_env(
         found["env_vars"] = {**(present if isinstance(present, dict) else {}), **variables}
     if packages:
         if found.keys() & {"pip", "conda", "uv"}:
-            problems.append("--pip and --requirements go into `pip` of the runtime environment, which its file has too")
+            problems.append(
+                "--pip and --requirements go into `pip` of the runtime environment, which its file"
+                " has too"
+            )
         found["pip"] = packages
     return found
 
 
-def _variables(env: Iterable[str], environment: Mapping[str, str], problems: list[str]) -> Iterator[tuple[str, str]]:
+def _variables(
+    env: Iterable[str], environment: Mapping[str, str], problems: list[str]
+) -> Iterator[tuple[str, str]]:
     for entry in env:
         key, given, value = entry.partition("=")
         if not _VARIABLE.fullmatch(key):
-            problems.append(f"--env: {key!r} is not a variable's name; write KEY=VALUE, or KEY for its value here")
+            problems.append(
+                f"--env: {key!r} is not a variable's name; write KEY=VALUE, or KEY for its value"
+                " here"
+            )
         elif given:
             yield key, value
         elif key in environment:
@@ -122,7 +141,8 @@ def _requirements(file: Path | None, problems: list[str]) -> Iterator[str]:
         requirement = re.sub(r"(^|\s)#.*$", "", line).strip()
         if requirement.startswith(_OF_FILES):
             problems.append(
-                f"{file}:{number}: {requirement!r} names a file, which Ray's nodes do not have; write the packages here"
+                f"{file}:{number}: {requirement!r} names a file, which Ray's nodes do not have;"
+                " write the packages here"
             )
         elif requirement:
             yield requirement
@@ -134,7 +154,9 @@ def _text(file: Path | None, option: str, problems: list[str]) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        problems.append(f"{option}: {file} cannot be read: {getattr(error, 'strerror', None) or error}")
+        problems.append(
+            f"{option}: {file} cannot be read: {getattr(error, 'strerror', None) or error}"
+        )
         return ""
 
 

@@ -25,7 +25,13 @@ _PAUSE_SECONDS = 2.0
 
 
 def submit(
-    name: str, stack: str | None, request: JobRequest, wake_in: float | None, *, follow: bool, as_json: bool
+    name: str,
+    stack: str | None,
+    request: JobRequest,
+    wake_in: float | None,
+    *,
+    follow: bool,
+    as_json: bool,
 ) -> int:
     """Run a command on a berth; return the exit code: that of the command, if it is waited for.
 
@@ -65,8 +71,15 @@ def _with_folder(jobs: RayJobs, request: JobRequest) -> dict[str, object]:
     with tempfile.TemporaryFile() as file:
         package = pack(request.folder, file)
         where = f"{request.folder.resolve()} ({package})"
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            DownloadColumn(),
+            TimeRemainingColumn(),
+        )
+        with Progress(
+            *columns, console=err, transient=True, disable=not err.is_terminal
+        ) as progress:
             seen = progress.wrap_file(file, total=package.size, description=f"uploading {where}")
             new = jobs.upload(package, seen)
         err.print(f"{'uploaded' if new else 'Ray has the files of'} {where}")
@@ -99,7 +112,9 @@ def _ask_to_stop(jobs: RayJobs, job: str) -> None:
     """Ask whether a job that is no longer followed is to stop; without an answer it goes on."""
     agreed = False
     with contextlib.suppress(typer.Abort):  # Ctrl-C again is no consent
-        agreed = sys.stdin.isatty() and typer.confirm(f"\nStop job {job} too? Otherwise it goes on", err=True)
+        agreed = sys.stdin.isatty() and typer.confirm(
+            f"\nStop job {job} too? Otherwise it goes on", err=True
+        )
     if not agreed:
         _goes_on(jobs.berth, job)
         return
@@ -110,5 +125,9 @@ def _ask_to_stop(jobs: RayJobs, job: str) -> None:
     except DashboardRefusedError as error:
         err.print(f"job {job} goes on: {error}")
     else:
-        ended = "is stopped" if stopped.has_ended else f"was asked to stop, and is {stopped.status.lower()}"
+        ended = (
+            "is stopped"
+            if stopped.has_ended
+            else f"was asked to stop, and is {stopped.status.lower()}"
+        )
         err.print(f"job {job} {ended}")

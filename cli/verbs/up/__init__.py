@@ -14,11 +14,16 @@ def run(
     stack: Stack,
     *,
     together: Annotated[
-        bool, typer.Option("--all", help="Then also bring up all engineers' own stacks on the environment.")
+        bool,
+        typer.Option(
+            "--all", help="Then also bring up all engineers' own stacks on the environment."
+        ),
     ] = False,
     plan: Annotated[
         Path | None,
-        typer.Option("--plan", help="Do nothing beyond this plan of berth preview --save.", metavar="FILE"),
+        typer.Option(
+            "--plan", help="Do nothing beyond this plan of berth preview --save.", metavar="FILE"
+        ),
     ] = None,
     yes: Yes = False,
     allow_destroy: AllowDestroy = False,

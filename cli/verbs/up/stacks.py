@@ -53,7 +53,9 @@ class OwnStack:
             events = events_of(self.stack, begun(self.stack), interrupts)
         except BerthError as error:
             return self._fail([str(error)])
-        report = report_of(plan_of(events), Known(self.stack, "engineer", policies=policies_of(self.loaded)))
+        report = report_of(
+            plan_of(events), Known(self.stack, "engineer", policies=policies_of(self.loaded))
+        )
         self.planned = Planned(report, events, self.loaded, {})
         return ""
 
@@ -85,7 +87,12 @@ class OwnStack:
     @property
     def facts(self) -> dict[str, Any]:
         """The result for programs."""
-        return {"stack": self.stack, "result": self.result, "seconds": round(self.seconds, 1), "errors": self.errors}
+        return {
+            "stack": self.stack,
+            "result": self.result,
+            "seconds": round(self.seconds, 1),
+            "errors": self.errors,
+        }
 
     def _fail(self, errors: list[str]) -> str:
         self.result, self.errors = "failed", errors
@@ -95,7 +102,9 @@ class OwnStack:
 def up_all(stack: str, options: Options) -> int:
     """Bring an environment up, and then the own stacks on it; return the exit code."""
     if "environment" not in stack_file.find(stack).settings:
-        raise BadInputError(f"stack {stack} is not an environment's, so no other stack is on it", "leave --all out")
+        raise BadInputError(
+            f"stack {stack} is not an environment's, so no other stack is on it", "leave --all out"
+        )
     # A stack with `part: cluster` belongs to the engineer's project.
     checked = check_all([stack, *own_stacks(stack, without="cluster").values()])
     if wrong := [item for item in checked if item.lines]:
@@ -121,7 +130,15 @@ def _update(stack: str, own: Sequence[OwnStack], options: Options) -> int:
         with Interrupts() as interrupts:
             _at_once("updating", [item.update for item in changing], interrupts)
     failed = [item for item in own if item.result == "failed"]
-    result = "refused" if refused else "interrupted" if interrupts.count else "failed" if failed else "succeeded"
+    result = (
+        "refused"
+        if refused
+        else "interrupted"
+        if interrupts.count
+        else "failed"
+        if failed
+        else "succeeded"
+    )
     seconds = time.monotonic() - began
     if options.as_json:
         facts = {"stack": stack, "verb": "up", "result": result, "seconds": round(seconds, 1)}
@@ -142,13 +159,18 @@ def _update(stack: str, own: Sequence[OwnStack], options: Options) -> int:
     return FAILED if failed else 0
 
 
-def _at_once(what: str, tasks: Sequence[Callable[[Interrupts], str]], interrupts: Interrupts) -> None:
+def _at_once(
+    what: str, tasks: Sequence[Callable[[Interrupts], str]], interrupts: Interrupts
+) -> None:
     """Run tasks, until an interrupt; print the line that each one returns."""
 
     def begin(task: Callable[[Interrupts], str]) -> str:
         return "" if interrupts.count else task(interrupts)
 
-    with progress_bar() as progress, ThreadPoolExecutor(AT_ONCE, thread_name_prefix="engine") as threads:
+    with (
+        progress_bar() as progress,
+        ThreadPoolExecutor(AT_ONCE, thread_name_prefix="engine") as threads,
+    ):
         bar = progress.add_task(f"{what} own stacks", total=len(tasks))
         for done, line in enumerate(threads.map(begin, tasks), 1):
             progress.update(bar, completed=done)

@@ -17,12 +17,19 @@ if TYPE_CHECKING:
 
 
 def run(
-    action: Annotated[Literal["plan"] | None, typer.Argument(metavar="plan", help="Show what is old.")] = None,
+    action: Annotated[
+        Literal["plan"] | None, typer.Argument(metavar="plan", help="Show what is old.")
+    ] = None,
     stack: Annotated[
-        str | None, typer.Option("--stack", "-s", help="The environment's stack.", autocompletion=completion.stacks)
+        str | None,
+        typer.Option(
+            "--stack", "-s", help="The environment's stack.", autocompletion=completion.stacks
+        ),
     ] = None,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would change, and write nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would change, and write nothing.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Move this repository, which `berth new` wrote, to the berth that is installed.
@@ -45,7 +52,9 @@ def run(
     if action:
         return _plan(stack, dry_run=dry_run, as_json=as_json)
     if stack:
-        raise BadInputError("--stack is for the plan of an environment", f"run: berth upgrade plan -s {stack}")
+        raise BadInputError(
+            "--stack is for the plan of an environment", f"run: berth upgrade plan -s {stack}"
+        )
     from berth.cli.repository.check import check_all
     from berth.cli.verbs.upgrade.move import prepare
     from berth.stacks.files.stack_file import stack_names

@@ -71,7 +71,9 @@ class Upgrade:
 
     def changelog(self) -> list[Entry]:
         """Return the changelog's entries from the old version to the new one."""
-        return between(entries(CHANGELOG.read_text(encoding="utf-8")), self.record.version, self.version)
+        return between(
+            entries(CHANGELOG.read_text(encoding="utf-8")), self.record.version, self.version
+        )
 
     def apply(self) -> None:
         """Change the files, and at last the record: an interrupted upgrade runs again."""
@@ -98,16 +100,21 @@ def prepare() -> Upgrade:
     record = read(folder)
     if numbers(installed) < numbers(record.version):
         raise BadInputError(
-            f"{folder.name} is at berth {record.version}, and the older {installed} is installed; nothing was changed",
+            f"{folder.name} is at berth {record.version}, and the older {installed} is installed;"
+            " nothing was changed",
             "run: .venv/bin/pip install -r requirements.txt",
         )
     line = wheels.requirement(folder, carry=False)
     try:
         found = template.files({**record.values, "requirement": line})
     except KeyError as error:
-        raise BadInputError(f".berth.yaml lacks the value {error} of its template; nothing was changed") from None
+        raise BadInputError(
+            f".berth.yaml lacks the value {error} of its template; nothing was changed"
+        ) from None
     texts = {path: text for path, text in found.items() if not template.is_settings(path)}
-    return Upgrade(folder, record, installed, texts, line, list(_changes(folder, record, texts, line)))
+    return Upgrade(
+        folder, record, installed, texts, line, list(_changes(folder, record, texts, line))
+    )
 
 
 def _changes(folder: Path, record: Record, texts: Mapping[str, str], line: str) -> Iterator[Change]:

@@ -17,7 +17,13 @@ from berth.components.core.manifest import resource_type
 from berth.components.core.words import counted
 from berth.components.operators import Site
 from berth.components.operators.operator import Chart
-from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL, PlannedFleet, occupant_of, planned_pool
+from berth.components.plan.fleet import (
+    GKE_CLUSTER,
+    NODE_POOL,
+    PlannedFleet,
+    occupant_of,
+    planned_pool,
+)
 from berth.components.plan.plan import Operation, Property, State, Step
 from berth.components.sharing import offered
 from berth.stacks.load.stack import Environment, load_stack
@@ -39,30 +45,55 @@ def show(stack: str, *, as_json: bool) -> int:
         pass
     except UnreachableError as error:
         raise error.of_stack(stack) from None
-    versions = judged([one for found in there.found.values() for one in found], datetime.now(UTC).date())
-    steps = [_step(part, versions, loaded, there) for part in dict.fromkeys(one.part for one in versions if one.old)]
+    versions = judged(
+        [one for found in there.found.values() for one in found], datetime.now(UTC).date()
+    )
+    steps = [
+        _step(part, versions, loaded, there)
+        for part in dict.fromkeys(one.part for one in versions if one.old)
+    ]
     shown = [{**asdict(one), "installs": default_of(one.part)} for one in versions]
     document = {"stack": stack, "versions": shown, "steps": steps, "definitions": there.definitions}
-    table = Table("part", "version", "of", "known by", "berth installs", "support ends", "goes with")
+    table = Table(
+        "part", "version", "of", "known by", "berth installs", "support ends", "goes with"
+    )
     for one in versions:
-        cells = (one.version or "unknown", ", ".join(one.who), one.asked, default_of(one.part), one.ends)
+        cells = (
+            one.version or "unknown",
+            ", ".join(one.who),
+            one.asked,
+            default_of(one.part),
+            one.ends,
+        )
         table.add_row(PARTS[one.part]["title"], *cells, ", ".join(one.goes_with) or "unknown")
-    print_result({**document, "refused": there.refused}, Group(table, *_lines(steps, there)), as_json=as_json)
+    print_result(
+        {**document, "refused": there.refused}, Group(table, *_lines(steps, there)), as_json=as_json
+    )
     return FAILED if steps else 0
 
 
 def _lines(steps: Sequence[Mapping[str, Any]], there: There) -> Iterator[str]:
     for number, step in enumerate(steps, 1):
         yield f"{number}. {step['title']}: {step['how']}"
-        yield from (f"   {text}" for text in (*step["old"], *(f"→ {effect}" for effect in step["effects"])))
+        yield from (
+            f"   {text}" for text in (*step["old"], *(f"→ {effect}" for effect in step["effects"]))
+        )
         yield from (f"   in this place because {reason}" for reason in step["place"])
-    if counts := [f"{name} {counted(count, 'object')}" for name, count in there.definitions.items() if count]:
+    if counts := [
+        f"{name} {counted(count, 'object')}" for name, count in there.definitions.items() if count
+    ]:
         yield f"a CRD that is removed takes its objects with it: {', '.join(counts)}"
     yield from (f"not known by the cluster: {text}" for text in there.refused)
-    yield f"{counted(len(steps), 'part')} to upgrade, in this order" if steps else "nothing is known to be old"
+    yield (
+        f"{counted(len(steps), 'part')} to upgrade, in this order"
+        if steps
+        else "nothing is known to be old"
+    )
 
 
-def _step(part: str, versions: Sequence[Version], loaded: Environment, there: There) -> dict[str, Any]:
+def _step(
+    part: str, versions: Sequence[Version], loaded: Environment, there: There
+) -> dict[str, Any]:
     row, old = PARTS[part], [one for one in versions if one.part == part and one.old]
     return {
         "part": part,
@@ -79,7 +110,11 @@ def _effects(old: Sequence[Version], loaded: Environment, there: There) -> Itera
     pools = {}
     for name, pool in loaded.settings.pools.items():
         pace = {"maxSurge": pool.max_surge, "maxUnavailable": pool.max_unavailable}
-        given = {"name": name, "nodeConfig": {"machineType": pool.machine_type}, "upgradeSettings": pace}
+        given = {
+            "name": name,
+            "nodeConfig": {"machineType": pool.machine_type},
+            "upgradeSettings": pace,
+        }
         count = there.nodes.get(name, pool.nodes_at_least)
         pools[name] = planned_pool(State({**given, "nodeCount": count}, {}, ""), None)
     fleet = PlannedFleet(loaded.stack, pools, pools, [occupant_of(ray) for ray in there.rays])
@@ -90,18 +125,23 @@ def _effects(old: Sequence[Version], loaded: Environment, there: There) -> Itera
         state = State(inputs, {"masterVersion": version}, "")
         change = Property(path, "update", None, new)
         operation: Operation = "replace" if kind.endswith("RayJob") else "update"
-        step = Step(operation, "", kind, part, custom=True, old=state, new=state, properties=[change])
+        step = Step(
+            operation, "", kind, part, custom=True, old=state, new=state, properties=[change]
+        )
         yield from (effect.text for effect in effects_of(step, fleet))
 
 
-def _changes(old: Sequence[Version], loaded: Environment, there: There) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+def _changes(
+    old: Sequence[Version], loaded: Environment, there: There
+) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Yield what an upgrade of a part changes: type, path of the property, and inputs before."""
     settings, part = loaded.settings, old[0].part
     if part == "control-plane":
         yield GKE_CLUSTER, "minMasterVersion", {"location": settings.location}
     if part == "nodes":
         yield from (
-            (NODE_POOL, "version", {"name": name}) for name in sorted({pool for one in old for pool in one.who})
+            (NODE_POOL, "version", {"name": name})
+            for name in sorted({pool for one in old for pool in one.who})
         )
     if part == "ray":
         for ray in there.rays:
@@ -111,6 +151,10 @@ def _changes(old: Sequence[Version], loaded: Environment, there: There) -> Itera
     for operator in settings.operators.on(Site(offered(settings.pools, settings.sharing))):
         for piece in operator.parts(operator.release) if operator.setting == part else ():
             if isinstance(piece, Chart):
-                yield "kubernetes:helm.sh/v3:Release", "version", {"chart": piece.chart, "values": piece.values}
+                yield (
+                    "kubernetes:helm.sh/v3:Release",
+                    "version",
+                    {"chart": piece.chart, "values": piece.values},
+                )
             elif piece.manifest["kind"] == "DaemonSet":
                 yield resource_type(piece.manifest), "spec.template", piece.manifest

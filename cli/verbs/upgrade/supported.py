@@ -70,7 +70,8 @@ def combinations(part: str, version: str) -> Iterator[Mapping[str, Any]]:
 def in_words(row: Mapping[str, Any]) -> str:
     """Return what a version goes with; empty for a row without another part."""
     return ", ".join(
-        f"{PARTS.get(part, {}).get('title', part)} {text}" for part, text in row.get("goes_with", {}).items()
+        f"{PARTS.get(part, {}).get('title', part)} {text}"
+        for part, text in row.get("goes_with", {}).items()
     )
 
 
@@ -78,7 +79,11 @@ def _judged(one: Version, others: Sequence[Version], today: date) -> Version:
     if not one.version:
         return one
     rows, default = list(combinations(one.part, one.version)), default_of(one.part)
-    old = [f"berth installs {default}"] if numbers(one.version) < numbers(default)[: len(numbers(one.version))] else []
+    old = (
+        [f"berth installs {default}"]
+        if numbers(one.version) < numbers(default)[: len(numbers(one.version))]
+        else []
+    )
     if one.part == "gpu" and one.version in versions.GPU_OPERATOR_BAD:
         old.append(versions.GPU_OPERATOR_BAD[one.version])
     ends = next((row["ends"] for row in rows if "ends" in row), None)
@@ -87,12 +92,18 @@ def _judged(one: Version, others: Sequence[Version], today: date) -> Version:
     elif isinstance(ends, str):
         old.append(ends)
     for row in rows:
-        there = [other.version for other in others if other.part in row.get("goes_with", {}) and other.version]
+        there = [
+            other.version
+            for other in others
+            if other.part in row.get("goes_with", {}) and other.version
+        ]
         wrong = [version for version in there if not _fits(row, one.version, version)]
         old += [f"goes with {in_words(row)}, and there is {version}" for version in wrong]
     goes_with = tuple(filter(None, map(in_words, rows)))
     sources = tuple(dict.fromkeys(row["link"] for row in rows))
-    return replace(one, ends=str(ends or one.ends), goes_with=goes_with, old=tuple(old), sources=sources)
+    return replace(
+        one, ends=str(ends or one.ends), goes_with=goes_with, old=tuple(old), sources=sources
+    )
 
 
 def _fits(row: Mapping[str, Any], version: str, other: str) -> bool:
@@ -106,4 +117,6 @@ def _within(version: str, bounds: str) -> bool:
     """Return whether a version is in `1.36`, `1.3 to 1.4` or `1.6 or newer`."""
     first, *rest = re.findall(r"\d[\d.]*", bounds)
     last = numbers("" if bounds.endswith("or newer") else rest[-1] if rest else first)
-    return numbers(version) >= numbers(first) and (not last or numbers(version)[: len(last)] <= last)
+    return numbers(version) >= numbers(first) and (
+        not last or numbers(version)[: len(last)] <= last
+    )

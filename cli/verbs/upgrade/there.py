@@ -5,7 +5,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from berth.cli.verbs.upgrade.supported import PARTS, TABLE, Version
-from berth.components.cluster.api import NODES, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES, ClusterApi, Object, RefusedError
+from berth.components.cluster.api import (
+    NODES,
+    RAY_CLUSTERS,
+    RAY_JOBS,
+    RAY_SERVICES,
+    ClusterApi,
+    Object,
+    RefusedError,
+)
 from berth.components.core.manifest import resource_type
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.operators import OPERATORS
@@ -40,8 +48,13 @@ class There:
 
     def put(self, part: str, *versions: tuple[str, str], asked: str = "cluster") -> None:
         """Put versions, each with somebody who has it, in the place of known ones."""
-        who = {version: {name for other, name in versions if other == version and name} for version, _ in versions}
-        self.found[part] = [Version(part, version, asked, tuple(sorted(who[version]))) for version in sorted(who)]
+        who = {
+            version: {name for other, name in versions if other == version and name}
+            for version, _ in versions
+        }
+        self.found[part] = [
+            Version(part, version, asked, tuple(sorted(who[version]))) for version in sorted(who)
+        ]
 
 
 def by_settings(loaded: Environment) -> There:
@@ -53,8 +66,17 @@ def by_settings(loaded: Environment) -> There:
         if operator.setting and operator.served(pools):
             given = settings.operators.of(operator)
             version = _tag(given.image) if operator.setting == "gib" else given.version
-            there.put(operator.setting, (version if given.source in _OURS else "", ""), asked="settings")
-    there.put("machines", *((pool.machine.series.name, "") for pool in settings.pools.values() if pool.rdma != "none"))
+            there.put(
+                operator.setting, (version if given.source in _OURS else "", ""), asked="settings"
+            )
+    there.put(
+        "machines",
+        *(
+            (pool.machine.series.name, "")
+            for pool in settings.pools.values()
+            if pool.rdma != "none"
+        ),
+    )
     there.put("ray", *map(_of_ray, there.rays), asked="settings")
     return there
 
@@ -69,12 +91,15 @@ def ask(api: ClusterApi, there: There) -> None:
 
 
 def _control_plane(api: ClusterApi, there: There) -> None:
-    there.put("control-plane", (json.loads(api.text("/version"))["gitVersion"].removeprefix("v"), ""))
+    there.put(
+        "control-plane", (json.loads(api.text("/version"))["gitVersion"].removeprefix("v"), "")
+    )
 
 
 def _nodes(api: ClusterApi, there: There) -> None:
     nodes = [
-        (node["metadata"]["labels"].get(POOL_LABEL, ""), node["status"]["nodeInfo"]) for node in api.list(NODES)[0]
+        (node["metadata"]["labels"].get(POOL_LABEL, ""), node["status"]["nodeInfo"])
+        for node in api.list(NODES)[0]
     ]
     there.nodes.update(pool for pool, _ in nodes)
     there.put("nodes", *((info["kubeletVersion"].removeprefix("v"), pool) for pool, info in nodes))
@@ -84,8 +109,14 @@ def _nodes(api: ClusterApi, there: There) -> None:
 def _operators(api: ClusterApi, there: There) -> None:
     daemons = api.get(f"/apis/apps/v1/namespaces/kube-system/daemonsets/{GIB}")
     if daemons and "gib" in there.found:
-        there.put("gib", (_tag(daemons["spec"]["template"]["spec"]["initContainers"][0]["image"]), ""))
-    releases = {operator.release: operator.setting for operator in OPERATORS if operator.setting in there.found}
+        there.put(
+            "gib", (_tag(daemons["spec"]["template"]["spec"]["initContainers"][0]["image"]), "")
+        )
+    releases = {
+        operator.release: operator.setting
+        for operator in OPERATORS
+        if operator.setting in there.found
+    }
     for release, version in deployed(api, releases).items():
         there.put(releases[release], (version, ""))
 
@@ -97,15 +128,24 @@ def _definitions(api: ClusterApi, there: There) -> None:
         stored = next(version for version in spec["versions"] if version["storage"])
         if name == known["name"]:
             fields = stored["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-            there.put("kuberay-crds", (known["since"] if known["field"] in fields else known["before"], ""))
+            there.put(
+                "kuberay-crds",
+                (known["since"] if known["field"] in fields else known["before"], ""),
+            )
         if spec["group"] in TABLE["groups"]:
             path = f"/apis/{spec['group']}/{stored['name']}/{spec['names']['plural']}"
             there.definitions[name] = len(api.metadata(path))
 
 
 def _rays(api: ClusterApi, there: There) -> None:
-    found = [{**item, "apiVersion": "ray.io/v1", "kind": kind} for kind in _RAY for item in api.list(_RAY[kind])[0]]
-    there.rays = [item for item in found if version_of(item) and not item["metadata"].get("ownerReferences")]
+    found = [
+        {**item, "apiVersion": "ray.io/v1", "kind": kind}
+        for kind in _RAY
+        for item in api.list(_RAY[kind])[0]
+    ]
+    there.rays = [
+        item for item in found if version_of(item) and not item["metadata"].get("ownerReferences")
+    ]
     there.put("ray", *map(_of_ray, there.rays))
 
 

@@ -26,13 +26,17 @@ def gpu(
         ),
     ] = None,
     timeout: Annotated[
-        str, typer.Option(help="How long to wait for the Jobs; new nodes take 5m to 10m.", metavar="DURATION")
+        str,
+        typer.Option(
+            help="How long to wait for the Jobs; new nodes take 5m to 10m.", metavar="DURATION"
+        ),
     ] = "5m",
     *,
     isolation: Annotated[
         bool,
         typer.Option(
-            "--isolation", help="Run pods that look for GPUs which are not theirs, on pools of the GPU Operator."
+            "--isolation",
+            help="Run pods that look for GPUs which are not theirs, on pools of the GPU Operator.",
         ),
     ] = False,
     keep: Keep = False,
@@ -50,7 +54,9 @@ def gpu(
     """
     from berth.cli.verbs.verify import gpu_proof
 
-    return gpu_proof.verify_gpus(stack, pool or [], timeout, keep=keep, isolation=isolation, as_json=as_json)
+    return gpu_proof.verify_gpus(
+        stack, pool or [], timeout, keep=keep, isolation=isolation, as_json=as_json
+    )
 
 
 @app.command()
@@ -68,13 +74,21 @@ def fabric(  # noqa: PLR0913 - each is an option
     group: Annotated[
         str | None,
         typer.Option(
-            help="Group of its workers.", metavar="NAME", show_default="the only one with RDMA NICs, or with GPUs"
+            help="Group of its workers.",
+            metavar="NAME",
+            show_default="the only one with RDMA NICs, or with GPUs",
         ),
     ] = None,
-    timeout: Annotated[str, typer.Option(help="How long to wait for the all-reduce.", metavar="DURATION")] = "10m",
+    timeout: Annotated[
+        str, typer.Option(help="How long to wait for the all-reduce.", metavar="DURATION")
+    ] = "10m",
     max_size: Annotated[
         str | None,
-        typer.Option(help="Size of the largest tensor.", metavar="SIZE", show_default="1Gi on GPUs, 64Mi on CPUs"),
+        typer.Option(
+            help="Size of the largest tensor.",
+            metavar="SIZE",
+            show_default="1Gi on GPUs, 64Mi on CPUs",
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -86,7 +100,8 @@ def fabric(  # noqa: PLR0913 - each is an option
     ] = None,
     *,
     collective: Annotated[
-        bool, typer.Option("--collective", help="Sum by ray.util.collective, too, as Ray's own jobs do.")
+        bool,
+        typer.Option("--collective", help="Sum by ray.util.collective, too, as Ray's own jobs do."),
     ] = False,
     keep: Keep = False,
     as_json: Json = False,
@@ -101,5 +116,13 @@ def fabric(  # noqa: PLR0913 - each is an option
     from berth.cli.verbs.verify import fabric_proof
 
     return fabric_proof.verify_fabric(
-        stack, cluster, group, timeout, max_size, output, collective=collective, keep=keep, as_json=as_json
+        stack,
+        cluster,
+        group,
+        timeout,
+        max_size,
+        output,
+        collective=collective,
+        keep=keep,
+        as_json=as_json,
     )

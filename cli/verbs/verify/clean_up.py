@@ -15,7 +15,12 @@ from berth.components.core.errors import FAILED
 from berth.components.proof import RUN_LABEL, Check, Run, Verdict
 
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-_STYLES: dict[Verdict, str] = {"pass": "green", "fail": "bold red", "simulated": "cyan", "skipped": "dim"}
+_STYLES: dict[Verdict, str] = {
+    "pass": "green",
+    "fail": "bold red",
+    "simulated": "cyan",
+    "skipped": "dim",
+}
 
 
 def counts_of(checks: Iterable[Check]) -> dict[Verdict, int]:
@@ -24,7 +29,9 @@ def counts_of(checks: Iterable[Check]) -> dict[Verdict, int]:
     return {verdict: counted[verdict] for verdict in VERDICTS}
 
 
-def print_proof(document: Mapping[str, Any], shown: Iterable[Table | Text], *, as_json: bool) -> int:
+def print_proof(
+    document: Mapping[str, Any], shown: Iterable[Table | Text], *, as_json: bool
+) -> int:
     """Print a proof, with its `counts` in the last line; return the exit code."""
     counts = Text(", ".join(f"{count} {verdict}" for verdict, count in document["counts"].items()))
     print_result(document, Group(*shown, counts), as_json=as_json)

@@ -47,7 +47,9 @@ def verify_fabric(  # noqa: PLR0913 - each is an option
     seconds, max_bytes = seconds_of(timeout), _bytes(max_size)
     environment = brought_up(stack)
     loaded = load_stack(stack)
-    resolved = (loaded.on(environment.contract) if isinstance(loaded, EngineerStack) else loaded).resolved
+    resolved = (
+        loaded.on(environment.contract) if isinstance(loaded, EngineerStack) else loaded
+    ).resolved
     settings = _choose(stack, cluster, environment, resolved)
     group = _group_of(settings, group_name)
     pool = resolved.pools[group.pool]
@@ -82,28 +84,38 @@ def verify_fabric(  # noqa: PLR0913 - each is an option
         "checks": [asdict(check) for check in found.checks],
         "causes": [asdict(cause) for cause in found.causes],
         "threshold": asdict(run.threshold),
-        "transport": asdict(found.findings.transport) if found.findings and found.findings.transport else None,
+        "transport": (
+            asdict(found.findings.transport)
+            if found.findings and found.findings.transport
+            else None
+        ),
         "evidence": found.raw,
         "counts": counts_of(found.checks),
     }
-    report = page(f"Fabric proof of {settings.name} ({environment.stack})", run.run, found, run.threshold)
+    report = page(
+        f"Fabric proof of {settings.name} ({environment.stack})", run.run, found, run.threshold
+    )
     _save(content, report, output or FOLDER / f"{settings.name}-{run.run}")
-    return print_proof(content, _shown(found, f"{settings.name} ({run.namespace})"), as_json=as_json)
+    return print_proof(
+        content, _shown(found, f"{settings.name} ({run.namespace})"), as_json=as_json
+    )
 
 
 def expected_of(cluster: str, group: WorkerGroup, pool: Pool) -> Expected:
     """Return the evidence that a group of workers of a RayCluster should give."""
     if pool.shared:
         raise BadInputError(
-            f"pool {pool.name!r} shares its GPUs, and NCCL cannot have two processes on one GPU: there is no"
-            f" fabric to verify for {cluster!r}"
+            f"pool {pool.name!r} shares its GPUs, and NCCL cannot have two processes on one GPU:"
+            f" there is no fabric to verify for {cluster!r}"
         )
     why = ""
     if not pool.settings.nics:
         why = f"pool {pool.name!r} has `rdma: none`"
     elif not group.nics:
         partly = group.gpus < pool.per_node and not pool.settings.by_dra
-        why = "worker.nics is 0" + (", the default for workers that count some of a node's GPUs" if partly else "")
+        why = "worker.nics is 0" + (
+            ", the default for workers that count some of a node's GPUs" if partly else ""
+        )
     claim = claim_of(group, pool)
     return Expected(
         cluster=cluster,
@@ -129,7 +141,10 @@ def _group_of(settings: RayClusterSettings, name: str | None) -> WorkerGroup:
     candidates = with_nics or with_gpus or settings.groups
     if len(candidates) > 1:
         names = ", ".join(group.name for group in candidates)
-        raise BadInputError(f"{settings.name} has several groups of workers to verify; name one with --group: {names}")
+        raise BadInputError(
+            f"{settings.name} has several groups of workers to verify; name one with --group:"
+            f" {names}"
+        )
     return candidates[0]
 
 
@@ -139,14 +154,20 @@ def _shown(found: Found, title: str) -> list[Table | Text]:
     for check in found.checks:
         grid.add_row(check.name, verdict_text(check.verdict), check.evidence)
     heading = [Text("\nlikely causes, the likeliest first", style="bold")] if found.causes else []
-    causes = [Text(f"{number}. {cause.text}\n   look: {cause.look}") for number, cause in enumerate(found.causes, 1)]
+    causes = [
+        Text(f"{number}. {cause.text}\n   look: {cause.look}")
+        for number, cause in enumerate(found.causes, 1)
+    ]
     return [grid, *heading, *causes]
 
 
 def _save(proof: Mapping[str, Any], report: str, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, text in (("evidence.json", json.dumps(proof, indent=2) + "\n"), ("report.html", report)):
+        for name, text in (
+            ("evidence.json", json.dumps(proof, indent=2) + "\n"),
+            ("report.html", report),
+        ):
             (folder / name).write_text(text, encoding="utf-8")
             err.print(f"written: {folder / name}")
     except OSError as error:
@@ -165,7 +186,9 @@ def _bytes(max_size: str | None) -> int:
     return size
 
 
-def _choose(stack: str, name: str | None, environment: Environment, resolved: Resolved) -> RayClusterSettings:
+def _choose(
+    stack: str, name: str | None, environment: Environment, resolved: Resolved
+) -> RayClusterSettings:
     by_name = {cluster.name: cluster for cluster in (*resolved.clusters, *resolved.berths)}
     names = ", ".join(sorted(by_name))
     own = environment.stack != stack
@@ -174,8 +197,9 @@ def _choose(stack: str, name: str | None, environment: Environment, resolved: Re
             return by_name[name]
         if own:
             raise BadInputError(
-                f"stack {stack} is an engineer's and has only {names}; for another RayCluster of environment"
-                f" {environment.stack}: berth verify fabric -s {environment.stack} --cluster {name}"
+                f"stack {stack} is an engineer's and has only {names}; for another RayCluster of"
+                f" environment {environment.stack}: berth verify fabric -s {environment.stack}"
+                f" --cluster {name}"
             )
         guess = did_you_mean(name, by_name) or f"; there are {names}"
         raise BadInputError(f"environment {environment.stack} has no RayCluster {name!r}{guess}")
@@ -183,5 +207,10 @@ def _choose(stack: str, name: str | None, environment: Environment, resolved: Re
     if len(choice) == 1:
         return choice[0]
     if not by_name:
-        raise BadInputError(f"environment {environment.stack} has no RayCluster of its own: name an engineer's stack")
-    raise BadInputError(f"environment {environment.stack} has several RayClusters; name one with --cluster: {names}")
+        raise BadInputError(
+            f"environment {environment.stack} has no RayCluster of its own: name an engineer's"
+            " stack"
+        )
+    raise BadInputError(
+        f"environment {environment.stack} has several RayClusters; name one with --cluster: {names}"
+    )

@@ -18,7 +18,9 @@ from berth.components.sharing import Pool, offered
 from berth.stacks.load.stack import EngineerStack, load_stack
 
 
-def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool, isolation: bool, as_json: bool) -> int:
+def verify_gpus(
+    stack: str, pools: Sequence[str], timeout: str, *, keep: bool, isolation: bool, as_json: bool
+) -> int:
     """Verify the GPUs of pools, by default of all or of the engineer's; return the exit code."""
     seconds = seconds_of(timeout)
     environment = brought_up(stack)
@@ -38,9 +40,16 @@ def verify_gpus(stack: str, pools: Sequence[str], timeout: str, *, keep: bool, i
     grid = Table("pool", "check", "verdict", "evidence")
     for pool in proofs:
         for number, check in enumerate(pool.checks):
-            grid.add_row("" if number else pool.pool, check.name, verdict_text(check.verdict), check.evidence)
+            grid.add_row(
+                "" if number else pool.pool, check.name, verdict_text(check.verdict), check.evidence
+            )
         grid.add_section()
-    content: dict[str, Any] = {"stack": stack, "environment": environment.stack, "run": run.run, "kept": keep}
+    content: dict[str, Any] = {
+        "stack": stack,
+        "environment": environment.stack,
+        "run": run.run,
+        "kept": keep,
+    }
     content["pools"] = [asdict(pool) for pool in proofs]
     content["counts"] = counts_of(check for pool in proofs for check in pool.checks)
     return print_proof(content, [grid], as_json=as_json)
@@ -54,15 +63,21 @@ def _choose(stack: str, environment: Environment, names: Sequence[str]) -> list[
         names = [group.pool for group in settings.groups if group.gpus] or settings.pools
     for name in names:
         if name not in pools:
-            raise BadInputError(f"environment {environment.stack} has no pool {name!r}{did_you_mean(name, pools)}")
+            raise BadInputError(
+                f"environment {environment.stack} has no pool {name!r}{did_you_mean(name, pools)}"
+            )
         if pools[name].offer is None:
             machine = pools[name].settings.machine_type
             others = ", ".join(sorted(pool.name for pool in pools.values() if pool.offer))
             advice = f"; pools with GPUs are {others}" if others else ""
             raise BadInputError(f"pool {name!r} ({machine}) has no GPUs{advice}")
-    chosen = [pools[name] for name in dict.fromkeys(names)] or [pool for pool in pools.values() if pool.offer]
+    chosen = [pools[name] for name in dict.fromkeys(names)] or [
+        pool for pool in pools.values() if pool.offer
+    ]
     if not chosen:
-        raise BadInputError(f"no pool of environment {environment.stack} has GPUs, so there is nothing to verify")
+        raise BadInputError(
+            f"no pool of environment {environment.stack} has GPUs, so there is nothing to verify"
+        )
     return chosen
 
 
@@ -73,7 +88,7 @@ def _by_operator(pools: Sequence[Pool], named: Sequence[str]) -> list[Pool]:
     if others or not found:
         names = f"pool {', '.join(map(repr, others))} is not" if others else "no pool is"
         raise BadInputError(
-            f"{names} served by the GPU Operator, which brings the RuntimeClasses that --isolation tries; leave out"
-            " --isolation to verify the GPUs of other pools"
+            f"{names} served by the GPU Operator, which brings the RuntimeClasses that --isolation"
+            " tries; leave out --isolation to verify the GPUs of other pools"
         )
     return found

@@ -34,10 +34,17 @@ def of_gke_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
             ", then recreated, empty" if step.operation == "replace" else ""
         )
         if step.before.get("deletionProtection"):
-            text += "; deletion protection refuses that until `deletionProtection: false` is brought up first"
+            text += (
+                "; deletion protection refuses that until `deletionProtection: false` is brought up"
+                " first"
+            )
         # Its pools go with it, whatever the engine says of them.
         pools = fleet.before.values()
-        gpus = [away for pool in pools for away in gpus_away(pool, pool.nodes, back=pool.name in fleet.after)]
+        gpus = [
+            away
+            for pool in pools
+            for away in gpus_away(pool, pool.nodes, back=pool.name in fleet.after)
+        ]
         return [Effect(Level.DESTROYS, text, sitting, gpus)]
     effects: list[Effect] = []
     for changed in (part for whole in step.properties for part in _parts(whole)):
@@ -51,13 +58,17 @@ def _parts(changed: Property) -> Iterator[Property]:
     """Yield the parts of a mapping that comes or goes whole, where something is known of parts."""
     values = [value if isinstance(value, Mapping) else {} for value in (changed.old, changed.new)]
     known = (*QUIET, *DISTURBS, *WORDS)
-    if not any(below(prefix, changed.path) and prefix != changed.path for prefix in known) or not any(values):
+    if not any(
+        below(prefix, changed.path) and prefix != changed.path for prefix in known
+    ) or not any(values):
         yield changed
         return
     old, new = values
     for key in dict.fromkeys([*old, *new]):
         if old.get(key) != new.get(key):
-            yield from _parts(replace(changed, path=f"{changed.path}.{key}", old=old.get(key), new=new.get(key)))
+            yield from _parts(
+                replace(changed, path=f"{changed.path}.{key}", old=old.get(key), new=new.get(key))
+            )
 
 
 def _of_property(changed: Property, step: Step, fleet: PlannedFleet) -> Effect | None:
@@ -67,7 +78,8 @@ def _of_property(changed: Property, step: Step, fleet: PlannedFleet) -> Effect |
     if below(path, "deletionProtection"):
         if changed.new is False:
             return Effect(
-                Level.DISTURBS, "deletion protection is switched off: from now on nothing stops a `pulumi destroy`"
+                Level.DISTURBS,
+                "deletion protection is switched off: from now on nothing stops a `pulumi destroy`",
             )
         return None
     if below(path, "minMasterVersion"):
@@ -77,12 +89,17 @@ def _of_property(changed: Property, step: Step, fleet: PlannedFleet) -> Effect |
             return Effect(Level.DISTURBS, text)
     fact = resources()[CLUSTER].at(path)
     if fact is not None and fact.nodes == "no" and not fact.replaces:
-        return Effect(Level.DISTURBS, f"{path} changes in place; berth does not know the effect on what runs")
+        return Effect(
+            Level.DISTURBS, f"{path} changes in place; berth does not know the effect on what runs"
+        )
     known = fact is not None and fact.nodes == "yes"
     word = next((word for prefix, word in WORDS.items() if below(path, prefix)), path)
     guess = "" if known else " (berth does not know whether it does, and assumes the worst)"
     sitting = sitting_on(fleet, fleet.everywhere)
-    text = f"{word}: GKE recreates every node of the cluster{guess}, pool by pool, and evicts the pods on it"
+    text = (
+        f"{word}: GKE recreates every node of the cluster{guess}, pool by pool, and evicts the pods"
+        " on it"
+    )
     return Effect(where_somebody_works(fleet, sitting), text, sitting)
 
 
@@ -93,14 +110,14 @@ def _upgrade(changed: Property, step: Step) -> Effect | None:
     if changed.new is None or (running and _numbers(running) >= _numbers(str(changed.new))):
         return None
     away = (
-        "the API server is away for minutes meanwhile, since the cluster is zonal (running work goes on, nothing new"
-        " starts)"
+        "the API server is away for minutes meanwhile, since the cluster is zonal (running work"
+        " goes on, nothing new starts)"
         if is_zone(location)
         else "the API server stays, since the cluster is regional"
     )
     text = (
-        f"the control plane is upgraded{f' from {running}' if running else ''} to {changed.new} or newer; {away}; GKE"
-        " upgrades the nodes later, in a maintenance window"
+        f"the control plane is upgraded{f' from {running}' if running else ''} to {changed.new} or"
+        f" newer; {away}; GKE upgrades the nodes later, in a maintenance window"
     )
     return Effect(Level.DISTURBS, text)
 

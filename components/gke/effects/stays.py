@@ -15,7 +15,9 @@ from berth.components.plan.plan import Step
 
 def _texts(key: str) -> dict[tuple[str, str], str]:
     return {
-        (token, path): text for token, found in WORDS_OF_FIELDS.items() for path, text in found.get(key, {}).items()
+        (token, path): text
+        for token, found in WORDS_OF_FIELDS.items()
+        for path, text in found.get(key, {}).items()
     }
 
 

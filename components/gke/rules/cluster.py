@@ -52,15 +52,25 @@ def _facts(settings: GkeSettings) -> dict[str, object]:
         "without_zones": sorted(name for name, pool in pools.items() if not pool.zones),
         "key_in": location_of_key(settings.cluster.secrets_encryption_key or ""),
         "beside_existing": [key for key in written(network) if key != "existing"],
-        "lacking": [key for key in ("gvnic", "rdma") if getattr(network.existing, key, None) is None],
-        "needed_by": f"pool {on_rdma[0]!r}" if len(on_rdma) == 1 else f"each of the pools {', '.join(on_rdma)}",
+        "lacking": [
+            key for key in ("gvnic", "rdma") if getattr(network.existing, key, None) is None
+        ],
+        "needed_by": f"pool {on_rdma[0]!r}"
+        if len(on_rdma) == 1
+        else f"each of the pools {', '.join(on_rdma)}",
     }
 
 
 def _tainted(settings: GkeSettings) -> list[str]:
     """Return the pools that should have room for other pods, if taints keep those off them all."""
-    plain = {name: pool for name, pool in settings.pools.items() if not pool.machine.gpus} or settings.pools
-    tainted = [name for name, pool in plain.items() if any(taint.effect != "PreferNoSchedule" for taint in pool.taints)]
+    plain = {
+        name: pool for name, pool in settings.pools.items() if not pool.machine.gpus
+    } or settings.pools
+    tainted = [
+        name
+        for name, pool in plain.items()
+        if any(taint.effect != "PreferNoSchedule" for taint in pool.taints)
+    ]
     return tainted if len(tainted) == len(plain) else []
 
 

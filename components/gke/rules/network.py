@@ -37,7 +37,12 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
     prefix = ipaddress.IPv4Network(network.cidr).prefixlen
     if not _WIDEST <= prefix <= _NARROWEST:
         yield from broken(
-            _TABLES["cidr"], _NETWORK, network=network, prefix=prefix, widest=_WIDEST, narrowest=_NARROWEST
+            _TABLES["cidr"],
+            _NETWORK,
+            network=network,
+            prefix=prefix,
+            widest=_WIDEST,
+            narrowest=_NARROWEST,
         )
         return
     used = _used(settings)
@@ -70,8 +75,16 @@ def _too_small(used: dict[str, str]) -> Iterable[Problem]:
     for key, text in used.items():
         prefix = ipaddress.IPv4Network(text).prefixlen
         parts = RDMA_NICS if key == "rdmaRange" else 1
-        facts = {"text": text, "prefix": prefix, "of_services": WIDEST_SERVICES <= prefix <= _SMALLEST_SERVICES}
-        facts |= {"widest": WIDEST_SERVICES, "smallest": _SMALLEST_SERVICES, "subnetwork": _SMALLEST_SUBNETWORK}
+        facts = {
+            "text": text,
+            "prefix": prefix,
+            "of_services": WIDEST_SERVICES <= prefix <= _SMALLEST_SERVICES,
+        }
+        facts |= {
+            "widest": WIDEST_SERVICES,
+            "smallest": _SMALLEST_SERVICES,
+            "subnetwork": _SMALLEST_SUBNETWORK,
+        }
         facts |= {"most": _SMALLEST_SUBNETWORK - (parts - 1).bit_length()}
         facts |= {"parts": f", cut into {parts}," if parts > 1 else ""}
         yield from broken(_TABLES["too_small"], (*_NETWORK, key), range=key, **facts)
@@ -102,10 +115,23 @@ def _too_small_for_the_pools(settings: GkeSettings, used: dict[str, str]) -> Ite
         has = ipaddress.IPv4Network(used[key]).num_addresses // parts - reserved
         if addresses > has:
             given = settings.network.model_dump(by_alias=True)[key]
-            facts = {"range_key": key, "range": used[key], "has": f"{has:,}", "nodes": f"{pool_nodes:,}"}
+            facts = {
+                "range_key": key,
+                "range": used[key],
+                "has": f"{has:,}",
+                "nodes": f"{pool_nodes:,}",
+            }
             prefix = 32 - ((addresses + reserved) * parts - 1).bit_length()
-            enough = f"make it at least a /{prefix}" if given else f"widen cidr, or set {key} to at least a /{prefix}"
-            facts |= {"addresses": f"{addresses:,}", "place": key if given else "cidr", "enough": enough}
+            enough = (
+                f"make it at least a /{prefix}"
+                if given
+                else f"widen cidr, or set {key} to at least a /{prefix}"
+            )
+            facts |= {
+                "addresses": f"{addresses:,}",
+                "place": key if given else "cidr",
+                "enough": enough,
+            }
             facts |= {"where": f" in each of its {parts} subnetworks" if parts > 1 else ""}
             facts |= {"or_pods": " or maxPodsPerNode" if key == "podRange" else ""}
             yield from broken(_TABLES["no_room"], _NETWORK, **facts)

@@ -15,7 +15,9 @@ from berth.components.gke.versions import parse
 
 _TABLES = beside(__file__)
 _SYSCTLS = frozenset(
-    f"{group}.{name}" for group, names in fast_yaml.beside(__file__, "sysctls.yaml").items() for name in names
+    f"{group}.{name}"
+    for group, names in fast_yaml.beside(__file__, "sysctls.yaml").items()
+    for name in names
 )
 _BREAKS_TCPX = parse("1.34.1-gke.1431000")
 
@@ -37,7 +39,9 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
             yield from _elsewhere(pool.zones or [], settings, (*path, "zones"))
             yield from _of_made(name, pool, settings, path)
     if made:
-        yield from _elsewhere(settings.zones if settings.region else [], settings, ("environment", "zones"))
+        yield from _elsewhere(
+            settings.zones if settings.region else [], settings, ("environment", "zones")
+        )
         if all(pool.capacity.kind == "flex-start" for pool in settings.pools.values()):
             yield from broken(_TABLES["only_flex_start"], ("environment", "pools"))
 
@@ -51,21 +55,33 @@ def warnings(settings: GkeSettings) -> Iterable[Problem]:
     held = below and bool(maintenance and maintenance.exclusions)
     for name, pool in settings.pools.items():
         for table in ("warnings_of_capacity", "warnings_of_pools"):
-            yield from broken(_TABLES[table], ("environment", "pools", name), pool=pool, held=held, **_capacity(pool))
+            yield from broken(
+                _TABLES[table],
+                ("environment", "pools", name),
+                pool=pool,
+                held=held,
+                **_capacity(pool),
+            )
 
 
 def _attached(pool: PoolSettings) -> dict[str, object]:
     """Return the GPUs that a machine type takes beside its own, for the table about `gpus`."""
     attaches = pool.machine.series.attaches
     counts = attaches.get(pool.machine.gpu.accelerator, {})
-    return {"types": list(attaches), "counts": list(counts), "most": counts.get(pool.machine.gpus, 0)}
+    return {
+        "types": list(attaches),
+        "counts": list(counts),
+        "most": counts.get(pool.machine.gpus, 0),
+    }
 
 
 def _of_made(name: str, pool: PoolSettings, settings: GkeSettings, path: Path) -> Iterable[Problem]:
     yield from broken(_TABLES["capacity"], path, pool=pool, **_capacity(pool))
     zones = settings.zones_of(pool)
     several, at_once = len(zones) > 1, pool.max_surge + pool.max_unavailable
-    yield from broken(_TABLES["pools"], path, pool=pool, at_once=at_once, zones=zones, several_zones=several)
+    yield from broken(
+        _TABLES["pools"], path, pool=pool, at_once=at_once, zones=zones, several_zones=several
+    )
     # Each zone gets an RDMA network of its own, unless there is one.
     on_rdma = settings.pools_with_rdma("networks") if settings.network.existing else []
     first = settings.zones_of(settings.pools[on_rdma[0]]) if on_rdma else ()
@@ -83,7 +99,11 @@ def _of_made(name: str, pool: PoolSettings, settings: GkeSettings, path: Path) -
         apart=name in on_rdma and len(first) == len(zones) == 1 and zones != first,
     )
     for key, value in pool.sysctls.items():
-        facts = {"hint": did_you_mean(key, _SYSCTLS), "known": key in _SYSCTLS, "value": value.strip()}
+        facts = {
+            "hint": did_you_mean(key, _SYSCTLS),
+            "known": key in _SYSCTLS,
+            "value": value.strip(),
+        }
         yield from broken(_TABLES["sysctls"], (*path, "sysctls", key), name=key, **facts)
 
 
@@ -105,7 +125,12 @@ def _elsewhere(zones: list[str], settings: GkeSettings, path: Path) -> Iterable[
     """Yield zones in a list that are in another region, or named twice."""
     elsewhere = [zone for zone in dict.fromkeys(zones) if region_of(zone) != settings.in_region]
     twice = sorted({zone for zone in zones if zones.count(zone) > 1})
-    facts = {"elsewhere": elsewhere, "are": are(len(elsewhere)), "twice": twice, "region": settings.in_region}
+    facts = {
+        "elsewhere": elsewhere,
+        "are": are(len(elsewhere)),
+        "twice": twice,
+        "region": settings.in_region,
+    }
     return broken(_TABLES["zones"], path, **facts)
 
 
@@ -119,11 +144,17 @@ def _names(name: str, pool: PoolSettings, path: Path, *, made: bool) -> Iterable
         where = (*path, "taints", index)
         yield from _key_and_value(taint.key, taint.value, where, "taint", reserved=made)
         if (taint.key, taint.effect) in seen:
-            yield Problem(where, f"taint {taint.key} with {taint.effect} is listed twice; GKE takes each once")
+            yield Problem(
+                where, f"taint {taint.key} with {taint.effect} is listed twice; GKE takes each once"
+            )
         seen.add((taint.key, taint.effect))
 
 
-def _key_and_value(key: str, value: str, path: Path, what: str, *, reserved: bool = True) -> Iterable[Problem]:
+def _key_and_value(
+    key: str, value: str, path: Path, what: str, *, reserved: bool = True
+) -> Iterable[Problem]:
     prefix = key.rpartition("/")[0]
-    owner = next((own for own in _RESERVED if reserved and (prefix == own or prefix.endswith(f".{own}"))), "")
+    owner = next(
+        (own for own in _RESERVED if reserved and (prefix == own or prefix.endswith(f".{own}"))), ""
+    )
     return broken(_TABLES["keys"], path, name=key, value=value, what=what, owner=owner)

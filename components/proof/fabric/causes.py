@@ -11,7 +11,15 @@ from berth.components.proof.fabric.evidence import Evidence
 from berth.components.proof.fabric.verdicts import Findings
 
 # Checks with one likely cause, under their own names in the table.
-_SIMPLE = ("pairs", "scheduling", "environment", "locked memory", "NCCL versions", "sums", "Ray's collective")
+_SIMPLE = (
+    "pairs",
+    "scheduling",
+    "environment",
+    "locked memory",
+    "NCCL versions",
+    "sums",
+    "Ray's collective",
+)
 _PROBLEMS = ("busy", "missing", "no-torch", "died", "timeout", "error")
 
 
@@ -24,7 +32,11 @@ class Cause:
 
 
 def causes_of(
-    checks: Sequence[Check], expected: Expected, namespace: str, evidence: Evidence | None, findings: Findings | None
+    checks: Sequence[Check],
+    expected: Expected,
+    namespace: str,
+    evidence: Evidence | None,
+    findings: Findings | None,
 ) -> list[Cause]:
     """Return the likely causes of failed checks, the likeliest first.
 
@@ -57,7 +69,11 @@ def causes_of(
 
 
 def _symptoms(
-    wrong: set[str], expected: Expected, evidence: Evidence | None, findings: Findings | None, tuner: str
+    wrong: set[str],
+    expected: Expected,
+    evidence: Evidence | None,
+    findings: Findings | None,
+    tuner: str,
 ) -> Iterator[str]:
     """Yield the table's keys, in the order of the report."""
     if "claims" in wrong:

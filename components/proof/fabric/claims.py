@@ -51,7 +51,9 @@ class Worker:
         return {key: name for claim in self.claims for key, name in claim.held.items()}
 
 
-def judge_claims(workers: Sequence[Worker], devices: Iterable[Device], expected: Expected) -> list[Check]:
+def judge_claims(
+    workers: Sequence[Worker], devices: Iterable[Device], expected: Expected
+) -> list[Check]:
     """Check that each worker has its NICs, and each claimed GPU the NIC of its PCIe root."""
     roots = {device.key: str(device.attributes.get(PCIE_ROOT) or "") for device in devices}
     return [_claims(workers, expected), _pairs(workers, roots, expected)]
@@ -67,20 +69,37 @@ def judge_scheduling(workers: Sequence[Worker], expected: Expected) -> Check:
         return Check("scheduling", "fail", "; ".join(filter(None, parts)))
     on = Counter(str(worker.node["metadata"]["name"]) for worker in workers if worker.node)
     if len(on) == 1 < len(workers):
-        text = f"all {len(workers)} workers on {next(iter(on))}: what they exchange need not leave that node"
+        text = (
+            f"all {len(workers)} workers on {next(iter(on))}: what they exchange need not leave"
+            " that node"
+        )
         return Check("scheduling", "pass", text)
-    places = ", ".join(f"{count} on {name}" if count > 1 else name for name, count in sorted(on.items()))
-    return Check("scheduling", "pass", f"{counted(len(workers), 'worker')} on {counted(len(on), 'node')}: {places}")
+    places = ", ".join(
+        f"{count} on {name}" if count > 1 else name for name, count in sorted(on.items())
+    )
+    return Check(
+        "scheduling",
+        "pass",
+        f"{counted(len(workers), 'worker')} on {counted(len(on), 'node')}: {places}",
+    )
 
 
 def _claims(workers: Sequence[Worker], expected: Expected) -> Check:
     if not expected.nics:
-        return Check("claims", "fail", f"not using the fabric: its workers claim no NICs, since {expected.why_no_nics}")
+        return Check(
+            "claims",
+            "fail",
+            f"not using the fabric: its workers claim no NICs, since {expected.why_no_nics}",
+        )
     wrong = [f"{worker.name} {text}" for worker in workers if (text := _wrong(worker, expected))]
     if wrong or not workers:
         return Check("claims", "fail", listed(wrong) or "there are no worker pods")
     where = "the worker" if len(workers) == 1 else f"each of {len(workers)} workers"
-    return Check("claims", "pass", f"{counted(expected.nics, 'NIC')} of class {expected.device_class} in {where}")
+    return Check(
+        "claims",
+        "pass",
+        f"{counted(expected.nics, 'NIC')} of class {expected.device_class} in {where}",
+    )
 
 
 def _wrong(worker: Worker, expected: Expected) -> str:
@@ -98,18 +117,26 @@ def _wrong(worker: Worker, expected: Expected) -> str:
 
 def _pairs(workers: Sequence[Worker], roots: Mapping[Key, str], expected: Expected) -> Check:
     if not expected.claimed_gpus or not expected.nics:
-        return Check("pairs", "skipped", "its GPUs are not claimed" if expected.nics else "there are no claimed NICs")
+        return Check(
+            "pairs",
+            "skipped",
+            "its GPUs are not claimed" if expected.nics else "there are no claimed NICs",
+        )
     wrong, count = [], 0
     for worker in workers:
         name = worker.name
         gpus, nics = (
-            Counter(roots.get(key, "") for key in worker.held if key[0] == driver) for driver in (GPU, DRANET_DRIVER)
+            Counter(roots.get(key, "") for key in worker.held if key[0] == driver)
+            for driver in (GPU, DRANET_DRIVER)
         )
         count += gpus.total()
         if "" in gpus or "" in nics:
             wrong.append(f"{name}: a device's PCIe root is not published")
         elif alone := gpus - nics:
-            wrong.append(f"{name}: {counted(alone.total(), 'GPU')} without a NIC on {', '.join(sorted(alone))}")
+            wrong.append(
+                f"{name}: {counted(alone.total(), 'GPU')} without a NIC on"
+                f" {', '.join(sorted(alone))}"
+            )
         elif not gpus:
             wrong.append(f"{name}: no GPU is allocated to it")
     if wrong or not workers:

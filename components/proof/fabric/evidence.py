@@ -116,7 +116,11 @@ class Rank(_Part):
     def overridden(self) -> dict[str, tuple[str, str]]:
         """Values in the pod and of the script, where a variable of the script has another one."""
         own, script = self.environment, self.script or {}
-        return {name: (own[name], value) for name, value in script.items() if own.get(name, value) != value}
+        return {
+            name: (own[name], value)
+            for name, value in script.items()
+            if own.get(name, value) != value
+        }
 
 
 class Seed(_Part):
@@ -167,7 +171,10 @@ class Evidence(_Part):
         pods = {rank["pod"]: rank for rank in raw["ranks"]}
         return raw | {
             "ranks": [rank | logs.get(rank["rank"], {}) for rank in raw["ranks"]],
-            "sweep": [point | {"operations": raw["operations"][str(point["bytes"])]} for point in raw["sweep"]],
+            "sweep": [
+                point | {"operations": raw["operations"][str(point["bytes"])]}
+                for point in raw["sweep"]
+            ],
             "traffic": [
                 {"pod": pod, "main": pods[pod]["main"], "claimed": pods[pod]["interfaces"], **moved}
                 for pod, moved in raw["traffic"].items()
@@ -197,7 +204,9 @@ def raw_from_log(log: str) -> dict[str, Any]:
     if not found:
         raise NoEvidenceError("the program printed no evidence")
     if missing := [number for number in range(1, count + 1) if number not in found]:
-        raise NoEvidenceError(f"{len(missing)} of {count} pieces of the evidence are missing in the log")
+        raise NoEvidenceError(
+            f"{len(missing)} of {count} pieces of the evidence are missing in the log"
+        )
     try:
         pieces = "".join(found[number] for number in range(1, count + 1))
         return dict(json.loads(zlib.decompress(base64.b64decode(pieces, validate=True))))

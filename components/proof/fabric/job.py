@@ -10,7 +10,9 @@ from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of
 from berth.components.proof.checks import RUN_LABEL
 from berth.components.ray import submitter_pod
 
-PROGRAMS = tuple(Path(programs.__file__).with_name(name) for name in ("all_reduce_rank.py", "all_reduce.py"))
+PROGRAMS = tuple(
+    Path(programs.__file__).with_name(name) for name in ("all_reduce_rank.py", "all_reduce.py")
+)
 """Files of the program, in the order in which they run in one module."""
 
 _VARIABLE = "BERTH_ALL_REDUCE"
@@ -56,7 +58,10 @@ def job_manifest(
     metadata, head = cluster["metadata"], cluster["spec"]["headGroupSpec"]["template"]["spec"]
     labels = {**MANAGED_BY, RUN_LABEL: run}
     program = base64.b64encode(program_text().encode()).decode()
-    options = f"--workers {workers} --gpus {gpus} --seconds {program_seconds(seconds)} --max-bytes {max_bytes}"
+    options = (
+        f"--workers {workers} --gpus {gpus} --seconds {program_seconds(seconds)} --max-bytes"
+        f" {max_bytes}"
+    )
     if pods:
         options += f" --pods {','.join(pods)}"
     if collective:
@@ -77,4 +82,6 @@ def job_manifest(
 
 def program_text() -> str:
     """Return a program that runs the files in its main module, which Ray sends to its workers."""
-    return "".join(f"exec(compile({path.read_text()!r}, {path.name!r}, 'exec'))\n" for path in PROGRAMS)
+    return "".join(
+        f"exec(compile({path.read_text()!r}, {path.name!r}, 'exec'))\n" for path in PROGRAMS
+    )

@@ -95,7 +95,9 @@ def parse(log: str) -> ProcessLog:
             for via in vias
             if (net := _PATTERNS["net"].match(via))
         ),
-        within=tuple(kind for via in vias for kind, starts in _WITHIN.items() if via.startswith(starts)),
+        within=tuple(
+            kind for via in vias for kind, starts in _WITHIN.items() if via.startswith(starts)
+        ),
         choices={
             int(match[1]): (_name(match[2], _ALGORITHMS), _name(match[3], _PROTOCOLS))
             for text in texts
@@ -103,7 +105,9 @@ def parse(log: str) -> ProcessLog:
         },
         no_plugin=_matching("no_plugin", texts),
         tuner_problems=tuple(
-            text for text in _matching("tuner", _matching("failed", texts)) if not _PATTERNS["no_tuner"].search(text)
+            text
+            for text in _matching("tuner", _matching("failed", texts))
+            if not _PATTERNS["no_tuner"].search(text)
         ),
         mismatches=_matching("mismatch", texts),
         checker=_matching("checker", texts),
@@ -117,7 +121,12 @@ def transport_of(logs: Mapping[str, Sequence[ProcessLog]]) -> Transport:
     networks = Counter(network for log in every for network, _ in log.between)
     # NCCL joins the ports of one NIC, or several NICs, under one number as `mlx5_0+mlx5_1`.
     nics = {
-        pod: {nic for log in found for _, number in log.between for nic in log.nics.get(number, str(number)).split("+")}
+        pod: {
+            nic
+            for log in found
+            for _, number in log.between
+            for nic in log.nics.get(number, str(number)).split("+")
+        }
         for pod, found in logs.items()
     }
     within = Counter(kind for log in every for kind in log.within)
@@ -125,7 +134,9 @@ def transport_of(logs: Mapping[str, Sequence[ProcessLog]]) -> Transport:
     return Transport(_way(every, networks, used), dict(networks), dict(within), used)
 
 
-def _way(every: Sequence[ProcessLog], networks: Mapping[str, int], nics: Mapping[str, tuple[str, ...]]) -> Way:
+def _way(
+    every: Sequence[ProcessLog], networks: Mapping[str, int], nics: Mapping[str, tuple[str, ...]]
+) -> Way:
     complete = bool(every) and all(log.complete for log in every)
     if complete and len(nics) == 1 and not networks:
         return "none"  # NCCL chooses a network here, too
@@ -139,12 +150,16 @@ def _way(every: Sequence[ProcessLog], networks: Mapping[str, int], nics: Mapping
 
 
 def _name(written: str, names: Sequence[str]) -> str:
-    return names[int(written)] if written.isdigit() and int(written) < len(names) else written.upper()
+    return (
+        names[int(written)] if written.isdigit() and int(written) < len(names) else written.upper()
+    )
 
 
 def _last(name: str, texts: Sequence[str]) -> str:
     """Return a pattern's match in the last line that has one; "" without."""
-    return next((match[1] for text in reversed(texts) if (match := _PATTERNS[name].search(text))), "")
+    return next(
+        (match[1] for text in reversed(texts) if (match := _PATTERNS[name].search(text))), ""
+    )
 
 
 def _matching(name: str, texts: Sequence[str]) -> tuple[str, ...]:

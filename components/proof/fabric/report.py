@@ -21,15 +21,24 @@ _MOST_TICKS = 6
 
 def page(title: str, run: str, found: Found, threshold: Threshold) -> str:
     """Return the page of a run; it loads nothing from elsewhere."""
-    parts = [f'<p class="muted">run {escape(run)} of berth verify fabric</p>', "<h2>Verdicts</h2>", _verdicts(found)]
+    parts = [
+        f'<p class="muted">run {escape(run)} of berth verify fabric</p>',
+        "<h2>Verdicts</h2>",
+        _verdicts(found),
+    ]
     if found.causes:
         items = "".join(
-            f"<li>{escape(cause.text)}<br>look: <code>{escape(cause.look)}</code></li>" for cause in found.causes
+            f"<li>{escape(cause.text)}<br>look: <code>{escape(cause.look)}</code></li>"
+            for cause in found.causes
         )
         parts.append(f"<h2>Likely causes, the likeliest first</h2><ol>{items}</ol>")
     if found.evidence:
         if found.evidence.sweep:
-            parts += ["<h2>Bandwidth</h2>", _plot(found.evidence.sweep, threshold), _sweep(found.evidence.sweep)]
+            parts += [
+                "<h2>Bandwidth</h2>",
+                _plot(found.evidence.sweep, threshold),
+                _sweep(found.evidence.sweep),
+            ]
         parts += ["<h2>NCCL's environment</h2>", _environment(found.evidence)]
         parts += ["<h2>Traffic</h2>", _traffic(found.evidence), "<h2>Versions</h2>"]
         parts.append(_versions(found.evidence, found.findings.logs if found.findings else ()))
@@ -52,7 +61,10 @@ def _sweep(sweep: Iterable[Point]) -> str:
         )
         for point in sweep
     ]
-    return table(("size", "iterations", "time (µs)", "algorithm bandwidth (GB/s)", "bus bandwidth (GB/s)"), rows)
+    return table(
+        ("size", "iterations", "time (µs)", "algorithm bandwidth (GB/s)", "bus bandwidth (GB/s)"),
+        rows,
+    )
 
 
 def _traffic(evidence: Evidence) -> str:
@@ -94,7 +106,10 @@ def _versions(evidence: Evidence, logs: Iterable[ProcessLog]) -> str:
 
 def _plot(sweep: Sequence[Point], threshold: Threshold) -> str:
     """Return the plot of a sweep."""
-    top = max([point.bus for point in sweep] + ([threshold.bus] if threshold.bus is not None else [])) or 1
+    top = (
+        max([point.bus for point in sweep] + ([threshold.bus] if threshold.bus is not None else []))
+        or 1
+    )
     ticks = list(_ticks(top * 1.05))
     first, last = math.log2(sweep[0].size), math.log2(sweep[-1].size)
 
@@ -108,32 +123,51 @@ def _plot(sweep: Sequence[Point], threshold: Threshold) -> str:
     parts = [_text(_LEFT - 8, 18, "bus bandwidth (GB/s)", "start")]
     for tick in ticks:
         parts.append(
-            f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{up(tick):.1f}" y2="{up(tick):.1f}"/>'
+            f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{up(tick):.1f}"'
+            f' y2="{up(tick):.1f}"/>'
         )
         parts.append(_text(_LEFT - 8, up(tick) + 4, f"{tick:g}", "end"))
     powers = range(math.ceil(first), math.floor(last) + 1, max(2, 2 * round((last - first) / 20)))
-    parts += [_text(across(2**power), _HEIGHT - _BOTTOM + 20, readable(2**power), "middle") for power in powers]
-    parts.append(_text(_WIDTH / 2, _HEIGHT - 8, "size of the tensor of each process (bytes)", "middle"))
+    parts += [
+        _text(across(2**power), _HEIGHT - _BOTTOM + 20, readable(2**power), "middle")
+        for power in powers
+    ]
+    parts.append(
+        _text(_WIDTH / 2, _HEIGHT - 8, "size of the tensor of each process (bytes)", "middle")
+    )
     places = [(across(point.size), up(point.bus)) for point in sweep]
-    parts.append(f'<polyline class="curve" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places)}"/>')
+    parts.append(
+        f'<polyline class="curve" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places)}"/>'
+    )
     parts += [f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in places]
     if threshold.bus is not None:
         y = up(threshold.bus)
-        parts.append(f'<line class="limit" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(_text(_LEFT + 8, y - 6, f"threshold: {threshold.bus:.3g} GB/s", "start", "limits"))
-    title = f"<title>Bus bandwidth over tensor size, at best {max(point.bus for point in sweep):.3g} GB/s</title>"
+        parts.append(
+            f'<line class="limit" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        )
+        parts.append(
+            _text(_LEFT + 8, y - 6, f"threshold: {threshold.bus:.3g} GB/s", "start", "limits")
+        )
+    title = (
+        f"<title>Bus bandwidth over tensor size, at best {max(point.bus for point in sweep):.3g}"
+        " GB/s</title>"
+    )
     return (
-        f'<div class="wide"><svg class="plot" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">{title}{"".join(parts)}</svg>'
-        "</div>"
+        f'<div class="wide"><svg class="plot" viewBox="0 0 {_WIDTH} {_HEIGHT}"'
+        f' role="img">{title}{"".join(parts)}</svg></div>'
     )
 
 
 def _ticks(top: float) -> Iterator[float]:
     """Yield round numbers from 0 up to the first that is not below the top."""
     power = 10 ** math.floor(math.log10(top / _MOST_TICKS))
-    step = next(power * factor for factor in (1, 2, 5, 10, 20) if top / (power * factor) <= _MOST_TICKS)
+    step = next(
+        power * factor for factor in (1, 2, 5, 10, 20) if top / (power * factor) <= _MOST_TICKS
+    )
     return (number * step for number in range(math.ceil(top / step) + 1))
 
 
 def _text(x: float, y: float, text: str, anchor: str, kind: str = "") -> str:
-    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    return (
+        f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+    )

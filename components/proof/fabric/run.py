@@ -3,7 +3,16 @@
 import time
 from dataclasses import dataclass, field, replace
 
-from berth.components.cluster.api import EVENTS, NODES, PODS, RAY_CLUSTERS, RAY_JOBS, ClusterError, Object, within
+from berth.components.cluster.api import (
+    EVENTS,
+    NODES,
+    PODS,
+    RAY_CLUSTERS,
+    RAY_JOBS,
+    ClusterError,
+    Object,
+    within,
+)
 from berth.components.cluster.demand import replicas_of
 from berth.components.cluster.inventory import Inventory, inventory
 from berth.components.cluster.pods import is_simulated, why_not_ready
@@ -11,7 +20,12 @@ from berth.components.hardware.names import ResourceApi
 from berth.components.proof.checks import SIMULATED, Check, Run, until_gone
 from berth.components.proof.fabric.causes import Cause, causes_of
 from berth.components.proof.fabric.claims import Expected, Worker, judge_claims, judge_scheduling
-from berth.components.proof.fabric.evidence import Evidence, NoEvidenceError, progress_in, raw_from_log
+from berth.components.proof.fabric.evidence import (
+    Evidence,
+    NoEvidenceError,
+    progress_in,
+    raw_from_log,
+)
 from berth.components.proof.fabric.job import job_manifest, job_name
 from berth.components.proof.fabric.verdicts import Findings, Threshold, judge, without_evidence
 from berth.components.ray import SUBMITTER, condition_of
@@ -75,14 +89,18 @@ class FabricRun(Run):
         cluster = self.api.get(f"{within(self.namespace, RAY_CLUSTERS)}/{self.expected.cluster}")
         if cluster is None:
             reason = f"there is no RayCluster {self.expected.cluster} in namespace {self.namespace}"
-            return self._found([Check("scheduling", "fail", reason), *without_evidence("skipped", reason)])
+            return self._found(
+                [Check("scheduling", "fail", reason), *without_evidence("skipped", reason)]
+            )
         seen = self._devices()
         workers = self._workers(seen)
         condition, groups = condition_of(cluster), cluster["spec"]["workerGroupSpecs"]
         several = bool(self.expected.group) and len(groups) > 1
         desired = condition.workers_desired
         if several:
-            desired = sum(replicas_of(group) for group in groups if group["groupName"] == self.expected.group)
+            desired = sum(
+                replicas_of(group) for group in groups if group["groupName"] == self.expected.group
+            )
         expected = replace(self.expected, workers=max(desired, len(workers)))
         scheduling = judge_scheduling(workers, expected)
         if condition.state == "suspended":
@@ -110,7 +128,9 @@ class FabricRun(Run):
         try:
             raw = raw_from_log(self._log(last))
         except NoEvidenceError as error:
-            return self._found([*before, *without_evidence("fail", self._why_none(last, str(error)))])
+            return self._found(
+                [*before, *without_evidence("fail", self._why_none(last, str(error)))]
+            )
         evidence = Evidence.model_validate(raw)
         findings = judge(evidence, expected, self.threshold)
         return replace(self._found([*before, *findings.checks], evidence, findings), raw=raw)
@@ -124,7 +144,12 @@ class FabricRun(Run):
         self.remove(jobs)
         return until_gone(lambda: bool(self.objects(jobs)[0]), f"RayJob {job_name(self.run)}")
 
-    def _found(self, checks: list[Check], evidence: Evidence | None = None, findings: Findings | None = None) -> Found:
+    def _found(
+        self,
+        checks: list[Check],
+        evidence: Evidence | None = None,
+        findings: Findings | None = None,
+    ) -> Found:
         causes = causes_of(checks, self.expected, self.namespace, evidence, findings)
         return Found(checks, causes, evidence, findings=findings)
 
@@ -145,9 +170,14 @@ class FabricRun(Run):
         for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
             if "deletionTimestamp" in pod["metadata"]:
                 continue
-            names = [entry.get("resourceClaimName") for entry in pod["status"].get("resourceClaimStatuses") or []]
+            names = [
+                entry.get("resourceClaimName")
+                for entry in pod["status"].get("resourceClaimStatuses") or []
+            ]
             mine = (seen.claim(self.namespace, name) for name in names if name)
-            workers.append(Worker(pod, nodes.get(pod["spec"].get("nodeName", "")), tuple(filter(None, mine))))
+            workers.append(
+                Worker(pod, nodes.get(pod["spec"].get("nodeName", "")), tuple(filter(None, mine)))
+            )
         return workers
 
     def _wait(self) -> _Seen:
@@ -191,14 +221,25 @@ class FabricRun(Run):
         elif seen.job is None:
             parts.append("the RayJob is gone")
         else:
-            reason = ": ".join(filter(None, [seen.status.get("reason"), seen.status.get("message")]))
-            state = seen.status.get("jobStatus") or seen.status.get("jobDeploymentStatus") or "not begun"
+            reason = ": ".join(
+                filter(None, [seen.status.get("reason"), seen.status.get("message")])
+            )
+            state = (
+                seen.status.get("jobStatus")
+                or seen.status.get("jobDeploymentStatus")
+                or "not begun"
+            )
             parts.append(reason or f"the job is {state}")
-            parts.append(f"{problem}; its log ends: {progress_in(self._log(seen, tailLines=_TAIL)) or 'it is empty'}")
+            parts.append(
+                f"{problem}; its log ends:"
+                f" {progress_in(self._log(seen, tailLines=_TAIL)) or 'it is empty'}"
+            )
         if seen.pod is None:
             fields = f"involvedObject.name={job_name(self.run)},type=Warning"
             events, _ = self.api.list(within(self.namespace, EVENTS), fieldSelector=fields)
-            parts += dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events)
+            parts += dict.fromkeys(
+                str(event.get("message") or event.get("reason")) for event in events
+            )
         return "; ".join(parts)
 
 

@@ -74,7 +74,9 @@ def threshold_of(machine: Machine, nics: int, given: float | None) -> Threshold:
         return Threshold(given, "nccl.minBusBandwidth", always=True)
     gbps = machine.series.gpu_nic_gbps
     if not nics or not gbps:
-        return Threshold(None, "nothing is expected without RDMA NICs; nccl.minBusBandwidth sets a threshold")
+        return Threshold(
+            None, "nothing is expected without RDMA NICs; nccl.minBusBandwidth sets a threshold"
+        )
     bus = nics * gbps / 8 * SHARE_OF_LINE_RATE
     return Threshold(bus, f"{SHARE_OF_LINE_RATE:.0%} of {nics} × {gbps} Gbit/s ({machine.name})")
 
@@ -82,7 +84,10 @@ def threshold_of(machine: Machine, nics: int, given: float | None) -> Threshold:
 def without_evidence(verdict: Verdict, reason: str) -> list[Check]:
     """Return the checks of a program that was not run, or that failed and left no evidence."""
     why = "the all-reduce left no evidence" if verdict == "fail" else "the all-reduce was not run"
-    return [Check(AFTER_PROGRAM[0], verdict, reason), *(Check(name, "skipped", why) for name in AFTER_PROGRAM[1:])]
+    return [
+        Check(AFTER_PROGRAM[0], verdict, reason),
+        *(Check(name, "skipped", why) for name in AFTER_PROGRAM[1:]),
+    ]
 
 
 def judge(evidence: Evidence, expected: Expected, threshold: Threshold) -> Findings:
@@ -114,7 +119,10 @@ def _ran(evidence: Evidence) -> _Judged:
     if evidence.problem:
         return "fail", evidence.problem.text
     pods = len({rank.pod for rank in evidence.ranks})
-    device = next((rank.device for rank in evidence.ranks if rank.device), "") or "CPUs: torch sees no GPU"
+    device = (
+        next((rank.device for rank in evidence.ranks if rank.device), "")
+        or "CPUs: torch sees no GPU"
+    )
     sizes = f", tensors up to {readable(evidence.sweep[-1].size)}" if evidence.sweep else ""
     stopped = f"; the sweep ended {evidence.stopped}" if evidence.stopped else ""
     processes = f"{counted(evidence.world, 'process')} in {counted(pods, 'pod')}"
@@ -135,10 +143,19 @@ def _environment(evidence: Evidence, expected: Expected, logs: Sequence[ProcessL
         if missing and expected.sourced:
             return "fail", f"pod {rank.pod} lacks {', '.join(missing)} of gIB's {SCRIPT}"
     first = max(with_script, key=lambda rank: len(rank.overridden))
-    others = ", ".join(f"{name}={own} ({theirs})" for name, (own, theirs) in first.overridden.items())
-    remarks = [f"but in pod {first.pod}, with gIB's own in parentheses: {others}" if others else "", *lines]
+    others = ", ".join(
+        f"{name}={own} ({theirs})" for name, (own, theirs) in first.overridden.items()
+    )
+    remarks = [
+        f"but in pod {first.pod}, with gIB's own in parentheses: {others}" if others else "",
+        *lines,
+    ]
     text = "; ".join(filter(None, [f"as gIB's {SCRIPT} sets it", *remarks]))
-    return ("skipped", f"{text}; whether gIB takes it was not seen") if evidence.problem else ("pass", text)
+    return (
+        ("skipped", f"{text}; whether gIB takes it was not seen")
+        if evidence.problem
+        else ("pass", text)
+    )
 
 
 def _locked_memory(evidence: Evidence, expected: Expected) -> _Judged:
@@ -153,8 +170,13 @@ def _locked_memory(evidence: Evidence, expected: Expected) -> _Judged:
         return "pass", "no limit in any process"
     least = min(limited, key=lambda rank: rank.lockable or 0)
     text = f"a process in pod {least.pod} may lock {readable(least.lockable or 0)}"
-    if NO_MEMORY in (evidence.problem.text if evidence.problem else "") or any(NO_MEMORY in rank.log for rank in known):
-        return "fail", f"{text}, and an allocation failed ({NO_MEMORY}): RDMA registers no more than that"
+    if NO_MEMORY in (evidence.problem.text if evidence.problem else "") or any(
+        NO_MEMORY in rank.log for rank in known
+    ):
+        return (
+            "fail",
+            f"{text}, and an allocation failed ({NO_MEMORY}): RDMA registers no more than that",
+        )
     if evidence.problem:
         return "skipped", f"{text}; whether that suffices was not seen"
     return "pass", f"{text}; no allocation failed"
@@ -171,16 +193,25 @@ def _sums(evidence: Evidence) -> _Judged:
         if point.wrong:
             ranks = ", ".join(map(str, point.wrong))
             return "fail", f"elements of {readable(point.size)} are wrong in ranks {ranks}"
-    sizes = f"; so is every element of {len(evidence.sweep)} larger tensors" if evidence.sweep else ""
+    sizes = (
+        f"; so is every element of {len(evidence.sweep)} larger tensors" if evidence.sweep else ""
+    )
     return "pass", f"every element is {want}, as computed{sizes}"
 
 
 def _by_nccl(transport: Transport, logs: Sequence[ProcessLog]) -> _Judged:
     gib = next((log.gib for log in logs if log.gib), "")
-    counts = ", ".join(f"{count} × NET/{network}" for network, count in sorted(transport.networks.items()))
+    counts = ", ".join(
+        f"{count} × NET/{network}" for network, count in sorted(transport.networks.items())
+    )
     missing = next((f"; {text}" for log in logs for text in log.no_plugin), "")
     verdict, text = _WORDS["ways"][transport.way]
-    names = {"gib": f"{GIB} {gib}".strip(), "counts": counts, "sockets": counts or "NET/Socket", "missing": missing}
+    names = {
+        "gib": f"{GIB} {gib}".strip(),
+        "counts": counts,
+        "sockets": counts or "NET/Socket",
+        "missing": missing,
+    }
     return verdict, text.format(**names)
 
 
@@ -231,7 +262,9 @@ def _busy(traffic: Traffic) -> tuple[str, ...]:
     """Return the NICs with a fair part of the traffic."""
     nics = traffic.nics
     even = traffic.over_nics / len(nics) if nics else 0
-    return tuple(name for name, moved in nics.items() if moved.total and moved.total >= even * _SHARE_OF_EVEN)
+    return tuple(
+        name for name, moved in nics.items() if moved.total and moved.total >= even * _SHARE_OF_EVEN
+    )
 
 
 def _traffic(evidence: Evidence) -> _Judged:
@@ -286,7 +319,10 @@ def _bandwidth(evidence: Evidence, threshold: Threshold) -> _Judged:
         return "pass", f"{found}; {expected}"
     largest = evidence.sweep[-1].size
     if largest < LARGE_ENOUGH and not threshold.always:
-        return "skipped", f"{found}; too small for NICs to be busy, take --max-size {LARGE_ENOUGH // 2**20}Mi"
+        return (
+            "skipped",
+            f"{found}; too small for NICs to be busy, take --max-size {LARGE_ENOUGH // 2**20}Mi",
+        )
     return "fail", f"{found}; {expected}"
 
 
@@ -294,7 +330,10 @@ def _versions(evidence: Evidence, logs: Sequence[ProcessLog]) -> _Judged:
     if mismatch := next((text for log in logs for text in log.mismatches), ""):
         return "fail", mismatch
     # NCCL's log has the build too, such as 2.28.3+cuda12.8.
-    known = {rank.nccl_loaded or log.version.partition("+")[0] for rank, log in zip(evidence.ranks, logs, strict=True)}
+    known = {
+        rank.nccl_loaded or log.version.partition("+")[0]
+        for rank, log in zip(evidence.ranks, logs, strict=True)
+    }
     loaded = sorted(known - {""})
     built = next((rank.nccl_built for rank in evidence.ranks if rank.nccl_built), "")
     file = next((rank.nccl_file for rank in evidence.ranks if rank.nccl_file), "")
@@ -303,11 +342,17 @@ def _versions(evidence: Evidence, logs: Sequence[ProcessLog]) -> _Judged:
     if len(loaded) > 1:
         return "fail", f"processes have loaded different ones: {', '.join(loaded)}"
     owner = "the node's" if file.startswith(NODE_MOUNTS) else "the image's"
-    text = f"{loaded[0]}, {owner}{f' ({file})' if file else ''}; torch was built with {built or 'an unknown one'}"
+    text = (
+        f"{loaded[0]}, {owner}{f' ({file})' if file else ''}; torch was built with"
+        f" {built or 'an unknown one'}"
+    )
     if built and _number(loaded[0]) < _number(built):
         return "fail", f"{text}: an older one stands before the one that torch needs"
     if owner == "the node's":
-        text += "; an older installer of gIB left it on the node, where it shadows the image's (docs/fabric.md)"
+        text += (
+            "; an older installer of gIB left it on the node, where it shadows the image's"
+            " (docs/fabric.md)"
+        )
     return "pass", text
 
 
@@ -320,8 +365,20 @@ def _by_ray(evidence: Evidence) -> _Judged:
     for worker, tensors in enumerate(found.got):
         for gpu, got in enumerate(tensors):
             if set(got) != {found.want}:
-                return "fail", f"GPU {gpu} of worker {worker} has {list(got)}; every element should be {found.want}"
-    return "pass", f"every element is {found.want}, by ray.util.collective on {counted(evidence.world, 'GPU')}"
+                return (
+                    "fail",
+                    (
+                        f"GPU {gpu} of worker {worker} has {list(got)}; every element should be"
+                        f" {found.want}"
+                    ),
+                )
+    return (
+        "pass",
+        (
+            f"every element is {found.want}, by ray.util.collective on"
+            f" {counted(evidence.world, 'GPU')}"
+        ),
+    )
 
 
 def _number(version: str) -> tuple[int, ...]:

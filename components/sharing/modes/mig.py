@@ -25,13 +25,14 @@ class Mig(Mode):
     label_change: ClassVar[tuple[str, str]] = (
         "the MIG layout",
         (
-            "the MIG manager stops every pod with a GPU on them, and a Container-Optimized OS node restarts: work there"
-            " is lost"
+            "the MIG manager stops every pod with a GPU on them, and a Container-Optimized OS node"
+            " restarts: work there is lost"
         ),
     )
     foreign: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("replicas", "renameByDefault", "failRequestsGreaterThanOne"),
-        "replicas, renameByDefault and failRequestsGreaterThanOne belong to shares; a mig profile has none of them",
+        "replicas, renameByDefault and failRequestsGreaterThanOne belong to shares; a mig profile"
+        " has none of them",
     )
 
     @property
@@ -43,9 +44,12 @@ class Mig(Mode):
             divided="cut into",
             resource=f"nvidia.com/mig-{self.profile}" if self.strategy == "mixed" else GPU_RESOURCE,
             counted_with="write `strategy: single` in profile",
-            scaling_risk="the GPUs of a new node are cut only after it has joined"
-            " (https://github.com/NVIDIA/gpu-operator/issues/2670): pods that it was added for may start on a whole"
-            f" GPU, or find none until somebody sets the label {MIG_LABEL} again",
+            scaling_risk=(
+                "the GPUs of a new node are cut only after it has joined"
+                " (https://github.com/NVIDIA/gpu-operator/issues/2670): pods that it was added for"
+                f" may start on a whole GPU, or find none until somebody sets the label {MIG_LABEL}"
+                " again"
+            ),
             mig_strategy=self.strategy,
             labels={MIG_LABEL: f"all-{self.profile}"},
             device=("mig", MIG, f'device.attributes["{GPU}"].profile == "{self.profile}"'),
@@ -56,10 +60,16 @@ class Mig(Mode):
         """Return the reason why GPUs of this machine type cannot have the instances."""
         instances = machine.gpu.mig
         if not instances:
-            return f"{machine.gpu.product} ({machine.name}) has no MIG; share it by time-slicing or MPS"
+            return (
+                f"{machine.gpu.product} ({machine.name}) has no MIG; share it by time-slicing"
+                " or MPS"
+            )
         if self.profile in instances:
             return ""
-        return f"{machine.gpu.product} has no MIG profile {self.profile}; it has {', '.join(instances)}"
+        return (
+            f"{machine.gpu.product} has no MIG profile {self.profile}; it has"
+            f" {', '.join(instances)}"
+        )
 
     def conflict(self, pool: str, others: Mapping[str, Facts]) -> str:
         """Return the reason why a pool cannot have the strategy beside the modes of other pools."""
@@ -67,8 +77,8 @@ class Mig(Mode):
         if others[first].mig_strategy == self.strategy:
             return ""
         return (
-            f"pools {' and '.join(sorted((first, pool)))} use MIG with different strategies, which is one setting for"
-            " the cluster; make both single or both mixed"
+            f"pools {' and '.join(sorted((first, pool)))} use MIG with different strategies, which"
+            " is one setting for the cluster; make both single or both mixed"
         )
 
     def per_gpu(self, machine: Machine) -> int:

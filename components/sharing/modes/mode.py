@@ -130,7 +130,12 @@ class Mode(Settings):
         if not machine.gpus:
             return None
         labels = self.feature_labels(machine) if by_operator else {}
-        return Offer(self.facts.resource, machine.gpus * self.per_gpu(machine), self.memory_gib(machine), labels)
+        return Offer(
+            self.facts.resource,
+            machine.gpus * self.per_gpu(machine),
+            self.memory_gib(machine),
+            labels,
+        )
 
 
 class Whole(Mode):

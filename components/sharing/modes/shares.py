@@ -25,7 +25,8 @@ class Shares(Mode):
     memory_note: ClassVar[str] = ""
     """Isolation of GPU memory, as the end of a warning about too little of it."""
     foreign: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("strategy", "profile"), "strategy and profile belong to MIG; a profile of shares has neither"
+        ("strategy", "profile"),
+        "strategy and profile belong to MIG; a profile of shares has neither",
     )
 
     def facts_of_shares(self, words: str, *, one_each: str = "", **plugin: bool) -> Facts:
@@ -66,13 +67,17 @@ class TimeSlicing(Shares):
     gke_strategy: ClassVar[str] = "time-sharing"
     strategy_label: ClassVar[str] = "time-slicing"
     memory_note: ClassVar[str] = (
-        "; time-slicing does not isolate memory, so one pod can make its neighbors fail with out-of-memory errors"
+        "; time-slicing does not isolate memory, so one pod can make its neighbors fail with"
+        " out-of-memory errors"
     )
 
     @property
     def facts(self) -> Facts:
         """Facts about the GPUs."""
-        words, key = f"time-slicing × {self.replicas}, memory not isolated", "failRequestsGreaterThanOne"
+        words, key = (
+            f"time-slicing × {self.replicas}, memory not isolated",
+            "failRequestsGreaterThanOne",
+        )
         if not self.fail_requests_greater_than_one:
             return self.facts_of_shares(words)
         return self.facts_of_shares(words, one_each=key, **{key: True})
@@ -89,11 +94,13 @@ class Mps(Shares):
     strategy_label: ClassVar[str] = "mps"
     memory_note: ClassVar[str] = "; MPS refuses allocations beyond the share"
     foreign: ClassVar[Mapping[str, str]] = {
-        "failRequestsGreaterThanOne": "failRequestsGreaterThanOne belongs to time-slicing;"
-        " MPS always refuses such requests",
+        "failRequestsGreaterThanOne": (
+            "failRequestsGreaterThanOne belongs to time-slicing; MPS always refuses such requests"
+        ),
         **dict.fromkeys(
             ("strategy", "profile"),
-            "MPS does not work on MIG instances (NVIDIA's device plugin refuses it); choose mps or mig",
+            "MPS does not work on MIG instances (NVIDIA's device plugin refuses it); choose mps"
+            " or mig",
         ),
     }
 
@@ -110,11 +117,13 @@ class Mps(Shares):
         (k8s-device-plugin v0.20.0, cmd/nvidia-device-plugin/main.go).
         """
         del pool
-        mixed = next((name for name, facts in others.items() if facts.mig_strategy == "mixed"), None)
+        mixed = next(
+            (name for name, facts in others.items() if facts.mig_strategy == "mixed"), None
+        )
         if mixed is None:
             return ""
         return (
-            f"pool {mixed!r} has MIG with strategy mixed, which is one setting for the cluster, and NVIDIA's device"
-            " plugin does not start with it where GPUs are shared by MPS; use strategy single there, or"
-            " time-slicing here"
+            f"pool {mixed!r} has MIG with strategy mixed, which is one setting for the cluster, and"
+            " NVIDIA's device plugin does not start with it where GPUs are shared by MPS; use"
+            " strategy single there, or time-slicing here"
         )

@@ -16,7 +16,11 @@ from berth.lab.plugins.gcp.store import Record, Store
 
 def find_cluster(store: Store, reference: str, project: str, location: str) -> Record:
     """The cluster that a node pool names, by name or path."""
-    path = reference if "/" in reference else f"projects/{project}/locations/{location}/clusters/{reference}"
+    path = (
+        reference
+        if "/" in reference
+        else f"projects/{project}/locations/{location}/clusters/{reference}"
+    )
     cluster = store.get(path)
     if cluster is None:
         raise GoogleApiError("no-cluster", path=path)
@@ -25,7 +29,11 @@ def find_cluster(store: Store, reference: str, project: str, location: str) -> R
 
 def pools_of(store: Store, cluster: Record) -> list[Record]:
     """The cluster's node pools."""
-    return [pool for pool in store.list("nodePools", cluster.project) if pool.id.startswith(f"{cluster.id}/")]
+    return [
+        pool
+        for pool in store.list("nodePools", cluster.project)
+        if pool.id.startswith(f"{cluster.id}/")
+    ]
 
 
 def gke_version(version: str) -> str:
@@ -41,7 +49,14 @@ class Cluster(ResourceType):
     path = "projects/{project}/locations/{location}/clusters/{name}"
     located = "location"
     computed = (
-        *("endpoint", "controlPlaneEndpointsConfig", "selfLink", "masterVersion", "masterAuth", "servicesIpv4Cidr"),
+        *(
+            "endpoint",
+            "controlPlaneEndpointsConfig",
+            "selfLink",
+            "masterVersion",
+            "masterAuth",
+            "servicesIpv4Cidr",
+        ),
         "labelFingerprint",
     )
 
@@ -49,20 +64,27 @@ class Cluster(ResourceType):
         inputs = record.inputs
         for other in cloud.store.list("clusters"):
             raise ProviderError(
-                f"this lab has one control plane, and it is {other.id}: a second cluster has none to run on. Destroy "
-                "that one first, or start another lab beside this one: berth lab up --no-update --home FOLDER, then "
-                'eval "$(berth lab env --home FOLDER)"'
+                f"this lab has one control plane, and it is {other.id}: a second cluster has none"
+                " to run on. Destroy that one first, or start another lab beside this one: berth"
+                ' lab up --no-update --home FOLDER, then eval "$(berth lab env --home FOLDER)"'
             )
         if inputs.get("nodePools") or not inputs.get("removeDefaultNodePool"):
             raise GoogleApiError("no-default-pool")
         cloud.say("adopting the lab's control plane")
         endpoint, authority = cloud.fleet.endpoint()
-        record.state |= {"endpoint": endpoint, "clusterCaCertificate": authority, "version": cloud.fleet.version()}
+        record.state |= {
+            "endpoint": endpoint,
+            "clusterCaCertificate": authority,
+            "version": cloud.fleet.version(),
+        }
 
     def settle(self, cloud: Cloud, record: Record) -> None:
         cloud.fleet.create(contents.of_storage(record.inputs))
         if contents.ray_operator(record.inputs):
-            cloud.say("GKE's Ray operator add-on brings the kinds of Ray; the lab's controller runs the operator")
+            cloud.say(
+                "GKE's Ray operator add-on brings the kinds of Ray; the lab's controller runs the"
+                " operator"
+            )
             cloud.fleet.define_ray()
 
     def undo(self, cloud: Cloud, record: Record) -> None:
@@ -72,8 +94,8 @@ class Cluster(ResourceType):
     def delete(self, cloud: Cloud, record: Record) -> None:
         if record.inputs.get("deletionProtection", True):
             raise ProviderError(
-                "Cannot destroy cluster because deletion_protection is set to true. Set it to false to proceed with "
-                "cluster deletion."
+                "Cannot destroy cluster because deletion_protection is set to true. Set it to false"
+                " to proceed with cluster deletion."
             )
         self._remove_pools(cloud, record)
         cloud.say("deleting what is in the cluster")
@@ -95,7 +117,10 @@ class Cluster(ResourceType):
         # The lab's control plane has one address, which stands for its DNS name, too.
         by_name = {"allowExternalTraffic": False, **(endpoints.get("dnsEndpointConfig") or {})}
         by_name["endpoint"] = record.state["endpoint"]
-        labels = {str(key): str(value) for key, value in (record.inputs.get("resourceLabels") or {}).items()}
+        labels = {
+            str(key): str(value)
+            for key, value in (record.inputs.get("resourceLabels") or {}).items()
+        }
         return {
             "deletionProtection": True,
             "datapathProvider": "LEGACY_DATAPATH",
@@ -106,7 +131,10 @@ class Cluster(ResourceType):
             **record.inputs,
             "effectiveLabels": labels,
             "controlPlaneEndpointsConfig": {
-                "ipEndpointsConfig": {"enabled": True, **(endpoints.get("ipEndpointsConfig") or {})},
+                "ipEndpointsConfig": {
+                    "enabled": True,
+                    **(endpoints.get("ipEndpointsConfig") or {}),
+                },
                 "dnsEndpointConfig": by_name,
             },
             "endpoint": record.state["endpoint"],
@@ -114,7 +142,9 @@ class Cluster(ResourceType):
             "masterAuth": {**(record.inputs.get("masterAuth") or {}), **authority},
             "masterVersion": version,
             "nodeVersion": version,
-            "nodeLocations": [zone for zone in cluster_zones(record.inputs) if zone != record.inputs["location"]],
+            "nodeLocations": [
+                zone for zone in cluster_zones(record.inputs) if zone != record.inputs["location"]
+            ],
             "selfLink": f"https://container.googleapis.com/v1/{record.id}",
             "servicesIpv4Cidr": "10.0.0.0/16",
         }

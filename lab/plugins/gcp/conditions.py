@@ -21,7 +21,16 @@ SHIPPED = Path(__file__).parent / "conditions.yaml"
 
 ANY_PROJECT = "*"
 
-_APIS = ("cloudquotas", "cloudresourcemanager", "compute", "container", "file", "iam", "secretmanager", "storage")
+_APIS = (
+    "cloudquotas",
+    "cloudresourcemanager",
+    "compute",
+    "container",
+    "file",
+    "iam",
+    "secretmanager",
+    "storage",
+)
 SERVICES = tuple(f"{api}.googleapis.com" for api in _APIS)
 """The APIs that are enabled where a project's entry names none."""
 
@@ -83,7 +92,14 @@ class Conditions(Settings):
 
     def reservation(self, project: str, name: str) -> Reservation | None:
         """A project's reservation of this name."""
-        return next((entry for entry in self.reservations if (entry.project, entry.name) == (project, name)), None)
+        return next(
+            (
+                entry
+                for entry in self.reservations
+                if (entry.project, entry.name) == (project, name)
+            ),
+            None,
+        )
 
     def limit(self, project: str, region: str, metric: str) -> int | None:
         """The quota of a metric, or None where nothing limits it."""
@@ -93,7 +109,11 @@ class Conditions(Settings):
     def available(self, zone: str, machine_type: str, capacity: str) -> int | None:
         """Return the machines of a zone; None where there is no limit."""
         key = (zone, machine_type, capacity)
-        found = [entry.available for entry in self.stock if (entry.zone, entry.machine_type, entry.capacity) == key]
+        found = [
+            entry.available
+            for entry in self.stock
+            if (entry.zone, entry.machine_type, entry.capacity) == key
+        ]
         return min(found, default=None)
 
 
@@ -111,10 +131,12 @@ def of_cloud(folder: Path) -> Conditions:
         place(folder)
         return Conditions.model_validate(yaml.safe_load(file.read_text()) or {})
     except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}" for entry in error.errors())
+        problems = "; ".join(
+            f"{'.'.join(map(str, entry['loc']))}: {entry['msg']}" for entry in error.errors()
+        )
     except (OSError, yaml.YAMLError) as error:
         problems = str(error)
     raise ProviderError(
-        f"the simulated cloud's conditions in {file} are not readable ({problems}); fix the file, or delete it: the "
-        "shipped ones are then put in its place"
+        f"the simulated cloud's conditions in {file} are not readable ({problems}); fix the file,"
+        " or delete it: the shipped ones are then put in its place"
     )

@@ -59,7 +59,10 @@ def add_on(name: str) -> list[Manifest]:
 
 def of_storage(inputs: dict[str, Any]) -> list[Manifest]:
     """Return what a cluster's add-ons for volumes and secrets bring, by the cluster's inputs."""
-    configs = {**(inputs.get("addonsConfig") or {}), "secretSyncConfig": inputs.get("secretSyncConfig")}
+    configs = {
+        **(inputs.get("addonsConfig") or {}),
+        "secretSyncConfig": inputs.get("secretSyncConfig"),
+    }
     names = {
         "gcsFuseCsiDriverConfig": "gcs-fuse",
         "gcpFilestoreCsiDriverConfig": "filestore",
@@ -78,7 +81,9 @@ def definitions(folder: Path) -> list[Manifest]:
     # A megabyte each: the pure Python loader takes seconds.
     found = [yaml.load(path.read_text(), Loader=LOADER) for path in sorted(folder.glob("*.yaml"))]  # noqa: S506 (either loader is safe)
     if not found:
-        raise ProviderError(f"the lab has no definitions in {folder}; `berth lab up` puts them there")
+        raise ProviderError(
+            f"the lab has no definitions in {folder}; `berth lab up` puts them there"
+        )
     return found
 
 
@@ -87,7 +92,9 @@ def create(api: ClusterApi, manifests: Sequence[Manifest]) -> None:
     for manifest in manifests:
         with suppress(ConflictError):
             api.create(_PATHS[manifest["kind"]], manifest)
-    defined = [_name(manifest) for manifest in manifests if manifest["kind"] == "CustomResourceDefinition"]
+    defined = [
+        _name(manifest) for manifest in manifests if manifest["kind"] == "CustomResourceDefinition"
+    ]
 
     def pending() -> list[str]:
         served = {_name(entry) for entry in api.list(_DEFINITIONS)[0] if _established(entry)}
@@ -106,12 +113,20 @@ def clear(api: ClusterApi) -> list[str]:
     """
 
     def namespaces() -> list[str]:
-        return [_name(entry) for entry in api.list(NAMESPACES)[0] if _name(entry) not in KEPT_NAMESPACES]
+        return [
+            _name(entry) for entry in api.list(NAMESPACES)[0] if _name(entry) not in KEPT_NAMESPACES
+        ]
 
     _delete(api, NAMESPACES, namespaces())
     for path in (*_CLUSTER_WIDE, *_custom_kinds(api)):
-        own = [entry for entry in api.list(path)[0] if _BUILT_IN not in (entry["metadata"].get("labels") or {})]
-        _delete(api, path, [_name(entry) for entry in own if not _name(entry).startswith("system:")])
+        own = [
+            entry
+            for entry in api.list(path)[0]
+            if _BUILT_IN not in (entry["metadata"].get("labels") or {})
+        ]
+        _delete(
+            api, path, [_name(entry) for entry in own if not _name(entry).startswith("system:")]
+        )
     return _until_empty(namespaces)
 
 
@@ -119,11 +134,14 @@ def _custom_kinds(api: ClusterApi) -> list[str]:
     """Return the paths of custom kinds without a namespace."""
     specs = [definition["spec"] for definition in api.list(_DEFINITIONS)[0]]
     return [
-        f"/apis/{spec['group']}/{next(entry['name'] for entry in spec['versions'] if entry['storage'])}"
-        f"/{spec['names']['plural']}"
+        f"/apis/{spec['group']}/{_stored_version(spec)}/{spec['names']['plural']}"
         for spec in specs
         if spec["scope"] == "Cluster"
     ]
+
+
+def _stored_version(spec: dict[str, Any]) -> str:
+    return next(str(version["name"]) for version in spec["versions"] if version["storage"])
 
 
 def _name(entry: dict[str, Any]) -> str:

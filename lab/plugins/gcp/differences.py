@@ -19,7 +19,10 @@ _UNKNOWN_FIELD = Field()
 
 
 def differences(
-    state: dict[str, Any], inputs: dict[str, Any], facts: ResourceFields, ignored: Iterable[str] = ()
+    state: dict[str, Any],
+    inputs: dict[str, Any],
+    facts: ResourceFields,
+    ignored: Iterable[str] = (),
 ) -> dict[str, Kind]:
     """Kind of each difference by path, such as `nodeConfig.taints[0].value`.
 
@@ -35,7 +38,9 @@ def differences(
     return {path: kind for path, kind in found.items() if not _below(path, skipped)}
 
 
-def with_kept(old: dict[str, Any], new: dict[str, Any], facts: ResourceFields, block: str = "") -> dict[str, Any]:
+def with_kept(
+    old: dict[str, Any], new: dict[str, Any], facts: ResourceFields, block: str = ""
+) -> dict[str, Any]:
     """New inputs of a resource with the values that stay, since the new inputs leave them out.
 
     Args:
@@ -54,7 +59,9 @@ def with_kept(old: dict[str, Any], new: dict[str, Any], facts: ResourceFields, b
             result[name] = with_kept(before, after, facts, path)
         elif path in facts.blocks and isinstance(before, list) and isinstance(after, list):
             pairs = zip(before, after, strict=False)
-            result[name] = [with_kept(one, other, facts, path) for one, other in pairs] + after[len(before) :]
+            result[name] = [with_kept(one, other, facts, path) for one, other in pairs] + after[
+                len(before) :
+            ]
     return result
 
 
@@ -77,7 +84,9 @@ class _Comparison:
         for name in sorted(given | (old.keys() & set(known))):
             inner = f"{plain}.{name}" if plain else name
             fact = self._facts.fields.get(inner, _UNKNOWN_FIELD)
-            self._field(f"{path}.{name}" if path else name, inner, fact, old.get(name), new.get(name))
+            self._field(
+                f"{path}.{name}" if path else name, inner, fact, old.get(name), new.get(name)
+            )
 
     def _field(self, path: str, plain: str, fact: Field, old: Any, new: Any) -> None:
         if new is None:
@@ -92,9 +101,13 @@ class _Comparison:
             self._elements(path, plain, fact, old, new)
         elif isinstance(old, dict) and isinstance(new, dict):
             for key in sorted(old.keys() | new.keys()):
-                self._difference(f"{path}.{key}", fact, old.get(key), new.get(key), forced=fact.replaces)
+                self._difference(
+                    f"{path}.{key}", fact, old.get(key), new.get(key), forced=fact.replaces
+                )
         elif plain in self._facts.blocks:
-            forced = fact.replaces or self._forces(plain, old if new is None else new, new is not None)
+            forced = fact.replaces or self._forces(
+                plain, old if new is None else new, new is not None
+            )
             self._difference(path, fact, old, new, forced=forced)
         else:
             self._difference(path, fact, old, new, forced=fact.replaces)
@@ -102,7 +115,12 @@ class _Comparison:
     def _elements(self, path: str, plain: str, fact: Field, old: list[Any], new: list[Any]) -> None:
         if len(old) != len(new) and not (old and new):
             whole = (old or None, new or None)
-            self._difference(path, fact, *whole, forced=fact.replaces or self._forces(plain, new or old, bool(new)))
+            self._difference(
+                path,
+                fact,
+                *whole,
+                forced=fact.replaces or self._forces(plain, new or old, bool(new)),
+            )
             return
         befores, afters = list(enumerate(old)), list(enumerate(new))
         if fact.kind == "set":
@@ -128,7 +146,9 @@ class _Comparison:
             fact = self._facts.fields.get(path, _UNKNOWN_FIELD)
             if not given and fact.keeps:
                 continue
-            if self._forces(path, inner, given) or (fact.replaces and not _same(fact, fact.default, inner)):
+            if self._forces(path, inner, given) or (
+                fact.replaces and not _same(fact, fact.default, inner)
+            ):
                 return True
         return False
 

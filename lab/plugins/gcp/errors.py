@@ -7,7 +7,9 @@ import yaml
 
 from berth.components.core.errors import BerthError
 
-_REFUSALS: dict[str, dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("refusals.yaml").read_text())
+_REFUSALS: dict[str, dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("refusals.yaml").read_text()
+)
 
 
 class ProviderError(BerthError):
@@ -26,4 +28,6 @@ class GoogleApiError(ProviderError):
         row = _REFUSALS[name]
         self.reason: str = row["reason"]
         self.message: str = row["message"].format_map(values)
-        super().__init__(f"googleapi: Error {row['code']}: {self.message}, {self.reason}", code=row["code"])
+        super().__init__(
+            f"googleapi: Error {row['code']}: {self.message}, {self.reason}", code=row["code"]
+        )

@@ -29,23 +29,44 @@ def _block(path: str, plain: str, given: dict[str, Any], facts: ResourceFields) 
     known = facts.blocks.get(plain, ())
     for name in given:
         if name not in known and not name.startswith("__"):
-            inner, near = f"{path}.{name}" if path else name, difflib.get_close_matches(name, known, n=1)
+            inner, near = (
+                f"{path}.{name}" if path else name,
+                difflib.get_close_matches(name, known, n=1),
+            )
             # The engine looks a path's value up in what the provider knows, so that an unknown name
             # stands in the reason.
-            yield "", f"{inner}: the provider has no such input{f'; did you mean {near[0]}?' if near else ''}"
+            yield (
+                "",
+                (
+                    f"{inner}: the provider has no such"
+                    f" input{f'; did you mean {near[0]}?' if near else ''}"
+                ),
+            )
     for name in facts.blocks.get(plain, ()):
-        inner, fact = f"{plain}.{name}" if plain else name, facts.fields[f"{plain}.{name}" if plain else name]
+        inner, fact = (
+            f"{plain}.{name}" if plain else name,
+            facts.fields[f"{plain}.{name}" if plain else name],
+        )
         here, value = f"{path}.{name}" if path else name, given.get(name)
         if value is None:
             if fact.required:
                 yield (
                     path,
-                    f'Missing required argument: The argument "{here}" is required, but no definition was found.',
+                    (
+                        f'Missing required argument: The argument "{here}" is required, but no'
+                        " definition was found."
+                    ),
                 )
         elif value == UNKNOWN:
             continue
         elif isinstance(value, list) is not (fact.kind in ("list", "set")):
-            yield here, f"expected {'a list' if fact.kind in ('list', 'set') else 'no list'}, got {value!r}"
+            yield (
+                here,
+                (
+                    f"expected {'a list' if fact.kind in ('list', 'set') else 'no list'}, got"
+                    f" {value!r}"
+                ),
+            )
         elif isinstance(value, list):
             yield from _list(here, inner, fact, value, facts)
         elif isinstance(value, dict):
@@ -67,7 +88,10 @@ def _list(path: str, plain: str, fact: Field, values: list[Any], facts: Resource
         if isinstance(value, dict):
             yield from _block(f"{path}[{index}]", plain, value, facts)
         elif fact.elements and isinstance(value, str) and value not in (*fact.elements, UNKNOWN):
-            yield f"{path}[{index}]", f"expected {path}[{index}] to be one of {list(fact.elements)}, got {value}"
+            yield (
+                f"{path}[{index}]",
+                f"expected {path}[{index}] to be one of {list(fact.elements)}, got {value}",
+            )
 
 
 def _value(path: str, fact: Field, value: Any) -> Problems:
@@ -87,7 +111,10 @@ def _combinations(inputs: dict[str, Any], facts: ResourceFields) -> Problems:
         if fact.conflicts and _given(inputs, path):
             for other in fact.conflicts:
                 if _given(inputs, other):
-                    yield path, f'Conflicting configuration arguments: "{path}": conflicts with {other}'
+                    yield (
+                        path,
+                        f'Conflicting configuration arguments: "{path}": conflicts with {other}',
+                    )
         if fact.one_of and path == fact.one_of[0]:
             yield from _one_of(inputs, path, fact.one_of)
         if fact.some_of and path == fact.some_of[0]:
@@ -111,8 +138,8 @@ def _one_of(inputs: dict[str, Any], path: str, paths: tuple[str, ...]) -> Proble
         yield (
             "",
             (
-                f"Invalid combination of arguments: only one of `{','.join(paths)}` can be specified, but"
-                f" `{','.join(given)}` were"
+                f"Invalid combination of arguments: only one of `{','.join(paths)}` can be"
+                f" specified, but `{','.join(given)}` were"
             ),
         )
 

@@ -56,8 +56,8 @@ class Fleet:
             return cluster["server"].removeprefix("https://"), cluster["certificate-authority-data"]
         except (OSError, KeyError, IndexError, TypeError, yaml.YAMLError) as error:
             raise ProviderError(
-                f"the lab's control plane is not there: {self._kubeconfig} cannot be read ({error}); "
-                "`berth lab up` starts it"
+                f"the lab's control plane is not there: {self._kubeconfig} cannot be read"
+                f" ({error}); `berth lab up` starts it"
             ) from None
 
     @contextmanager
@@ -85,7 +85,10 @@ class Fleet:
     def nodes(self, pool: str) -> dict[str, dict[str, Any]]:
         """The nodes that carry a pool's label, by name."""
         with self._connected() as api:
-            return {node["metadata"]["name"]: node for node in api.list(NODES, labelSelector=f"{POOL_LABEL}={pool}")[0]}
+            return {
+                node["metadata"]["name"]: node
+                for node in api.list(NODES, labelSelector=f"{POOL_LABEL}={pool}")[0]
+            }
 
     def define_ray(self) -> None:
         """Have the kinds of Ray served, as GKE's add-on does."""
@@ -122,15 +125,24 @@ class Fleet:
         metadata = node["metadata"]
         annotations, now = metadata.get("annotations") or {}, metadata.get("labels") or {}
         target = labels(pool, zone, metadata["name"])
-        given = [pair.split("=", 1)[0] for pair in annotations.get(LABELS_ANNOTATION, "").split(",") if pair]
-        changes: dict[str, str | None] = {key: value for key, value in target.items() if now.get(key) != value}
+        given = [
+            pair.split("=", 1)[0]
+            for pair in annotations.get(LABELS_ANNOTATION, "").split(",")
+            if pair
+        ]
+        changes: dict[str, str | None] = {
+            key: value for key, value in target.items() if now.get(key) != value
+        }
         changes |= {key: None for key in given if key not in target and key in now}
 
         before = [
             {"key": taint["key"], "value": taint.get("value") or "", "effect": taint["effect"]}
             for taint in node.get("spec", {}).get("taints") or []
         ]
-        ours = {*annotations.get(TAINTS_ANNOTATION, "").split(","), *(taint_key(taint) for taint in taints(pool))}
+        ours = {
+            *annotations.get(TAINTS_ANNOTATION, "").split(","),
+            *(taint_key(taint) for taint in taints(pool)),
+        }
         after = [*taints(pool), *(taint for taint in before if taint_key(taint) not in ours)]
 
         body: dict[str, Any] = {}

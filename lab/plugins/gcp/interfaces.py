@@ -49,7 +49,10 @@ def interfaces(store: Store, pool: Record) -> list[Interface]:
         owner = path[1] if path else pool.project
         network = store.get(f"projects/{owner}/global/networks/{last_part(extra.get('network'))}")
         if network is not None:
-            rdma = _PROFILE.fullmatch(last_part(network.inputs.get("networkProfile") or "")) is not None
+            rdma = (
+                _PROFILE.fullmatch(last_part(network.inputs.get("networkProfile") or ""))
+                is not None
+            )
             mtu = int(network.inputs.get("mtu") or (_RDMA_MTU if rdma else _MTU))
             found.append(Interface(network.name, int(number_of(owner)), mtu, rdma))
     return found

@@ -10,7 +10,10 @@ import yaml
 
 _LETTERS: dict[str, str] = yaml.safe_load(Path(__file__).with_name("locations.yaml").read_text())
 
-REGIONS = {region: tuple(f"{region}-{letter}" for letter in letters) for region, letters in _LETTERS.items()}
+REGIONS = {
+    region: tuple(f"{region}-{letter}" for letter in letters)
+    for region, letters in _LETTERS.items()
+}
 ZONES = {zone: region for region, zones in REGIONS.items() for zone in zones}
 
 

@@ -67,7 +67,11 @@ class NodePool(ResourceType):
         _check_place(pool, pool.zones(cluster))
         record.state["version"] = cluster.state["version"]
         # GKE looks once, at creation, whether pods without GPUs have a pool (docs/how-to/gpus).
-        others = [other for other in cloud.store.list("nodePools") if other.id.startswith(f"{cluster.id}/")]
+        others = [
+            other
+            for other in cloud.store.list("nodePools")
+            if other.id.startswith(f"{cluster.id}/")
+        ]
         record.state["gpu_taint"] = any(not Pool(other.inputs).machine.gpus for other in others)
         self._supply(cloud, None, record, pool.start_sizes(pool.zones(cluster)))
 
@@ -98,10 +102,15 @@ class NodePool(ResourceType):
 
     def _recreates_nodes(self, cloud: Cloud, old: Record, record: Record) -> bool:
         """Whether GKE recreates the nodes for a change in place; unknown effects only warn."""
-        facts = {path: self.facts.at(path) for path in differences(old.inputs, record.inputs, self.facts)}
+        facts = {
+            path: self.facts.at(path) for path in differences(old.inputs, record.inputs, self.facts)
+        }
         for path, fact in facts.items():
             if fact is None or fact.nodes == "unknown":
-                cloud.warn(f"{path}: whether GKE recreates the nodes for this change is not known; the lab leaves them")
+                cloud.warn(
+                    f"{path}: whether GKE recreates the nodes for this change is not known; the lab"
+                    " leaves them"
+                )
         return any(fact is not None and fact.nodes == "yes" for fact in facts.values())
 
     @staticmethod
@@ -111,7 +120,11 @@ class NodePool(ResourceType):
         It keeps the nodes of the old pool; without one they are all new.
         """
         conditions = cloud.conditions()
-        pools = [pool for pool in cloud.store.list("nodePools") if old is not None or pool.id != record.id]
+        pools = [
+            pool
+            for pool in cloud.store.list("nodePools")
+            if old is not None or pool.id != record.id
+        ]
         have = sizes_of(old) if old is not None else {}
         more = {zone: max(size - have.get(zone, 0), 0) for zone, size in sizes.items()}
         supply.check_quota(conditions, pools, record, sum(more.values()))
@@ -151,7 +164,10 @@ class NodePool(ResourceType):
 
     def settle(self, cloud: Cloud, record: Record) -> None:
         if (Pool(record.inputs).config.get("labels") or {}).get(MANAGED_DRANET_LABEL) == "true":
-            cloud.say("GKE's managed DRANET brings its device classes; the lab's controller plays the driver")
+            cloud.say(
+                "GKE's managed DRANET brings its device classes; the lab's controller plays the"
+                " driver"
+            )
             cloud.fleet.create(contents.add_on("dranet"))
         cloud.say(f"{counted(len(expected(record)), 'KWOK node')} for {record.name}")
         cloud.fleet.reconcile(record)
@@ -183,9 +199,12 @@ class NodePool(ResourceType):
     @staticmethod
     def _cluster(cloud: Cloud, record: Record) -> Record:
         inputs = record.inputs
-        cluster = find_cluster(cloud.store, str(inputs["cluster"]), str(inputs["project"]), str(inputs["location"]))
+        cluster = find_cluster(
+            cloud.store, str(inputs["cluster"]), str(inputs["project"]), str(inputs["location"])
+        )
         if inputs["location"] != cluster.inputs["location"]:
-            path = f"projects/{inputs['project']}/locations/{inputs['location']}/clusters/{cluster.name}"
+            location = f"projects/{inputs['project']}/locations/{inputs['location']}"
+            path = f"{location}/clusters/{cluster.name}"
             raise GoogleApiError("no-cluster", path=path)
         return cluster
 
@@ -206,7 +225,9 @@ class NodePool(ResourceType):
             "management": {"autoRepair": True, "autoUpgrade": True},
             **record.inputs,
             "initialNodeCount": int(record.inputs.get("initialNodeCount") or 0),
-            "instanceGroupUrls": [f"{base}/{zone}/instanceGroups/{name}" for zone, name in groups.items()],
+            "instanceGroupUrls": [
+                f"{base}/{zone}/instanceGroups/{name}" for zone, name in groups.items()
+            ],
             "managedInstanceGroupUrls": [
                 f"{base}/{zone}/instanceGroupManagers/{name}" for zone, name in groups.items()
             ],

@@ -27,7 +27,11 @@ TAINTS_ANNOTATION = "node.gke.io/last-applied-node-taints"
 
 GPU_TAINT = {"key": GPU_RESOURCE, "value": "present", "effect": "NoSchedule"}
 
-_EFFECTS = {"NO_SCHEDULE": "NoSchedule", "PREFER_NO_SCHEDULE": "PreferNoSchedule", "NO_EXECUTE": "NoExecute"}
+_EFFECTS = {
+    "NO_SCHEDULE": "NoSchedule",
+    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
+    "NO_EXECUTE": "NoExecute",
+}
 _NAME_LENGTH = 63
 _ALPHABET = "0123456789bcdfghjklmnpqrstvwxz"
 _SYSTEMS = {"cos": "Container-Optimized OS from Google", "ubuntu": "Ubuntu"}
@@ -37,7 +41,9 @@ _DRIVER_LABELS = {"DEFAULT": "default", "LATEST": "latest"}
 def group_name(pool: Record, zone: str) -> str:
     """Return a pool's managed instance group in one zone: the nodes' prefix, without `-grp`."""
     cluster = pool.id.split("/")[5]
-    digest = hashlib.sha256(f"{pool.id}@{zone}#{pool.state.get('generation', 0)}".encode()).hexdigest()[:8]
+    digest = hashlib.sha256(
+        f"{pool.id}@{zone}#{pool.state.get('generation', 0)}".encode()
+    ).hexdigest()[:8]
     prefix = f"gke-{cluster}-{pool.name}"[: _NAME_LENGTH - 14].rstrip("-")
     return f"{prefix}-{digest}"
 
@@ -52,7 +58,11 @@ def node_name(pool: Record, zone: str, number: int) -> str:
 def expected(pool: Record) -> dict[str, tuple[str, int]]:
     """Return zone and number of each node of the pool by name, oldest first in each zone."""
     instances: dict[str, list[int]] = pool.state.get("instances") or {}
-    return {node_name(pool, zone, number): (zone, number) for zone, numbers in instances.items() for number in numbers}
+    return {
+        node_name(pool, zone, number): (zone, number)
+        for zone, numbers in instances.items()
+        for number in numbers
+    }
 
 
 def resize(pool: Record, sizes: dict[str, int]) -> None:
@@ -123,10 +133,17 @@ def taints(pool: Record) -> list[dict[str, str]]:
     """
     read = Pool(pool.inputs)
     result = [
-        {"key": taint["key"], "value": str(taint.get("value", "")), "effect": _EFFECTS[taint["effect"]]}
+        {
+            "key": taint["key"],
+            "value": str(taint.get("value", "")),
+            "effect": _EFFECTS[taint["effect"]],
+        }
         for taint in read.config.get("taints") or []
     ]
-    given = any((taint["key"], taint["effect"]) == (GPU_TAINT["key"], GPU_TAINT["effect"]) for taint in result)
+    given = any(
+        (taint["key"], taint["effect"]) == (GPU_TAINT["key"], GPU_TAINT["effect"])
+        for taint in result
+    )
     if read.machine.gpus and pool.state.get("gpu_taint", True) and not given:
         result.append(dict(GPU_TAINT))
     if read.machine.series.arm64:
@@ -172,7 +189,9 @@ def manifest(pool: Record, zone: str, number: int, version: str) -> dict[str, An
         },
         "spec": {"providerID": f"gce://{pool.project}/{zone}/{name}", "taints": taints(pool)},
         "status": {
-            "allocatable": allocatable(*sizes, read.max_pods, streaming=read.streams_images).resources(read.max_pods),
+            "allocatable": allocatable(
+                *sizes, read.max_pods, streaming=read.streams_images
+            ).resources(read.max_pods),
             "capacity": capacity(*sizes).resources(read.max_pods),
             "nodeInfo": {
                 **dict.fromkeys(("bootID", "machineID", "systemUUID"), ""),

@@ -20,7 +20,11 @@ def _email(record: Record) -> str:
 
 def _mtu(record: Record) -> dict[str, int]:
     """Return the default that depends on another input of a network."""
-    return {"mtu": 8896 if record.inputs.get("networkProfile") else 1460} if "/global/networks/" in record.id else {}
+    return (
+        {"mtu": 8896 if record.inputs.get("networkProfile") else 1460}
+        if "/global/networks/" in record.id
+        else {}
+    )
 
 
 def _number(record: Record) -> str:
@@ -33,7 +37,9 @@ _COMPUTED: dict[str, Callable[[Record], Any]] = {
     "email": _email,
     "etag": _number,
     "fingerprint": lambda record: number_of(repr(sorted(record.inputs.items()))),
-    "gatewayAddress": lambda record: str(ipaddress.IPv4Network(str(record.inputs["ipCidrRange"]))[1]),
+    "gatewayAddress": lambda record: str(
+        ipaddress.IPv4Network(str(record.inputs["ipCidrRange"]))[1]
+    ),
     "gatewayIpv4": lambda _: "",
     "member": lambda record: f"serviceAccount:{_email(record)}",
     "name": lambda record: f"projects/{record.project}/serviceAccounts/{_email(record)}",
@@ -71,7 +77,9 @@ class Plain(ResourceType):
     def also_replaces(self, state: dict[str, Any], new: dict[str, Any]) -> dict[str, Kind]:
         """The range of a subnetwork can grow in place, and not shrink or move."""
         try:
-            before, after = (ipaddress.IPv4Network(str(values["ipCidrRange"])) for values in (state, new))
+            before, after = (
+                ipaddress.IPv4Network(str(values["ipCidrRange"])) for values in (state, new)
+            )
         except (ValueError, KeyError):
             return {}
         return {} if before.subnet_of(after) else {"ipCidrRange": Kind.UPDATE_REPLACE}

@@ -54,12 +54,18 @@ class Pool:
     def machine(self) -> Machine:
         """The machine type, with the GPUs that are attached to it."""
         gpus = self.accelerator
-        return machine_of(self.machine_name, str(gpus.get("type") or ""), int(gpus.get("count") or 0))
+        return machine_of(
+            self.machine_name, str(gpus.get("type") or ""), int(gpus.get("count") or 0)
+        )
 
     @property
     def os_distribution(self) -> str:
         """The nodes' system: the value of GKE's label for it."""
-        return "ubuntu" if str(self.config.get("imageType") or "").upper().startswith("UBUNTU") else "cos"
+        return (
+            "ubuntu"
+            if str(self.config.get("imageType") or "").upper().startswith("UBUNTU")
+            else "cos"
+        )
 
     @property
     def accelerator(self) -> dict[str, Any]:
@@ -83,7 +89,9 @@ class Pool:
     def disk_type(self) -> str:
         """Type of the boot disk; by default the machine's first."""
         boot = self.config.get("bootDisk") or {}
-        return str(boot.get("diskType") or self.config.get("diskType") or self.machine.series.boot_disks[0])
+        return str(
+            boot.get("diskType") or self.config.get("diskType") or self.machine.series.boot_disks[0]
+        )
 
     @property
     def ephemeral_ssds(self) -> int:
@@ -127,7 +135,9 @@ class Pool:
     @property
     def reservation(self) -> str:
         """The reservation affinity's type; empty when none is given."""
-        return str((self.config.get("reservationAffinity") or {}).get("consumeReservationType") or "")
+        return str(
+            (self.config.get("reservationAffinity") or {}).get("consumeReservationType") or ""
+        )
 
     @property
     def bounds(self) -> Bounds | None:
@@ -137,9 +147,15 @@ class Pool:
             return None
         if "totalMaxNodeCount" in scaling or "totalMinNodeCount" in scaling:
             return Bounds(
-                int(scaling.get("totalMinNodeCount") or 0), int(scaling.get("totalMaxNodeCount") or 0), per_zone=False
+                int(scaling.get("totalMinNodeCount") or 0),
+                int(scaling.get("totalMaxNodeCount") or 0),
+                per_zone=False,
             )
-        return Bounds(int(scaling.get("minNodeCount") or 0), int(scaling.get("maxNodeCount") or 0), per_zone=True)
+        return Bounds(
+            int(scaling.get("minNodeCount") or 0),
+            int(scaling.get("maxNodeCount") or 0),
+            per_zone=True,
+        )
 
     def zones(self, cluster: Record) -> list[str]:
         """The zones of the pool's nodes: its own, else the cluster's."""

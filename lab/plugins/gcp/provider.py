@@ -19,13 +19,23 @@ from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.node_pool import NodePool
 from berth.lab.plugins.gcp.plain import plain_types
 from berth.lab.plugins.gcp.resource import Cloud, ResourceType, location_problems
-from berth.lab.plugins.gcp.server import Engine, Properties, UnfinishedError, always, answered, read, written
+from berth.lab.plugins.gcp.server import (
+    Engine,
+    Properties,
+    UnfinishedError,
+    always,
+    answered,
+    read,
+    written,
+)
 from berth.lab.plugins.gcp.store import Record, Store
 
 VERSION = "10.2.0"
 """Release of the real plugin that this stands in for."""
 
-TYPES: dict[str, ResourceType] = {kind.token: kind for kind in (*plain_types(), Cluster(), NodePool())}
+TYPES: dict[str, ResourceType] = {
+    kind.token: kind for kind in (*plain_types(), Cluster(), NodePool())
+}
 
 _DEFAULTS = "__defaults"
 
@@ -44,7 +54,9 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         self._project: str | None = None
 
     GetPluginInfo = always(plugin_pb2.PluginInfo(version=VERSION))
-    GetSchema = always(provider_pb2.GetSchemaResponse(schema=f'{{"name": "gcp", "version": "{VERSION}"}}'))
+    GetSchema = always(
+        provider_pb2.GetSchemaResponse(schema=f'{{"name": "gcp", "version": "{VERSION}"}}')
+    )
     # No operation takes long.
     Cancel = always(empty_pb2.Empty())
     # It takes neither secrets nor outputs.
@@ -79,7 +91,9 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         ]
         # A type's own rules rest on the names and kinds of the values.
         problems = problems or field_problems(inputs, kind.facts) or location_problems(kind, inputs)
-        failures = [provider_pb2.CheckFailure(property=path, reason=reason) for path, reason in problems]
+        failures = [
+            provider_pb2.CheckFailure(property=path, reason=reason) for path, reason in problems
+        ]
         return provider_pb2.CheckResponse(inputs=written(inputs), failures=failures)
 
     @staticmethod
@@ -95,9 +109,15 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         """Compare the recorded resource with the program's."""
         kind = _type(request.urn)
         state, news = read(request.olds), read(request.news)
-        found = differences(state, news, kind.facts, request.ignoreChanges) | kind.also_replaces(state, news)
+        found = differences(state, news, kind.facts, request.ignoreChanges) | kind.also_replaces(
+            state, news
+        )
         return provider_pb2.DiffResponse(
-            changes=provider_pb2.DiffResponse.DIFF_SOME if found else provider_pb2.DiffResponse.DIFF_NONE,
+            changes=(
+                provider_pb2.DiffResponse.DIFF_SOME
+                if found
+                else provider_pb2.DiffResponse.DIFF_NONE
+            ),
             replaces=[path for path, difference in found.items() if difference.replaces],
             diffs=list({path.split(".")[0].split("[")[0]: None for path in found}),
             detailedDiff={
@@ -117,9 +137,15 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         kind = _type(request.urn)
         inputs = _given(request.properties)
         if request.preview:
-            return provider_pb2.CreateResponse(properties=written({**inputs, **dict.fromkeys(kind.computed, UNKNOWN)}))
+            return provider_pb2.CreateResponse(
+                properties=written({**inputs, **dict.fromkeys(kind.computed, UNKNOWN)})
+            )
         cloud = self._cloud(request.urn)
-        record = Record(kind.id(inputs), inputs, {"created": datetime.now(UTC).isoformat(timespec="milliseconds")})
+        record = Record(
+            kind.id(inputs),
+            inputs,
+            {"created": datetime.now(UTC).isoformat(timespec="milliseconds")},
+        )
         with _named(f"Error creating {kind.title}"), self._store.locked():
             if self._store.get(record.id):
                 raise GoogleApiError("exists", path=record.id)
@@ -142,7 +168,9 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
     def Read(self, request: Any) -> Any:
         """Read a resource, without inputs for an import; the answer is empty if it is gone."""
         kind = _type(request.urn)
-        resource = request.id if request.id.startswith("projects/") else self._find(kind, request.id)
+        resource = (
+            request.id if request.id.startswith("projects/") else self._find(kind, request.id)
+        )
         record = self._store.get(resource) if resource else None
         if record is None:
             return provider_pb2.ReadResponse()
@@ -152,13 +180,17 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
             # Only what the program says can differ from it; the rest is in the outputs.
             inputs = _asked(asked, record.inputs) | {_DEFAULTS: asked.get(_DEFAULTS, [])}
         outputs = kind.outputs(record)
-        return provider_pb2.ReadResponse(id=record.id, properties=written(outputs), inputs=written(inputs))
+        return provider_pb2.ReadResponse(
+            id=record.id, properties=written(outputs), inputs=written(inputs)
+        )
 
     def _find(self, kind: ResourceType, text: str) -> str:
         """The path of the one resource whose short id, such as `location/cluster/pool`, this is."""
         parts = text.split("/")
         found = [
-            record.id for record in self._store.list(kind.path.split("/")[-2]) if record.id.split("/")[-1] == parts[-1]
+            record.id
+            for record in self._store.list(kind.path.split("/")[-2])
+            if record.id.split("/")[-1] == parts[-1]
         ]
         found = [path for path in found if all(part in path.split("/") for part in parts)]
         return found[0] if len(found) == 1 else ""
@@ -170,14 +202,16 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         inputs = _given(request.news)
         if request.preview:
             olds = read(request.olds)
-            return provider_pb2.UpdateResponse(properties=written({**olds, **with_kept(olds, inputs, kind.facts)}))
+            return provider_pb2.UpdateResponse(
+                properties=written({**olds, **with_kept(olds, inputs, kind.facts)})
+            )
         cloud = self._cloud(request.urn)
         with _named(f"Error updating {kind.title} {request.id!r}"), self._store.locked():
             old = self._store.get(request.id)
             if old is None:
                 raise ProviderError(
-                    f"{request.id} is gone from the simulated cloud; `pulumi refresh` takes note of that, and the "
-                    "next `pulumi up` makes it again"
+                    f"{request.id} is gone from the simulated cloud; `pulumi refresh` takes note of"
+                    " that, and the next `pulumi up` makes it again"
                 )
             record = Record(old.id, with_kept(old.inputs, inputs, kind.facts), dict(old.state))
             kind.update(cloud, old, record)
@@ -215,7 +249,11 @@ def _type(urn: str) -> ResourceType:
 
 def _given(properties: Any) -> Properties:
     """Return a program's inputs, without those that the engine or this provider adds."""
-    return {key: value for key, value in read(properties).items() if not key.startswith("__") and value is not None}
+    return {
+        key: value
+        for key, value in read(properties).items()
+        if not key.startswith("__") and value is not None
+    }
 
 
 def _asked(old: Properties, there: Properties) -> Properties:
@@ -223,7 +261,9 @@ def _asked(old: Properties, there: Properties) -> Properties:
     found = {}
     for key in old.keys() & there.keys():
         before, now = old[key], there[key]
-        found[key] = _asked(before, now) if isinstance(before, dict) and isinstance(now, dict) else now
+        found[key] = (
+            _asked(before, now) if isinstance(before, dict) and isinstance(now, dict) else now
+        )
     return found
 
 

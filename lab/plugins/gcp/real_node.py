@@ -37,7 +37,9 @@ def adopted(manifest: dict[str, Any]) -> dict[str, Any]:
     """Return a node's object for a kubelet to adopt, with the pool's labels and taints only."""
     key, value = KUBELET_LABEL
     labels = {**manifest["metadata"]["labels"], key: value}
-    annotations = {key: value for key, value in manifest["metadata"]["annotations"].items() if key != PLAYED}
+    annotations = {
+        key: value for key, value in manifest["metadata"]["annotations"].items() if key != PLAYED
+    }
     return {key: value for key, value in manifest.items() if key != "status"} | {
         "metadata": {**manifest["metadata"], "labels": labels, "annotations": annotations}
     }

@@ -126,7 +126,11 @@ class ResourceType:
 def location_problems(kind: ResourceType, inputs: dict[str, Any]) -> list[tuple[str, str]]:
     """Return a problem for a place that the lab does not know; the API answers 403 or 404."""
     place = inputs.get(kind.located)
-    if place in (None, UNKNOWN) or place in REGIONS or (kind.located == "location" and place in ZONES):
+    if (
+        place in (None, UNKNOWN)
+        or place in REGIONS
+        or (kind.located == "location" and place in ZONES)
+    ):
         return []
     return [(kind.located, f"{place!r} is not a {kind.located} of Google Cloud that the lab knows")]
 

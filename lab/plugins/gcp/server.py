@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import grpc
 from google.protobuf import json_format, struct_pb2
-from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, provider_pb2_grpc, status_pb2
+from pulumi.runtime.proto import (
+    engine_pb2,
+    engine_pb2_grpc,
+    provider_pb2,
+    provider_pb2_grpc,
+    status_pb2,
+)
 
 from berth.components.core.errors import BerthError
 from berth.components.core.numbers import whole_numbers
@@ -35,7 +41,10 @@ if TYPE_CHECKING:
 _THREADS = 512
 
 # The largest message that the engine itself accepts.
-_OPTIONS = [("grpc.max_receive_message_length", 400 << 20), ("grpc.max_send_message_length", 400 << 20)]
+_OPTIONS = [
+    ("grpc.max_receive_message_length", 400 << 20),
+    ("grpc.max_send_message_length", 400 << 20),
+]
 
 _PARENT_CHECK_SECONDS = 1.0
 _CLOSE_SECONDS = 2.0
@@ -90,7 +99,9 @@ def answered(call: Callable[[Any, Any], Any]) -> Callable[..., Any]:
             )
             status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
             status.details.add().Pack(detail)
-            context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
+            context.set_trailing_metadata(
+                (("grpc-status-details-bin", status.SerializeToString()),)
+            )
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
         except BerthError as error:
             context.abort(grpc.StatusCode.UNKNOWN, str(error))
@@ -111,7 +122,11 @@ class Engine:
 
     def status(self, urn: str, message: str) -> None:
         """Show a passing line beside the resource; the next one replaces it."""
-        self._send(engine_pb2.LogRequest(severity=engine_pb2.INFO, urn=urn, message=message, ephemeral=True))
+        self._send(
+            engine_pb2.LogRequest(
+                severity=engine_pb2.INFO, urn=urn, message=message, ephemeral=True
+            )
+        )
 
     def warn(self, urn: str, message: str) -> None:
         """Show a warning that stays."""
@@ -124,7 +139,9 @@ class Engine:
             _log.warning("not shown to the user: %s %s", line.urn, line.message)
 
 
-def serve(provider: Callable[[Engine], SimulatedGoogleCloud], arguments: list[str], log: Path) -> NoReturn:
+def serve(
+    provider: Callable[[Engine], SimulatedGoogleCloud], arguments: list[str], log: Path
+) -> NoReturn:
     """Serve until the engine closes the process, or is gone.
 
     Args:
@@ -134,10 +151,14 @@ def serve(provider: Callable[[Engine], SimulatedGoogleCloud], arguments: list[st
     """
     addresses = [argument for argument in arguments if not argument.startswith("-")]
     if len(addresses) != 1:
-        sys.stderr.write("pulumi-resource-gcp: started by the Pulumi engine, with the engine's address\n")
+        sys.stderr.write(
+            "pulumi-resource-gcp: started by the Pulumi engine, with the engine's address\n"
+        )
         raise SystemExit(2)
     log.parent.mkdir(parents=True, exist_ok=True)
-    logging.basicConfig(filename=log, format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(
+        filename=log, format="%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
+    )
     served = provider(Engine(addresses[0]))
     server = grpc.server(ThreadPoolExecutor(_THREADS), options=_OPTIONS)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(served, server)

@@ -58,14 +58,20 @@ class Store:
 
     def list(self, collection: str = "*", project: str = "*") -> list[Record]:
         """Return the records of a collection, such as `networks`, by name of their files."""
-        records = [self._read(path) for path in sorted(self.folder.glob(f"{project}/{collection}/*.json"))]
+        records = [
+            self._read(path) for path in sorted(self.folder.glob(f"{project}/{collection}/*.json"))
+        ]
         return [record for record in records if record]
 
     def put(self, record: Record) -> None:
         """Write a record whole or not at all."""
         path = self._path(record.id)
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({"id": record.id, "inputs": record.inputs, "state": record.state}, indent=2, sort_keys=True)
+        text = json.dumps(
+            {"id": record.id, "inputs": record.inputs, "state": record.state},
+            indent=2,
+            sort_keys=True,
+        )
         whole_file.write(path, text + "\n")
 
     def remove(self, resource: str) -> None:
@@ -83,7 +89,11 @@ class Store:
         # projects/P/<kind>/<name>/…: the names between the project and the collection keep files
         # apart.
         collection = parts[-2]
-        names = [part for part in parts[3:-2:2] if part] + [parts[-1]] if "global" not in parts else [parts[-1]]
+        names = (
+            [part for part in parts[3:-2:2] if part] + [parts[-1]]
+            if "global" not in parts
+            else [parts[-1]]
+        )
         return self.folder / parts[1] / collection / f"{'.'.join(names)}.json"
 
     @staticmethod
@@ -95,6 +105,6 @@ class Store:
             return None
         except (ValueError, KeyError, TypeError) as error:
             raise ProviderError(
-                f"{path} of the simulated cloud is not readable ({error}); fix the file, or delete it: the resource "
-                "is then gone and the next `pulumi refresh` says so"
+                f"{path} of the simulated cloud is not readable ({error}); fix the file, or delete"
+                " it: the resource is then gone and the next `pulumi refresh` says so"
             ) from None

@@ -85,7 +85,9 @@ def check_quota(conditions: Conditions, pools: Iterable[Record], pool: Record, m
             )
 
 
-def check_reservation(conditions: Conditions, pools: Iterable[Record], pool: Record, more: Mapping[str, int]) -> None:
+def check_reservation(
+    conditions: Conditions, pools: Iterable[Record], pool: Record, more: Mapping[str, int]
+) -> None:
     """Refuse a specific reservation that is not there, not of these machines, or too small."""
     for zone, count in more.items():
         for refusal, values, free in _reserved(conditions, pools, pool, zone):
@@ -104,7 +106,10 @@ def room(conditions: Conditions, pools: Iterable[Record], pool: Record, zone: st
         limit = conditions.limit(pool.project, region, metric)
         if limit is not None:
             found.append(Room(max(limit - used[metric], 0) // amount, QUOTA))
-    found += [Room(free, _REASONS[refusal]) for refusal, _, free in _reserved(conditions, pools, pool, zone)]
+    found += [
+        Room(free, _REASONS[refusal])
+        for refusal, _, free in _reserved(conditions, pools, pool, zone)
+    ]
     found.append(in_stock(conditions, pools, pool, zone))
     return min(found, key=lambda room: float("inf") if room.left is None else room.left)
 
@@ -131,13 +136,18 @@ def in_stock(conditions: Conditions, pools: Iterable[Record], pool: Record, zone
     """Return the machines of the pool's kind that the zone has left; reservations keep theirs."""
     read = Pool(pool.inputs)
     capacity = capacity_of(read)
-    available = None if capacity == "reservation" else conditions.available(zone, read.machine_name, capacity)
+    available = (
+        None
+        if capacity == "reservation"
+        else conditions.available(zone, read.machine_name, capacity)
+    )
     if available is None:
         return Room(None)
     used = sum(
         sizes_of(other).get(zone, 0)
         for other in pools
-        if (Pool(other.inputs).machine_name, capacity_of(Pool(other.inputs))) == (read.machine_name, capacity)
+        if (Pool(other.inputs).machine_name, capacity_of(Pool(other.inputs)))
+        == (read.machine_name, capacity)
     )
     return Room(max(available - used, 0), STOCK)
 
@@ -148,11 +158,11 @@ def stock_out(pool: Record, zone: str) -> str:
     taken = (pool.state.get("instances") or {}).get(zone) or []
     number = next(number for number in range(len(taken) + 1) if number not in taken)
     return (
-        f"Google Compute Engine: Not all instances running in IGM after 0s. Expected {running + missing}, "
-        f"running {running}, transitioning {missing}. Current errors: [GCE_STOCKOUT]: Instance "
-        f"'{node_name(pool, zone, number)}' creation failed: ZONE_RESOURCE_POOL_EXHAUSTED: The zone "
-        f"'projects/{pool.project}/zones/{zone}' does not have enough resources available to fulfill the request.  "
-        "'(resource type:compute)'."
+        "Google Compute Engine: Not all instances running in IGM after 0s. Expected"
+        f" {running + missing}, running {running}, transitioning {missing}. Current errors:"
+        f" [GCE_STOCKOUT]: Instance '{node_name(pool, zone, number)}' creation failed:"
+        f" ZONE_RESOURCE_POOL_EXHAUSTED: The zone 'projects/{pool.project}/zones/{zone}' does not"
+        " have enough resources available to fulfill the request.  '(resource type:compute)'."
     )
 
 
@@ -165,13 +175,19 @@ def missing_of(pool: Record) -> dict[str, int]:
 def _references(pool: Pool) -> list[str]:
     if capacity_of(pool) != "reservation":
         return []
-    return [str(value) for value in (pool.config.get("reservationAffinity") or {}).get("values") or []]
+    return [
+        str(value) for value in (pool.config.get("reservationAffinity") or {}).get("values") or []
+    ]
 
 
-def _reservation(conditions: Conditions, project: str, reference: str, zone: str) -> Reservation | None:
+def _reservation(
+    conditions: Conditions, project: str, reference: str, zone: str
+) -> Reservation | None:
     """Return the reservation of a name or path; only a path with its project can name a block."""
     match = _RESERVATION.fullmatch(reference)
-    owner, name, block = (match["project"], match["name"], match["block"]) if match else (project, reference, None)
+    owner, name, block = (
+        (match["project"], match["name"], match["block"]) if match else (project, reference, None)
+    )
     found = conditions.reservation(owner, name)
     if found is None or found.zone != zone or (block and block not in found.blocks):
         return None

@@ -10,5 +10,11 @@ from berth.stacks.policies.policy import Finding, Planned, PolicyContext
 def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     """Yield clusters without deletion protection."""
     # pulumi-gcp's default is on, so a cluster without the property is protected.
-    if resource.type == GKE_CLUSTER and at(resource.inputs, "deletionProtection") not in (None, True):
-        yield Finding(f"cluster {google_name(resource)} of a production environment has no deletion protection")
+    if resource.type == GKE_CLUSTER and at(resource.inputs, "deletionProtection") not in (
+        None,
+        True,
+    ):
+        yield Finding(
+            f"cluster {google_name(resource)} of a production environment has no deletion"
+            " protection"
+        )

@@ -26,7 +26,9 @@ def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
         workload = f"Ray of {object_name(resource)}"
     for image in dict.fromkeys(images):
         if "@" not in image:
-            yield Finding(f"{workload} runs the image {image}, whose content can change under its name")
+            yield Finding(
+                f"{workload} runs the image {image}, whose content can change under its name"
+            )
 
 
 def _templates(spec: Mapping[str, Any]) -> Iterator[Any]:
@@ -37,4 +39,8 @@ def _templates(spec: Mapping[str, Any]) -> Iterator[Any]:
 def _images(template: Any) -> list[str]:
     """Return the images of a pod template; a missing one, which is berth's mistake, as ""."""
     kinds = ("initContainers", "containers")
-    return [str(at(container, "image") or "") for kind in kinds for container in as_list(at(template, "spec", kind))]
+    return [
+        str(at(container, "image") or "")
+        for kind in kinds
+        for container in as_list(at(template, "spec", kind))
+    ]

@@ -18,8 +18,10 @@ def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     account = at(resource.inputs, "nodeConfig", "serviceAccount")
     if account in (None, "", _DEFAULT) or str(account).endswith(_DEFAULTS_END):
         yield Finding(
-            f"the nodes of pool {google_name(resource)} run as Compute Engine's default account, with the scope"
-            " cloud-platform"
+            f"the nodes of pool {google_name(resource)} run as Compute Engine's default account,"
+            " with the scope cloud-platform"
         )
     elif "@" not in str(account):
-        yield Finding(f"the nodes of pool {google_name(resource)} run as {account}, which may be any account")
+        yield Finding(
+            f"the nodes of pool {google_name(resource)} run as {account}, which may be any account"
+        )

@@ -22,15 +22,22 @@ def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     group, kind = group_and_kind(resource)
     if (group, kind) == ("core", "Service"):
         service_type = at(resource.inputs, "spec", "type")
-        yield from _exposed(f"Service {name}", service_type, at(resource.inputs, "metadata", "annotations"))
+        yield from _exposed(
+            f"Service {name}", service_type, at(resource.inputs, "metadata", "annotations")
+        )
     for spec in ray_specs(resource):
         head, annotations = at(spec, "headGroupSpec"), at(spec, "headServiceAnnotations")
         service = at(head, "headService")
         service_type = at(service, "spec", "type") or at(head, "serviceType")
-        annotations = {**as_mapping(at(service, "metadata", "annotations")), **as_mapping(annotations)}
+        annotations = {
+            **as_mapping(at(service, "metadata", "annotations")),
+            **as_mapping(annotations),
+        }
         yield from _exposed(f"the head's Service of {name}", service_type, annotations)
         if at(head, "enableIngress") not in (None, False):
-            yield Finding(f"{name} has an Ingress (enableIngress), which lets the internet in", "remove it")
+            yield Finding(
+                f"{name} has an Ingress (enableIngress), which lets the internet in", "remove it"
+            )
     if kind in _GATES.get(group, ()):
         yield Finding(
             f"{kind} {name} lets requests in from outside the cluster",
@@ -43,9 +50,13 @@ def _exposed(service: str, service_type: Any, annotations: Any) -> Iterator[Find
         return
     if service_type != "LoadBalancer":
         yield Finding(
-            f"{service} is of type {service_type}, which is reachable from outside the cluster", "use ClusterIP"
+            f"{service} is of type {service_type}, which is reachable from outside the cluster",
+            "use ClusterIP",
         )
         return
     (key, value), *_ = INTERNAL_LOAD_BALANCER.items()
     if at(annotations, key) != value:
-        yield Finding(f"{service} is a load balancer with a public address, where everyone can send code to Ray")
+        yield Finding(
+            f"{service} is a load balancer with a public address, where everyone can send code"
+            " to Ray"
+        )

@@ -12,8 +12,14 @@ def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     for spec in ray_specs(resource):
         name, mode = object_name(resource), at(spec, "authOptions", "mode")
         if mode != "token":
-            found = "does not ask for a token" if mode in (None, "", "disabled") else f"has authOptions.mode {mode}"
-            yield Finding(f"Ray of {name} {found}, so whoever reaches its head runs code as its owner")
+            found = (
+                "does not ask for a token"
+                if mode in (None, "", "disabled")
+                else f"has authOptions.mode {mode}"
+            )
+            yield Finding(
+                f"Ray of {name} {found}, so whoever reaches its head runs code as its owner"
+            )
         elif others := sorted({value for value in _auth_modes(spec) if value != "token"}):
             # KubeRay does not overwrite it (kuberay v1.6.2, SetContainerTokenAuthEnvVars).
             modes = ", ".join(others)

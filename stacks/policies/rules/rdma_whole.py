@@ -3,7 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from berth.components.hardware.names import CLAIMED_GPUS, CONFIG_LABEL, GPU_RESOURCE, POOL_LABEL, WHOLE_KEY
+from berth.components.hardware.names import (
+    CLAIMED_GPUS,
+    CONFIG_LABEL,
+    GPU_RESOURCE,
+    POOL_LABEL,
+    WHOLE_KEY,
+)
 from berth.components.plan.fleet import NODE_POOL
 from berth.stacks.policies.planned import as_list, at, google_name, object_name, ray_specs
 from berth.stacks.policies.policy import Finding, Planned, PolicyContext
@@ -24,16 +30,20 @@ def judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
             if gpus != whole:
                 owner = _owner(resource, group, len(groups))
                 yield Finding(
-                    f"a worker of {owner} takes {gpus} of the {whole} GPUs of a node of pool {pool!r},"
-                    " whose RDMA NICs go to one pod together with all GPUs",
+                    f"a worker of {owner} takes {gpus} of the {whole} GPUs of a node of pool"
+                    f" {pool!r}, whose RDMA NICs go to one pod together with all GPUs",
                     f"take {whole}, or another pool",
                 )
     if resource.type == NODE_POOL and (name := google_name(resource)) in context.rdma:
         config = at(resource.inputs, "nodeConfig")
-        shared = any(at(accelerator, "gpuSharingConfig") for accelerator in as_list(at(config, "guestAccelerators")))
+        shared = any(
+            at(accelerator, "gpuSharingConfig")
+            for accelerator in as_list(at(config, "guestAccelerators"))
+        )
         if shared or at(config, "labels", CONFIG_LABEL) not in (None, WHOLE_KEY):
             yield Finding(
-                f"pool {name!r} has RDMA and shares its GPUs, though a pod takes all GPUs and all NICs of a node",
+                f"pool {name!r} has RDMA and shares its GPUs, though a pod takes all GPUs and all"
+                " NICs of a node",
                 "share the GPUs of another pool",
             )
 
@@ -46,5 +56,8 @@ def _owner(resource: Planned, group: Any, groups: int) -> str:
 
 def _gpus(pod: Any) -> int:
     """Return the number of whole GPUs that a pod asks for, without shares and MIG instances."""
-    counts = [str(at(part, "resources", "limits", GPU_RESOURCE) or 0) for part in as_list(at(pod, "containers"))]
+    counts = [
+        str(at(part, "resources", "limits", GPU_RESOURCE) or 0)
+        for part in as_list(at(pod, "containers"))
+    ]
     return sum(int(count) for count in counts if count.isdecimal())

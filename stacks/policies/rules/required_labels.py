@@ -15,7 +15,7 @@ def judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
     if missing := [label for label in context.required_labels if not labels.get(label)]:
         several = len(missing) > 1
         yield Finding(
-            f"cluster {google_name(resource)} of a production environment lacks label{'s' if several else ''}"
-            f" {', '.join(missing)}",
+            f"cluster {google_name(resource)} of a production environment lacks"
+            f" label{'s' if several else ''} {', '.join(missing)}",
             f"add {'them' if several else 'it'} to `labels`",
         )

@@ -23,7 +23,9 @@ def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
         return
     networks = at(inputs, "masterAuthorizedNetworksConfig")
     if at(networks, "gcpPublicCidrsAccessEnabled") not in (None, False):
-        yield Finding(f"{cluster} can be reached from every public address of Google Cloud", "switch that off")
+        yield Finding(
+            f"{cluster} can be reached from every public address of Google Cloud", "switch that off"
+        )
     if at(inputs, "privateClusterConfig", "enablePrivateEndpoint") is True:
         return
     if not isinstance(networks, Mapping):

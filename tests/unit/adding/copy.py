@@ -11,7 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 CLONE = Path(__file__).resolve().parents[3]
-_COPIED = ("berth", "components", "stacks", "cli", "lab", "docs", "Pulumi.yaml", "__main__.py", "pyproject.toml")
+_COPIED = (
+    "berth",
+    "components",
+    "stacks",
+    "cli",
+    "lab",
+    "docs",
+    "Pulumi.yaml",
+    "__main__.py",
+    "pyproject.toml",
+)
 
 
 @dataclass
@@ -105,7 +115,9 @@ def file(name: str) -> str:
 def listed(title: str) -> set[str]:
     """Files that a section of CONTRIBUTING.md names, one `- path` a line after `Files:`."""
     text = (CLONE / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    section = re.search(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, flags=re.DOTALL | re.MULTILINE)
+    section = re.search(
+        rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, flags=re.DOTALL | re.MULTILINE
+    )
     assert section, f"CONTRIBUTING.md has no section {title!r}"
     files = section[1].partition("Files:\n")[2]
     return set(re.findall(r"^- `([^`]+)`", files, flags=re.MULTILINE))

@@ -6,7 +6,11 @@ import json
 
 from tests.unit.adding.copy import Copy, file, listed
 
-SETTINGS, MANIFEST, SCHEMA = "components/ray/settings.py", "components/ray/manifest.py", "stacks/schema.json"
+SETTINGS, MANIFEST, SCHEMA = (
+    "components/ray/settings.py",
+    "components/ray/manifest.py",
+    "stacks/schema.json",
+)
 
 FIELD = '''    fake_setting: Literal["calm", "bold"] = "calm"
     """Mood of the worker, which its pods have as a variable."""
@@ -36,7 +40,10 @@ def test_a_setting_on_a_berth_is_what_the_page_names(tree: Copy) -> None:
     tree.stack("wrong", STACK.format(default="calm", own="loud"))
     checked = tree.run("check", "calm", "bold", "wrong", code=2)
     assert ("✓ calm (environment" in checked, "✓ bold (environment" in checked) == (True, True)
-    assert "Pulumi.wrong.yaml:13: environment.engineers.bob.worker.fakeSetting: 'loud' is not one of" in checked
+    assert (
+        "Pulumi.wrong.yaml:13: environment.engineers.bob.worker.fakeSetting: 'loud' is not one of"
+        in checked
+    )
 
     known = json.loads(tree.python("-c", ASK))
     assert known["values"] == {

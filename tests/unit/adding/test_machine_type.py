@@ -34,7 +34,9 @@ def test_a_machine_type_is_rows_of_the_files_that_the_page_names(tree: Copy) -> 
     assert known["labels"]["cloud.google.com/gke-accelerator"] == "nvidia-x9"
     assert known["labels"]["cloud.google.com/gke-accelerator-count"] == "8"
     assert known["labels"]["cloud.google.com/machine-family"] == "x9"
-    assert known["taints"] == [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]
+    assert known["taints"] == [
+        {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+    ]
     assert (known["cpu"], known["nics"]) == ("256", 8)
     assert known["quotas"] == {"NVIDIA_X9_GPUS": 8}
     assert tree.touched == listed("Add a machine type")

@@ -26,13 +26,14 @@ def test_an_operator_is_the_files_that_the_page_names(tree: Copy) -> None:
     tree.replace(
         REGISTRY,
         'Field(examples=[{"source": "present"}])] = GibSettings()\n',
-        'Field(examples=[{"source": "present"}])] = GibSettings()\n    fake: FakeSettings = FakeSettings()\n',
+        'Field(examples=[{"source": "present"}])] = GibSettings()\n    fake: FakeSettings ='
+        " FakeSettings()\n",
     )
     tree.replace(
         "components/operators/words.yaml",
         "\ngpu-operator:\n",
-        "\nfake-operator:\n  removed: the fake operator is removed{again}\n  changed: the fake operator restarts\n"
-        "gpu-operator:\n",
+        "\nfake-operator:\n  removed: the fake operator is removed{again}\n  changed: the fake"
+        " operator restarts\ngpu-operator:\n",
     )
     (tree.root / SCHEMA).write_text(tree.run("schema"), encoding="utf-8")
     tree.touched.add(SCHEMA)
@@ -44,11 +45,16 @@ def test_an_operator_is_the_files_that_the_page_names(tree: Copy) -> None:
     tree.stack("present", STACK.format(given="{source: present, version: 1.0.1}", pool=claimed))
     tree.stack("fake", STACK.format(given="{version: 1.0.1}", pool=claimed))
     checked = " ".join(tree.run("check", "ignored", "present", "fake", code=2).split())
-    assert "environment.operators.fake: would be ignored, since no pool has `gpuAllocation: dra`" in checked
+    assert (
+        "environment.operators.fake: would be ignored, since no pool has `gpuAllocation: dra`"
+        in checked
+    )
     assert "environment.operators.fake.version: belongs to `source: chart`" in checked
     assert "✓ fake (environment" in checked
 
-    registered, effects, title = json.loads(tree.python("-c", ASK).partition("found")[2].splitlines()[0])
+    registered, effects, title = json.loads(
+        tree.python("-c", ASK).partition("found")[2].splitlines()[0]
+    )
     components = [kind for kind, _, _ in registered if kind.startswith("berth:operators:")]
     assert components.index("berth:operators:DraNet") < components.index("berth:operators:Fake")
     assert ["kubernetes:helm.sh/v3:Release", "fake-operator", {"fake": True}] in registered

@@ -25,10 +25,13 @@ def test_a_policy_is_the_files_that_the_page_names(tree: Copy) -> None:
     tree.stack("waiving", STACK.replace("WAIVED", "fake-policy: a test"))
     checked = tree.run("check", "env", "waiving", code=2)
     assert (
-        "stacks/Pulumi.env.yaml:10: environment.engineers.alice.rayVersion: policy fake-policy: alice has Ray"
+        "stacks/Pulumi.env.yaml:10: environment.engineers.alice.rayVersion: policy fake-policy:"
+        " alice has Ray" in checked
+    )
+    assert (
+        "set `rayVersion` to another one, or waive it (policies.waived.fake-policy: REASON)"
         in checked
     )
-    assert "set `rayVersion` to another one, or waive it (policies.waived.fake-policy: REASON)" in checked
     assert "✓ waiving (environment" in checked
     assert "policy fake-policy is waived for alice: a test" in checked
     assert "('fake-policy', 'a test')" in tree.python("-c", PREVIEW)

@@ -41,4 +41,6 @@ def test_a_sharing_mode_is_the_files_that_the_page_names(tree: Copy) -> None:
     assert known["offered"] == known["served"] == {"nvidia.com/gpu.shared": 32}
     assert set(known["labels"].values()) == {True}, known["labels"]
     (effect,) = known["effects"]
-    assert effect.startswith("pool dev: sharing profile 'any' changes; the device plugin restarts on its nodes")
+    assert effect.startswith(
+        "pool dev: sharing profile 'any' changes; the device plugin restarts on its nodes"
+    )

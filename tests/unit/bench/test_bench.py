@@ -9,12 +9,18 @@ from bench.figures import Run
 
 def document(**seconds: float) -> dict[str, Any]:
     cpu = {BASE: 10.0, "up": seconds["up"]}
-    run = Run(seconds=seconds | {"floor: up": 10.0, "same program: up": 10.0}, cpu=cpu, facts={STATE: 12.0})
+    run = Run(
+        seconds=seconds | {"floor: up": 10.0, "same program: up": 10.0},
+        cpu=cpu,
+        facts={STATE: 12.0},
+    )
     return run.document({"cores": 2, "memory": 23, "load": 0.1})
 
 
 def lines(part: str, size: int, up: float) -> list[str]:
-    return [f"{'' if found.good else '✗ '}{found}" for found in measured(part, size, document(up=up))]
+    return [
+        f"{'' if found.good else '✗ '}{found}" for found in measured(part, size, document(up=up))
+    ]
 
 
 def test_a_bar_is_missed_only_beyond_its_limit_and_holds_for_its_number_of_engineers() -> None:

@@ -19,9 +19,13 @@ BAD = Outcome("up", "up: SIGTERM", ["locks left"], {"code": 1})
 
 @pytest.mark.parametrize(("outcomes", "code"), [([GOOD, GOOD], 0), ([GOOD, BAD], 1)])
 def test_a_missed_figure_is_an_exit_code(outcomes: list[Outcome], code: int) -> None:
-    result = figures_of(Kills(), 1, [(number, outcome, 1.0) for number, outcome in enumerate(outcomes)])
+    result = figures_of(
+        Kills(), 1, [(number, outcome, 1.0) for number, outcome in enumerate(outcomes)]
+    )
     assert summarize({"kills": result}) == code
-    assert [case["what"] for case in result["failed"]] == [outcome.what for outcome in outcomes if outcome.problems]
+    assert [case["what"] for case in result["failed"]] == [
+        outcome.what for outcome in outcomes if outcome.problems
+    ]
 
 
 def test_figures_name_no_folder_of_the_machine() -> None:

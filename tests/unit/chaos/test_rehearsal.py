@@ -8,7 +8,10 @@ import pytest
 from berth.cli.pulumi.update.score import Score, Wrong
 from chaos.rehearsal import Edit, Rehearsal, Tried, Values, outcomes
 
-EDITS = [Edit(path, 1, 2) for path in ("pools.cpu.nodes", "engineers.ann.workers", "engineers.ben.workers")]
+EDITS = [
+    Edit(path, 1, 2)
+    for path in ("pools.cpu.nodes", "engineers.ann.workers", "engineers.ben.workers")
+]
 
 
 class Wrongly(Rehearsal):
@@ -19,7 +22,9 @@ class Wrongly(Rehearsal):
 
     def apply(self, base: Values, edits: Sequence[Edit]) -> Tried:
         together = self._wrong <= {edit.path for edit in edits}
-        return Tried(base, edits, Score(2, ["ben"], [Wrong(self._name, "lost")] if together else [], []), 1.0)
+        return Tried(
+            base, edits, Score(2, ["ben"], [Wrong(self._name, "lost")] if together else [], []), 1.0
+        )
 
 
 @pytest.mark.parametrize(

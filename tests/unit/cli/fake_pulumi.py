@@ -28,7 +28,8 @@ while answer["waits"] and not interrupted:
 if interrupted:
     print(json.dumps({{"diagnosticEvent": {{"severity": "error", "message": "update canceled"}}}}))
 sys.stderr.write(answer["stderr"])
-updates = "--skip-preview" in arguments and answer["code_of_update"] is not None and answer["failing"] in arguments
+fails = answer["code_of_update"] is not None and answer["failing"] in arguments
+updates = "--skip-preview" in arguments and fails
 sys.exit(1 if interrupted else answer["code_of_update"] if updates else answer["code"])
 """
 
@@ -64,7 +65,9 @@ class FakePulumi:
         the word `failing` end with `code_of_update`.
         """
         lines = recording.read_text(encoding="utf-8").splitlines() if recording else []
-        lines += [json.dumps(event) for event in (*events, {"summaryEvent": {"resourceChanges": {}}})]
+        lines += [
+            json.dumps(event) for event in (*events, {"summaryEvent": {"resourceChanges": {}}})
+        ]
         answer = {
             "events": lines,
             "stderr": stderr,
@@ -87,4 +90,7 @@ class FakePulumi:
 
 def errors(*messages: str) -> Iterable[dict[str, Any]]:
     """Events of errors."""
-    return [{"diagnosticEvent": {"severity": "error", "message": f"{message}\n"}} for message in messages]
+    return [
+        {"diagnosticEvent": {"severity": "error", "message": f"{message}\n"}}
+        for message in messages
+    ]

@@ -61,7 +61,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def pulumi(project: Path, says: str) -> None:
     """A pulumi that only says so, and fails."""
     program = project / "bin/pulumi"
-    program.write_text(f'#!/bin/sh\n[ "$1" = version ] && echo v3.250.0 && exit\necho "error: {says}" >&2\nexit 255\n')
+    program.write_text(
+        f'#!/bin/sh\n[ "$1" = version ] && echo v3.250.0 && exit\necho "error: {says}" >&2\nexit'
+        " 255\n"
+    )
     program.chmod(0o755)
 
 
@@ -79,7 +82,12 @@ def error_of(done: Result, code: int) -> str:
 
 @pytest.mark.parametrize(
     ("situation", "command"),
-    [(name, command) for name, case in SITUATIONS.items() for commands in case["commands"] for command in commands],
+    [
+        (name, command)
+        for name, case in SITUATIONS.items()
+        for commands in case["commands"]
+        for command in commands
+    ],
 )
 def test_the_one_error(project: Path, situation: str, command: str) -> None:
     case = SITUATIONS[situation]
@@ -102,13 +110,15 @@ def nobody(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("nobody")
 @pytest.mark.parametrize("command", ["connect", "logs", "suspend", "wake"])
-@pytest.mark.parametrize(("berth_of", "stack"), [("bob", "env"), ("alice", "alice"), ("alice -s env", "alice")])
+@pytest.mark.parametrize(
+    ("berth_of", "stack"), [("bob", "env"), ("alice", "alice"), ("alice -s env", "alice")]
+)
 def test_a_berth_that_is_not_up_yet(command: str, berth_of: str, stack: str) -> None:
     name, *options = berth_of.split()
     output = error_of(berth(f"{command} {' '.join(options)}", name), BAD_INPUT)
     assert (
-        f"{name} is in the settings of stack {stack}, but not up on environment env; run: pulumi up -s {stack}"
-        in output
+        f"{name} is in the settings of stack {stack}, but not up on environment env; run: pulumi up"
+        f" -s {stack}" in output
     )
 
 
@@ -122,7 +132,10 @@ def test_the_status_of_a_stack_that_is_not_up(command: str) -> None:
 @pytest.mark.usefixtures("nobody")
 def test_the_fabric_of_a_berth_that_is_not_up() -> None:
     output = error_of(berth("verify fabric -s", "alice"), BAD_INPUT)
-    assert "alice is in the settings of stack alice, but not up on environment env; run: pulumi up -s alice" in output
+    assert (
+        "alice is in the settings of stack alice, but not up on environment env; run: pulumi up -s"
+        " alice" in output
+    )
 
 
 def test_a_diagnosis_without_a_network_says_so_once(project: Path) -> None:
@@ -146,20 +159,32 @@ def test_a_plan_without_a_network_says_what_could_not_be_reached(project: Path) 
 @pytest.mark.parametrize(
     ("messages", "begins"),
     [
-        (['Get "https://container.googleapis.com": dial tcp: no such host'], "Pulumi needs a connection that failed: "),
-        (["dial tcp: no such host", "pool dev: quota exceeded"], "dial tcp: no such host\npool dev"),
+        (
+            ['Get "https://container.googleapis.com": dial tcp: no such host'],
+            "Pulumi needs a connection that failed: ",
+        ),
+        (
+            ["dial tcp: no such host", "pool dev: quota exceeded"],
+            "dial tcp: no such host\npool dev",
+        ),
     ],
 )
 def test_a_plan_fails_for_the_network_only_if_nothing_else_failed(
     monkeypatch: pytest.MonkeyPatch, messages: list[str], begins: str
 ) -> None:
-    events: list[Event] = [{"diagnosticEvent": {"message": message, "severity": "error"}} for message in messages]
+    events: list[Event] = [
+        {"diagnosticEvent": {"message": message, "severity": "error"}} for message in messages
+    ]
     engine = SimpleNamespace(outcome=lambda *_: Outcome(events, code=255))
     monkeypatch.setattr(plan, "begun", lambda *_: engine)
     monkeypatch.setattr("berth.cli.pulumi.stack.applied", lambda _stack: {})
     done = berth("diagnose -o report.md", "bob")
     assert done.exit_code == BAD_INPUT  # the berth is not up
-    found = next(line for line in done.stderr.split("could not be gathered: ") if line.startswith("Plan of stack env"))
+    found = next(
+        line
+        for line in done.stderr.split("could not be gathered: ")
+        if line.startswith("Plan of stack env")
+    )
     assert found.startswith(f"Plan of stack env: {begins}")
 
 
@@ -168,7 +193,9 @@ def test_a_plan_fails_for_the_network_only_if_nothing_else_failed(
     "command", ["connect -s env", "logs -s env", "suspend -s env", "wake -s env", "diagnose -s env"]
 )
 def test_a_name_that_nobody_has(command: str) -> None:
-    assert "environment env has no berth or cluster 'bobb'" in error_of(berth(command, "bobb"), BAD_INPUT)
+    assert "environment env has no berth or cluster 'bobb'" in error_of(
+        berth(command, "bobb"), BAD_INPUT
+    )
 
 
 def test_a_berth_that_is_not_up_is_diagnosed_all_the_same(nobody: Path) -> None:
@@ -180,7 +207,9 @@ def test_a_berth_that_is_not_up_is_diagnosed_all_the_same(nobody: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["lab status", "lab env"])
-def test_a_lab_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+def test_a_lab_that_is_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
     """`BERTH_LAB` may name a folder outside of any project."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BERTH_LAB", str(tmp_path / "nowhere"))

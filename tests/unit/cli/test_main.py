@@ -30,7 +30,11 @@ def raising(error: BaseException) -> Callable[[], str]:
         (BadInputError("no such stack"), 2, "error: no such stack\n"),
         (BerthError("odd", code=7), 7, "error: odd\n"),
         (ProblemsError("dev", ["one", "two"]), 2, "✗ dev\n  one\n  two\n"),
-        (OSError(28, "No space left on device", "report.md"), 1, "error: report.md: No space left on device\n"),
+        (
+            OSError(28, "No space left on device", "report.md"),
+            1,
+            "error: report.md: No space left on device\n",
+        ),
         (KeyboardInterrupt(), 130, "interrupted\n"),
     ],
 )
@@ -42,8 +46,14 @@ def test_an_error_is_text_and_an_exit_code(
     assert (done.exit_code, done.stdout, done.stderr) == (code, "", stderr)
 
 
-def test_a_package_of_an_extra_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "schema_text", raising(ModuleNotFoundError("No module named 'psutil'", name="psutil")))
+def test_a_package_of_an_extra_that_is_not_installed_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(
+        schema,
+        "schema_text",
+        raising(ModuleNotFoundError("No module named 'psutil'", name="psutil")),
+    )
     result = CliRunner().invoke(app, ["schema"])
     assert result.exit_code == 2
     assert 'run: pip install "berth-gpu[lab]"' in result.stderr
@@ -61,7 +71,9 @@ class _Field:
 
 
 @pytest.mark.parametrize("work", [_terminated, lambda: type("Imported", (), {"field": _Field()})])
-def test_sigterm_ends_as_an_interrupt_does(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sigterm_ends_as_an_interrupt_does(
+    work: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(schema, "schema_text", work)
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     raise_on_signals()

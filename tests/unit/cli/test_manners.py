@@ -36,7 +36,9 @@ def berth(
 def in_shell(script: str) -> tuple[int, str]:
     """Run a script where `berth` is this tree's; return the exit code, and both streams."""
     command = f'berth() {{ {sys.executable} -m berth.cli "$@"; }}; set -o pipefail; {script}'
-    done = subprocess.run(["bash", "-c", command], cwd=CLONE, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=CLONE, capture_output=True, text=True, timeout=60, check=False
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -56,7 +58,8 @@ def test_a_pipe_gets_no_escape_sequences(words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["check lab --json", "check --policies --json", "engineer list -s lab --json", "schema"]
+    "words",
+    ["check lab --json", "check --policies --json", "engineer list -s lab --json", "schema"],
 )
 def test_json_stands_alone_on_stdout(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(CLONE)
@@ -67,14 +70,21 @@ def test_json_stands_alone_on_stdout(words: str, monkeypatch: pytest.MonkeyPatch
     ("words", "to", "code", "message"),
     [
         ("schema", "| true", 0, ""),
-        ("check --policies --json", "> /dev/full", 1, "error: [Errno 28] No space left on device\n"),
+        (
+            "check --policies --json",
+            "> /dev/full",
+            1,
+            "error: [Errno 28] No space left on device\n",
+        ),
         ("schema", ">&-", 0, ""),
     ],
 )
 def test_a_stdout_that_takes_nothing(words: str, to: str, code: int, message: str) -> None:
     ended, text = in_shell(f"berth {words} {to}")
     rest = [
-        line for line in text.splitlines(keepends=True) if not line.startswith("  note:") and "warning:" not in line
+        line
+        for line in text.splitlines(keepends=True)
+        if not line.startswith("  note:") and "warning:" not in line
     ]
     assert (ended, "".join(rest)) == (code, message)
 
@@ -99,7 +109,10 @@ STACK = "is not a stack's name: at most 100 letters, digits, '-', '_' and '.'"
         ("[red]", f"'[red]' {STACK}; known are "),
         ("../../etc/passwd", f"'../../etc/passwd' {STACK}; known are "),
         (b"\xff", f"'\\udcff' {STACK}; known are "),
-        ("nosuch", "there is no stack 'nosuch': stacks/Pulumi.nosuch.yaml does not exist; known are "),
+        (
+            "nosuch",
+            "there is no stack 'nosuch': stacks/Pulumi.nosuch.yaml does not exist; known are ",
+        ),
     ],
 )
 @pytest.mark.parametrize("words", ["status -s", "doctor -s", "connect -s"])
@@ -139,8 +152,20 @@ BOMB = "\n".join(
     ("content", "problem"),
     [
         (b"\xff\xfe\x00\x01", ": is not text: a stack's file is YAML in UTF-8"),
-        (b"", ": has no `config:`; write `config:` and under it `berth:environment:` or `berth:engineer:`"),
-        (b"- a\n- b\n", ": has no `config:`; write `config:` and under it `berth:environment:` or `berth:engineer:`"),
+        (
+            b"",
+            (
+                ": has no `config:`; write `config:` and under it `berth:environment:` or"
+                " `berth:engineer:`"
+            ),
+        ),
+        (
+            b"- a\n- b\n",
+            (
+                ": has no `config:`; write `config:` and under it `berth:environment:` or"
+                " `berth:engineer:`"
+            ),
+        ),
         (b"a" * (2 << 20), ": is larger than 1 MiB, which no stack's file is"),
         (b"config: " + b"[" * 5000, ":1: is nested more than 50 levels deep"),
         (BOMB.encode(), ":8: has more than 100000 values once its anchors are resolved"),
@@ -157,7 +182,11 @@ def test_a_file_that_is_no_stack_is_one_line(
     file.mkdir() if content is None else file.write_bytes(content)
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["check", "odd"])
-    assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"✗ odd\n  stacks/Pulumi.odd.yaml{problem}\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (
+        2,
+        "",
+        f"✗ odd\n  stacks/Pulumi.odd.yaml{problem}\n",
+    )
     done = CliRunner().invoke(app, ["status", "-s", "odd"])
     assert (done.exit_code, done.stderr) == (2, f"error: stacks/Pulumi.odd.yaml{problem}\n")
 
@@ -211,4 +240,6 @@ def test_an_ignored_ctrl_c_stays_ignored() -> None:
 
 def test_a_stacks_file_names_the_stack() -> None:
     done = CliRunner().invoke(app, ["connect", "-s", "stacks/Pulumi.lab.yaml"])
-    assert done.stderr == "error: stack lab is an environment; name a berth on it: bob, carol, train\n"
+    assert (
+        done.stderr == "error: stack lab is an environment; name a berth on it: bob, carol, train\n"
+    )

@@ -76,7 +76,9 @@ def applied(kind: str = "update", result: str = "succeeded", **edits: Any) -> di
         ([applied(result="failed", owner="infra")], []),
     ],
 )
-def test_edited_settings_come_first(project: Project, history: list[dict[str, Any]], shown: list[str]) -> None:
+def test_edited_settings_come_first(
+    project: Project, history: list[dict[str, Any]], shown: list[str]
+) -> None:
     project.plans("driver", history=history)
     lines = preview().stdout.splitlines()[1:]
     assert ("changed settings" in lines[0]) == bool(shown)
@@ -89,7 +91,10 @@ def test_the_report_goes_to_stdout_and_warnings_to_stderr(project: Project) -> N
     assert "± replace node pool" in done.stdout
     assert "forces the replacement" in done.stdout
     assert "warning" not in done.stdout
-    assert "warning: environment.pools.train.capacity: Google does not sell a4-highgpu-8g on demand" in done.stderr
+    assert (
+        "warning: environment.pools.train.capacity: Google does not sell a4-highgpu-8g on demand"
+        in done.stderr
+    )
     assert "to accept that: --allow-destroy" in done.stderr
 
 
@@ -112,7 +117,13 @@ def test_two_renderings_at_once_are_refused(project: Project) -> None:
 
 
 def test_wrong_settings_are_told_as_check_tells_them(project: Project) -> None:
-    project.set("bad", environment={"zone": "nowhere", "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}}})
+    project.set(
+        "bad",
+        environment={
+            "zone": "nowhere",
+            "pools": {"cpu": {"machineType": "n2-standard-16", "nodes": 1}},
+        },
+    )
     done = preview(stack="bad")
     assert (done.exit_code, done.stdout, project.commands) == (2, "", [])
     assert done.stderr == CliRunner().invoke(app, ["check", "bad"]).stderr
@@ -136,13 +147,20 @@ def test_an_engine_that_fails(project: Project) -> None:
 
 
 def test_what_deletion_protection_refuses_is_a_plan_all_the_same(project: Project) -> None:
-    words = 'unable to replace resource "urn"\nas it is currently marked for protection. To unprotect the resource, …'
+    words = (
+        'unable to replace resource "urn"\nas it is currently marked for protection. To unprotect'
+        " the resource, …"
+    )
     project.plans("driver", *errors(words, "preview failed"), code=1)
     assert preview().exit_code == 3
 
 
 def test_an_operation_that_is_unknown_is_no_plan(project: Project) -> None:
-    step = {"op": "conjure", "urn": "urn:pulumi:fleet::berth::kubernetes:core/v1:ConfigMap::x", "type": "x"}
+    step = {
+        "op": "conjure",
+        "urn": "urn:pulumi:fleet::berth::kubernetes:core/v1:ConfigMap::x",
+        "type": "x",
+    }
     project.plans("noop", {"resourcePreEvent": {"metadata": step}})
     done = preview()
     assert (done.exit_code, done.stdout) == (1, "")

@@ -25,7 +25,9 @@ SERVICE = {
 
 def created(resource_type: str, name: str, inputs: Mapping[str, Any]) -> Step:
     urn = f"urn:pulumi:env::berth::{resource_type}::{name}"
-    return Step("create", urn, resource_type, name, custom=True, old=None, new=State(inputs, {}, ""))
+    return Step(
+        "create", urn, resource_type, name, custom=True, old=None, new=State(inputs, {}, "")
+    )
 
 
 def report(context: PolicyContext | None, *steps: Step) -> Report:
@@ -50,9 +52,9 @@ def test_what_is_against_a_policy_is_in_every_rendering_and_in_the_exit_code() -
     assert "## 🛑 berth preview" in markdown(shown)
     assert f"- 🛑 {WORDS}" in markdown(shown)
     content = document(shown)
-    assert [(breach["policy"], breach["resource"], breach["type"]) for breach in content["policies"]] == [
-        ("private-dashboard", "ui", "kubernetes:core/v1:Service")
-    ]
+    assert [
+        (breach["policy"], breach["resource"], breach["type"]) for breach in content["policies"]
+    ] == [("private-dashboard", "ui", "kubernetes:core/v1:Service")]
     assert content["waived"] == []
     # Nothing else that a plan can be makes up for it.
     for destroy, nothing in ((False, False), (True, False), (False, True)):
@@ -66,18 +68,24 @@ def test_a_waived_policy_is_told_with_its_reason() -> None:
     assert f"- {words}" in markdown(shown)
     content = document(shown)
     assert content["policies"] == []
-    assert content["waived"] == [{"policy": "private-dashboard", "reason": "a demo for a day", "resources": ["ui"]}]
+    assert content["waived"] == [
+        {"policy": "private-dashboard", "reason": "a demo for a day", "resources": ["ui"]}
+    ]
     assert refusal(shown, allow_destroy=False, expect_no_changes=False) == 0
 
 
 @pytest.mark.parametrize("context", [PolicyContext(), None])
 def test_a_plan_that_keeps_the_policies_says_nothing_of_them(context: PolicyContext | None) -> None:
-    shown = report(context, created("kubernetes:core/v1:Namespace", "bob", {"metadata": {"name": "berth-bob"}}))
+    shown = report(
+        context, created("kubernetes:core/v1:Namespace", "bob", {"metadata": {"name": "berth-bob"}})
+    )
     assert "polic" not in in_a_terminal(shown)
     assert "olic" not in markdown(shown)
     assert refusal(shown, allow_destroy=False, expect_no_changes=False) == 0
 
 
 def test_what_goes_is_not_judged() -> None:
-    gone = Step("delete", PUBLIC.urn, PUBLIC.type, "ui", custom=True, old=State(SERVICE, {}, ""), new=None)
+    gone = Step(
+        "delete", PUBLIC.urn, PUBLIC.type, "ui", custom=True, old=State(SERVICE, {}, ""), new=None
+    )
     assert report(PolicyContext(), gone).violations == []

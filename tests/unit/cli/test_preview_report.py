@@ -20,7 +20,16 @@ from tests.unit.cases import table
 from tests.unit.components.plan.plans import POOL, RAY, edited, event, pool, ray, report
 from tests.unit.components.plan.recordings import FOLDER, live, recorded
 
-ENVIRONMENT = ["create", "noop", "driver", "sharing", "engineer-removed", "fewer", "machine", "refresh"]
+ENVIRONMENT = [
+    "create",
+    "noop",
+    "driver",
+    "sharing",
+    "engineer-removed",
+    "fewer",
+    "machine",
+    "refresh",
+]
 ENGINEER = ["alice-create", "alice-image"]
 
 
@@ -32,7 +41,10 @@ def of(name: str) -> Report:
             {"image": "rayproject/ray:2.60.0-py311-cu128", "workers": 2},
             {"image": "rayproject/ray:2.60.0-py312-cu128", "workers": 3},
         )
-        return report_of(plan, Known("alice", "engineer", edits=differences(*settings) if "image" in name else ()))
+        return report_of(
+            plan,
+            Known("alice", "engineer", edits=differences(*settings) if "image" in name else ()),
+        )
     return report_of(
         plan,
         Known(
@@ -52,7 +64,9 @@ def golden_text(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         path = FOLDER / name
         if request.config.getoption("--update-golden"):
             path.write_text(text, encoding="utf-8")
-        assert path.exists(), f"{path} is missing; read what the code makes and keep it with --update-golden"
+        assert path.exists(), (
+            f"{path} is missing; read what the code makes and keep it with --update-golden"
+        )
         assert text == path.read_text(encoding="utf-8")
 
     return compare
@@ -81,8 +95,12 @@ def test_verdicts(name: str, verdict: str) -> None:
 
 def test_whose_work_is_lost_by_another_driver() -> None:
     report = of("driver")
-    assert [str(sitting) for sitting in report.sitting(Level.DESTROYS)] == ["cluster train (2 pods, 16 GPUs)"]
-    assert [(away.pool, away.product, away.gpus) for away in report.gpus] == [("train", "B200", (16, 16))]
+    assert [str(sitting) for sitting in report.sitting(Level.DESTROYS)] == [
+        "cluster train (2 pods, 16 GPUs)"
+    ]
+    assert [(away.pool, away.product, away.gpus) for away in report.gpus] == [
+        ("train", "B200", (16, 16))
+    ]
 
 
 def test_berths_of_engineers_own_stacks_are_seen() -> None:
@@ -109,7 +127,9 @@ def test_what_the_effects_say_is_not_warned_of_again() -> None:
 
 
 def test_other_words_to_engineers_are_a_change() -> None:
-    report = report_of(plan_of(recorded("noop")), Known("fleet", "environment", changed_outputs=["defaults"]))
+    report = report_of(
+        plan_of(recorded("noop")), Known("fleet", "environment", changed_outputs=["defaults"])
+    )
     assert report.verdict == "harmless"
     assert "Engineers' own stacks will see new: defaults." in markdown(report)
 
@@ -119,7 +139,10 @@ def test_other_words_to_engineers_are_a_change() -> None:
 
 def test_gpu_hours_are_by_product() -> None:
     plan = plan_of(recorded("machine"))
-    found = {hours.product: (hours.now, hours.after) for hours in gpu_hours(planned_fleet("fleet", plan, None))}
+    found = {
+        hours.product: (hours.now, hours.after)
+        for hours in gpu_hours(planned_fleet("fleet", plan, None))
+    }
     assert found == {
         "B200": ((384, 384), (0, 0)),
         "H200": ((0, 0), (384, 384)),
@@ -131,7 +154,9 @@ def test_money_is_only_of_pools_with_a_rate() -> None:
     plan = plan_of(recorded("fewer"))
     fleet = planned_fleet("fleet", plan, None)
     found = money(fleet, {"train": Decimal("12.5"), "dev": Decimal(1)}, "EUR")
-    assert found == Money("EUR", Span(Decimal(624), Decimal(648)), Span(Decimal(300), Decimal(324)), ["cpu"])
+    assert found == Money(
+        "EUR", Span(Decimal(624), Decimal(648)), Span(Decimal(300), Decimal(324)), ["cpu"]
+    )
     assert money(fleet, {}, "EUR") is None
 
 
@@ -149,7 +174,10 @@ def test_the_comment_can_be_found_again() -> None:
 
 
 def test_a_comment_that_is_too_long_is_cut_and_says_so() -> None:
-    steps = [event("delete", RAY, f"engineer-{number}", ray(f"engineer-{number}"), None) for number in range(400)]
+    steps = [
+        event("delete", RAY, f"engineer-{number}", ray(f"engineer-{number}"), None)
+        for number in range(400)
+    ]
     text = markdown(report(*steps))
     assert len(text) <= MOST_CHARACTERS
     assert "*Cut: the whole report is longer than a comment can be." in text
@@ -160,7 +188,9 @@ def test_a_comment_that_is_too_long_is_cut_and_says_so() -> None:
 def test_settings_cannot_write_markup_into_the_comment() -> None:
     name = "a|b`c"
     step = event("update", POOL, name, pool(name), edited(pool(name), nodeConfig__diskSizeGb=1))
-    rows = [line for line in markdown(report(step, asked=False)).splitlines() if line.startswith("| ~")]
+    rows = [
+        line for line in markdown(report(step, asked=False)).splitlines() if line.startswith("| ~")
+    ]
     assert len(rows) == 1
     assert "``" in rows[0]
     assert rows[0].replace("\\|", "").count("|") == 5

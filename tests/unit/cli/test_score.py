@@ -17,11 +17,17 @@ from tests.unit.components.plan.test_waits import GUEST, NEW, POOLS
 
 def plan(level: str, names: Sequence[str]) -> Report:
     """A plan that reaches some RayClusters, and replaces a pool."""
-    sitting = [Sitting("berth", name, f"berth-{name}", name, "fleet", 2, 0, shares=False) for name in names]
+    sitting = [
+        Sitting("berth", name, f"berth-{name}", name, "fleet", 2, 0, shares=False) for name in names
+    ]
     all_go = not level.startswith("may ")
-    effects = [Effect(Level[level.removeprefix("may ").upper()], "restarts", sitting, all_go=all_go)]
+    effects = [
+        Effect(Level[level.removeprefix("may ").upper()], "restarts", sitting, all_go=all_go)
+    ]
     change = Change("x", "x", "x", "", "urn::x", "x", "replace", Level.DESTROYS, effects, ())
-    return replace(report_of(plan_of([]), Known("fleet", "environment")), parts=[Part("x", [change])])
+    return replace(
+        report_of(plan_of([]), Known("fleet", "environment")), parts=[Part("x", [change])]
+    )
 
 
 def clusters(pods: Mapping[str, str | None]) -> dict[tuple[str, str], Seen]:
@@ -52,13 +58,18 @@ def test_workers_that_come_and_go_show_that_a_foreseen_loss_happened() -> None:
     key, was = ("berth-ann", "ann"), Seen(frozenset("h"), moving=False, scaled=frozenset("w"))
     for scaled, right in (frozenset("x"), 1), (frozenset("wx"), 0):
         score = score_of(
-            plan("destroys", ["ann"]), {"urn::x": "replace"}, {key: was}, {key: replace(was, scaled=scaled)}
+            plan("destroys", ["ann"]),
+            {"urn::x": "replace"},
+            {key: was},
+            {key: replace(was, scaled=scaled)},
         )
         assert (score.right, len(score.false_alarms)) == (right, 1 - right)
 
 
 @pytest.mark.parametrize(("before", "after", "says"), table(__file__, "score_waiting.yaml"))
-def test_who_waits_is_compared(before: dict[str, int], after: dict[str, int | None], says: str) -> None:
+def test_who_waits_is_compared(
+    before: dict[str, int], after: dict[str, int | None], says: str
+) -> None:
     report = report_of(plan_of([NEW]), Known("prod", "environment", live=[GUEST], pools=POOLS))
     was, now = (
         {
@@ -74,21 +85,30 @@ def test_who_waits_is_compared(before: dict[str, int], after: dict[str, int | No
 
 
 @pytest.mark.parametrize(
-    ("spec", "observed", "moving"), [({}, 2, False), ({"suspend": True}, 2, True), ({}, 1, True), ({}, None, True)]
+    ("spec", "observed", "moving"),
+    [({}, 2, False), ({"suspend": True}, 2, True), ({}, 1, True), ({}, None, True)],
 )
 def test_a_raycluster_that_kuberay_has_yet_to_look_at_is_not_judged(
     monkeypatch: pytest.MonkeyPatch, spec: dict[str, Any], observed: int | None, *, moving: bool
 ) -> None:
     """An update with `wait: {until: submitted}` ends before KubeRay has seen its edit."""
     metadata = {"namespace": "berth-ann", "name": "ann", "generation": 2}
-    item = {"metadata": metadata, "spec": spec, "status": {"observedGeneration": observed} if observed else {}}
+    item = {
+        "metadata": metadata,
+        "spec": spec,
+        "status": {"observedGeneration": observed} if observed else {},
+    }
     pod = {"metadata": {"namespace": "berth-ann", "uid": "a", "labels": {"ray.io/cluster": "ann"}}}
     full = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    waiting, starting = (pod | {"status": {"conditions": conditions}} for conditions in ([full], []))
+    waiting, starting = (
+        pod | {"status": {"conditions": conditions}} for conditions in ([full], [])
+    )
     lists = {RAY_CLUSTERS: [item], PODS: [waiting, starting]}
     monkeypatch.setattr(ClusterApi, "list", lambda _, path, **_query: (lists[path], ""))
     monkeypatch.setattr(ClusterApi, "metadata", lambda *_, **_query: [pod])
-    assert seen(object.__new__(ClusterApi)) == {("berth-ann", "ann"): Seen(frozenset("a"), moving, waiting=1)}
+    assert seen(object.__new__(ClusterApi)) == {
+        ("berth-ann", "ann"): Seen(frozenset("a"), moving, waiting=1)
+    }
 
 
 def test_a_cluster_that_does_not_answer_gives_no_score(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,9 @@ def berth(*arguments: str) -> Result:
 
 
 def engines(project: FakePulumi) -> list[str]:
-    return [command for command in project.commands if command.split()[0] not in ("stack", "whoami")]
+    return [
+        command for command in project.commands if command.split()[0] not in ("stack", "whoami")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,7 @@ def engines(project: FakePulumi) -> list[str]:
     ],
 )
 def test_where_nobody_can_be_asked(
-    loses: bool,  # noqa: FBT001
+    loses: bool,
     options: Options,
     code: int | None,
     monkeypatch: pytest.MonkeyPatch,
@@ -90,14 +92,19 @@ def test_an_update_is_a_preview_and_then_plain_pulumi_up(project: Project) -> No
 
 
 @pytest.mark.parametrize(("state", "runs"), [("file://~", 1), ("gs://state", 2)])
-def test_two_berths_in_a_bucket_have_a_run_of_their_own(project: Project, state: str, runs: int) -> None:
+def test_two_berths_in_a_bucket_have_a_run_of_their_own(
+    project: Project, state: str, runs: int
+) -> None:
     project.plans("create", state=state)
     assert berth("up", "--yes").exit_code == 0
     assert len([command for command in engines(project) if command.startswith("up")]) == runs
 
 
 SECRETS = {"environment": {"name": "fleet", "rate": 2.0}, "kubeconfig": ""}
-MASKED = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "[secret]"}
+MASKED = {
+    "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
+    "ciphertext": "[secret]",
+}
 
 
 def step(kind: str, op: str, old: dict[str, Any], new: dict[str, Any]) -> list[Event]:
@@ -109,21 +116,36 @@ def step(kind: str, op: str, old: dict[str, Any], new: dict[str, Any]) -> list[E
         "old": {"type": kind} | old,
         "new": {"type": kind} | new,
     }
-    return [{"resourcePreEvent": {"metadata": metadata}}, {"resOutputsEvent": {"metadata": metadata}}]
+    return [
+        {"resourcePreEvent": {"metadata": metadata}},
+        {"resOutputsEvent": {"metadata": metadata}},
+    ]
 
 
 @pytest.mark.parametrize(("edit", "runs"), table(__file__, "update.yaml"))
 def test_an_update_that_would_write_nothing_new_ends_with_the_preview(
     project: Project, edit: Mapping[str, Any], runs: list[str]
 ) -> None:
-    pools = {"cpu": {"machineType": "n2-standard-16", "nodes": 1}, "dev": {"machineType": "g2-standard-4", "nodes": 1}}
+    pools = {
+        "cpu": {"machineType": "n2-standard-16", "nodes": 1},
+        "dev": {"machineType": "g2-standard-4", "nodes": 1},
+    }
     settings = {"project": "berth-test", "zone": "us-central1-b", "pools": pools}
     project.set("fleet", environment=settings | {"engineers": edit.get("engineers", {})})
     old = {"outputs": {"berths": "", "environment": MASKED}}
-    outputs = old["outputs"] | {"digest": edit.get("digest", digest_of(SECRETS))} | edit.get("outputs", {})
+    outputs = (
+        old["outputs"]
+        | {"digest": edit.get("digest", digest_of(SECRETS))}
+        | edit.get("outputs", {})
+    )
     project.says(
         *step("pulumi:providers:kubernetes", edit.get("op", "same"), {}, {}),
-        *step("kubernetes:core/v1:Namespace", "same", {"protect": False}, {"protect": edit.get("protect", False)}),
+        *step(
+            "kubernetes:core/v1:Namespace",
+            "same",
+            {"protect": False},
+            {"protect": edit.get("protect", False)},
+        ),
         # The stack's outputs are those of before until the program has ended.
         *step("pulumi:pulumi:Stack", "same", old, old),
         *step("pulumi:pulumi:Stack", "same", old, {"outputs": outputs}),
@@ -137,15 +159,26 @@ def test_an_update_that_would_write_nothing_new_ends_with_the_preview(
 
 
 def test_the_summary_has_the_outputs_that_are_not_secret(project: Project) -> None:
-    secret = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "x"}
+    secret = {
+        "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
+        "ciphertext": "x",
+    }
     root = {"type": "pulumi:pulumi:Stack", "outputs": {"berths": "alice", "environment": secret}}
-    step = {"op": "same", "urn": "urn:x::root", "type": "pulumi:pulumi:Stack", "old": root, "new": root}
+    step = {
+        "op": "same",
+        "urn": "urn:x::root",
+        "type": "pulumi:pulumi:Stack",
+        "old": root,
+        "new": root,
+    }
     project.plans("noop", {"resOutputsEvent": {"metadata": step}})
     assert json.loads(berth("up", "--yes", "--json").stdout)["outputs"] == {"berths": "alice"}
     assert "  berths: alice\n" in berth("up", "--yes").stdout
 
 
-def test_wrong_settings_end_the_preview_that_has_begun(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_settings_end_the_preview_that_has_begun(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The engine starts while the settings are read."""
 
     def late(stack: str) -> Checked:
@@ -160,7 +193,9 @@ def test_wrong_settings_end_the_preview_that_has_begun(project: Project, monkeyp
     done = berth("up", "--yes")
     assert (done.exit_code, "unknown key 'zoen'" in done.stderr) == (2, True)
     eventually(
-        lambda: all(one.status() == psutil.STATUS_ZOMBIE for one in {*psutil.Process().children()} - earlier),
+        lambda: all(
+            one.status() == psutil.STATUS_ZOMBIE for one in {*psutil.Process().children()} - earlier
+        ),
         "the engine has ended",
     )
     assert not [command for command in engines(project) if command.startswith("up")]
@@ -181,13 +216,17 @@ def test_a_failed_update_says_what_failed_and_no_command_that_fails_again(projec
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_ends_the_engine_and_then_the_command(project: Project, sent: signal.Signals) -> None:
+def test_an_interrupt_ends_the_engine_and_then_the_command(
+    project: Project, sent: signal.Signals
+) -> None:
     """Here without a terminal, which would send Ctrl-C to Pulumi itself."""
     project.says({"resourcePreEvent": {"metadata": {"op": "create", "urn": "x"}}}, waits=True)
     before = signal.getsignal(sent)
     with Interrupts() as interrupts:
         engine = Engine(["up"])
-        outcome = engine.outcome(lambda _: os.kill(os.getpid(), sent) if not interrupts.count else None, interrupts)
+        outcome = engine.outcome(
+            lambda _: os.kill(os.getpid(), sent) if not interrupts.count else None, interrupts
+        )
     assert (outcome.code, interrupts.count) == (1, 1)
     assert interrupts.code == {signal.SIGINT: 130, signal.SIGTERM: 143}[sent]
     assert signal.getsignal(sent) == before
@@ -198,7 +237,9 @@ def test_an_interrupt_of_a_preview_ends_the_command(project: Project) -> None:
     commands = project.folder / "commands"
 
     def interrupt() -> None:
-        eventually(lambda: commands.exists() and "preview" in commands.read_text(), "the preview runs")
+        eventually(
+            lambda: commands.exists() and "preview" in commands.read_text(), "the preview runs"
+        )
         os.kill(os.getpid(), signal.SIGINT)
 
     thread = threading.Thread(target=interrupt)
@@ -211,7 +252,7 @@ def test_an_interrupt_of_a_preview_ends_the_command(project: Project) -> None:
 @pytest.mark.parametrize(("verb", "says"), [("up", False), ("destroy", True)])
 def test_an_interrupted_update_says_how_to_go_on(
     verb: str,
-    says: bool,  # noqa: FBT001
+    says: bool,
     project: Project,
 ) -> None:
     project.plans("engineer-removed")
@@ -223,9 +264,16 @@ def test_an_interrupted_update_says_how_to_go_on(
     program.write_text(program.read_text().replace("while answer", f"{kill}while answer"))
     done = berth(verb, "--yes", "--allow-destroy", "--json")
     document = json.loads(done.stdout)
-    assert (done.exit_code, document["result"], document["errors"]) == (143, "interrupted", ["update canceled"])
+    assert (done.exit_code, document["result"], document["errors"]) == (
+        143,
+        "interrupted",
+        ["update canceled"],
+    )
     assert f"go on with: berth {verb} -s fleet\n" in done.stderr
-    assert ("pulumi refresh -s fleet --yes --clear-pending-creates, then berth up -s fleet" in done.stderr) == says
+    assert (
+        "pulumi refresh -s fleet --yes --clear-pending-creates, then berth up -s fleet"
+        in done.stderr
+    ) == says
 
 
 def changes(operation: Operation, berths: int, *others: Operation) -> Report:
@@ -259,12 +307,16 @@ def changes(operation: Operation, berths: int, *others: Operation) -> Report:
         (changes("delete", 3, "delete"), "destroy", "file", ["all"]),
     ],
 )
-def test_many_berths_have_a_run_of_their_own(report: Report, verb: Verb, state: str, expected: list[str]) -> None:
+def test_many_berths_have_a_run_of_their_own(
+    report: Report, verb: Verb, state: str, expected: list[str]
+) -> None:
     """Resources that berths depend on come before them, and go after them."""
     found = []
     for arguments, variables in runs_of(report, verb, lambda: f"{state}://state"):
         options = " ".join(arguments)
-        kind = "berths" if "--target" in options else "the rest" if "--exclude" in options else "all"
+        kind = (
+            "berths" if "--target" in options else "the rest" if "--exclude" in options else "all"
+        )
         # Only a run that makes nothing but berths may do without the state in between.
         assert ("PULUMI_SKIP_CHECKPOINTS" in variables) == (kind == "berths")
         assert ("BERTH_NO_WAIT" in variables) == (kind == "the rest")
@@ -314,16 +366,31 @@ def test_a_failure_is_the_components_and_says_so() -> None:
     assert events
 
 
-@pytest.mark.parametrize(("text", "shown"), [("2 of 3 pods ready", True), ("Resource scheduled for deletion", False)])
+@pytest.mark.parametrize(
+    ("text", "shown"), [("2 of 3 pods ready", True), ("Resource scheduled for deletion", False)]
+)
 def test_what_is_waited_for_is_shown(text: str, *, shown: bool) -> None:
     tracker = Tracker(created()[0], lambda: 0.0)
-    tracker.see({"diagnosticEvent": {"severity": "info#err", "ephemeral": True, "message": text, "urn": "x::bob"}})
+    tracker.see(
+        {
+            "diagnosticEvent": {
+                "severity": "info#err",
+                "ephemeral": True,
+                "message": text,
+                "urn": "x::bob",
+            }
+        }
+    )
     assert tracker.waiting == ({"bob": text} if shown else {})
 
 
 def lost(name: str, stack: str, running: Running, *, suspended: bool = False) -> Loss:
     metadata = {"name": name, "namespace": f"berth-{name}", "labels": {STACK_LABEL: stack}}
-    cluster = {"metadata": metadata, "spec": {"suspend": suspended}, "status": {"state": "suspended"}}
+    cluster = {
+        "metadata": metadata,
+        "spec": {"suspend": suspended},
+        "status": {"state": "suspended"},
+    }
     return Loss(Berth(name, cast("Environment", None), cast("ClusterApi", None), cluster), running)
 
 
@@ -332,5 +399,7 @@ def test_what_is_lost_is_said_with_what_runs() -> None:
     busy = lost("alice", "alice", Running([job], pods=3))
     note = "it has no head pod, so nothing runs on it"
     asleep = lost("bob", "env", Running(pods=0, note=note), suspended=True)
-    assert str(busy).endswith(", 3 pods, of stack alice; job raysubmit_1 (running): python train.py")
+    assert str(busy).endswith(
+        ", 3 pods, of stack alice; job raysubmit_1 (running): python train.py"
+    )
     assert str(asleep) == f"bob: suspended, 0 pods, of stack env; {note}"

@@ -35,7 +35,9 @@ def pulumi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakePulumi:
 
 
 def write(pulumi: FakePulumi, stack: str, engineer: str) -> None:
-    (pulumi.folder / "stacks" / f"Pulumi.{stack}.yaml").write_text(f"config:\n  berth:engineer: {engineer}\n")
+    (pulumi.folder / "stacks" / f"Pulumi.{stack}.yaml").write_text(
+        f"config:\n  berth:engineer: {engineer}\n"
+    )
 
 
 def test_own_stacks_of_the_environment_that_this_project_applies(pulumi: FakePulumi) -> None:
@@ -43,16 +45,25 @@ def test_own_stacks_of_the_environment_that_this_project_applies(pulumi: FakePul
     write(pulumi, "bob", "{environment: other}")
     write(pulumi, "carol-isolation", "{environment: env, name: carol, part: isolation}")
     write(pulumi, "carol", "{environment: env, part: cluster}")
-    assert environment.own_stacks("env", without="cluster") == {"alice": "alice", "carol": "carol-isolation"}
+    assert environment.own_stacks("env", without="cluster") == {
+        "alice": "alice",
+        "carol": "carol-isolation",
+    }
 
 
-def test_wrong_settings_of_any_stack_change_nothing(pulumi: FakePulumi, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_settings_of_any_stack_change_nothing(
+    pulumi: FakePulumi, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(pulumi, "alice", "{environment: env}")
     write(pulumi, "bob", "{environment: env, wrokers: 2}")
     write(pulumi, "carol", "{environment: env, worker: {pool: gone}}")
     assert up_all("env", Options(yes=True)) == BAD_INPUT
     printed = capsys.readouterr().err
-    assert ("wrokers" in printed, "there is no pool 'gone'" in printed, "nothing was done" in printed) == (True,) * 3
+    assert (
+        "wrokers" in printed,
+        "there is no pool 'gone'" in printed,
+        "nothing was done" in printed,
+    ) == (True,) * 3
     assert pulumi.commands == []
 
 
@@ -78,7 +89,9 @@ def test_a_stack_that_the_backend_lacks_is_made_and_the_others_are_planned_first
         "up --yes --skip-preview --stack alice",
         "up --yes --skip-preview --stack bob",
     ]
-    results = {own["stack"]: own["result"] for own in json.loads(capsys.readouterr().out)["ownStacks"]}
+    results = {
+        own["stack"]: own["result"] for own in json.loads(capsys.readouterr().out)["ownStacks"]
+    }
     assert results == {"alice": "unchanged", "bob": "up"}
 
 

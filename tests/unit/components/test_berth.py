@@ -8,7 +8,15 @@ import pytest
 from berth.components.berth import Berth, BerthInputs, berth_manifests
 from berth.components.hardware.names import DEVICE_CLASSES, ResourceApi
 from berth.components.ray import cluster_workload
-from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, NVLINKED, PAIRED, PAIRED_MANAGED, complete
+from tests.unit.components.fabric import (
+    A4,
+    BY_NETWORKS,
+    CLAIMED,
+    NVLINKED,
+    PAIRED,
+    PAIRED_MANAGED,
+    complete,
+)
 from tests.unit.recording import Recorder, options_of, run
 
 BOTH = {"image": "example.com/of-both-architectures:1"}
@@ -63,9 +71,14 @@ def test_the_template_is_the_same_resource_in_every_version_of_the_api(api: Reso
         str(kind)
         for type_, given in options.items()
         if type_.endswith(":ResourceClaimTemplate")
-        for kind in (type_, *(alias.type_ for alias in given.aliases or [] if isinstance(alias, pulumi.Alias)))
+        for kind in (
+            type_,
+            *(alias.type_ for alias in given.aliases or [] if isinstance(alias, pulumi.Alias)),
+        )
     }
-    assert known == {f"kubernetes:resource.k8s.io/{item}:ResourceClaimTemplate" for item in get_args(ResourceApi)}
+    assert known == {
+        f"kubernetes:resource.k8s.io/{item}:ResourceClaimTemplate" for item in get_args(ResourceApi)
+    }
 
 
 def test_a_changed_claim_is_a_new_template_and_the_cluster_follows() -> None:
@@ -81,36 +94,63 @@ def test_a_changed_claim_is_a_new_template_and_the_cluster_follows() -> None:
     assert names == [f"x-{template_of(before)}", f"x-{template_of(after)}"]
 
 
-@pytest.mark.parametrize(("worker", "domains"), [({}, 1), ({"nics": 0}, 0), ({"gpus": 2, "nics": 2}, 0)])
-def test_nvlink_joins_the_workers_that_take_whole_nodes(worker: dict[str, Any], domains: int) -> None:
+@pytest.mark.parametrize(
+    ("worker", "domains"), [({}, 1), ({"nics": 0}, 0), ({"gpus": 2, "nics": 2}, 0)]
+)
+def test_nvlink_joins_the_workers_that_take_whole_nodes(
+    worker: dict[str, Any], domains: int
+) -> None:
     """Workers of cluster-toolkit's examples/gke-a4x/nccl-jobset-example.yaml."""
     recorder = registered(NVLINKED, BOTH | {"workers": 2, "worker": worker})
     (cluster,) = recorder.of_type(RAY_CLUSTER)
     pod = cluster.inputs["spec"]["workerGroupSpecs"][0]["template"]["spec"]
-    claims = {claim["name"]: claim["resourceClaimTemplateName"] for claim in pod.get("resourceClaims") or []}
+    claims = {
+        claim["name"]: claim["resourceClaimTemplateName"]
+        for claim in pod.get("resourceClaims") or []
+    }
     found = recorder.of_type("kubernetes:resource.nvidia.com/v1beta1:ComputeDomain")
     assert (claims.get("nvlink"), len(found)) == ("nvlink" if domains else None, domains)
-    assert [claim["name"] for claim in pod["containers"][0]["resources"].get("claims") or []] == list(claims)
-    assert {"key": "kubernetes.io/arch", "operator": "Equal", "value": "arm64", "effect": "NoSchedule"} in pod[
-        "tolerations"
-    ]
+    assert [
+        claim["name"] for claim in pod["containers"][0]["resources"].get("claims") or []
+    ] == list(claims)
+    assert {
+        "key": "kubernetes.io/arch",
+        "operator": "Equal",
+        "value": "arm64",
+        "effect": "NoSchedule",
+    } in pod["tolerations"]
     for domain in found:
-        assert domain.inputs["spec"] == {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "nvlink"}}}
+        assert domain.inputs["spec"] == {
+            "numNodes": 0,
+            "channel": {"resourceClaimTemplate": {"name": "nvlink"}},
+        }
 
 
 def test_without_claims_there_is_no_template() -> None:
     assert [
-        registration.type for registration in registered(A4, {}).registrations if "Claim" in registration.type
+        registration.type
+        for registration in registered(A4, {}).registrations
+        if "Claim" in registration.type
     ] == []
 
 
 @pytest.mark.parametrize(
     ("pool", "shape", "gpus", "claimed"),
     [
-        (PAIRED, {"workers": {"min": 0, "max": 3}, "worker": {"gpus": 2}}, "6", {"gpu.nvidia.com": 6, "dranet": 6}),
+        (
+            PAIRED,
+            {"workers": {"min": 0, "max": 3}, "worker": {"gpus": 2}},
+            "6",
+            {"gpu.nvidia.com": 6, "dranet": 6},
+        ),
         (PAIRED_MANAGED, {"workers": 1}, "8", {"gpu.nvidia.com": 8, "mrdma.google.com": 8}),
         (BY_NETWORKS, {"workers": 2}, "16", {"dranet": 16}),
-        (NVLINKED, BOTH | {"workers": 2}, "8", {"mrdma.google.com": 8, "compute-domain-default-channel.nvidia.com": 2}),
+        (
+            NVLINKED,
+            BOTH | {"workers": 2},
+            "8",
+            {"mrdma.google.com": 8, "compute-domain-default-channel.nvidia.com": 2},
+        ),
         (NVLINKED, BOTH | {"worker": {"nics": 0}}, "4", {}),
         (PAIRED, {"worker": {"gpus": 0, "pool": "train", "cpu": 4, "memory": "8Gi"}}, "0", {}),
     ],
@@ -118,24 +158,35 @@ def test_without_claims_there_is_no_template() -> None:
 def test_its_quota_lets_it_have_the_devices_of_its_claims(
     pool: dict[str, Any], shape: dict[str, Any], gpus: str, claimed: dict[str, int]
 ) -> None:
-    quotas = {item.name: item for item in registered(pool, shape).of_type("kubernetes:core/v1:ResourceQuota")}
+    quotas = {
+        item.name: item
+        for item in registered(pool, shape).of_type("kubernetes:core/v1:ResourceQuota")
+    }
     hard = quotas["x-berth"].inputs["spec"]["hard"]
     assert hard["requests.nvidia.com/gpu"] == gpus
-    assert {name: int(hard[f"{name}.deviceclass.resource.k8s.io/devices"]) for name in DEVICE_CLASSES} == {
-        name: claimed.get(name, 0) for name in DEVICE_CLASSES
-    }
+    assert {
+        name: int(hard[f"{name}.deviceclass.resource.k8s.io/devices"]) for name in DEVICE_CLASSES
+    } == {name: claimed.get(name, 0) for name in DEVICE_CLASSES}
 
 
-@pytest.mark.parametrize(("part", "how"), [(None, "made"), ("isolation", "taken over"), ("cluster", "read")])
+@pytest.mark.parametrize(
+    ("part", "how"), [(None, "made"), ("isolation", "taken over"), ("cluster", "read")]
+)
 def test_the_admins_half_has_the_claim_templates(part: Any, how: str) -> None:
     """The engineer's half, which had them in older versions, reads them: Pulumi deletes none."""
     cluster, pools = complete(CLAIMED, "engineers", {"access": {"users": ["x@example.com"]}})
 
     async def program() -> None:
-        Berth("x", BerthInputs(cluster_workload(cluster, "engineer"), pools, "lab", "lab", part=part))
+        Berth(
+            "x", BerthInputs(cluster_workload(cluster, "engineer"), pools, "lab", "lab", part=part)
+        )
 
-    (template,) = [item for item in run(program, "lab").registrations if "ResourceClaimTemplate" in item.type]
-    assert ("pulumi.com/patchForce" in template.inputs["metadata"]["annotations"]) == (how == "taken over")
+    (template,) = [
+        item for item in run(program, "lab").registrations if "ResourceClaimTemplate" in item.type
+    ]
+    assert ("pulumi.com/patchForce" in template.inputs["metadata"]["annotations"]) == (
+        how == "taken over"
+    )
     assert bool(template.id) == (how == "read")
 
 
@@ -145,25 +196,32 @@ def test_only_what_rays_autoscaler_writes_to_is_applied_over_it(
 ) -> None:
     recorder = registered(A4, {"workers": workers})
     annotations = {
-        registration.name: registration.inputs["metadata"]["annotations"] for registration in recorder.registrations[1:]
+        registration.name: registration.inputs["metadata"]["annotations"]
+        for registration in recorder.registrations[1:]
     }
     assert annotations["x"].get("pulumi.com/patchForce") == forced
     # The namespace is not: by it the API server refuses a berth that another stack has.
-    assert [name for name, annotation in annotations.items() if "pulumi.com/patchForce" in annotation] == (
-        ["x"] if forced else []
-    )
+    assert [
+        name for name, annotation in annotations.items() if "pulumi.com/patchForce" in annotation
+    ] == (["x"] if forced else [])
 
 
-@pytest.mark.parametrize(("home", "stays"), [("50Gi", True), ({"size": "50Gi", "retain": False}, False)])
-def test_the_claim_of_a_home_stays_and_the_namespace_with_it(home: Any, stays: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(
+    ("home", "stays"), [("50Gi", True), ({"size": "50Gi", "retain": False}, False)]
+)
+def test_the_claim_of_a_home_stays_and_the_namespace_with_it(home: Any, stays: bool) -> None:
     cluster, pools = complete(BY_NETWORKS, "engineers", {"home": home})
     inputs = BerthInputs(cluster_workload(cluster), pools, "lab", "lab")
     options = options_of(lambda given: Berth("x", inputs, given), "lab")
-    retained = {kind.rpartition(":")[2] for kind, given in options.items() if given.retain_on_delete}
+    retained = {
+        kind.rpartition(":")[2] for kind, given in options.items() if given.retain_on_delete
+    }
     assert retained == {"PersistentVolumeClaim", *(["Namespace"] if stays else [])}
     # What is deleted with its namespace would stay with it.
     assert any(given.deleted_with is not None for given in options.values()) != stays
-    assert ("berth/keeps-home" in berth_manifests(inputs).namespace["metadata"]["annotations"]) == stays
+    assert (
+        "berth/keeps-home" in berth_manifests(inputs).namespace["metadata"]["annotations"]
+    ) == stays
 
 
 def test_a_component_with_another_name_than_its_berth_is_refused_without_an_alias() -> None:
@@ -174,7 +232,9 @@ def test_a_component_with_another_name_than_its_berth_is_refused_without_an_alia
     async def renamed() -> None:
         Berth("y", inputs)
 
-    with pytest.raises(pulumi.RunError, match=r"component 'y' is for berth 'x'.*aliases=\[pulumi.Alias"):
+    with pytest.raises(
+        pulumi.RunError, match=r"component 'y' is for berth 'x'.*aliases=\[pulumi.Alias"
+    ):
         run(renamed, "lab")
 
     async def aliased() -> None:

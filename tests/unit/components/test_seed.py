@@ -26,21 +26,35 @@ worker:
 """
 
 ADDITIONS: dict[str, dict[str, str]] = table(__file__, "seed_additions.yaml")
-THEIRS = {re.sub(r"^(\w+)\[.*?]\.", r"\1.", path): value for path, value in brought("dranet.yaml").items()}
+THEIRS = {
+    re.sub(r"^(\w+)\[.*?]\.", r"\1.", path): value for path, value in brought("dranet.yaml").items()
+}
 _WORKER = "RayCluster.spec.workerGroupSpecs[0].template"
 
 
 @pytest.fixture(scope="module")
 def ours() -> dict[str, Any]:
     """Fields of what is registered for the settings, by kind and path."""
-    cluster, pools = complete(BY_NETWORKS | {"nodes": 4}, "clusters", yaml.safe_load(SETTINGS), NAME)
+    cluster, pools = complete(
+        BY_NETWORKS | {"nodes": 4}, "clusters", yaml.safe_load(SETTINGS), NAME
+    )
 
     async def program() -> None:
-        Berth(NAME, BerthInputs(cluster_workload(cluster, "cluster"), pools, "lab", "lab", "v1beta1"))
+        Berth(
+            NAME, BerthInputs(cluster_workload(cluster, "cluster"), pools, "lab", "lab", "v1beta1")
+        )
 
     inputs = [registration.inputs for registration in run(program, "lab").registrations]
-    found = {str(manifest["kind"]): manifest for manifest in (dranet_class("v1beta1"), *inputs) if "kind" in manifest}
-    return {path: value for kind in ADDITIONS for path, value in facts(dict(found[kind], kind=None), kind).items()}
+    found = {
+        str(manifest["kind"]): manifest
+        for manifest in (dranet_class("v1beta1"), *inputs)
+        if "kind" in manifest
+    }
+    return {
+        path: value
+        for kind in ADDITIONS
+        for path, value in facts(dict(found[kind], kind=None), kind).items()
+    }
 
 
 def below(path: str, prefix: str) -> bool:
@@ -64,7 +78,8 @@ def test_what_berth_adds_has_a_reason(ours: dict[str, Any]) -> None:
 def test_variables_and_volumes_are_in_the_documents_order(ours: dict[str, Any], part: str) -> None:
     entry = re.compile(rf"^{re.escape(_WORKER)}.*\.{part}\[([^]]+)\]")
     here, there = (
-        list(dict.fromkeys(found[1] for path in fields if (found := entry.match(path)))) for fields in (ours, THEIRS)
+        list(dict.fromkeys(found[1] for path in fields if (found := entry.match(path))))
+        for fields in (ours, THEIRS)
     )
     assert here == there
     assert len(here) > 1

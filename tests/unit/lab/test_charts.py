@@ -55,7 +55,9 @@ def test_our_cluster_policy_refuses_what_the_published_one_refuses() -> None:
     file = PUBLISHED / "gpu-operator" / "nvidia.com_clusterpolicies.yaml"
     if not file.is_file():
         pytest.skip(f"the published definition is not here: {file.relative_to(CLONE.parent)}")
-    ours = rules(specification((CHARTS / "gpu-operator" / "crds" / "clusterpolicies.yaml").read_text()))
+    ours = rules(
+        specification((CHARTS / "gpu-operator" / "crds" / "clusterpolicies.yaml").read_text())
+    )
     published = rules(specification(file.read_text()))
     assert len(ours) >= FEWEST["gpu-operator"]
     assert {path: rule for path, rule in published.items() if path in ours} == ours

@@ -70,7 +70,8 @@ import pathlib, signal, sys, time
 from berth.lab.home import Home
 from berth.lab.processes import Process, Supervisor
 def end(*_):
-    Supervisor(Home(pathlib.Path({root!r}))).start([Process("ray", (sys.executable, "-c", {sleep!r}), "sleeps")])
+    ray = Process("ray", (sys.executable, "-c", {sleep!r}), "sleeps")
+    Supervisor(Home(pathlib.Path({root!r}))).start([ray])
     sys.exit()
 signal.signal(signal.SIGTERM, end)
 pathlib.Path({root!r}, "ready").touch()
@@ -87,7 +88,13 @@ def test_what_a_process_starts_at_its_end_is_ended_too(supervisor: Supervisor) -
 
 
 def test_order_follows_needs() -> None:
-    needs = {"scheduler": ["api"], "api": ["etcd"], "etcd": [], "kwok": ["api"], "controller": ["api", "absent"]}
+    needs = {
+        "scheduler": ["api"],
+        "api": ["etcd"],
+        "etcd": [],
+        "kwok": ["api"],
+        "controller": ["api", "absent"],
+    }
     assert start_order(needs) == [["etcd"], ["api"], ["controller", "kwok", "scheduler"]]
 
 
@@ -95,7 +102,9 @@ def test_start_and_stop_can_be_repeated(supervisor: Supervisor) -> None:
     processes = [_sleeper("api", "etcd"), _sleeper("etcd")]
     assert supervisor.start(processes) == ["etcd", "api"]
     records = supervisor.records()
-    assert all(os.getsid(record.pid) == record.pid for record in records.values()), "sessions of their own"
+    assert all(os.getsid(record.pid) == record.pid for record in records.values()), (
+        "sessions of their own"
+    )
     assert supervisor.start(processes) == []
     assert supervisor.records() == records
     assert supervisor.stop(["etcd", "api"]) == ["api", "etcd"]
@@ -125,12 +134,16 @@ def test_a_reused_pid_is_neither_taken_for_a_labs_nor_signaled(supervisor: Super
 
 def test_a_stale_or_unreadable_record_is_no_obstacle(supervisor: Supervisor) -> None:
     (supervisor.home.run / "etcd.json").write_text('{"name": "etcd", "pid"')
-    (supervisor.home.run / "api.json").write_text('{"name": "api", "pid": 4194300, "started": 1, "needs": []}')
+    (supervisor.home.run / "api.json").write_text(
+        '{"name": "api", "pid": 4194300, "started": 1, "needs": []}'
+    )
     assert supervisor.running("etcd") is None
     assert supervisor.start([_sleeper("api", "etcd"), _sleeper("etcd")]) == ["etcd", "api"]
 
 
-def test_unrecorded_processes_are_found_by_their_mark(supervisor: Supervisor, tmp_path: Path) -> None:
+def test_unrecorded_processes_are_found_by_their_mark(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
     def marked(folder: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(SLEEPER, env=os.environ | {MARK: f"{folder.resolve()}:etcd"})
 
@@ -156,7 +169,9 @@ def test_a_recorded_processs_child_is_no_stray_until_it_is_orphaned(supervisor: 
 
 
 def test_a_process_that_ignores_sigterm_is_killed(supervisor: Supervisor) -> None:
-    ignore = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True)"
+    ignore = (
+        "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True)"
+    )
     supervisor.start([_script("deaf", f"{ignore}; {SLEEP}")])
     _until(lambda: supervisor.log("deaf").read_text() == "deaf\n")
     pid = supervisor.records()["deaf"].pid
@@ -164,8 +179,12 @@ def test_a_process_that_ignores_sigterm_is_killed(supervisor: Supervisor) -> Non
     assert not psutil.pid_exists(pid)
 
 
-def test_a_process_that_ends_at_once_is_an_error_with_its_last_words(supervisor: Supervisor, server: Process) -> None:
-    dead = replace(_script("etcd", "import sys; sys.exit('cannot open the database')"), probe=server.probe)
+def test_a_process_that_ends_at_once_is_an_error_with_its_last_words(
+    supervisor: Supervisor, server: Process
+) -> None:
+    dead = replace(
+        _script("etcd", "import sys; sys.exit('cannot open the database')"), probe=server.probe
+    )
     with pytest.raises(LabError, match="cannot open the database") as caught:
         supervisor.start([dead])
     assert "etcd (a script) ended right after its start" in caught.value.problem
@@ -180,7 +199,9 @@ def test_a_process_that_never_answers_is_an_error(
         supervisor.start([replace(server, probe=Probe(f"{server.probe.url}/other"))])
 
 
-def test_a_process_is_ready_when_its_probe_succeeds(supervisor: Supervisor, server: Process) -> None:
+def test_a_process_is_ready_when_its_probe_succeeds(
+    supervisor: Supervisor, server: Process
+) -> None:
     supervisor.start([server])
     assert server.probe is not None
     assert server.probe.answer() is None

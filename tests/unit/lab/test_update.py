@@ -30,7 +30,9 @@ def test_a_lab_elsewhere_has_not_and_the_error_names_a_command(project: Path) ->
     other = project / "other"
     with pytest.raises(LabError) as caught:
         require_charts(Home(other))
-    line = (project / STACK).read_text().splitlines().index("        chart: ./.lab/charts/kuberay-operator") + 1
+    line = (project / STACK).read_text().splitlines().index(
+        "        chart: ./.lab/charts/kuberay-operator"
+    ) + 1
     assert (caught.value.code, caught.value.place) == (2, f"{STACK}:{line}")
     assert f"berth lab up --no-update --home {other}" in caught.value.remedy
     for name in ("kuberay-operator", "gpu-operator", "dranet"):

@@ -23,7 +23,11 @@ from tests.unit.stacks.test_fabric_program import serves
 from tests.unit.test_docs import ENVIRONMENT
 
 CASES: dict[str, dict[str, Any]] = table(__file__, "cases.yaml")
-SECTIONS = dict(re.findall(r"^## (.+)\n((?:(?!^## ).*\n)*)", (CLONE / "docs/moving.md").read_text(), re.MULTILINE))
+SECTIONS = dict(
+    re.findall(
+        r"^## (.+)\n((?:(?!^## ).*\n)*)", (CLONE / "docs/moving.md").read_text(), re.MULTILINE
+    )
+)
 _ROW = re.compile(r"^\| (`.+?) \| (.+) \|$", re.MULTILINE)
 
 _TEXTS = re.compile(r"ConfigMap\[[^]]+\]\.data\.\S+|\S+\.serveConfigV2")
@@ -41,7 +45,9 @@ def facts(value: Any, path: str = "") -> dict[str, Any]:
     if isinstance(value, dict) and value:
         items = [(f"{path}.{key}".removeprefix("."), inner) for key, inner in value.items()]
     elif isinstance(value, list) and value:
-        items = [(f"{path}[{_identity(inner) or place}]", inner) for place, inner in enumerate(value)]
+        items = [
+            (f"{path}[{_identity(inner) or place}]", inner) for place, inner in enumerate(value)
+        ]
     else:
         return {path: int(value) if isinstance(value, float) and value.is_integer() else value}
     return {key: fact for inner in items for key, fact in facts(inner[1], inner[0]).items()}
@@ -55,7 +61,10 @@ def brought(file: str) -> dict[str, Any]:
     """Return the fields of a file, by their object's kind and name or by their path in the file."""
     found: dict[str, Any] = {}
     for document in yaml.safe_load_all((Path(__file__).parent / "brought" / file).read_text()):
-        found |= facts(document, f"{document['kind']}[{document['metadata']['name']}]" if "kind" in document else "")
+        found |= facts(
+            document,
+            f"{document['kind']}[{document['metadata']['name']}]" if "kind" in document else "",
+        )
     return {path: value for path, value in found.items() if not path.endswith("].kind")}
 
 
@@ -69,7 +78,10 @@ def objects(settings: Object) -> Iterator[tuple[str, Object]]:
             yield f"{item.type.rpartition(':')[2]}[{item.name}]", item.inputs
         elif made := item.inputs.get("values", {}).get("devicePlugin", {}).get("config"):
             metadata = {"name": made["name"]}
-            yield f"ConfigMap[{made['name']}]", {"apiVersion": "v1", "metadata": metadata, "data": made["data"]}
+            yield (
+                f"ConfigMap[{made['name']}]",
+                {"apiVersion": "v1", "metadata": metadata, "data": made["data"]},
+            )
 
 
 def rendered(settings: Object, api: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -81,7 +93,11 @@ def rendered(settings: Object, api: str, monkeypatch: pytest.MonkeyPatch) -> dic
 
 def place(path: str, at: dict[str, str]) -> str:
     """Return the path of a field in the registered objects: that of its longest beginning."""
-    start = max((key for key in at if path == key or path.startswith((f"{key}.", f"{key}["))), key=len, default="")
+    start = max(
+        (key for key in at if path == key or path.startswith((f"{key}.", f"{key}["))),
+        key=len,
+        default="",
+    )
     # Terraform writes machine_type where Pulumi's plugin has machineType.
     rest = re.sub("_([a-z])", lambda found: found[1].upper(), path.removeprefix(start))
     return at[start] + rest if start else path
@@ -101,24 +117,34 @@ def names(path: str) -> str:
 
 
 @pytest.mark.parametrize("section", CASES)
-def test_what_is_brought_is_said_or_listed_with_its_reason(section: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_brought_is_said_or_listed_with_its_reason(
+    section: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     case, text = CASES[section], SECTIONS[section]
     (settings,) = re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     ours = rendered(yaml.safe_load(settings), case.get("api", "v1"), monkeypatch)
     at, theirs = case.get("at", {}), brought(case["brought"])
     differing = {path for path, value in theirs.items() if not said(place(path, at), value, ours)}
-    listed = {name: reason for cell, reason in _ROW.findall(text) for name in re.findall(r"`([^`]+)`", cell)}
+    listed = {
+        name: reason
+        for cell, reason in _ROW.findall(text)
+        for name in re.findall(r"`([^`]+)`", cell)
+    }
     unlisted = {
         path: (theirs[path], ours.get(place(path, at)))
         for path in sorted(differing)
         if not any(f".{name}." in names(path) for name in listed)
     }
     assert unlisted == {}
-    assert [name for name in listed if not any(f".{name}." in names(path) for path in differing)] == []
+    assert [
+        name for name in listed if not any(f".{name}." in names(path) for path in differing)
+    ] == []
 
 
 def test_every_file_and_every_section_with_settings_is_compared() -> None:
     assert {case["brought"] for case in CASES.values()} == {
         path.name for path in (Path(__file__).parent / "brought").iterdir()
     }
-    assert [section for section, text in SECTIONS.items() if ("```yaml" in text) != (section in CASES)] == []
+    assert [
+        section for section, text in SECTIONS.items() if ("```yaml" in text) != (section in CASES)
+    ] == []

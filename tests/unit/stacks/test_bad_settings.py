@@ -17,7 +17,10 @@ GOOD: dict[str, Any] = environment_values(dev={"machineType": "a4-highgpu-8g", "
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({}, "the stack sets neither berth:environment nor berth:engineer; it must set one of them"),
+        (
+            {},
+            "the stack sets neither berth:environment nor berth:engineer; it must set one of them",
+        ),
         (
             {"environment": GOOD, "engineer": {"environment": "lab"}},
             "the stack sets both berth:environment and berth:engineer; it must set one of them",
@@ -37,7 +40,10 @@ def test_a_stack_is_one_kind(values: dict[str, Any], expected: str) -> None:
     [
         ("config:\n  berth:environment: {\n", ":3: "),
         ("config:\n  a: 1\n  a: 2\n", ":3: found duplicate key"),
-        ("config:\n  environment: {}\n", ":2: `environment:` lacks its namespace; write `berth:environment:`"),
+        (
+            "config:\n  environment: {}\n",
+            ":2: `environment:` lacks its namespace; write `berth:environment:`",
+        ),
         ("hello", "has no `config:`"),
         ("", "has no `config:`"),
     ],
@@ -58,8 +64,13 @@ def test_an_engineers_stack_is_held_to_its_environment_as_far_as_it_is_valid(
     (tmp_path / "Pulumi.yaml").write_text("name: berth\n")
     (tmp_path / "stacks").mkdir()
     own = {"environment": "env", "gpus": 1, "worker": {"pool": "nope", "memory": "8xGi"}}
-    for stack, config in {"env": {"berth:environment": GOOD}, "alice": {"berth:engineer": own}}.items():
-        (tmp_path / "stacks" / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump({"config": config}))
+    for stack, config in {
+        "env": {"berth:environment": GOOD},
+        "alice": {"berth:engineer": own},
+    }.items():
+        (tmp_path / "stacks" / f"Pulumi.{stack}.yaml").write_text(
+            yaml.safe_dump({"config": config})
+        )
     found = [line.partition(": ")[2] for line in check("alice").lines]
     assert sorted(line.partition(":")[0] for line in found) == [
         "engineer.gpus",

@@ -19,12 +19,17 @@ from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.cases import over, says
 from tests.unit.loaded import engineer_of, environment_of
 
-FILES = {path.stem: fast_yaml.read(path) for path in sorted((Path(__file__).parent / "cases").glob("*.yaml"))}
+FILES = {
+    path.stem: fast_yaml.read(path)
+    for path in sorted((Path(__file__).parent / "cases").glob("*.yaml"))
+}
 CASES = [(file, case) for file, cases in FILES.items() for case in cases if case != "base"]
 BASE: dict[str, Any] = FILES["refused"]["base"]
 
 
-def lines_of(stack: str, values: dict[str, Any], engineer: dict[str, Any] | None = None) -> dict[str, list[str]]:
+def lines_of(
+    stack: str, values: dict[str, Any], engineer: dict[str, Any] | None = None
+) -> dict[str, list[str]]:
     """Lines of berth about an environment, or about an engineer's own stack on it, under `refused`
     or `warned`.
     """
@@ -42,7 +47,9 @@ def lines_of(stack: str, values: dict[str, Any], engineer: dict[str, Any] | None
 @pytest.mark.parametrize(("file", "case"), CASES)
 def test_what_berth_says_word_for_word(file: str, case: str) -> None:
     given = FILES[file][case]
-    found = lines_of(given.get("stack", "test"), over(FILES[file]["base"], given["given"]), given.get("engineer"))
+    found = lines_of(
+        given.get("stack", "test"), over(FILES[file]["base"], given["given"]), given.get("engineer")
+    )
     expected = {key: given[key] for key in ("refused", "warned") if key in given}
     assert found.keys() == expected.keys(), found
     for key, lines in expected.items():
@@ -51,7 +58,9 @@ def test_what_berth_says_word_for_word(file: str, case: str) -> None:
 
 
 # `make lab-real` writes one more, whose GPUs and NICs are those of the lab's real node.
-SHIPPED = sorted(path for path in (CLONE / "stacks").rglob("Pulumi.*.yaml") if path.name != "Pulumi.real.yaml")
+SHIPPED = sorted(
+    path for path in (CLONE / "stacks").rglob("Pulumi.*.yaml") if path.name != "Pulumi.real.yaml"
+)
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
@@ -60,16 +69,23 @@ def test_shipped_stacks_are_accepted_without_a_warning(path: Path) -> None:
     assert text.startswith("# yaml-language-server: $schema=schema.json\n")
     checked = check(path.name.split(".")[1], text)
     assert checked.lines == []
-    assert [line for line in checked.warnings if ".nestedContainers: " not in line] == [], "of podman all are told"
+    assert [line for line in checked.warnings if ".nestedContainers: " not in line] == [], (
+        "of podman all are told"
+    )
 
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=lambda machine: machine.name)
 def test_a_pool_of_each_machine_type_is_accepted_by_each_way_it_is_sold(machine: Machine) -> None:
     # One of them works below a version only.
-    cluster = {"version": "1.33", "maintenance": {"exclusions": {"held": {"start": "2026-01-01T00:00:00Z"}}}}
+    cluster = {
+        "version": "1.33",
+        "maintenance": {"exclusions": {"held": {"start": "2026-01-01T00:00:00Z"}}},
+    }
     held = {"cluster": cluster} if machine.name == "a3-highgpu-8g" else {}
     gpus = {"gpus": {"type": "nvidia-tesla-t4", "count": 4}} if machine.series.attaches else {}
-    pools = {kind: {"machineType": machine.name, **sold_as(kind), **gpus} for kind in machine.series.sold}
+    pools = {
+        kind: {"machineType": machine.name, **sold_as(kind), **gpus} for kind in machine.series.sold
+    }
     assert lines_of("test", over(BASE, {"pools": pools, **held})) == {"warned": []}
 
 
@@ -83,11 +99,16 @@ def sold_as(kind: str) -> dict[str, Any]:
 def test_local_ssds_and_disks_of_each_machine_type_are_accepted(machine: Machine) -> None:
     of_any = {"machineType": machine.name, **sold_as(machine.series.sold[-1])}
     counts = (machine.local_ssds, *machine.local_ssd_choices)
-    wanted = {f"{disk}-{count}": (disk, count) for disk in machine.series.boot_disks for count in counts}
+    wanted = {
+        f"{disk}-{count}": (disk, count) for disk in machine.series.boot_disks for count in counts
+    }
     pools = {
         name: of_any | {"diskType": disk} | ({"localSsds": {"count": count}} if count else {})
         for name, (disk, count) in wanted.items()
     }
     settings = environment_of("test", over(BASE, {"pools": pools})).settings
-    found = {name: (settings.pools[name].boot_disk, settings.pools[name].local_ssd_count) for name in wanted}
+    found = {
+        name: (settings.pools[name].boot_disk, settings.pools[name].local_ssd_count)
+        for name in wanted
+    }
     assert found == wanted

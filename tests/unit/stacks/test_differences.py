@@ -36,5 +36,7 @@ def test_the_same_settings(judged: Any, given: Any) -> None:
 
 
 @pytest.mark.parametrize(("judged", "given", "paths"), DIFFERENT)
-def test_settings_that_pulumi_reads_in_another_way(judged: Any, given: Any, paths: list[tuple[Any, ...]]) -> None:
+def test_settings_that_pulumi_reads_in_another_way(
+    judged: Any, given: Any, paths: list[tuple[Any, ...]]
+) -> None:
     assert list(differences(judged, given)) == paths

@@ -70,11 +70,16 @@ def test_values_have_no_memory_of_their_spelling() -> None:
 def test_a_merged_setting_has_the_line_of_its_parent() -> None:
     text = FILE.format(setting="worker: {<<: *w}").replace("config:", "x: &w {cpu: -1}\nconfig:", 1)
     (line,) = check("env", text).lines
-    assert line.startswith("stacks/Pulumi.env.yaml:10: environment.engineers.alice.worker.cpu: '-1' is not a")
+    assert line.startswith(
+        "stacks/Pulumi.env.yaml:10: environment.engineers.alice.worker.cpu: '-1' is not a"
+    )
 
 
 REFUSED = {
-    "bytes": ("worker: {memory: 5}", "worker.memory: '5' is less than 1Mi, and a number without a unit counts bytes"),
+    "bytes": (
+        "worker: {memory: 5}",
+        "worker.memory: '5' is less than 1Mi, and a number without a unit counts bytes",
+    ),
     "head": ("head: {memory: 500m}", "head.memory: '500m' is less than 1Mi"),
     "shared": ("nccl: {sharedMemory: 64}", "nccl.sharedMemory: '64' is less than 1Mi"),
     "class": ("priority: Über", "priority: 'Über' is not the name of a PriorityClass"),
@@ -101,7 +106,10 @@ def test_values_that_kubernetes_would_refuse(case: str) -> None:
     ],
 )
 def test_code_that_is_nowhere_or_everywhere(code: str, problem: str) -> None:
-    service = f"x: {{code: {code}, serveConfig: {{applications: [{{import_path: a.b}}]}}, worker: {{gpus: 0}}}}"
+    service = (
+        f"x: {{code: {code}, serveConfig: {{applications: [{{import_path: a.b}}]}}, worker: {{gpus:"
+        " 0}}"
+    )
     text = FILE.format(setting="") + f"    services:\n      {service}\n"
     found = [line for line in check("env", text).lines if "services.x.code: " in line]
     assert len(found) == 1
@@ -111,13 +119,18 @@ def test_code_that_is_nowhere_or_everywhere(code: str, problem: str) -> None:
 @pytest.mark.parametrize("text", ["a = '\0'", "(" * 1000 + ")" * 1000, "-" * 100_000 + "1"])
 def test_code_that_python_cannot_read(tmp_path: Path, text: str) -> None:
     (tmp_path / "app.py").write_text(text)
-    service = f"x: {{code: {tmp_path}, serveConfig: {{applications: [{{import_path: app.b}}]}}, worker: {{gpus: 0}}}}"
+    service = (
+        f"x: {{code: {tmp_path}, serveConfig: {{applications: [{{import_path: app.b}}]}}, worker:"
+        " {gpus: 0}}"
+    )
     lines = check("env", FILE.format(setting="") + f"    services:\n      {service}\n").lines
     assert service_code.read(tmp_path)
     assert any("Python cannot read this" in line for line in lines)
 
 
-KUBECONFIG = """clusters: [{{name: c, cluster: {{server: "https://10.0.0.1", certificate-authority: {authority}}}}}]
+KUBECONFIG = """clusters:
+- name: c
+  cluster: {{server: "https://10.0.0.1", certificate-authority: {authority}}}
 users: [{{name: u, user: {user}}}]
 contexts: [{{name: x, context: {{cluster: c, user: u}}}}]
 current-context: {current}
@@ -127,7 +140,10 @@ current-context: {current}
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
-        ({"user": "{token: 2026-01-01}"}, "is not a kubeconfig: Object of type date is not JSON serializable"),
+        (
+            {"user": "{token: 2026-01-01}"},
+            "is not a kubeconfig: Object of type date is not JSON serializable",
+        ),
         ({"user": "&a {token: *a}"}, "it is not YAML (line 2): has an anchor that contains itself"),
         ({"user": "{token: 2026-13-01}"}, "it is not YAML (line 2): '2026-13-01' has no value"),
         ({"user": f"{{token: 1{'0' * 5000}}}"}, "it is not YAML (line 2): '1000"),
@@ -137,9 +153,13 @@ current-context: {current}
         ({"authority": "/dev/zero"}, "names /dev/zero, which cannot be read: it is not a file"),
     ],
 )
-def test_a_kubeconfig_that_cannot_be_used(tmp_path: Path, values: dict[str, str], problem: str) -> None:
+def test_a_kubeconfig_that_cannot_be_used(
+    tmp_path: Path, values: dict[str, str], problem: str
+) -> None:
     path = tmp_path / "kubeconfig"
-    path.write_text(KUBECONFIG.format(**{"authority": "/etc/hostname", "user": "{}", "current": "x"} | values))
+    path.write_text(
+        KUBECONFIG.format(**{"authority": "/etc/hostname", "user": "{}", "current": "x"} | values)
+    )
     with pytest.raises(KubeconfigError) as caught:
         one_context(path, None)
     assert problem in str(caught.value)

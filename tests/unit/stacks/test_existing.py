@@ -19,7 +19,10 @@ def write(folder: Path, **changes: Any) -> Path:
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [
-            {"name": "gpus", "cluster": {"server": "https://10.0.0.1:6443", "certificate-authority": "ca.pem"}},
+            {
+                "name": "gpus",
+                "cluster": {"server": "https://10.0.0.1:6443", "certificate-authority": "ca.pem"},
+            },
             {"name": "other", "cluster": {"server": "https://10.0.0.2:6443"}},
         ],
         "users": [
@@ -27,7 +30,10 @@ def write(folder: Path, **changes: Any) -> Path:
             {"name": "you", "user": {"token": "your-token"}},
         ],
         "contexts": [
-            {"name": "gpus-me", "context": {"cluster": "gpus", "user": "me", "namespace": "default"}},
+            {
+                "name": "gpus-me",
+                "context": {"cluster": "gpus", "user": "me", "namespace": "default"},
+            },
             {"name": "other-you", "context": {"cluster": "other", "user": "you"}},
         ],
         "current-context": "gpus-me",
@@ -75,12 +81,15 @@ def test_what_is_wrong_with_a_kubeconfig_is_said(
 def test_a_file_that_is_named_and_missing_is_named(tmp_path: Path) -> None:
     path = write(tmp_path)
     (tmp_path / "ca.pem").unlink()
-    with pytest.raises(KubeconfigError, match=r"names .*ca\.pem, which cannot be read: No such file"):
+    with pytest.raises(
+        KubeconfigError, match=r"names .*ca\.pem, which cannot be read: No such file"
+    ):
         one_context(path, None)
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("{", "it is not YAML (line 1)"), ("- 1", "it has no list of clusters")]
+    ("content", "message"),
+    [("{", "it is not YAML (line 1)"), ("- 1", "it has no list of clusters")],
 )
 def test_a_file_that_is_no_kubeconfig(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "kubeconfig"
@@ -96,7 +105,9 @@ def test_a_missing_kubeconfig_is_a_settings_error_with_what_makes_one(tmp_path: 
         existing("dev", settings, None)
     first, second = str(raised.value).splitlines()
     assert first == "stack dev: 1 problem in its settings; nothing was changed"
-    assert second.startswith(f"environment.cluster.existing.kubeconfig: there is no file {tmp_path}/missing; write one")
+    assert second.startswith(
+        f"environment.cluster.existing.kubeconfig: there is no file {tmp_path}/missing; write one"
+    )
 
 
 SECRETS: list[dict[str, Any]] = [
@@ -104,7 +115,13 @@ SECRETS: list[dict[str, Any]] = [
     {"username": "me", "password": "canary"},
     {"client-certificate-data": "canary", "client-key-data": "canary"},
     {"auth-provider": {"name": "oidc", "config": {"refresh-token": "canary"}}},
-    {"exec": {"command": "aws", "args": ["canary"], "env": [{"name": "AWS_SECRET_ACCESS_KEY", "value": "canary"}]}},
+    {
+        "exec": {
+            "command": "aws",
+            "args": ["canary"],
+            "env": [{"name": "AWS_SECRET_ACCESS_KEY", "value": "canary"}],
+        }
+    },
 ]
 
 
@@ -156,7 +173,9 @@ def public_of(path: Path) -> str:
     return without_credentials(one_context(path, None)[0])
 
 
-def test_everybody_logs_in_with_a_kubeconfig_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_everybody_logs_in_with_a_kubeconfig_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     public = public_of(write(tmp_path))
     own = tmp_path / "own"
     own.mkdir()
@@ -171,18 +190,26 @@ def test_everybody_logs_in_with_a_kubeconfig_of_their_own(tmp_path: Path, monkey
     ]
     path = write(own, clusters=clusters, contexts=contexts, **{"current-context": "elsewhere"})
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'missing'}:{path}")
-    text, login = own_login(public, ExistingCluster(kubeconfig=str(tmp_path / "gone"), context="gpus"))
+    text, login = own_login(
+        public, ExistingCluster(kubeconfig=str(tmp_path / "gone"), context="gpus")
+    )
     assert login == ExistingCluster(kubeconfig=str(path), context="here")
     config = json.loads(text)
-    assert (config["current-context"], config["users"]) == ("here", [{"name": "you", "user": {"token": "your-token"}}])
+    assert (config["current-context"], config["users"]) == (
+        "here",
+        [{"name": "you", "user": {"token": "your-token"}}],
+    )
 
 
-def test_a_named_kubeconfig_of_another_cluster_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_kubeconfig_of_another_cluster_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = write(tmp_path)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
     named = ExistingCluster(kubeconfig=str(path), context="other-you")
     with pytest.raises(
-        KubeconfigError, match=r"no kubeconfig of yours logs in to https://10\.0\.0\.1:6443 \(looked in"
+        KubeconfigError,
+        match=r"no kubeconfig of yours logs in to https://10\.0\.0\.1:6443 \(looked in",
     ):
         own_login(public_of(path), named)
     named = ExistingCluster(kubeconfig=str(path), context="gpus-me")
@@ -192,6 +219,10 @@ def test_a_named_kubeconfig_of_another_cluster_is_not_used(tmp_path: Path, monke
 def test_a_credential_in_a_file_with_a_relative_path_is_refused(tmp_path: Path) -> None:
     user = {"client-certificate": "me.crt", "client-key-data": "a2V5"}
     (tmp_path / "me.crt").write_text("certificate")
-    settings = ExistingCluster(kubeconfig=str(write(tmp_path, users=[{"name": "me", "user": user}])))
-    with pytest.raises(SettingsError, match=r"by a relative path, .* kubectl config view --raw --flatten"):
+    settings = ExistingCluster(
+        kubeconfig=str(write(tmp_path, users=[{"name": "me", "user": user}]))
+    )
+    with pytest.raises(
+        SettingsError, match=r"by a relative path, .* kubectl config view --raw --flatten"
+    ):
         existing("dev", settings, None)

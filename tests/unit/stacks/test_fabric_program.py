@@ -69,9 +69,18 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
         serves(monkeypatch, api)
         recorder = run(lambda: environment(settings), "some")
         return {
-            "releases": {resource.inputs["name"] for resource in recorder.of_type(RELEASE)} - {"kuberay-operator"},
-            "daemons": {resource.inputs["metadata"]["name"] for resource in recorder.of_type(DAEMON_SET)},
-            "classes": {resource.type for resource in recorder.registrations if resource.type.endswith(":DeviceClass")},
+            "releases": (
+                {resource.inputs["name"] for resource in recorder.of_type(RELEASE)}
+                - {"kuberay-operator"}
+            ),
+            "daemons": {
+                resource.inputs["metadata"]["name"] for resource in recorder.of_type(DAEMON_SET)
+            },
+            "classes": {
+                resource.type
+                for resource in recorder.registrations
+                if resource.type.endswith(":DeviceClass")
+            },
         }
 
     return names
@@ -88,11 +97,27 @@ CLASS = "kubernetes:resource.k8s.io/v1:DeviceClass"
         ({"train": MANAGED}, {}, set(), {GIB}, set()),
         ({"train": A4X}, {}, set(), set(), set()),
         ({"train": A4X | MANAGED_RDMA}, {}, {"dra-driver-nvidia-gpu"}, {f"{GIB}-arm64"}, set()),
-        ({"train": A4X | MANAGED_RDMA, "b": MANAGED}, {}, {"dra-driver-nvidia-gpu"}, {GIB, f"{GIB}-arm64"}, set()),
-        ({"dev": CLAIMED}, {}, {"dra-driver-nvidia-gpu"}, {INSTALLER}, set()),
-        ({"dev": CLAIMED | {"driver": "preinstalled"}}, {}, {"dra-driver-nvidia-gpu"}, set(), set()),
         (
-            {"train": NETWORKS | CLAIMED, "dev": CLAIMED, "own": A4 | {"gpuManagement": "operator"}},
+            {"train": A4X | MANAGED_RDMA, "b": MANAGED},
+            {},
+            {"dra-driver-nvidia-gpu"},
+            {GIB, f"{GIB}-arm64"},
+            set(),
+        ),
+        ({"dev": CLAIMED}, {}, {"dra-driver-nvidia-gpu"}, {INSTALLER}, set()),
+        (
+            {"dev": CLAIMED | {"driver": "preinstalled"}},
+            {},
+            {"dra-driver-nvidia-gpu"},
+            set(),
+            set(),
+        ),
+        (
+            {
+                "train": NETWORKS | CLAIMED,
+                "dev": CLAIMED,
+                "own": A4 | {"gpuManagement": "operator"},
+            },
             {},
             {"dranet", "dra-driver-nvidia-gpu", "gpu-operator"},
             {INSTALLER, GIB},
@@ -100,7 +125,11 @@ CLASS = "kubernetes:resource.k8s.io/v1:DeviceClass"
         ),
         (
             {"train": NETWORKS | {"gpuAllocation": "dra"}},
-            {"dranet": {"source": "present"}, "gpuDra": {"source": "present"}, "gib": {"source": "present"}},
+            {
+                "dranet": {"source": "present"},
+                "gpuDra": {"source": "present"},
+                "gib": {"source": "present"},
+            },
             set(),
             {INSTALLER},
             {CLASS},
@@ -115,10 +144,16 @@ def test_what_pools_need_is_installed_once(
     daemons: set[str],
     classes: set[str],
 ) -> None:
-    assert installed(settings_of(operators, **pools)) == {"releases": releases, "daemons": daemons, "classes": classes}
+    assert installed(settings_of(operators, **pools)) == {
+        "releases": releases,
+        "daemons": daemons,
+        "classes": classes,
+    }
 
 
-def test_a_workload_policy_places_a4x_in_one_domain_of_nvlink(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workload_policy_places_a4x_in_one_domain_of_nvlink(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Fabric of Google's blueprint for A4X (cluster-toolkit, examples/gke-a4x/gke-a4x.yaml)."""
     serves(monkeypatch, "v1")
     recorder = run(lambda: environment(settings_of(train=A4X, other=A4)), "some")
@@ -130,18 +165,36 @@ def test_a_workload_policy_places_a4x_in_one_domain_of_nvlink(monkeypatch: pytes
     }
     pools = recorder.of_type("gcp:container/nodePool:NodePool")
     placed = {pool.name: pool.inputs.get("placementPolicy") for pool in pools}
-    assert placed == {"cpu": None, "other": None, "train": {"type": "COMPACT", "policyName": "some-train"}}
+    assert placed == {
+        "cpu": None,
+        "other": None,
+        "train": {"type": "COMPACT", "policyName": "some-train"},
+    }
 
 
 @pytest.mark.parametrize(("given", "registered"), table(__file__, "dranet_charts.yaml"))
-def test_dranets_chart(monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], registered: list[Any]) -> None:
+def test_dranets_chart(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], registered: list[Any]
+) -> None:
     serves(monkeypatch, "v1")
     recorder = run(lambda: environment(settings_of({"dranet": given}, train=NETWORKS)), "some")
-    (release,) = (resource.inputs for resource in recorder.of_type(RELEASE) if resource.name == "dranet")
+    (release,) = (
+        resource.inputs for resource in recorder.of_type(RELEASE) if resource.name == "dranet"
+    )
     repository = (release.get("repositoryOpts") or {}).get("repo")
-    assert [release["chart"], release.get("version"), repository, release["namespace"]] == registered
-    namespaces = {resource.inputs["metadata"]["name"] for resource in recorder.of_type("kubernetes:core/v1:Namespace")}
-    assert ("dranet" in namespaces) is (release["namespace"] == "dranet"), "kube-system is in every cluster"
+    assert [
+        release["chart"],
+        release.get("version"),
+        repository,
+        release["namespace"],
+    ] == registered
+    namespaces = {
+        resource.inputs["metadata"]["name"]
+        for resource in recorder.of_type("kubernetes:core/v1:Namespace")
+    }
+    assert ("dranet" in namespaces) is (release["namespace"] == "dranet"), (
+        "kube-system is in every cluster"
+    )
 
 
 MANIFEST = """\
@@ -167,8 +220,14 @@ def test_dranet_by_a_manifest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     path.write_text(MANIFEST)
     recorder = run(lambda: environment(by_manifest(path)), "some")
     assert "dranet" not in {resource.name for resource in recorder.of_type(RELEASE)}
-    assert "kube-system/dranet" in {resource.name for resource in recorder.of_type("kubernetes:core/v1:ServiceAccount")}
-    (daemons,) = (resource.inputs for resource in recorder.of_type(DAEMON_SET) if resource.name == "kube-system/dranet")
+    assert "kube-system/dranet" in {
+        resource.name for resource in recorder.of_type("kubernetes:core/v1:ServiceAccount")
+    }
+    (daemons,) = (
+        resource.inputs
+        for resource in recorder.of_type(DAEMON_SET)
+        if resource.name == "kube-system/dranet"
+    )
     (term,) = daemons["spec"]["template"]["spec"]["affinity"]["nodeAffinity"][
         "requiredDuringSchedulingIgnoredDuringExecution"
     ]["nodeSelectorTerms"]
@@ -176,10 +235,17 @@ def test_dranet_by_a_manifest(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert len(recorder.of_type(CLASS)) == 1
 
 
-def test_a_manifest_with_the_class_in_it_brings_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_manifest_with_the_class_in_it_brings_its_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     serves(monkeypatch, "v1")
     path = tmp_path / "install.yaml"
-    its_class = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "dranet"}, "spec": {}}
+    its_class = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": "dranet"},
+        "spec": {},
+    }
     path.write_text(f"{MANIFEST}---\n{yaml.safe_dump(its_class)}")
     (found,) = run(lambda: environment(by_manifest(path)), "some").of_type(CLASS)
     assert found.inputs["spec"] == {}
@@ -233,7 +299,10 @@ def test_a_cluster_without_claims_is_refused_where_a_pool_needs_them(
     serves(monkeypatch, None)
     recorder, errors = outcome(settings_of(train=pool))
     assert len(errors) == 1
-    assert "serves no version of resource.k8s.io, so nothing could claim the NICs or GPUs of pool 'train'" in errors[0]
+    assert (
+        "serves no version of resource.k8s.io, so nothing could claim the NICs or GPUs of pool"
+        " 'train'" in errors[0]
+    )
     assert "upgrade it to Kubernetes 1.34 or newer" in errors[0]
     assert recorder.of_type(RELEASE) == []
 
@@ -253,6 +322,9 @@ def test_an_update_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
     recorder, errors = outcome(settings_of(train=NETWORKS))
     assert errors == [
-        "cannot tell which version of resource.k8s.io the cluster serves: the API server x does not answer: refused"
+        (
+            "cannot tell which version of resource.k8s.io the cluster serves: the API server x"
+            " does not answer: refused"
+        )
     ]
     assert recorder.of_type(CLASS) == []

@@ -15,16 +15,27 @@ CPU = {"pool": "cpu", "gpus": 0}
 GROUPS: dict[str, Any] = {
     "cpu": CPU | {"workers": {"min": 0, "max": 4}},
     "gpu": {"workers": {"min": 0, "max": 2}, "env": {"ROLE": "small"}},
-    "a4": {"pool": "a4", "workers": 0, "gpus": 8, "cpu": 100, "memory": "1Ti", "labels": {"tier": "large"}},
+    "a4": {
+        "pool": "a4",
+        "workers": 0,
+        "gpus": 8,
+        "cpu": 100,
+        "memory": "1Ti",
+        "labels": {"tier": "large"},
+    },
 }
 DEFAULTS = {"worker": {"pool": "dev", "cpu": 2, "memory": "8Gi", "env": {"LOG": "1"}}}
 
 
-def environment(kind: str = "engineers", defaults: dict[str, Any] | None = None, **shape: Any) -> Environment:
+def environment(
+    kind: str = "engineers", defaults: dict[str, Any] | None = None, **shape: Any
+) -> Environment:
     return environment_of("test", values(kind, defaults, **shape))
 
 
-def values(kind: str = "engineers", defaults: dict[str, Any] | None = None, **shape: Any) -> dict[str, Any]:
+def values(
+    kind: str = "engineers", defaults: dict[str, Any] | None = None, **shape: Any
+) -> dict[str, Any]:
     waived = {"policies": {"waived": {"rdma-whole": "a test"}}}
     return (
         environment_values(**POOLS)
@@ -70,7 +81,9 @@ def test_a_berth_has_the_groups_of_the_defaults_and_its_own() -> None:
     }
     (berth,) = environment(defaults=defaults, workers=3).resolved.berths
     assert [(group.name, group.workers) for group in berth.groups] == [("workers", 3)]
-    (berth,) = environment(defaults=DEFAULTS | {"workers": 3}, workerGroups={"one": {}}).resolved.berths
+    (berth,) = environment(
+        defaults=DEFAULTS | {"workers": 3}, workerGroups={"one": {}}
+    ).resolved.berths
     assert [(group.name, group.workers) for group in berth.groups] == [("one", 1)]
 
 
@@ -82,7 +95,11 @@ def test_another_order_is_the_same_ray_cluster() -> None:
 
 def test_a_named_clusters_groups_take_whole_nodes_of_their_pools() -> None:
     defaults = DEFAULTS | {"workerGroups": {"of-berths": {}}}
-    groups = {"a4": {"pool": "a4"}, "dev": {"pool": "dev", "workers": 2}, "cpu": {"pool": "cpu", "gpus": 0, "cpu": 2}}
+    groups = {
+        "a4": {"pool": "a4"},
+        "dev": {"pool": "dev", "workers": 2},
+        "cpu": {"pool": "cpu", "gpus": 0, "cpu": 2},
+    }
     (cluster,) = environment("clusters", defaults, workerGroups=groups).resolved.clusters
     found = {group.name: (group.gpus, group.nics, group.cpu) for group in cluster.groups}
     assert found == {"a4": (8, 8, "201"), "cpu": (0, 0, "2"), "dev": (2, 0, "21")}
@@ -90,7 +107,9 @@ def test_a_named_clusters_groups_take_whole_nodes_of_their_pools() -> None:
 
 def test_a_worker_on_a_small_node_has_most_of_it() -> None:
     pools = {"small": {"machineType": "g2-standard-4", "nodes": 2}}
-    values = environment_values(**pools) | {"engineers": {"alice": {}, "bob": {"worker": {"cpu": 2}}}}
+    values = environment_values(**pools) | {
+        "engineers": {"alice": {}, "bob": {"worker": {"cpu": 2}}}
+    }
     workers = [berth.groups[0] for berth in environment_of("test", values).resolved.berths]
     assert [(worker.cpu, worker.memory) for worker in workers] == [("3", "12Gi"), ("2", "12Gi")]
 
@@ -98,11 +117,15 @@ def test_a_worker_on_a_small_node_has_most_of_it() -> None:
 def test_only_the_groups_with_bounds_are_the_autoscalers() -> None:
     found = specs(
         environment(
-            workerGroups=GROUPS | {"late": CPU | {"workers": {"min": 1, "max": 3, "start": 2, "idleTimeout": "5m"}}}
+            workerGroups=GROUPS
+            | {"late": CPU | {"workers": {"min": 1, "max": 3, "start": 2, "idleTimeout": "5m"}}}
         )
     )
     numbers = {
-        name: tuple(group.get(key) for key in ("replicas", "minReplicas", "maxReplicas", "idleTimeoutSeconds"))
+        name: tuple(
+            group.get(key)
+            for key in ("replicas", "minReplicas", "maxReplicas", "idleTimeoutSeconds")
+        )
         for name, group in found.items()
     }
     assert numbers == {
@@ -112,7 +135,10 @@ def test_only_the_groups_with_bounds_are_the_autoscalers() -> None:
         "late": (2, 1, 3, 300),
     }
     spec = manifest(environment(workerGroups=GROUPS))["spec"]
-    assert (spec["enableInTreeAutoscaling"], spec["autoscalerOptions"].get("idleTimeoutSeconds")) == (True, None)
+    assert (
+        spec["enableInTreeAutoscaling"],
+        spec["autoscalerOptions"].get("idleTimeoutSeconds"),
+    ) == (True, None)
     assert found["a4"]["labels"] == {"tier": "large"}
     assert "labels" not in found["cpu"]
 
@@ -146,7 +172,9 @@ def test_quota_and_demands_are_sums_over_groups() -> None:
 
 def test_a_setting_of_nccl_counts_in_the_groups_with_gpus() -> None:
     groups = {"cpu": CPU | {"memory": "1Gi"}, "a4": GROUPS["a4"] | {"workers": 1}}
-    (berth,) = environment(nccl={"profile": "a4", "sharedMemory": "64Gi"}, workerGroups=groups).resolved.berths
+    (berth,) = environment(
+        nccl={"profile": "a4", "sharedMemory": "64Gi"}, workerGroups=groups
+    ).resolved.berths
     assert berth.groups[0].nccl.profile == "a4"
     found = specs(environment(nccl={"profile": "a4", "sharedMemory": "64Gi"}, workerGroups=groups))
     assert "volumes" not in found["cpu"]["template"]["spec"]

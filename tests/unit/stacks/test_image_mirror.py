@@ -70,25 +70,40 @@ def charts(name: str) -> list[Path]:
     return [path for path in found if path.exists()]
 
 
-def test_no_image_of_a_manifest_or_chart_escapes_the_mirror(recorded: Callable[..., Recorder]) -> None:
+def test_no_image_of_a_manifest_or_chart_escapes_the_mirror(
+    recorded: Callable[..., Recorder],
+) -> None:
     registrations = recorded().registrations
     releases = [found for found in registrations if found.type == RELEASE]
     assert {found.name for found in releases} == {
         operator.release for operator in OPERATORS if operator.known_chart().images
     }
-    pulled = {image for found in registrations if found.type != RELEASE for image in images(found.inputs)}
+    pulled = {
+        image for found in registrations if found.type != RELEASE for image in images(found.inputs)
+    }
     assert len(pulled) > 3
     assert {image for image in pulled if not image.startswith(f"{MIRROR}/")} == {ON_NODES}
     for release in releases:
         for path in charts(release.name):
-            values = merged(yaml.safe_load(path.read_text(encoding="utf-8")), release.inputs["values"])
-            assert [name for name in repositories(values) if not name.startswith(f"{MIRROR}/")] == [], path
+            values = merged(
+                yaml.safe_load(path.read_text(encoding="utf-8")), release.inputs["values"]
+            )
+            assert [
+                name for name in repositories(values) if not name.startswith(f"{MIRROR}/")
+            ] == [], path
     for found in registrations:
-        text = json.dumps({key: value for key, value in found.inputs.items() if key != "chart"}, default=str)
-        assert not (match := ELSEWHERE.search(text)), (found.name, text[match.start() : match.end() + 40])
+        text = json.dumps(
+            {key: value for key, value in found.inputs.items() if key != "chart"}, default=str
+        )
+        assert not (match := ELSEWHERE.search(text)), (
+            found.name,
+            text[match.start() : match.end() + 40],
+        )
 
 
-def test_values_that_lead_to_the_mirror(recorded: Callable[..., Recorder], golden: Callable[[str, Any], None]) -> None:
+def test_values_that_lead_to_the_mirror(
+    recorded: Callable[..., Recorder], golden: Callable[[str, Any], None]
+) -> None:
     for release in recorded().of_type(RELEASE):
         golden(f"mirror/{release.name}", release.inputs["values"])
 
@@ -103,7 +118,12 @@ def test_what_users_write_is_pulled_as_it_is_written(recorded: Callable[..., Rec
             "gpu": {"values": {"toolkit": {"repository": own}}},
         },
     )
-    pulled = {image for entry in found.registrations for image in images(entry.inputs) if entry.type != RELEASE}
+    pulled = {
+        image
+        for entry in found.registrations
+        for image in images(entry.inputs)
+        if entry.type != RELEASE
+    }
     assert {f"{own}/ray:1", f"{own}/gib:1"} <= pulled
     assert f"{MIRROR}/docker.io/{versions.RAY_IMAGE}" not in pulled
     values = {release.name: release.inputs["values"] for release in found.of_type(RELEASE)}

@@ -33,7 +33,10 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_objects_come_in_the_order_of_the_file(tmp_path: Path) -> None:
-    assert [(document["kind"], document["metadata"]["name"]) for document in read(written(tmp_path, GOOD))] == [
+    assert [
+        (document["kind"], document["metadata"]["name"])
+        for document in read(written(tmp_path, GOOD))
+    ] == [
         ("ServiceAccount", "dranet"),
         ("DaemonSet", "dranet"),
     ]
@@ -46,11 +49,17 @@ def test_objects_come_in_the_order_of_the_file(tmp_path: Path) -> None:
         (GOOD + "kind: [\n", "install.yaml:17: this is not YAML: "),
         (
             "just text\n",
-            "install.yaml:1: this document is not a Kubernetes object, which is a mapping with apiVersion, kind and",
+            (
+                "install.yaml:1: this document is not a Kubernetes object, which is a mapping with"
+                " apiVersion, kind and"
+            ),
         ),
         (
             GOOD + "kind: Service\n",
-            "install.yaml:16: this document is not a Kubernetes object: it lacks apiVersion, metadata.name",
+            (
+                "install.yaml:16: this document is not a Kubernetes object: it lacks apiVersion,"
+                " metadata.name"
+            ),
         ),
         (
             "apiVersion: v1\nkind: List\nitems: []\n",
@@ -72,7 +81,9 @@ def test_what_is_wrong_is_said_with_file_and_line(tmp_path: Path, text: str, mes
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"there is no file .*; paths count from the project's folder"):
+    with pytest.raises(
+        BadInputError, match=r"there is no file .*; paths count from the project's folder"
+    ):
         read(tmp_path / "install.yaml")
     with pytest.raises(BadInputError, match="cannot be read"):
         read(tmp_path)

@@ -6,7 +6,13 @@ import pytest
 
 from berth.cli.verbs.doctor.machine import fits
 from berth.lab.home import SIGN, Home
-from berth.stacks.files.passphrase import LAB_SIGN, PUBLIC, SALTS, PublicPassphraseError, refuse_public
+from berth.stacks.files.passphrase import (
+    LAB_SIGN,
+    PUBLIC,
+    SALTS,
+    PublicPassphraseError,
+    refuse_public,
+)
 
 CLONE = Path(__file__).resolve().parents[3]
 SALT = min(SALTS)
@@ -17,15 +23,34 @@ BUCKET = {"PULUMI_BACKEND_URL": "gs://berth-state"}
 @pytest.mark.parametrize(
     ("text", "environment", "refused"),
     [
-        pytest.param(f"encryptionsalt: {SALT}\n", BUCKET, "the salt in its file", id="a shipped salt"),
-        pytest.param(f'config: {{}}\nencryptionsalt: "{SALT}"', {}, "the salt in its file", id="a quoted salt"),
-        pytest.param("", BUCKET | {"PULUMI_CONFIG_PASSPHRASE": PUBLIC}, "the passphrase is", id="the lab's variable"),
-        pytest.param(f"encryptionsalt: {OWN}", BUCKET | {"PULUMI_CONFIG_PASSPHRASE": "own"}, "", id="an own one"),
+        pytest.param(
+            f"encryptionsalt: {SALT}\n", BUCKET, "the salt in its file", id="a shipped salt"
+        ),
+        pytest.param(
+            f'config: {{}}\nencryptionsalt: "{SALT}"',
+            {},
+            "the salt in its file",
+            id="a quoted salt",
+        ),
+        pytest.param(
+            "",
+            BUCKET | {"PULUMI_CONFIG_PASSPHRASE": PUBLIC},
+            "the passphrase is",
+            id="the lab's variable",
+        ),
+        pytest.param(
+            f"encryptionsalt: {OWN}",
+            BUCKET | {"PULUMI_CONFIG_PASSPHRASE": "own"},
+            "",
+            id="an own one",
+        ),
         pytest.param("config: {}", {}, "", id="Pulumi Cloud"),
         pytest.param(f"# encryptionsalt: {SALT}", BUCKET, "", id="a comment"),
     ],
 )
-def test_a_public_passphrase_is_refused(text: str, environment: dict[str, str], refused: str) -> None:
+def test_a_public_passphrase_is_refused(
+    text: str, environment: dict[str, str], refused: str
+) -> None:
     if not refused:
         refuse_public("prod", text, environment)
         return

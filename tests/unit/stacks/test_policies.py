@@ -42,7 +42,9 @@ def clean(found: Judgment) -> list[str]:
 
 
 def waiving(environment: dict[str, Any], **waived: str) -> dict[str, Any]:
-    return environment | {"policies": {"waived": {name.replace("_", "-"): reason for name, reason in waived.items()}}}
+    return environment | {
+        "policies": {"waived": {name.replace("_", "-"): reason for name, reason in waived.items()}}
+    }
 
 
 def alice(**shape: Any) -> dict[str, Any]:
@@ -50,7 +52,9 @@ def alice(**shape: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("stack", "production", "expected"), table(__file__, "policies.yaml"))
-def test_which_environments_are_production(stack: str, production: bool | None, expected: bool) -> None:  # noqa: FBT001
+def test_which_environments_are_production(
+    stack: str, production: bool | None, expected: bool
+) -> None:
     settings = EnvironmentSettings.model_validate(GOOD | {"production": production})
     assert settings.is_production(stack) is expected
 
@@ -83,8 +87,12 @@ def test_a_waiver_with_a_reason_lets_it_pass_and_is_told() -> None:
     assert judgment.held == ["private-dashboard", "rdma-whole"]
 
 
-def test_a_waiver_that_waives_nothing_is_warned_of_unless_an_engineers_own_stack_may_need_it() -> None:
-    judgment = judged(waiving(alice(), ray_auth="just in case", deletion_protection="dev comes and goes"))
+def test_a_waiver_that_waives_nothing_is_warned_of_unless_an_engineers_own_stack_may_need_it() -> (
+    None
+):
+    judgment = judged(
+        waiving(alice(), ray_auth="just in case", deletion_protection="dev comes and goes")
+    )
     assert [f"{warning.where}: {warning.message}" for warning in judgment.warnings] == [
         (
             "environment.policies.waived.deletion-protection: nothing here violates policy "
@@ -152,5 +160,8 @@ def test_the_contract_carries_what_policies_need_and_reads_one_that_lacks_it() -
 
 
 def test_an_existing_cluster_is_not_held_to_what_only_its_makers_can_set() -> None:
-    environment = {"cluster": {"existing": {"kubeconfig": "~/.kube/config"}}, "pools": GOOD["pools"]} | PINNED
+    environment = {
+        "cluster": {"existing": {"kubeconfig": "~/.kube/config"}},
+        "pools": GOOD["pools"],
+    } | PINNED
     assert judged(environment, "prod").problems == []

@@ -18,7 +18,9 @@ from tests.unit.loaded import environment_of, environment_values
 
 TABLE = table(__file__, "policies_on_plans.yaml")
 CASES, INPUTS = TABLE["cases"], TABLE["inputs"]
-SETTINGS: dict[str, Any] = environment_values(train={"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "managed"}) | {
+SETTINGS: dict[str, Any] = environment_values(
+    train={"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "managed"}
+) | {
     "defaults": {"image": "rayproject/ray:2.60.0-py311-cu128@sha256:" + "0" * 64},
     "clusters": {"train": {}},
 }
@@ -30,9 +32,14 @@ def ray(edit: dict[str, Any] | None = None) -> dict[str, Any]:
     return dict(over(environment_of("test", SETTINGS).berths[0].manifests.main, edit or {}))
 
 
-def found(resource_type: str, inputs: dict[str, Any], context: PolicyContext = CONTEXT) -> list[tuple[str, str]]:
+def found(
+    resource_type: str, inputs: dict[str, Any], context: PolicyContext = CONTEXT
+) -> list[tuple[str, str]]:
     breaches = violations([Planned(resource_type, "it", inputs)], context)
-    assert all((breach.type, breach.resource, breach.waived) == (resource_type, "it", "") for breach in breaches)
+    assert all(
+        (breach.type, breach.resource, breach.waived) == (resource_type, "it", "")
+        for breach in breaches
+    )
     return [(breach.policy, breach.message) for breach in breaches]
 
 
@@ -80,22 +87,40 @@ NETWORKS = [{"network": f"n{number}", "subnetwork": "s"} for number in range(9)]
     ],
     ids=["managed", "networks", "none"],
 )
-def test_a_plans_own_pools_are_known_to_have_rdma(network: dict[str, Any], breaches: list[tuple[str, str]]) -> None:
-    pool = {"name": "train", "nodeConfig": {"machineType": "a4-highgpu-8g"}, "networkConfig": network}
+def test_a_plans_own_pools_are_known_to_have_rdma(
+    network: dict[str, Any], breaches: list[tuple[str, str]]
+) -> None:
+    pool = {
+        "name": "train",
+        "nodeConfig": {"machineType": "a4-highgpu-8g"},
+        "networkConfig": network,
+    }
     part = ray(CASES["half of a node"]["edit"])
     planned = [Planned(NODE_POOL, "train", pool), Planned(RAY_CLUSTER, "train", part)]
-    assert [(breach.policy, breach.resource) for breach in violations(planned, PolicyContext())] == breaches
+    assert [
+        (breach.policy, breach.resource) for breach in violations(planned, PolicyContext())
+    ] == breaches
 
 
 def test_another_cluster_is_not_asked() -> None:
-    assert found(GKE_CLUSTER, {"deletionProtection": False}, PolicyContext(required_labels=["owner"])) == []
+    assert (
+        found(GKE_CLUSTER, {"deletionProtection": False}, PolicyContext(required_labels=["owner"]))
+        == []
+    )
 
 
 def test_a_waived_policy_is_still_told_with_its_reason() -> None:
     context = PolicyContext(waived={"ray-auth": "a test"})
-    breaches = violations([Planned(RAY_CLUSTER, name, ray(WITHOUT_TOKENS)) for name in ("a", "b")], context)
-    assert [(breach.resource, breach.waived) for breach in breaches] == [("a", "a test"), ("b", "a test")]
-    assert [str(waiver) for waiver in waivers(breaches)] == ["policy ray-auth is waived for a, b: a test"]
+    breaches = violations(
+        [Planned(RAY_CLUSTER, name, ray(WITHOUT_TOKENS)) for name in ("a", "b")], context
+    )
+    assert [(breach.resource, breach.waived) for breach in breaches] == [
+        ("a", "a test"),
+        ("b", "a test"),
+    ]
+    assert [str(waiver) for waiver in waivers(breaches)] == [
+        "policy ray-auth is waived for a, b: a test"
+    ]
 
 
 def test_what_is_of_no_known_shape_is_not_stumbled_over() -> None:
@@ -104,7 +129,12 @@ def test_what_is_of_no_known_shape_is_not_stumbled_over() -> None:
         {"spec": "[secret]", "metadata": 5},
         {"spec": {"workerGroupSpecs": [None, "x"], "authOptions": 1}},
     ):
-        for resource_type in (RAY_CLUSTER, "kubernetes:core/v1:Service", NODE_POOL, "aws:s3:Bucket"):
+        for resource_type in (
+            RAY_CLUSTER,
+            "kubernetes:core/v1:Service",
+            NODE_POOL,
+            "aws:s3:Bucket",
+        ):
             breaches = violations([Planned(resource_type, "it", inputs)], CONTEXT)
             assert all(isinstance(breach, Violation) for breach in breaches)
 
@@ -124,9 +154,14 @@ def test_a_berth_as_it_is_registered_is_judged_as_its_settings_are(dashboard: st
         Berth("train", inputs, pulumi.ResourceOptions(providers={"kubernetes": provider}))
 
     recorder = recording.run(program, "test")
-    planned = [Planned(resource.type, resource.name, resource.inputs) for resource in recorder.registrations]
+    planned = [
+        Planned(resource.type, resource.name, resource.inputs)
+        for resource in recorder.registrations
+    ]
     breaches = violations(planned, PolicyContext(rdma={"train": 8}))
-    assert [breach.policy for breach in breaches] == (["private-dashboard"] if dashboard == "public" else [])
+    assert [breach.policy for breach in breaches] == (
+        ["private-dashboard"] if dashboard == "public" else []
+    )
 
 
 def test_every_policy_describes_itself() -> None:

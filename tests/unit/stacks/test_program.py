@@ -50,7 +50,9 @@ def lab_with_managed_rdma() -> Environment:
 
 def lab_outputs() -> dict[str, Any]:
     return {
-        "environment": shipped("lab").contract().model_dump(mode="json", by_alias=True, exclude_none=True),
+        "environment": shipped("lab")
+        .contract()
+        .model_dump(mode="json", by_alias=True, exclude_none=True),
         "kubeconfig": gke_kubeconfig("lab", "127.0.0.1:1", "Y2E="),
         "clusterId": "projects/berth-lab/locations/us-central1-b/clusters/lab",
     }
@@ -69,8 +71,17 @@ def test_the_recording_fails_when_an_assertion_in_an_apply_fails() -> None:
 
 def test_an_environment_registers_all_its_parts() -> None:
     recorder = run(lambda: environment(shipped("lab")), "lab")
-    assert {resource.name for resource in recorder.of_type(NODE_POOL)} == {"bench", "cpu", "dev", "train"}
-    assert {resource.name for resource in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
+    assert {resource.name for resource in recorder.of_type(NODE_POOL)} == {
+        "bench",
+        "cpu",
+        "dev",
+        "train",
+    }
+    assert {resource.name for resource in recorder.of_type(RAY_CLUSTER)} == {
+        "bob",
+        "carol",
+        "train",
+    }
     assert {resource.inputs["metadata"]["name"] for resource in recorder.of_type(NAMESPACE)} == {
         "berth-bob",
         "berth-carol",
@@ -84,7 +95,9 @@ def test_an_environment_registers_all_its_parts() -> None:
     assert release.inputs["chart"] == "./.lab/charts/kuberay-operator"
     assert release.inputs["values"] == {"image": {"tag": "v1.6.2"}}
     assert "disableOpenapiValidation" not in release.inputs
-    assert releases["gpu-operator"].inputs["disableOpenapiValidation"] is True, "as NVIDIA's guide upgrades it"
+    assert releases["gpu-operator"].inputs["disableOpenapiValidation"] is True, (
+        "as NVIDIA's guide upgrades it"
+    )
     (provider,) = recorder.of_type("pulumi:providers:kubernetes")
     assert "gke-gcloud-auth-plugin" in provider.inputs["kubeconfig"]["value"], "and it is a secret"
     assert provider.inputs["clusterIdentifier"] == "lab-id"
@@ -92,17 +105,26 @@ def test_an_environment_registers_all_its_parts() -> None:
 
 @pytest.mark.parametrize("stack", ["lab", "prod"])
 def test_who_previews_an_environment_reads_all_that_it_applies_and_no_secret(stack: str) -> None:
-    values = stack_file.find(stack).settings["environment"] | {"previewers": ["ci@example.com"], "keeper": {}}
+    values = stack_file.find(stack).settings["environment"] | {
+        "previewers": ["ci@example.com"],
+        "keeper": {},
+    }
     recorder = run(lambda: environment(environment_of(stack, values)), stack)
     applied = [item for item in recorder.registrations if item.type.startswith("kubernetes:")]
-    names = [item.type.rpartition(":")[2] for item in applied if item.name == f"berth-previewers-{stack}"]
+    names = [
+        item.type.rpartition(":")[2] for item in applied if item.name == f"berth-previewers-{stack}"
+    ]
     assert names == [
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",
         "ClusterRole",
         "ClusterRoleBinding",
     ]
-    (role,) = [item.inputs for item in applied if item.name == f"berth-previewers-{stack}" and "rules" in item.inputs]
+    (role,) = [
+        item.inputs
+        for item in applied
+        if item.name == f"berth-previewers-{stack}" and "rules" in item.inputs
+    ]
     may = {
         (verb, group, resource)
         for rule in role["rules"]
@@ -116,7 +138,11 @@ def test_who_previews_an_environment_reads_all_that_it_applies_and_no_secret(sta
     assert set(read) - may == set()
     assert {resource for _, _, resource in may if resource == "secrets" or "/" in resource} == set()
     assert {verb for verb, _, _ in may} == {"get", "list", "watch", "create", "patch"}
-    assert [group for verb, group, _ in may if verb == "patch" and group.startswith(("rbac.", "admissionreg"))] == []
+    assert [
+        group
+        for verb, group, _ in may
+        if verb == "patch" and group.startswith(("rbac.", "admissionreg"))
+    ] == []
 
 
 def test_an_engineers_stack_registers_one_berth_and_nothing_of_the_cloud() -> None:
@@ -125,9 +151,19 @@ def test_an_engineers_stack_registers_one_berth_and_nothing_of_the_cloud() -> No
         "alice",
         {"organization/berth/lab": lab_outputs()},
     )
-    custom = [resource.type for resource in recorder.registrations if not resource.type.startswith("berth:")]
+    custom = [
+        resource.type
+        for resource in recorder.registrations
+        if not resource.type.startswith("berth:")
+    ]
     assert sorted(custom) == sorted(
-        ["pulumi:pulumi:StackReference", "pulumi:providers:kubernetes", NAMESPACE, *APART, RAY_CLUSTER]
+        [
+            "pulumi:pulumi:StackReference",
+            "pulumi:providers:kubernetes",
+            NAMESPACE,
+            *APART,
+            RAY_CLUSTER,
+        ]
     )
     (cluster,) = recorder.of_type(RAY_CLUSTER)
     assert cluster.inputs["spec"]["workerGroupSpecs"][0]["replicas"] == 2
@@ -140,9 +176,17 @@ def test_an_engineers_stack_registers_one_berth_and_nothing_of_the_cloud() -> No
 
 
 def test_the_admins_half_of_a_berth_has_everything_but_the_raycluster() -> None:
-    half = engineer_of("alice-isolation", name="alice", part="isolation", access={"users": ["alice@example.com"]})
-    recorder = run(lambda: engineer(half), "alice-isolation", {"organization/berth/lab": lab_outputs()})
-    objects = [resource.inputs for resource in recorder.registrations if resource.type.startswith("kubernetes:")]
+    half = engineer_of(
+        "alice-isolation", name="alice", part="isolation", access={"users": ["alice@example.com"]}
+    )
+    recorder = run(
+        lambda: engineer(half), "alice-isolation", {"organization/berth/lab": lab_outputs()}
+    )
+    objects = [
+        resource.inputs
+        for resource in recorder.registrations
+        if resource.type.startswith("kubernetes:")
+    ]
     roles = ["berth-owner", "berth-user"]
     expected = [("Role", role) for role in roles] + [("RoleBinding", role) for role in roles]
     expected += [("Namespace", "berth-alice"), ("ConfigMap", "berth-environment")]
@@ -153,7 +197,9 @@ def test_the_admins_half_of_a_berth_has_everything_but_the_raycluster() -> None:
         "ResourceQuota",
         "LimitRange",
     }
-    (contract,) = [manifest["data"]["environment"] for manifest in objects if manifest["kind"] == "ConfigMap"]
+    (contract,) = [
+        manifest["data"]["environment"] for manifest in objects if manifest["kind"] == "ConfigMap"
+    ]
     assert json.loads(contract)["name"] == "lab"
 
 
@@ -171,7 +217,9 @@ def test_an_engineer_that_does_not_fit_is_refused_before_anything_is_registered(
 
     recorder = run(program, "alice", {"organization/berth/lab": lab_outputs()})
     assert message in recorded[0]
-    assert [resource.type for resource in recorder.registrations] == ["pulumi:pulumi:StackReference"]
+    assert [resource.type for resource in recorder.registrations] == [
+        "pulumi:pulumi:StackReference"
+    ]
 
 
 def test_an_environment_that_was_not_made_is_named_with_the_command_that_makes_it() -> None:
@@ -184,7 +232,9 @@ def test_an_environment_that_was_not_made_is_named_with_the_command_that_makes_i
             recorded.append(str(error))
 
     run(program, "alice", {})
-    assert recorded == ["environment 'lab' has no output `environment`; make it first: pulumi up -s lab"]
+    assert recorded == [
+        "environment 'lab' has no output `environment`; make it first: pulumi up -s lab"
+    ]
 
 
 @pytest.fixture
@@ -209,12 +259,20 @@ def on_existing(kubeconfig: Path, **kuberay: str) -> Environment:
     return environment_of("lab", values)
 
 
-def test_an_existing_cluster_gets_operators_and_berths_and_nothing_of_google(kubeconfig: Path) -> None:
+def test_an_existing_cluster_gets_operators_and_berths_and_nothing_of_google(
+    kubeconfig: Path,
+) -> None:
     recorder = run(lambda: environment(on_existing(kubeconfig)), "lab")
     assert [
-        resource.type for resource in recorder.registrations if "gcp" in resource.type or "gke" in resource.type
+        resource.type
+        for resource in recorder.registrations
+        if "gcp" in resource.type or "gke" in resource.type
     ] == []
-    assert {resource.name for resource in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
+    assert {resource.name for resource in recorder.of_type(RAY_CLUSTER)} == {
+        "bob",
+        "carol",
+        "train",
+    }
     (provider,) = recorder.of_type("pulumi:providers:kubernetes")
     assert provider.inputs["clusterIdentifier"] == "https://10.0.0.1:6443"
     assert (provider.inputs["kubeconfig"], provider.inputs["context"]) == (str(kubeconfig), "it")
@@ -225,7 +283,8 @@ OURS = {"project": "berth", "stack": "lab", "owner": "cluster-id", "id": "https:
 
 
 @pytest.mark.parametrize(
-    ("mark", "kept"), [(OURS, True), (OURS | {"id": None}, False), (OURS | {"stack": "other"}, False), ({}, False)]
+    ("mark", "kept"),
+    [(OURS, True), (OURS | {"id": None}, False), (OURS | {"stack": "other"}, False), ({}, False)],
 )
 def test_another_address_of_the_same_cluster_is_no_other_cluster(
     kubeconfig: Path, mark: dict[str, str | None], *, kept: bool
@@ -237,7 +296,9 @@ def test_another_address_of_the_same_cluster_is_no_other_cluster(
         answers: dict[str, Any] = {
             "/apis/resource.k8s.io": {"versions": [{"version": "v1"}]},
             "/apis/resource.k8s.io/v1": {"resources": [{"name": kind} for kind in kinds]},
-            "/api/v1/namespaces/kube-system/configmaps/berth-cluster": {"data": data} if data else None,
+            "/api/v1/namespaces/kube-system/configmaps/berth-cluster": {"data": data}
+            if data
+            else None,
         }
         found = answers.get(handler.path)
         serving.answer(handler, found or {}, 200 if found else 404)
@@ -249,11 +310,15 @@ def test_another_address_of_the_same_cluster_is_no_other_cluster(
             recorder = run(lambda: environment(on_existing(kubeconfig)), "lab", recorder=recorder)
     (provider,) = recorder.of_type("pulumi:providers:kubernetes")
     assert provider.inputs["clusterIdentifier"] == (OURS["id"] if kept else address)
-    marks = [item.inputs["data"]["id"] for item in recorder.registrations if item.name == "berth-cluster"]
+    marks = [
+        item.inputs["data"]["id"] for item in recorder.registrations if item.name == "berth-cluster"
+    ]
     assert marks in ([provider.inputs["clusterIdentifier"]], [])
 
 
-def test_an_operator_that_is_there_is_refused_before_anything_is_registered(kubeconfig: Path) -> None:
+def test_an_operator_that_is_there_is_refused_before_anything_is_registered(
+    kubeconfig: Path,
+) -> None:
     metadata = {"name": "ray", "namespace": "ray"}
     spec = {"template": {"spec": {"containers": [{"image": "quay.io/kuberay/operator:v1.6.2"}]}}}
 
@@ -275,7 +340,11 @@ def test_an_operator_that_others_bring_is_not_installed(source: str) -> None:
     values["operators"]["kuberay"] = {"source": source}
     recorder = run(lambda: environment(environment_of("lab", values)), "lab")
     assert "kuberay-operator" not in {resource.name for resource in recorder.registrations}
-    assert {resource.name for resource in recorder.of_type(RAY_CLUSTER)} == {"bob", "carol", "train"}
+    assert {resource.name for resource in recorder.of_type(RAY_CLUSTER)} == {
+        "bob",
+        "carol",
+        "train",
+    }
 
 
 def test_a_version_that_the_channel_gave_and_that_is_too_old_is_refused_before_any_pool() -> None:

@@ -19,12 +19,17 @@ VALUES: dict[str, Any] = {
     },
     "clusters": {"big": {"workers": 2, "worker": {"pool": "dev"}}},
 }
-OF_GKE = {"cloud.google.com/gke-accelerator": "nvidia-x9", "cloud.google.com/gke-accelerator-count": "8"}
+OF_GKE = {
+    "cloud.google.com/gke-accelerator": "nvidia-x9",
+    "cloud.google.com/gke-accelerator-count": "8",
+}
 OF_NVIDIA = {"nvidia.com/gpu.memory": "81920"}
 SIZE = {"cpu": "15890m", "memory": "60000000Ki"}
 
 
-def node(name: str, labels: dict[str, str], allocatable: dict[str, str], pool: str = "dev") -> dict[str, Any]:
+def node(
+    name: str, labels: dict[str, str], allocatable: dict[str, str], pool: str = "dev"
+) -> dict[str, Any]:
     labels = {"cloud.google.com/gke-nodepool": pool, **labels}
     status = {"allocatable": allocatable, "capacity": allocatable}
     return {"metadata": {"name": name, "labels": labels}, "status": status}
@@ -50,9 +55,16 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize(
     ("nodes", "gpus", "allocatable"),
     [
-        ([node("a", OF_GKE, SIZE)], {"type": "nvidia-x9", "count": 8}, {"cpu": "15890m", "memory": "58593Mi"}),
         (
-            [node("a", OF_GKE | OF_NVIDIA, SIZE), node("b", OF_GKE, {"cpu": "16", "memory": "64Gi"})],
+            [node("a", OF_GKE, SIZE)],
+            {"type": "nvidia-x9", "count": 8},
+            {"cpu": "15890m", "memory": "58593Mi"},
+        ),
+        (
+            [
+                node("a", OF_GKE | OF_NVIDIA, SIZE),
+                node("b", OF_GKE, {"cpu": "16", "memory": "64Gi"}),
+            ],
             {"type": "nvidia-x9", "count": 8, "memory": "81920Mi"},
             {"cpu": "15890m", "memory": "58593Mi"},
         ),
@@ -64,7 +76,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Any:
         ),
     ],
 )
-def test_nodes_say_what_a_machine_type_has(asked: Any, nodes: Any, gpus: Any, allocatable: Any) -> None:
+def test_nodes_say_what_a_machine_type_has(
+    asked: Any, nodes: Any, gpus: Any, allocatable: Any
+) -> None:
     pool = asked(nodes).pools["dev"]
     assert pool.gpus.model_dump(exclude_none=True) == gpus
     assert pool.allocatable.model_dump() == allocatable
@@ -81,12 +95,23 @@ def test_a_worker_on_a_whole_node_has_most_of_what_the_nodes_offer(asked: Any) -
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [
-        ([], "no node has the label cloud.google.com/gke-nodepool of this pool now, so that none could be asked"),
-        ([node("a", OF_GKE, SIZE, pool="other")], "no node has the label cloud.google.com/gke-nodepool of this pool"),
+        (
+            [],
+            (
+                "no node has the label cloud.google.com/gke-nodepool of this pool now, so that none"
+                " could be asked"
+            ),
+        ),
+        (
+            [node("a", OF_GKE, SIZE, pool="other")],
+            "no node has the label cloud.google.com/gke-nodepool of this pool",
+        ),
         (ClusterError("no answer"), "its nodes could not be asked: no answer"),
     ],
 )
-def test_where_no_node_answers_the_settings_have_to_say_it(asked: Any, answer: Any, reason: str) -> None:
+def test_where_no_node_answers_the_settings_have_to_say_it(
+    asked: Any, answer: Any, reason: str
+) -> None:
     with pytest.raises(SettingsError) as refused:
         asked(answer)
     first, second = refused.value.lines
@@ -94,7 +119,9 @@ def test_where_no_node_answers_the_settings_have_to_say_it(asked: Any, answer: A
     assert "gpus: {count: 0} for none" in second
 
 
-def test_what_the_settings_say_counts_before_what_nodes_report(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_settings_say_counts_before_what_nodes_report(
+    asked: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     own = {"cpu": "8", "memory": "8Gi"}
     monkeypatch.setitem(VALUES["pools"], "dev", VALUES["pools"]["dev"] | {"allocatable": own})
     pool = asked([node("a", OF_GKE, SIZE)]).pools["dev"]
@@ -104,5 +131,7 @@ def test_what_the_settings_say_counts_before_what_nodes_report(asked: Any, monke
 def test_a_cluster_is_not_asked_for_what_the_settings_say(asked: Any) -> None:
     with pytest.raises(SettingsError):
         asked(ClusterError("no answer"))
-    pools = VALUES["pools"] | {"dev": VALUES["pools"]["dev"] | {"gpus": {"type": "nvidia-x9", "count": 8}}}
+    pools = VALUES["pools"] | {
+        "dev": VALUES["pools"]["dev"] | {"gpus": {"type": "nvidia-x9", "count": 8}}
+    }
     assert environment_of("test", VALUES | {"pools": pools}).settings.pools["dev"].machine.gpus == 8

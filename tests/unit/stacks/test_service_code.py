@@ -22,7 +22,9 @@ from tests.unit.cases import table
 from tests.unit.loaded import environment_of
 
 APP = "from ray import serve\n\ndef build(args):\n    pass\n\napp = 1\n"
-RECORDED = json.loads((CLONE / "tests/unit/stacks/ray_serve.json").read_text(encoding="utf-8"))["cases"]
+RECORDED = json.loads((CLONE / "tests/unit/stacks/ray_serve.json").read_text(encoding="utf-8"))[
+    "cases"
+]
 
 
 @pytest.fixture(autouse=True)
@@ -35,14 +37,21 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def values(import_path: str = "main:build", path: str | None = "app", **application: Any) -> dict[str, Any]:
+def values(
+    import_path: str = "main:build", path: str | None = "app", **application: Any
+) -> dict[str, Any]:
     service = {
         "worker": {"pool": "cpu", "gpus": 0},
         "serveConfig": {"applications": [{"import_path": import_path, **application}]},
         **({"code": path} if path else {}),
     }
     pools = {"cpu": {"machineType": "n2-standard-16", "nodes": 2}}
-    return {"project": "berth-lab", "zone": "us-central1-b", "pools": pools, "services": {"chat": service}}
+    return {
+        "project": "berth-lab",
+        "zone": "us-central1-b",
+        "pools": pools,
+        "services": {"chat": service},
+    }
 
 
 def manifest(**given: Any) -> dict[str, Any]:
@@ -69,7 +78,10 @@ def test_head_and_workers_have_the_code_as_files_and_applications_find_it() -> N
     for template in templates(service):
         assert template["metadata"]["annotations"]["berth/code-0"] == APP
         (volume,) = template["spec"]["volumes"]
-        item = {"path": "main.py", "fieldRef": {"fieldPath": "metadata.annotations['berth/code-0']"}}
+        item = {
+            "path": "main.py",
+            "fieldRef": {"fieldPath": "metadata.annotations['berth/code-0']"},
+        }
         assert volume["downwardAPI"]["items"] == [item]
         mount = {"name": volume["name"], "mountPath": folder, "readOnly": True}
         assert template["spec"]["containers"][0]["volumeMounts"] == [mount]
@@ -81,9 +93,14 @@ def test_an_edit_is_another_version_of_cluster_and_application(project: Path) ->
     before = manifest()
     (project / "app" / "main.py").write_text(APP + "# edited\n")
     after = manifest()
-    marks = [templates(service)[0]["metadata"]["annotations"][CLUSTER_CONFIG] for service in (before, after)]
+    marks = [
+        templates(service)[0]["metadata"]["annotations"][CLUSTER_CONFIG]
+        for service in (before, after)
+    ]
     assert marks[0] != marks[1], "KubeRay makes a second cluster"
-    assert before["spec"]["serveConfigV2"] != after["spec"]["serveConfigV2"], "Ray takes it for another version"
+    assert before["spec"]["serveConfigV2"] != after["spec"]["serveConfigV2"], (
+        "Ray takes it for another version"
+    )
 
 
 def test_a_service_without_code_is_as_it_was() -> None:
@@ -110,15 +127,21 @@ def test_files_that_pods_cannot_take_are_refused(project: Path) -> None:
     file = project / "app" / "big.txt"
     file.write_text("x" * LIMIT_BYTES)
     total = LIMIT_BYTES + len(APP)
-    assert refused()[0].startswith(f"code: app has {total} bytes, of which app/big.txt alone {LIMIT_BYTES}; pods take")
+    assert refused()[0].startswith(
+        f"code: app has {total} bytes, of which app/big.txt alone {LIMIT_BYTES}; pods take"
+    )
     file.write_bytes(b"\xff\xfe\x00")
     assert refused()[0].startswith("code: app/big.txt is not text (UTF-8); put it into the image")
     file.unlink()
     (project / "app" / "random.py").write_text("")
-    assert refused() == ["code: module 'random' of app hides the one that Python and Ray import; rename it"]
+    assert refused() == [
+        "code: module 'random' of app hides the one that Python and Ray import; rename it"
+    ]
     (project / "app" / "random.py").unlink()
     (project / "app" / "main.py").write_text("def build(:\n")
-    assert refused()[0].startswith("serveConfig.applications[0].import_path: app: main.py:1: Python cannot read this: ")
+    assert refused()[0].startswith(
+        "serveConfig.applications[0].import_path: app: main.py:1: Python cannot read this: "
+    )
     (project / "app" / "main.py").rename(project / "app" / "main.txt")
     assert refused() == ["code: app has no Python file (*.py)"]
 

@@ -16,12 +16,18 @@ def load(repository: str, revision: str, steps: int = 25) -> Callable[[str, int]
         steps: denoising steps of a picture.
     """
     pipeline = StableDiffusionPipeline.from_pretrained(
-        repository, revision=revision, variant="fp16", torch_dtype=torch.float16, use_safetensors=True
+        repository,
+        revision=revision,
+        variant="fp16",
+        torch_dtype=torch.float16,
+        use_safetensors=True,
     ).to("cuda")
 
     def paint(prompt: str, size: int) -> bytes:
         file = io.BytesIO()
-        pipeline(prompt, height=size, width=size, num_inference_steps=steps).images[0].save(file, format="PNG")
+        pipeline(prompt, height=size, width=size, num_inference_steps=steps).images[0].save(
+            file, format="PNG"
+        )
         return file.getvalue()
 
     return paint

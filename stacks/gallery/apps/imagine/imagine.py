@@ -25,7 +25,9 @@ class Ingress:
         self._painter = painter
 
     @web.get("/imagine")
-    async def imagine(self, prompt: str, size: Annotated[int, Query(ge=64, le=1024, multiple_of=8)] = 512) -> Response:
+    async def imagine(
+        self, prompt: str, size: Annotated[int, Query(ge=64, le=1024, multiple_of=8)] = 512
+    ) -> Response:
         """Return a picture of the prompt."""
         return Response(await self._painter.paint.remote(prompt, size), media_type="image/png")
 

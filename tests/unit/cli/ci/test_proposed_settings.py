@@ -20,14 +20,23 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv(f"GIT_{role}_NAME", "x")
         monkeypatch.setenv(f"GIT_{role}_EMAIL", "x@example.com")
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    write(tmp_path, {"Pulumi.yaml": "name: fleet\n", "__main__.py": "run()\n", "stacks/Pulumi.prod.yaml": SETTINGS})
+    write(
+        tmp_path,
+        {
+            "Pulumi.yaml": "name: fleet\n",
+            "__main__.py": "run()\n",
+            "stacks/Pulumi.prod.yaml": SETTINGS,
+        },
+    )
     commit(tmp_path)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 def git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(["git", "-C", str(folder), *arguments], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["git", "-C", str(folder), *arguments], check=True, capture_output=True, text=True
+    ).stdout
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
@@ -56,7 +65,9 @@ def changed(checkout: Path) -> list[str]:
     return git(checkout, "status", "--porcelain", "--untracked-files=all").split()[1::2]
 
 
-def test_a_pull_request_that_edits_the_program_gets_nothing(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pull_request_that_edits_the_program_gets_nothing(
+    checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     attack = {
         "__main__.py": PROGRAM,
         ".github/workflows/preview.yml": "on: push\n",
@@ -69,7 +80,9 @@ def test_a_pull_request_that_edits_the_program_gets_nothing(checkout: Path, caps
         "stacks/deep/Pulumi.prod.yaml": SETTINGS,
         "stacks/Pulumi.`id`.yaml": SETTINGS,
     }
-    proposal = pull_request(checkout, attack | {"stacks/Pulumi.prod.yaml": SETTINGS.replace("-b", "-c")})
+    proposal = pull_request(
+        checkout, attack | {"stacks/Pulumi.prod.yaml": SETTINGS.replace("-b", "-c")}
+    )
     assert proposed_settings.main([proposal]) == 0
     assert changed(checkout) == ["stacks/Pulumi.prod.yaml"]
     assert "us-central1-c" in (checkout / "stacks/Pulumi.prod.yaml").read_text()
@@ -115,7 +128,9 @@ KUBECONFIG = "config: {}\nclusters: []\nusers: [{name: x, user: {exec: {command:
 def test_a_file_that_is_not_a_stacks_is_refused_and_nothing_is_taken(
     checkout: Path, capsys: pytest.CaptureFixture[str], text: str, words: str
 ) -> None:
-    proposal = pull_request(checkout, {"stacks/Pulumi.a.yaml": SETTINGS, "stacks/Pulumi.b.yaml": text})
+    proposal = pull_request(
+        checkout, {"stacks/Pulumi.a.yaml": SETTINGS, "stacks/Pulumi.b.yaml": text}
+    )
     assert proposed_settings.main([proposal]) == 2
     assert f"error: stacks/Pulumi.b.yaml: {words}" in capsys.readouterr().err
     assert changed(checkout) == []
@@ -133,7 +148,9 @@ def test_a_link_is_refused(checkout: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize("commit_of_nobody", ["HEAD", "--output=x", "0" * 40, ""])
-def test_a_commit_that_is_not_there(checkout: Path, capsys: pytest.CaptureFixture[str], commit_of_nobody: str) -> None:
+def test_a_commit_that_is_not_there(
+    checkout: Path, capsys: pytest.CaptureFixture[str], commit_of_nobody: str
+) -> None:
     assert proposed_settings.main([commit_of_nobody]) == 2
     assert "Traceback" not in capsys.readouterr().err
     assert changed(checkout) == []

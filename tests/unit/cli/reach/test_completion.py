@@ -32,7 +32,13 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "Pulumi.yaml").write_text("name: p\nruntime: python\nstackConfigDir: stacks\n")
     stacks = tmp_path / "stacks"
     stacks.mkdir()
-    for stack, text in {"team": ENVIRONMENT, "test": OTHER, "erin": OWN, "torn": "config: {", "text": "x"}.items():
+    for stack, text in {
+        "team": ENVIRONMENT,
+        "test": OTHER,
+        "erin": OWN,
+        "torn": "config: {",
+        "text": "x",
+    }.items():
         (stacks / f"Pulumi.{stack}.yaml").write_text(text)
     (stacks / "Pulumi.bytes.yaml").write_bytes(b"\xff\xfe\x00")
     (stacks / "Pulumi.folder.yaml").mkdir()
@@ -54,7 +60,13 @@ def words_for(**variables: str) -> list[str]:
 def completed(line: str) -> list[str]:
     """The words for the end of a line, as bash asks for them."""
     at = str(len(line.split(" ")) - 1)
-    return [word for word in words_for(_BERTH_COMPLETE="complete_bash", COMP_WORDS=line.strip(), COMP_CWORD=at) if word]
+    return [
+        word
+        for word in words_for(
+            _BERTH_COMPLETE="complete_bash", COMP_WORDS=line.strip(), COMP_CWORD=at
+        )
+        if word
+    ]
 
 
 @pytest.mark.parametrize(("line", "words"), table(__file__, "completion.yaml"))
@@ -88,7 +100,9 @@ def commands(tmp_path: Path) -> Path:
     return folder
 
 
-def in_shell(shell: str, script: str, commands: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+def in_shell(
+    shell: str, script: str, commands: Path, folder: Path
+) -> subprocess.CompletedProcess[str]:
     path = f"{commands}:{os.environ['PATH']}"
     environment = os.environ | {"PYTHONPATH": str(CLONE), "HOME": str(folder), "PATH": path}
     return subprocess.run(
@@ -110,7 +124,9 @@ def in_shell(shell: str, script: str, commands: Path, folder: Path) -> subproces
         ("fish", "complete --command berth", ".config/fish/completions/berth.fish"),
     ],
 )
-def test_each_shell_gets_its_script(shell: str, script: str, file: str, commands: Path, tmp_path: Path) -> None:
+def test_each_shell_gets_its_script(
+    shell: str, script: str, file: str, commands: Path, tmp_path: Path
+) -> None:
     shown = in_shell(shell, "berth --show-completion", commands, tmp_path)
     assert (shown.returncode, shown.stderr) == (0, "")
     assert script in shown.stdout
@@ -123,8 +139,8 @@ def test_each_shell_gets_its_script(shell: str, script: str, file: str, commands
 
 def test_bash_completes_with_the_script_that_it_gets(commands: Path, project: Path) -> None:
     script = (
-        "source <(berth --show-completion); COMP_WORDS=(berth status -s te) COMP_CWORD=3; _berth_completion berth;"
-        ' printf "%s\\n" "${COMPREPLY[@]}"'
+        "source <(berth --show-completion); COMP_WORDS=(berth status -s te) COMP_CWORD=3;"
+        ' _berth_completion berth; printf "%s\\n" "${COMPREPLY[@]}"'
     )
     done = in_shell("bash", script, commands, project)
     assert (done.stdout.split(), done.stderr) == (["team", "test", "text"], "")

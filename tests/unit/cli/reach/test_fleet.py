@@ -22,7 +22,9 @@ from tests.unit.recorded_cluster import RecordedCluster
 class Recorded(RecordedCluster):
     """A cluster with nodes and what else is given, and perhaps devices that the nodes publish."""
 
-    def __init__(self, *nodes: dict[str, Any], namespaces: Sequence[dict[str, Any]] = (), **devices: Any) -> None:
+    def __init__(
+        self, *nodes: dict[str, Any], namespaces: Sequence[dict[str, Any]] = (), **devices: Any
+    ) -> None:
         published = {f"{CLAIMS_API}/v1/{kind}": items for kind, items in devices.items()}
         super().__init__({NODES: list(nodes), NAMESPACES: list(namespaces), **published})
         self.refuses = False
@@ -38,10 +40,14 @@ class Recorded(RecordedCluster):
         return dict(answers[path])
 
 
-def observed_with(api: Recorded, outputs: dict[str, str] | None = None, **pools: dict[str, Any]) -> Fleet:
+def observed_with(
+    api: Recorded, outputs: dict[str, str] | None = None, **pools: dict[str, Any]
+) -> Fleet:
     """Fleet of environment `env` with these pools."""
     known = {name: PoolSettings.model_validate(pool) for name, pool in pools.items()}
-    contract = EnvironmentContract(name="env", pools=known, defaults=BerthShape(), demands=[], namespaces={})
+    contract = EnvironmentContract(
+        name="env", pools=known, defaults=BerthShape(), demands=[], namespaces={}
+    )
     return observed(api, "env", Environment("env", contract, "", outputs=outputs or {}))
 
 
@@ -50,7 +56,11 @@ CPU = {"machineType": "n2-standard-8", "nodes": 1}
 
 def node(name: str, labels: dict[str, str] | None) -> dict[str, Any]:
     ready = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "8"}}
-    return {"metadata": {"name": name} | ({"labels": labels} if labels else {}), "spec": {}, "status": ready}
+    return {
+        "metadata": {"name": name} | ({"labels": labels} if labels else {}),
+        "spec": {},
+        "status": ready,
+    }
 
 
 def test_a_node_without_labels_is_in_no_pool() -> None:
@@ -62,12 +72,21 @@ def test_a_node_without_labels_is_in_no_pool() -> None:
 def test_shares_are_not_called_gpus() -> None:
     """A pod's requests count shares where the pool's GPUs are shared."""
     pools = {
-        "dev": PoolSettings.model_validate({"machineType": "g2-standard-24", "nodes": 1, "sharing": "quarter"}),
+        "dev": PoolSettings.model_validate(
+            {"machineType": "g2-standard-24", "nodes": 1, "sharing": "quarter"}
+        ),
         "whole": PoolSettings.model_validate({"machineType": "g2-standard-24", "nodes": 1}),
     }
     sharing = {"quarter": {"kind": "time-slicing", "replicas": 4}}
     contract = EnvironmentContract.model_validate(
-        {"name": "env", "pools": pools, "sharing": sharing, "defaults": {}, "demands": [], "namespaces": {}}
+        {
+            "name": "env",
+            "pools": pools,
+            "sharing": sharing,
+            "defaults": {},
+            "demands": [],
+            "namespaces": {},
+        }
     )
     nodes = [node(name, {"cloud.google.com/gke-nodepool": name}) for name in pools]
     for found, count in zip(nodes, ("8", "2"), strict=True):
@@ -76,7 +95,9 @@ def test_shares_are_not_called_gpus() -> None:
     rows = [" ".join(line.split()) for line in shown(fleet).splitlines()]
     assert "dev g2-standard-24 1 0/8 shares time-slicing × 4, memory not isolated" in rows
     assert "whole g2-standard-24 1 0/2 –" in rows
-    assert [fleet.counted(count, pool) for count, pool in ((1, "dev"), (2, "dev"), (1, "whole"))] == [
+    assert [
+        fleet.counted(count, pool) for count, pool in ((1, "dev"), (2, "dev"), (1, "whole"))
+    ] == [
         "1 share",
         "2 shares",
         "1",
@@ -102,12 +123,17 @@ def a_pod(name: str, on: str, gpus: int, **labels: str) -> dict[str, Any]:
         "namespace": f"of-{name}",
         "labels": {f"berth/{key}": value for key, value in labels.items()},
     }
-    return {"metadata": metadata, "spec": {"nodeName": on, "containers": containers}, "status": {"phase": "Running"}}
+    return {
+        "metadata": metadata,
+        "spec": {"nodeName": on, "containers": containers},
+        "status": {"phase": "Running"},
+    }
 
 
 def test_nodes_say_who_holds_their_gpus() -> None:
     nodes = [
-        node(name, {"cloud.google.com/gke-nodepool": pool}) for name, pool in (("b", "gpu"), ("a", "gpu"), ("c", "x"))
+        node(name, {"cloud.google.com/gke-nodepool": pool})
+        for name, pool in (("b", "gpu"), ("a", "gpu"), ("c", "x"))
     ]
     for found in nodes:
         found["status"]["allocatable"]["nvidia.com/gpu"] = "8"
@@ -129,7 +155,12 @@ PAIRS = {"machineType": "a4-highgpu-8g", "nodes": 1, "rdma": "networks", "gpuAll
 
 def a_slice(driver: str, count: int, **attributes: Any) -> dict[str, Any]:
     devices = [{"name": f"device-{number}", "attributes": attributes} for number in range(count)]
-    spec = {"driver": driver, "nodeName": "a", "pool": {"name": "a", "generation": 1}, "devices": devices}
+    spec = {
+        "driver": driver,
+        "nodeName": "a",
+        "pool": {"name": "a", "generation": 1},
+        "devices": devices,
+    }
     return {"metadata": {"name": driver}, "spec": spec}
 
 
@@ -140,9 +171,15 @@ def shown(fleet: Fleet) -> str:
 
 
 def test_maintenance_of_a_nodes_host_is_announced_with_the_command_that_begins_it_now() -> None:
-    labels = {"cloud.google.com/gke-nodepool": "pairs", "cloud.google.com/scheduled-maintenance-time": "1767236400"}
+    labels = {
+        "cloud.google.com/gke-nodepool": "pairs",
+        "cloud.google.com/scheduled-maintenance-time": "1767236400",
+    }
     fleet = observed_with(Recorded(node("a", labels)), cpu=CPU, pairs=PAIRS)
-    assert "node a of pool pairs goes down for maintenance of its host at 2026-01-01 03:00 UTC" in shown(fleet)
+    assert (
+        "node a of pool pairs goes down for maintenance of its host at 2026-01-01 03:00 UTC"
+        in shown(fleet)
+    )
     assert "kubectl label node a cloud.google.com/perform-maintenance=true" in shown(fleet)
     assert fleet.as_json()["nodes"][0]["maintenanceAt"] == "2026-01-01 03:00 UTC"
 
@@ -162,10 +199,20 @@ def test_nics_and_claimed_gpus_are_counted_as_published_and_held() -> None:
         a_slice("dra.net", 8, **{"dra.net/rdma": {"bool": True}}),
         a_slice("gpu.nvidia.com", 8, type={"string": "gpu"}),
     ]
-    api = Recorded(node("a", {"cloud.google.com/gke-nodepool": "pairs"}), resourceslices=slices, resourceclaims=[claim])
+    api = Recorded(
+        node("a", {"cloud.google.com/gke-nodepool": "pairs"}),
+        resourceslices=slices,
+        resourceclaims=[claim],
+    )
     fleet = observed_with(api, cpu=CPU, pairs=PAIRS)
     (pool,) = [item for item in fleet.as_json()["pools"] if item["name"] == "pairs"]
-    assert [pool[key] for key in ("gpus", "gpusInUse", "nics", "nicsInUse", "nicsOfMachines")] == [8, 2, 8, 2, 8]
+    assert [pool[key] for key in ("gpus", "gpusInUse", "nics", "nicsInUse", "nicsOfMachines")] == [
+        8,
+        2,
+        8,
+        2,
+        8,
+    ]
     assert "NICs in use" in shown(fleet)
     assert "publish" not in shown(fleet)
 
@@ -184,7 +231,12 @@ def test_namespaces_that_the_state_does_not_know_are_named_with_what_removes_the
         labels = {"berth/environment": "env", "berth/stack": stack, "berth/engineer": name}
         return {"metadata": {"name": f"berth-{name}", "labels": labels, "annotations": annotations}}
 
-    there = [namespace("bob"), namespace("eve"), namespace("alice", "alice"), namespace("ann", **{KEEPS_HOME: ""})]
+    there = [
+        namespace("bob"),
+        namespace("eve"),
+        namespace("alice", "alice"),
+        namespace("ann", **{KEEPS_HOME: ""}),
+    ]
     api = Recorded(namespaces=there)
     fleet = observed_with(api, {"berths": "bob, carol", "clusters": ""}, cpu=CPU)
     assert fleet.not_in_state == ["berth-eve"]

@@ -18,10 +18,16 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 def cluster(annotations: dict[str, str], *, suspended_by: str = "") -> dict[str, Any]:
     """A RayCluster with annotations and labels; suspended by a field manager where one is named."""
-    owner = {"manager": suspended_by, "time": "2026-11-20T19:02:00Z", "fieldsV1": {"f:spec": {"f:suspend": {}}}}
+    owner = {
+        "manager": suspended_by,
+        "time": "2026-11-20T19:02:00Z",
+        "fieldsV1": {"f:spec": {"f:suspend": {}}},
+    }
     metadata = {
         "creationTimestamp": "2026-11-02T09:00:00Z",
-        "annotations": {f"berth/{name}": text for name, text in annotations.items() if "/" not in name},
+        "annotations": {
+            f"berth/{name}": text for name, text in annotations.items() if "/" not in name
+        },
         "labels": {name: text for name, text in annotations.items() if "/" in name},
         "managedFields": [owner] if suspended_by else [],
     }
@@ -29,7 +35,9 @@ def cluster(annotations: dict[str, str], *, suspended_by: str = "") -> dict[str,
 
 
 @pytest.mark.parametrize(("annotations", "suspended_by", "texts"), table(__file__, "lives.yaml"))
-def test_why_and_until_when(annotations: dict[str, str], suspended_by: str, texts: list[str]) -> None:
+def test_why_and_until_when(
+    annotations: dict[str, str], suspended_by: str, texts: list[str]
+) -> None:
     assert sentences("bob", life_of(cluster(annotations, suspended_by=suspended_by), NOW)) == texts
 
 
@@ -39,6 +47,8 @@ def test_what_kueue_holds_back_is_not_woken() -> None:
         wake_up(cast("Berth", berth), 0)
 
 
-@pytest.mark.parametrize(("day", "over"), [("2026-11-20", True), ("2026-11-21", False), ("18d", True), ("20d", False)])
-def test_expiry(day: str, over: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(
+    ("day", "over"), [("2026-11-20", True), ("2026-11-21", False), ("18d", True), ("20d", False)]
+)
+def test_expiry(day: str, over: bool) -> None:
     assert life_of(cluster({"expires": day}), NOW).expired(NOW) == over

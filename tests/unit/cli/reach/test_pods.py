@@ -73,9 +73,12 @@ def test_without_a_command_it_is_a_shell(berth: SimpleNamespace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("worker", "problem"), [("0", "'0' is neither a number from 1 on nor GROUP/NUMBER"), ("4", "there is no worker 4")]
+    ("worker", "problem"),
+    [("0", "'0' is neither a number from 1 on nor GROUP/NUMBER"), ("4", "there is no worker 4")],
 )
-def test_a_worker_that_is_not_there_is_bad_input(berth: SimpleNamespace, worker: str, problem: str) -> None:
+def test_a_worker_that_is_not_there_is_bad_input(
+    berth: SimpleNamespace, worker: str, problem: str
+) -> None:
     done = call("--worker", worker, "--", "true")
     assert (done.exit_code, problem in done.stderr, berth.asked) == (2, True, [])
 

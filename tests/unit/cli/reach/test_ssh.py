@@ -23,7 +23,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     project = tmp_path / "a project's"
     (project / "stacks").mkdir(parents=True)
     (project / "Pulumi.yaml").write_text("name: berth\n")
-    (project / "stacks" / "Pulumi.lab.yaml").write_text("config: {'berth:environment': {engineers: {alice: {}}}}\n")
+    (project / "stacks" / "Pulumi.lab.yaml").write_text(
+        "config: {'berth:environment': {engineers: {alice: {}}}}\n"
+    )
     monkeypatch.chdir(project)
     return folder
 
@@ -39,7 +41,9 @@ def resolved(home: Path, host: str) -> dict[str, str]:
     # OpenSSH asks the password database for the home, not the environment.
     file = home / "whole"
     file.write_text(read(home, "config").replace("Include berth/", f"Include {home}/.ssh/berth/"))
-    text = subprocess.run([ssh, "-F", str(file), "-G", host], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(
+        [ssh, "-F", str(file), "-G", host], capture_output=True, text=True, check=True
+    ).stdout
     return dict(line.partition(" ")[::2] for line in text.splitlines())
 
 
@@ -62,7 +66,15 @@ def test_the_transport_starts_in_the_project_whatever_its_folder_is_called(home:
     assert words[:2] == ["sh", "-c"]
     where, _, command = words[2].partition(" && exec ")
     assert shlex.split(where) == ["cd", str(home.parent / "a project's")]
-    assert shlex.split(command)[1:] == ["ssh", "alice", "--stack", "lab", "--proxy", "--worker", "2"]
+    assert shlex.split(command)[1:] == [
+        "ssh",
+        "alice",
+        "--stack",
+        "lab",
+        "--proxy",
+        "--worker",
+        "2",
+    ]
 
 
 def test_hosts_are_added_and_removed_one_by_one(home: Path) -> None:
@@ -86,7 +98,11 @@ def test_a_printed_host_changes_no_file(home: Path) -> None:
     [
         (["ssh-config", "alice", "--print", "--remove"], 2, "exclude each other"),
         (["ssh-config", "alic"], 2, "alice"),
-        (["code", "alice", "--editor", "no-such-editor"], 1, "vscode://vscode-remote/ssh-remote+berth-alice/home/ray"),
+        (
+            ["code", "alice", "--editor", "no-such-editor"],
+            1,
+            "vscode://vscode-remote/ssh-remote+berth-alice/home/ray",
+        ),
     ],
 )
 def test_what_cannot_work_is_said(home: Path, arguments: list[str], code: int, words: str) -> None:

@@ -18,7 +18,12 @@ CREATED = "2026-01-31T12:00:00Z"
 
 def labeled(kind: str, name: str, namespace: str = "") -> dict[str, Any]:
     labels = {f"berth/{kind}": name, "berth/stack": "prod", "berth/environment": "prod"}
-    return {"name": name, "namespace": namespace or f"berth-{name}", "labels": labels, "creationTimestamp": CREATED}
+    return {
+        "name": name,
+        "namespace": namespace or f"berth-{name}",
+        "labels": labels,
+        "creationTimestamp": CREATED,
+    }
 
 
 def cluster_config(gpus: int = 1) -> dict[str, Any]:
@@ -27,7 +32,9 @@ def cluster_config(gpus: int = 1) -> dict[str, Any]:
     head = {"template": {"spec": {"nodeSelector": {POOL_LABEL: "cpu"}, "containers": []}}}
     return {
         "headGroupSpec": head,
-        "workerGroupSpecs": [{"replicas": 2, "minReplicas": 2, "maxReplicas": 2, "template": {"spec": pod}}],
+        "workerGroupSpecs": [
+            {"replicas": 2, "minReplicas": 2, "maxReplicas": 2, "template": {"spec": pod}}
+        ],
     }
 
 
@@ -48,8 +55,16 @@ def ray_cluster(kind: str, name: str, state: str = "ready") -> dict[str, Any]:
 
 def job(deployment: str, state: str, **status: Any) -> dict[str, Any]:
     metadata = labeled("job", "nightly") | {"name": "nightly-1a2b3c4d"}
-    known = {"jobDeploymentStatus": deployment, "jobStatus": state, "rayClusterName": "nightly-abcde"}
-    return {"metadata": metadata, "spec": {"rayClusterSpec": cluster_config()}, "status": known | status}
+    known = {
+        "jobDeploymentStatus": deployment,
+        "jobStatus": state,
+        "rayClusterName": "nightly-abcde",
+    }
+    return {
+        "metadata": metadata,
+        "spec": {"rayClusterSpec": cluster_config()},
+        "status": known | status,
+    }
 
 
 def service(**status: Any) -> dict[str, Any]:
@@ -59,7 +74,11 @@ def service(**status: Any) -> dict[str, Any]:
             "serveConfigV2": "applications: [{name: chat, import_path: 'a:b'}]",
             "rayClusterConfig": cluster_config(),
         },
-        "status": {"observedGeneration": 1, "activeServiceStatus": {"rayClusterName": "chat-abcde"}, **status},
+        "status": {
+            "observedGeneration": 1,
+            "activeServiceStatus": {"rayClusterName": "chat-abcde"},
+            **status,
+        },
     }
 
 
@@ -71,13 +90,20 @@ def observed_in(pools: dict[str, PoolSettings], **objects: list[dict[str, Any]])
         for kind in ("jobs", "services")
         for item in objects.get(kind, [])
     ]
-    cluster = RecordedCluster({NAMESPACES: namespaces, **{paths[kind]: items for kind, items in objects.items()}})
-    contract = EnvironmentContract(name="prod", pools=pools, defaults=BerthShape(), demands=[], namespaces={})
+    cluster = RecordedCluster(
+        {NAMESPACES: namespaces, **{paths[kind]: items for kind, items in objects.items()}}
+    )
+    contract = EnvironmentContract(
+        name="prod", pools=pools, defaults=BerthShape(), demands=[], namespaces={}
+    )
     return observed(cluster, "prod", Environment("prod", contract, ""))
 
 
 def fleet(**objects: list[dict[str, Any]]) -> Fleet:
-    return observed_in({"gpu": PoolSettings.model_validate({"machineType": "g2-standard-8", "nodes": 1})}, **objects)
+    return observed_in(
+        {"gpu": PoolSettings.model_validate({"machineType": "g2-standard-8", "nodes": 1})},
+        **objects,
+    )
 
 
 def test_a_job_that_runs_and_a_service_that_serves() -> None:
@@ -94,17 +120,25 @@ def test_a_job_that_runs_and_a_service_that_serves() -> None:
     assert seen.ready
     assert (seen.berths, seen.clusters) == ([], []), "what KubeRay made is nobody's berth"
     content = seen.as_json()
-    assert [(item["name"], item["rayJob"], item["state"], item["rayCluster"]) for item in content["jobs"]] == [
-        ("nightly", "nightly-1a2b3c4d", "RUNNING", "nightly-abcde")
-    ]
+    assert [
+        (item["name"], item["rayJob"], item["state"], item["rayCluster"])
+        for item in content["jobs"]
+    ] == [("nightly", "nightly-1a2b3c4d", "RUNNING", "nightly-abcde")]
     (chat,) = content["services"]
-    assert (chat["state"], chat["applicationsRunning"], chat["workersReady"], chat["gpus"]) == ("ready", 1, 2, 2)
+    assert (chat["state"], chat["applicationsRunning"], chat["workersReady"], chat["gpus"]) == (
+        "ready",
+        1,
+        2,
+        2,
+    )
     assert chat["address"] == "http://chat-serve-svc.berth-chat:8000"
     assert "chat-serve-svc.berth-chat:8000" in shown(seen)
 
 
 def test_a_job_that_failed_says_why() -> None:
-    seen = fleet(jobs=[job("Failed", "FAILED", reason="AppFailed", message="exit code 1", endTime=CREATED)])
+    seen = fleet(
+        jobs=[job("Failed", "FAILED", reason="AppFailed", message="exit code 1", endTime=CREATED)]
+    )
     assert not seen.ready
     assert "nightly failed: AppFailed: exit code 1" in shown(seen)
 
@@ -119,21 +153,28 @@ def test_a_job_whose_cluster_waits_says_for_what() -> None:
         "spec": {},
         "status": {
             "phase": "Pending",
-            "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}],
+            "conditions": [
+                {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}
+            ],
         },
     }
     waits = [ray_cluster("job", "nightly", state="unknown")]
     seen = observed_in({}, jobs=[job("Initializing", "")], clusters=waits, pods=[pod])
     assert (
-        "nightly does not run: RayCluster nightly-abcde: worker pod cannot be scheduled: 0/3 nodes are available"
-        in shown(seen)
+        "nightly does not run: RayCluster nightly-abcde: worker pod cannot be scheduled: 0/3 nodes"
+        " are available" in shown(seen)
     )
 
 
 def test_a_service_whose_application_fails_says_why() -> None:
     failing = {"chat": {"status": "DEPLOY_FAILED", "message": "No module named 'a'"}}
-    status = {"pendingServiceStatus": {"rayClusterName": "chat-abcde", "applicationStatuses": failing}}
-    seen = fleet(services=[service(**status, activeServiceStatus={})], clusters=[ray_cluster("service", "chat")])
+    status = {
+        "pendingServiceStatus": {"rayClusterName": "chat-abcde", "applicationStatuses": failing}
+    }
+    seen = fleet(
+        services=[service(**status, activeServiceStatus={})],
+        clusters=[ray_cluster("service", "chat")],
+    )
     (chat,) = seen.services
     assert (chat.state, chat.ready) == ("starting", False)
     assert "chat is not ready: application chat: DEPLOY_FAILED: No module named 'a'" in shown(seen)

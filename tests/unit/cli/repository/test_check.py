@@ -60,7 +60,11 @@ def test_problems_go_to_stderr_with_exit_code_2(project: Path) -> None:
 
 
 def test_a_warning_is_told_and_does_not_fail(project: Path) -> None:
-    write(project, "env", environment=ENVIRONMENT | {"engineers": {"alice": {"worker": {"gpuMemory": "60Gi"}}}})
+    write(
+        project,
+        "env",
+        environment=ENVIRONMENT | {"engineers": {"alice": {"worker": {"gpuMemory": "60Gi"}}}},
+    )
     done = check("env")
     assert done.exit_code == 0
     assert "✓ env (environment, 3 policies kept)" in done.stdout
@@ -68,11 +72,13 @@ def test_a_warning_is_told_and_does_not_fail(project: Path) -> None:
     assert "a share of pool 'dev' (B200) is 45Gi" in done.stderr
 
 
-@pytest.mark.parametrize(("number", "advised"), [(OWN_STACKS_FROM - 1, False), (OWN_STACKS_FROM, True)])
+@pytest.mark.parametrize(
+    ("number", "advised"), [(OWN_STACKS_FROM - 1, False), (OWN_STACKS_FROM, True)]
+)
 def test_a_large_environment_is_told_of_own_stacks(
     project: Path,
     number: int,
-    advised: bool,  # noqa: FBT001
+    advised: bool,
 ) -> None:
     engineers: dict[str, Any] = {f"eng-{index}": {} for index in range(number)}
     pools = {"cpu": {"machineType": "n2-standard-128", "nodes": 99}}
@@ -116,21 +122,35 @@ def test_policies_are_named_with_how_to_waive_them(project: Path) -> None:
     write(project, "prod", environment=ENVIRONMENT)
     done = check()
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "environment.labels: policy required-labels: cluster prod of a production environment lacks" in done.stderr
+    assert (
+        "environment.labels: policy required-labels: cluster prod of a production environment lacks"
+        in done.stderr
+    )
     assert "or waive it (policies.waived.required-labels: REASON)" in done.stderr
 
 
 def test_a_waived_policy_is_told_with_its_reason(project: Path) -> None:
     policies = {"waived": {"ray-auth": "an appliance that knows no tokens"}}
-    write(project, "env", environment=ENVIRONMENT | {"policies": policies, "engineers": {"bob": {"auth": "none"}}})
+    write(
+        project,
+        "env",
+        environment=ENVIRONMENT | {"policies": policies, "engineers": {"bob": {"auth": "none"}}},
+    )
     write(project, "alice", engineer={"environment": "env", "auth": "none"})
     done = check()
     assert done.exit_code == 0
     assert (
-        done.stdout == "✓ alice (engineer, 2 policies kept, 1 waived)\n✓ env (environment, 2 policies kept, 1 waived)\n"
+        done.stdout
+        == "✓ alice (engineer, 2 policies kept, 1 waived)\n✓ env (environment, 2 policies kept, 1"
+        " waived)\n"
     )
-    assert "note: policy ray-auth is waived for alice: an appliance that knows no tokens" in done.stderr
-    assert "note: policy ray-auth is waived for bob: an appliance that knows no tokens" in done.stderr
+    assert (
+        "note: policy ray-auth is waived for alice: an appliance that knows no tokens"
+        in done.stderr
+    )
+    assert (
+        "note: policy ray-auth is waived for bob: an appliance that knows no tokens" in done.stderr
+    )
     results = json.loads(check("--json").stdout)
     assert [result["waived"] for result in results] == [
         [{"policy": "ray-auth", "reason": "an appliance that knows no tokens", "resources": [name]}]
@@ -143,7 +163,10 @@ def test_the_policies_of_an_environment_in_another_project_are_not_known(project
     write(project, "alice", engineer={"environment": "organization/other/env"})
     done = check()
     assert done.exit_code == 0
-    assert done.stdout == "✓ alice (engineer, policies not checked: its environment could not be read)\n"
+    assert (
+        done.stdout
+        == "✓ alice (engineer, policies not checked: its environment could not be read)\n"
+    )
 
 
 def test_the_list_of_policies() -> None:
@@ -155,7 +178,11 @@ def test_the_list_of_policies() -> None:
 
 def test_a_stack_whose_name_no_berth_can_have_and_another_problem(project: Path) -> None:
     write(project, "env", environment=ENVIRONMENT)
-    write(project, "Alice", engineer={"environment": "env", "head": {"memory": "much"}, "worker": {"gpus": 99}})
+    write(
+        project,
+        "Alice",
+        engineer={"environment": "env", "head": {"memory": "much"}, "worker": {"gpus": 99}},
+    )
     done = check("Alice")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "engineer.name: 'Alice' is a name that Kubernetes would refuse" in done.stderr

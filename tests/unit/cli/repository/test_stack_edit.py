@@ -19,7 +19,9 @@ FILE = Path(__file__).with_name("stack_edit_file.yaml").read_text(encoding="utf-
 
 
 def test_an_entry_is_added_behind_the_last_one() -> None:
-    edited = with_entry(FILE, KEYS, "dave", {"workers": {"min": 0, "max": 2}, "worker": {"pool": "dev"}})
+    edited = with_entry(
+        FILE, KEYS, "dave", {"workers": {"min": 0, "max": 2}, "worker": {"pool": "dev"}}
+    )
     line = "            dave: {workers: {min: 0, max: 2}, worker: {pool: dev}}\n"
     assert edited == FILE.replace("            carol: {}\n", "            carol: {}\n" + line)
     assert without_entry(edited, KEYS, "dave") == FILE
@@ -46,7 +48,9 @@ def test_the_last_entry_leaves_an_empty_mapping(before: str, after: str) -> None
 
 def test_a_name_that_yaml_takes_for_something_else_is_quoted() -> None:
     edited = with_entry(FILE, KEYS, "null", {})
-    assert list(stack_file.parse(stack_file.stack_path("x"), edited).settings["environment"]["engineers"]) == [
+    assert list(
+        stack_file.parse(stack_file.stack_path("x"), edited).settings["environment"]["engineers"]
+    ) == [
         "bob",
         "carol",
         "null",
@@ -66,7 +70,9 @@ def test_what_cannot_be_edited(text: str, message: str) -> None:
         with_entry(text, KEYS, "bob", {})
 
 
-SHIPPED = sorted([*CLONE.glob("stacks/**/Pulumi.*.yaml"), *CLONE.glob("cli/template/stacks/*.yaml")])
+SHIPPED = sorted(
+    [*CLONE.glob("stacks/**/Pulumi.*.yaml"), *CLONE.glob("cli/template/stacks/*.yaml")]
+)
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
@@ -75,16 +81,24 @@ def test_every_other_line_of_a_shipped_file_stays(path: Path) -> None:
     kind = next(kind for kind in ("environment", "engineer") if f"berth:{kind}:" in text)
     keys = ("config", f"berth:{kind}", "engineers")
     added = with_entry(text, keys, "dave", {"workers": 2})
-    changed = [line for line in difflib.ndiff(text.splitlines(), added.splitlines()) if line[0] in "+-"]
-    assert [line for line in changed if "engineers:" not in line] == [f"+ {' ' * 6}dave: {{workers: 2}}"]
+    changed = [
+        line for line in difflib.ndiff(text.splitlines(), added.splitlines()) if line[0] in "+-"
+    ]
+    assert [line for line in changed if "engineers:" not in line] == [
+        f"+ {' ' * 6}dave: {{workers: 2}}"
+    ]
     assert without_entry(added, keys, "dave").replace("    engineers: {}\n", "") == text
     present = yaml.safe_load(text)["config"][f"berth:{kind}"].get("engineers") or {}
     for name in present if len(present) > 1 else ():
         left = without_entry(text, keys, name)
-        gone = [line for line in difflib.ndiff(text.splitlines(), left.splitlines()) if line[0] in "+-"]
+        gone = [
+            line for line in difflib.ndiff(text.splitlines(), left.splitlines()) if line[0] in "+-"
+        ]
         assert gone[0].startswith(f"- {' ' * 6}{name}:")
         assert [line for line in gone if not line.startswith(f"- {' ' * 8}")] == gone[:1]
-        assert yaml.safe_load(left)["config"][f"berth:{kind}"]["engineers"].keys() == present.keys() - {name}
+        assert yaml.safe_load(left)["config"][f"berth:{kind}"][
+            "engineers"
+        ].keys() == present.keys() - {name}
 
 
 def test_a_file_of_a_project_elsewhere_is_shown_by_its_whole_path(

@@ -9,7 +9,12 @@ LINE = "./wheels/berth_gpu-0.2.0-py3-none-any.whl[lab]"
 
 @pytest.mark.parametrize(
     "before",
-    ["berth[lab]==0.1.0", "./wheels/berth-0.1.0-py3-none-any.whl[lab]", "berth-gpu[lab]==0.1.0", LINE],
+    [
+        "berth[lab]==0.1.0",
+        "./wheels/berth-0.1.0-py3-none-any.whl[lab]",
+        "berth-gpu[lab]==0.1.0",
+        LINE,
+    ],
 )
 def test_a_requirement_of_any_name_becomes_the_new_one(before: str) -> None:
     text = f"{before}\nberths==1\n"

@@ -36,11 +36,24 @@ def test_help_has_every_word(option: str, width: int, monkeypatch: pytest.Monkey
         done = CliRunner().invoke(app, [*path, option])
         assert (done.exit_code, done.stderr) == (0, ""), path
         shown = done.stdout.translate({ord(mark): " " for mark in "│`"})
-        texts = [command.help, *(parameter.help for parameter in command.params if not parameter.hidden)]
-        missing = [word for text in texts for word in words(text.replace("`", " ")) if word not in shown]
+        texts = [
+            command.help,
+            *(parameter.help for parameter in command.params if not parameter.hidden),
+        ]
+        missing = [
+            word for text in texts for word in words(text.replace("`", " ")) if word not in shown
+        ]
         assert missing == [], path
-        names = [name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)]
-        assert [name for name in names if name.startswith("-") and name not in words(shown.replace(",", " "))] == []
+        names = [
+            name
+            for parameter in command.params
+            for name in (*parameter.opts, *parameter.secondary_opts)
+        ]
+        assert [
+            name
+            for name in names
+            if name.startswith("-") and name not in words(shown.replace(",", " "))
+        ] == []
 
 
 def test_the_page_of_all_commands_has_them_in_their_sections() -> None:
@@ -56,14 +69,20 @@ def test_the_page_of_all_commands_has_them_in_their_sections() -> None:
 @pytest.mark.parametrize(("call", "problem", "command"), table(__file__, "help.yaml"))
 def test_a_wrong_call_is_an_error_like_any_other(call: str, problem: str, command: str) -> None:
     done = CliRunner().invoke(app, call.split())
-    assert (done.exit_code, done.stdout, done.stderr) == (2, "", f"error: {problem}\nrun: {command} --help\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (
+        2,
+        "",
+        f"error: {problem}\nrun: {command} --help\n",
+    )
 
 
 def test_a_missing_stack_names_the_stacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     done = CliRunner().invoke(app, ["status"])
     assert done.exit_code == 2
-    assert done.stderr.startswith("error: no stack is named, and Pulumi cannot say which one is selected: ")
+    assert done.stderr.startswith(
+        "error: no stack is named, and Pulumi cannot say which one is selected: "
+    )
     assert re.search(r"name one with --stack STACK; stacks are .*\bdev\b.*\blab\b", done.stderr)
 
 

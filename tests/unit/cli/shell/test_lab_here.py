@@ -41,7 +41,9 @@ def test_a_lab_that_is_down_is_named_in_the_place_of_a_real_backend(lab: Path) -
     assert "make lab" in caught.value.remedy
 
 
-def test_the_lab_of_a_shell_that_was_ended_since_is_named(lab: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lab_of_a_shell_that_was_ended_since_is_named(
+    lab: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("BERTH_LAB", str(lab))
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{lab}/pulumi")
     with pytest.raises(BerthError, match=r"the lab in \.lab is not up"):
@@ -49,8 +51,12 @@ def test_the_lab_of_a_shell_that_was_ended_since_is_named(lab: Path, monkeypatch
 
 
 @pytest.mark.parametrize("variable", ["BERTH_LAB", "PULUMI_BACKEND_URL"])
-def test_a_shell_that_names_another_backend_has_it(lab: Path, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    (lab / "environment.json").write_text(json.dumps({"PATH": "/lab/bin", "KUBECONFIG": "/lab/kubeconfig"}))
+def test_a_shell_that_names_another_backend_has_it(
+    lab: Path, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (lab / "environment.json").write_text(
+        json.dumps({"PATH": "/lab/bin", "KUBECONFIG": "/lab/kubeconfig"})
+    )
     monkeypatch.setenv(variable, "elsewhere")
     lab_here.enter()
     lab_here.require_up()

@@ -46,7 +46,11 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "Pulumi.yaml").write_text("name: berth\n")
     (tmp_path / "stacks").mkdir()
     monkeypatch.chdir(tmp_path)
-    write(tmp_path, "lab", environment={"engineers": {"bob": {}, "carol": None}, "clusters": {"train": {}}})
+    write(
+        tmp_path,
+        "lab",
+        environment={"engineers": {"bob": {}, "carol": None}, "clusters": {"train": {}}},
+    )
     write(tmp_path, "prod", environment={"engineers": {"bob": {}}})
     write(tmp_path, "alice", engineer={"environment": "lab"})
     write(tmp_path, "erins-stack", engineer={"environment": "lab", "name": "erin"})
@@ -69,13 +73,19 @@ def test_which_berth_is_meant(name: str | None, stack: str | None, expected: lis
 @pytest.mark.parametrize(
     ("name", "stack", "message"),
     [
-        ("bob", None, "more than one stack has a berth 'bob'; choose one: --stack lab or --stack prod"),
+        (
+            "bob",
+            None,
+            "more than one stack has a berth 'bob'; choose one: --stack lab or --stack prod",
+        ),
         ("caro", None, "no stack of stacks/ has a berth 'caro'; did you mean 'carol'?"),
         (None, "lab", "stack lab is an environment; name a berth on it: bob, carol, train"),
         (None, None, "name a berth: NAME"),
     ],
 )
-def test_it_cannot_be_told_which_berth_is_meant(name: str | None, stack: str | None, message: str) -> None:
+def test_it_cannot_be_told_which_berth_is_meant(
+    name: str | None, stack: str | None, message: str
+) -> None:
     with pytest.raises(BadInputError) as caught:
         which(name, stack)
     assert message in str(caught.value)
@@ -99,7 +109,9 @@ def test_the_line_that_submits_a_job() -> None:
     ],
 )
 def test_where_the_token_is(options: Any, expected: str | None) -> None:
-    assert token_secret({"metadata": {"name": "alice"}, "spec": {"authOptions": options}}) == expected
+    assert (
+        token_secret({"metadata": {"name": "alice"}, "spec": {"authOptions": options}}) == expected
+    )
 
 
 def test_a_taken_port_is_avoided_or_refused() -> None:
@@ -158,11 +170,19 @@ def test_ports_are_forwarded_to_the_next_head(
         private_folder() as folder,
         pytest.raises(BerthError, match="alice is suspended; bring it back with: berth wake alice"),
     ):
-        connect._forward(berth, head("head-1"), Kubectl("{}", folder), {8265: 18265, 10001: 10002}, None, as_json=False)  # noqa: SLF001
+        connect._forward(  # noqa: SLF001
+            berth,
+            head("head-1"),
+            Kubectl("{}", folder),
+            {8265: 18265, 10001: 10002},
+            None,
+            as_json=False,
+        )
     asked = (tmp_path / "asked").read_text().splitlines()
     ports = "18265:8265 10002:10001"
     assert asked == [
-        f"port-forward --namespace berth-alice --address 127.0.0.1 pod/{name} {ports}" for name in ("head-1", "head-2")
+        f"port-forward --namespace berth-alice --address 127.0.0.1 pod/{name} {ports}"
+        for name in ("head-1", "head-2")
     ]
     report = capsys.readouterr()
     assert report.out.count("ray job submit") == 1

@@ -32,7 +32,9 @@ POD = {
     "metadata": {
         "name": "alice-head-x",
         "managedFields": [{"manager": CANARY}],
-        "annotations": {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"env": CANARY})},
+        "annotations": {
+            "kubectl.kubernetes.io/last-applied-configuration": json.dumps({"env": CANARY})
+        },
     },
     "spec": {
         "automountServiceAccountToken": False,
@@ -43,7 +45,10 @@ POD = {
                     {"name": "AWS_SECRET_ACCESS_KEY", "value": CANARY},
                     {"name": "WANDB_API_KEY", "value": CANARY},
                     {"name": "NCCL_DEBUG", "value": "INFO"},
-                    {"name": "RAY_AUTH_TOKEN", "valueFrom": {"secretKeyRef": {"name": "alice", "key": "auth_token"}}},
+                    {
+                        "name": "RAY_AUTH_TOKEN",
+                        "valueFrom": {"secretKeyRef": {"name": "alice", "key": "auth_token"}},
+                    },
                 ],
                 "args": [f"--password={CANARY}", f"ray start --dashboard-token {CANARY}x"],
             }
@@ -53,7 +58,10 @@ POD = {
 
 
 def test_structures_lose_what_a_name_tells_is_secret() -> None:
-    settings = {"engineers": {"bob": {"env": {"MY_PASSWORD": CANARY, "LEVEL": "3"}}}, "gcp:key": {"secure": CANARY}}
+    settings = {
+        "engineers": {"bob": {"env": {"MY_PASSWORD": CANARY, "LEVEL": "3"}}},
+        "gcp:key": {"secure": CANARY},
+    }
     report = yaml.safe_dump(cleaned({"pod": POD, "settings": settings})[0])
     assert CANARY in report
     assert CANARY not in scrubbed(report)
@@ -70,7 +78,10 @@ def test_structures_lose_what_a_name_tells_is_secret() -> None:
 
 def test_documents_within_documents_lose_theirs() -> None:
     environment = {"env_vars": {"HF_TOKEN": CANARY, "LEVEL": "3"}, "pip": ["einops"]}
-    documents = {"runtimeEnvYAML": yaml.safe_dump(environment), "serveConfigV2": f"token: [{CANARY}"}
+    documents = {
+        "runtimeEnvYAML": yaml.safe_dump(environment),
+        "serveConfigV2": f"token: [{CANARY}",
+    }
     report = cleaned({"spec": documents})[0]["spec"]
     assert report == {
         "runtimeEnvYAML": {"env_vars": {"HF_TOKEN": REMOVED, "LEVEL": REMOVED}, "pip": ["einops"]},
@@ -92,8 +103,12 @@ def test_lines_lose_what_looks_like_a_credential(line: str, secret: str) -> None
 def test_values_of_variables_are_in_no_part(name: str) -> None:
     part = TABLE["parts"][name]
     found = gathered("part", lambda: part)
-    log = Part("The operator's log", f"the pod's variable is {CANARY}, and not\n{CANARY}", lost=found.lost)
-    text = rendered("alice", "env", [found, log] if found.lost else [found], datetime(2026, 1, 2, tzinfo=UTC))
+    log = Part(
+        "The operator's log", f"the pod's variable is {CANARY}, and not\n{CANARY}", lost=found.lost
+    )
+    text = rendered(
+        "alice", "env", [found, log] if found.lost else [found], datetime(2026, 1, 2, tzinfo=UTC)
+    )
     assert CANARY in str(part)
     assert CANARY not in scrubbed(text, found.lost)
     assert "WARN" in text or "NCCL_DEBUG" not in str(part)
@@ -121,10 +136,27 @@ def test_known_values_go_wherever_they_stand() -> None:
 
 def test_credentials_of_the_kubeconfig_and_of_this_process_are_known() -> None:
     users = [
-        {"user": {"token": "one", "client-key-data": "two", "exec": {"env": [{"name": "API_KEY", "value": "three"}]}}},
-        {"user": {"auth-provider": {"config": {"access-token": "four", "cmd-path": "gcloud"}}, "password": "five"}},
+        {
+            "user": {
+                "token": "one",
+                "client-key-data": "two",
+                "exec": {"env": [{"name": "API_KEY", "value": "three"}]},
+            }
+        },
+        {
+            "user": {
+                "auth-provider": {"config": {"access-token": "four", "cmd-path": "gcloud"}},
+                "password": "five",
+            }
+        },
     ]
-    assert sorted(secrets_of_kubeconfig({"users": users})) == ["five", "four", "one", "three", "two"]
+    assert sorted(secrets_of_kubeconfig({"users": users})) == [
+        "five",
+        "four",
+        "one",
+        "three",
+        "two",
+    ]
     assert secrets_of_environment({"PULUMI_CONFIG_PASSPHRASE": "six", "HOME": "/root"}) == ["six"]
 
 
@@ -138,7 +170,9 @@ def test_a_part_that_cannot_be_had_says_why_and_the_rest_is_there() -> None:
     assert "## Pods\n\n````yaml\nname: x\n````\n" in report
 
 
-def test_a_berth_that_cannot_be_asked_gives_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_berth_that_cannot_be_asked_gives_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "Pulumi.yaml").write_text("name: berth\n")
     (tmp_path / "stacks").mkdir()
     settings = {"engineers": {"bob": {"env": {"DB_PASSWORD": CANARY}}}, "zone": "us-central1-b"}

@@ -16,14 +16,18 @@ ZONE, REGION = "us-central1-b", "us-central1"
 QUOTA_INFOS = "cloudquotas locations/global/services/compute.googleapis.com/quotaInfos/"
 
 
-@pytest.mark.parametrize(("machine", "capacity", "expected"), table(__file__, "doctor_capacity.yaml"))
+@pytest.mark.parametrize(
+    ("machine", "capacity", "expected"), table(__file__, "doctor_capacity.yaml")
+)
 def test_what_a_machine_takes(machine: Any, capacity: str, expected: dict[str, int]) -> None:
     given = machine_of(*([machine] if isinstance(machine, str) else machine))
     assert {quota.id: amount for quota, amount in taken(given, capacity).items()} == expected
 
 
 def test_without_preemptible_quota_the_usual_one_is_taken() -> None:
-    assert usual(Quota("PREEMPTIBLE_NVIDIA_B200_GPUS")) == Quota("GPUS_PER_GPU_FAMILY", "NVIDIA_B200")
+    assert usual(Quota("PREEMPTIBLE_NVIDIA_B200_GPUS")) == Quota(
+        "GPUS_PER_GPU_FAMILY", "NVIDIA_B200"
+    )
     assert usual(Quota("PREEMPTIBLE_NVIDIA_L4_GPUS")) == Quota("NVIDIA_L4_GPUS")
     assert usual(Quota("PREEMPTIBLE_LOCAL_SSD_GB")) == Quota("LOCAL_SSD_TOTAL_GB")
 
@@ -47,27 +51,40 @@ INFO = {
         ({"region": "europe-west4", "gpu_family": "NVIDIA_H200"}, None),
     ],
 )
-def test_the_limit_is_that_of_the_entry_which_names_most(dimensions: dict[str, str], limit: int | None) -> None:
+def test_the_limit_is_that_of_the_entry_which_names_most(
+    dimensions: dict[str, str], limit: int | None
+) -> None:
     assert capacity.limit_in(INFO, dimensions) == limit
 
 
 def listed(**limits: tuple[float, float]) -> list[dict[str, Any]]:
-    return [{"metric": metric, "limit": limit, "usage": usage} for metric, (limit, usage) in limits.items()]
+    return [
+        {"metric": metric, "limit": limit, "usage": usage}
+        for metric, (limit, usage) in limits.items()
+    ]
 
 
 def quota_answers(
     region: list[dict[str, Any]], everywhere: list[dict[str, Any]] | None = None, **infos: Any
 ) -> Recorded:
     ids = {f"{QUOTA_INFOS}{name.replace('_', '-')}": info for name, info in infos.items()}
-    all_regions = {"quotas": everywhere or listed(CPUS_ALL_REGIONS=(500, 0), GPUS_ALL_REGIONS=(500, 0))}
-    return Recorded({f"compute regions/{REGION}": {"quotas": region}, "compute": all_regions, **ids})
+    all_regions = {
+        "quotas": everywhere or listed(CPUS_ALL_REGIONS=(500, 0), GPUS_ALL_REGIONS=(500, 0))
+    }
+    return Recorded(
+        {f"compute regions/{REGION}": {"quotas": region}, "compute": all_regions, **ids}
+    )
 
 
 def test_a_limit_that_may_not_be_read_is_not_checked() -> None:
     settings = environment(pools={"train": pool("a4-highgpu-8g", 2)})
-    disabled = GoogleError("disabled", "cloudquotas.googleapis.com is not enabled", "gcloud services enable …")
+    disabled = GoogleError(
+        "disabled", "cloudquotas.googleapis.com is not enabled", "gcloud services enable …"
+    )
     found = list(
-        capacity.check_quotas(quota_answers([], GPUS_PER_GPU_FAMILY_per_project_region=disabled), settings, None)
+        capacity.check_quotas(
+            quota_answers([], GPUS_PER_GPU_FAMILY_per_project_region=disabled), settings, None
+        )
     )
     assert sorted(states(found)) == ["fine", "unchecked"]
     assert (

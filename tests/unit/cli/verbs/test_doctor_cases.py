@@ -15,7 +15,9 @@ CASES = table(__file__, "google_cases.yaml")
 
 
 def findings(check: str, case: dict[str, Any]) -> list[Finding]:
-    google = Recorded({key: answer for key, answer in case["answers"].items() if answer is not None})
+    google = Recorded(
+        {key: answer for key, answer in case["answers"].items() if answer is not None}
+    )
     settings = environment(**case.get("settings", {}))
     own = [Running(MACHINES[machine], *rest) for machine, *rest in case.get("own", [])]
     match check:
@@ -34,7 +36,11 @@ def findings(check: str, case: dict[str, Any]) -> list[Finding]:
 
 @pytest.mark.parametrize(
     ("check", "case"),
-    [pytest.param(check, case, id=f"{check}: {case['name']}") for check, cases in CASES.items() for case in cases],
+    [
+        pytest.param(check, case, id=f"{check}: {case['name']}")
+        for check, cases in CASES.items()
+        for case in cases
+    ],
 )
 def test_findings(check: str, case: dict[str, Any]) -> None:
     found = findings(check, case)
@@ -45,4 +51,6 @@ def test_findings(check: str, case: dict[str, Any]) -> None:
         assert case["missing"] in missing.text
         assert case.get("remedy", "") in missing.remedy
     texts = [finding.text for finding in found]
-    assert [words for words in case.get("texts", []) if not any(words in text for text in texts)] == []
+    assert [
+        words for words in case.get("texts", []) if not any(words in text for text in texts)
+    ] == []

@@ -24,4 +24,7 @@ def test_a_finding_has_one_state_and_perhaps_a_remedy() -> None:
             assert parts.keys() <= {"fine", "warning", "missing", "unchecked", "remedy"}
             assert not ("fine" in parts and "remedy" in parts)
             for text in parts.values():
-                assert all(field is None or field.isidentifier() for _, field, _, _ in Formatter().parse(text))
+                assert all(
+                    field is None or field.isidentifier()
+                    for _, field, _, _ in Formatter().parse(text)
+                )

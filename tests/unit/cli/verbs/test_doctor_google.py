@@ -63,11 +63,15 @@ def test_without_credentials_it_says_so_and_how_to_have_them() -> None:
     assert error.remedy == "gcloud auth application-default login"
 
 
-def test_a_credential_file_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_credential_file_that_is_none_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "gone.json"))
     error = error_of()
     assert error.kind == "credentials"
-    assert str(error).startswith(f"GOOGLE_APPLICATION_CREDENTIALS names {tmp_path}/gone.json, which cannot be used: ")
+    assert str(error).startswith(
+        f"GOOGLE_APPLICATION_CREDENTIALS names {tmp_path}/gone.json, which cannot be used: "
+    )
 
 
 def test_the_stand_in_gives_its_token_and_says_that_it_is_simulated(port: int) -> None:
@@ -77,21 +81,35 @@ def test_the_stand_in_gives_its_token_and_says_that_it_is_simulated(port: int) -
     assert port
 
 
-def test_the_labs_credential_is_not_sent_to_google(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", "https://compute.googleapis.com/compute/v1/")
+def test_the_labs_credential_is_not_sent_to_google(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(
+        "GOOGLE_COMPUTE_CUSTOM_ENDPOINT", "https://compute.googleapis.com/compute/v1/"
+    )
     error = error_of()
     assert error.kind == "credentials"
-    assert "GOOGLE_COMPUTE_CUSTOM_ENDPOINT does not name the lab: nothing was sent to compute.googleapis.com" in str(
-        error
+    assert (
+        "GOOGLE_COMPUTE_CUSTOM_ENDPOINT does not name the lab: nothing was sent to"
+        " compute.googleapis.com" in str(error)
     )
     assert "unset GOOGLE_APPLICATION_CREDENTIALS" in error.remedy
     assert port
 
 
-def test_credentials_are_not_sent_in_clear_text(port: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_credentials_are_not_sent_in_clear_text(
+    port: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     file = tmp_path / "adc.json"
     file.write_text(
-        json.dumps({"type": "authorized_user", "client_id": "a", "client_secret": "b", "refresh_token": "c"})
+        json.dumps(
+            {
+                "type": "authorized_user",
+                "client_id": "a",
+                "client_secret": "b",
+                "refresh_token": "c",
+            }
+        )
     )
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
     monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", "http://203.0.113.7/compute/v1/")
@@ -105,7 +123,10 @@ def test_what_nobody_answers_is_unreachable(port: int, monkeypatch: pytest.Monke
     google = Google(PROJECT)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", f"http://127.0.0.1:{free.getsockname()[1]}/compute/v1/")
+        monkeypatch.setenv(
+            "GOOGLE_COMPUTE_CUSTOM_ENDPOINT",
+            f"http://127.0.0.1:{free.getsockname()[1]}/compute/v1/",
+        )
         with pytest.raises(GoogleError) as caught:
             google.get("compute", f"projects/{PROJECT}")
     assert caught.value.kind == "unreachable"
@@ -121,13 +142,17 @@ def answering(statuses: list[int]) -> Iterator[str]:
 
     def handle(handler: Handler) -> None:
         status = statuses.pop(0) if len(statuses) > 1 else statuses[0]
-        answer(handler, {"name": "there"} if status == 200 else {"error": {"message": "later"}}, status)
+        answer(
+            handler, {"name": "there"} if status == 200 else {"error": {"message": "later"}}, status
+        )
 
     with serving(handle) as url:
         yield f"{url}/"
 
 
-def test_an_error_that_passes_is_tried_once_more(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_that_passes_is_tried_once_more(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     google = Google(PROJECT)
     with answering([503, 200]) as url:
         monkeypatch.setenv("GOOGLE_COMPUTE_CUSTOM_ENDPOINT", url)
@@ -139,7 +164,9 @@ def test_an_error_that_passes_is_tried_once_more(port: int, monkeypatch: pytest.
     assert port
 
 
-@pytest.mark.parametrize("case", table(__file__, "google_refusals.yaml"), ids=lambda case: case["error"][1])
+@pytest.mark.parametrize(
+    "case", table(__file__, "google_refusals.yaml"), ids=lambda case: case["error"][1]
+)
 def test_a_refusal_is_one_line_with_its_remedy(case: dict[str, Any]) -> None:
     error = refusal(case["status"], case["body"], PROJECT, "compute.googleapis.com")
     assert [error.kind, error.problem, error.remedy] == case["error"]

@@ -15,7 +15,10 @@ from tests.unit.loaded import environment_of
 SHARED = {"machineType": "g2-standard-24", "nodes": 2, "sharing": "any"}
 WHOLE = {"machineType": "g2-standard-24", "nodes": 2}
 RIGHT = {
-    "dev": {"gke-no-default-nvidia-gpu-device-plugin": "true", "nvidia.com/device-plugin.config": "any"},
+    "dev": {
+        "gke-no-default-nvidia-gpu-device-plugin": "true",
+        "nvidia.com/device-plugin.config": "any",
+    },
     "train": {OPERANDS_LABEL: "false"},
 }
 
@@ -29,14 +32,23 @@ def settings(sharing: dict[str, Any] | None = None, **pools: dict[str, Any]) -> 
     return environment_of("test", given).settings
 
 
-def node(name: str, pool: str, labels: dict[str, str] | None = None, *taints: dict[str, str]) -> dict[str, Any]:
+def node(
+    name: str, pool: str, labels: dict[str, str] | None = None, *taints: dict[str, str]
+) -> dict[str, Any]:
     labels = {"cloud.google.com/gke-nodepool": pool, **(labels or {})}
-    return {"metadata": {"name": name, "labels": labels}, "spec": {"taints": list(taints)} if taints else {}}
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"taints": list(taints)} if taints else {},
+    }
 
 
 def test_nodes_with_the_right_labels_and_gkes_own_taint_are_fine() -> None:
     gke = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
-    nodes = [node("a", "dev", RIGHT["dev"], gke), node("b", "train", RIGHT["train"], gke), node("c", "cpu")]
+    nodes = [
+        node("a", "dev", RIGHT["dev"], gke),
+        node("b", "train", RIGHT["train"], gke),
+        node("c", "cpu"),
+    ]
     assert check_nodes(nodes, settings(dev=SHARED, train=WHOLE)) == []
 
 
@@ -79,7 +91,9 @@ DESCRIBED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("said", DESCRIBED)
 @pytest.mark.parametrize("ways", BY_GKE)
-def test_gpus_that_gke_itself_shares_are_as_the_settings_describe_them(said: str, ways: str) -> None:
+def test_gpus_that_gke_itself_shares_are_as_the_settings_describe_them(
+    said: str, ways: str
+) -> None:
     pool: dict[str, Any] = {"machineType": "a3-highgpu-8g", "nodes": 1, "gpuManagement": "gke"}
     sharing = {"by-gke": DESCRIBED[said]} if DESCRIBED[said] else {}
     described = settings(sharing=sharing, train=pool | ({"sharing": "by-gke"} if sharing else {}))
@@ -90,7 +104,10 @@ def test_gpus_that_gke_itself_shares_are_as_the_settings_describe_them(said: str
 
 
 def test_a_shared_pool_whose_nodes_do_not_choose_the_profile() -> None:
-    labels = {"gke-no-default-nvidia-gpu-device-plugin": "true", "nvidia.com/device-plugin.config": "none"}
+    labels = {
+        "gke-no-default-nvidia-gpu-device-plugin": "true",
+        "nvidia.com/device-plugin.config": "none",
+    }
     (found,) = check_nodes([node("a", "dev", labels)], settings(dev=SHARED))
     assert found.remedy.endswith("gke-nodepool=dev nvidia.com/device-plugin.config=any")
 
@@ -98,9 +115,17 @@ def test_a_shared_pool_whose_nodes_do_not_choose_the_profile() -> None:
 def test_a_taint_that_the_settings_lack_comes_with_the_line_to_write() -> None:
     taint = {"key": "dedicated", "value": "ml", "effect": "NoSchedule"}
     (found,) = check_nodes([node("a", "dev", RIGHT["dev"], taint)], settings(dev=SHARED))
-    assert "pool dev: nodes have the taint dedicated=ml:NoSchedule, which its settings do not name" in found.text
+    assert (
+        "pool dev: nodes have the taint dedicated=ml:NoSchedule, which its settings do not name"
+        in found.text
+    )
     written = yaml.safe_load(found.remedy.partition("taints: ")[2])
-    assert check_nodes([node("a", "dev", RIGHT["dev"], taint)], settings(dev=SHARED | {"taints": written})) == []
+    assert (
+        check_nodes(
+            [node("a", "dev", RIGHT["dev"], taint)], settings(dev=SHARED | {"taints": written})
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,11 @@ def test_programs_that_are_not_there(programs: Path) -> None:
     [
         ("echo v3.251.1", "fine", "pulumi v3.251.1"),
         ("echo v4.0.0-alpha.1", "fine", "pulumi v4.0.0-alpha.1"),
-        ("echo v3.99.0", "missing", "pulumi is v3.99.0, older than 3.250, which berth is tested with"),
+        (
+            "echo v3.99.0",
+            "missing",
+            "pulumi is v3.99.0, older than 3.250, which berth is tested with",
+        ),
         ("exit 1", "unchecked", "pulumi does not report its version (no output)"),
     ],
 )
@@ -104,7 +108,9 @@ def test_a_stack_that_is_not_initialized(programs: Path, project: Path) -> None:
 
 def test_pulumi_that_is_not_logged_in(programs: Path, project: Path) -> None:
     assert project
-    program(programs, "pulumi", "echo 'error: PULUMI_ACCESS_TOKEN must be set for login' >&2; exit 255")
+    program(
+        programs, "pulumi", "echo 'error: PULUMI_ACCESS_TOKEN must be set for login' >&2; exit 255"
+    )
     missing = only_missing(machine.check_state("dev")[1])
     assert (missing.text, missing.remedy) == (
         "Pulumi is not logged in to a state backend",
@@ -112,16 +118,26 @@ def test_pulumi_that_is_not_logged_in(programs: Path, project: Path) -> None:
     )
 
 
-def test_a_state_that_cannot_be_reached_is_told_in_pulumis_words(programs: Path, project: Path) -> None:
+def test_a_state_that_cannot_be_reached_is_told_in_pulumis_words(
+    programs: Path, project: Path
+) -> None:
     assert project
     program(programs, "pulumi", "echo 'error: could not list bucket: no such host' >&2; exit 255")
-    assert "cannot be used: could not list bucket: no such host" in only_missing(machine.check_state("dev")[1]).text
+    assert (
+        "cannot be used: could not list bucket: no such host"
+        in only_missing(machine.check_state("dev")[1]).text
+    )
 
 
 def test_the_passphrase(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "which is not set" in only_missing(filter(None, [machine.secrets("dev", "gs://state")])).text
+    assert (
+        "which is not set"
+        in only_missing(filter(None, [machine.secrets("dev", "gs://state")])).text
+    )
     monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "other")
-    assert states(filter(None, [machine.secrets("dev", "gs://state")])) == ["fine"]  # a new stack takes any
+    assert states(filter(None, [machine.secrets("dev", "gs://state")])) == [
+        "fine"
+    ]  # a new stack takes any
     write(project, {"pools": {}}, encryptionsalt=SALT)
     assert (
         "is not the one that stack dev was created with"
@@ -138,26 +154,39 @@ def test_the_passphrase(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_key_needs_no_passphrase(project: Path) -> None:
-    write(project, {"pools": {}}, secretsprovider="gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k")
+    write(
+        project,
+        {"pools": {}},
+        secretsprovider="gcpkms://projects/p/locations/l/keyRings/r/cryptoKeys/k",
+    )
     assert machine.secrets("dev", "gs://state") is None
 
 
 # The verb
 
 
-def test_without_credentials_the_rest_is_not_checked_and_the_exit_code_is_1(programs: Path, project: Path) -> None:
+def test_without_credentials_the_rest_is_not_checked_and_the_exit_code_is_1(
+    programs: Path, project: Path
+) -> None:
     assert project
     pulumi(programs)
     done = CliRunner().invoke(app, ["doctor", "-s", "dev", "--json"])
     assert done.exit_code == 1, done.output
     report = json.loads(done.stdout)
-    assert (report["stack"], report["kind"], report["simulated"], report["fine"]) == ("dev", "environment", "", False)
+    assert (report["stack"], report["kind"], report["simulated"], report["fine"]) == (
+        "dev",
+        "environment",
+        "",
+        False,
+    )
     credentials = [finding for finding in report["findings"] if finding["topic"] == "credentials"]
     assert [(credential["state"], credential["remedy"]) for credential in credentials] == [
         ("missing", "gcloud auth application-default login")
     ]
     unchecked = {
-        finding["topic"] for finding in report["findings"] if finding["text"] == "not checked: see credentials"
+        finding["topic"]
+        for finding in report["findings"]
+        if finding["text"] == "not checked: see credentials"
     }
     assert unchecked == {"APIs", "permissions", "machines", "quota", "GKE", "state"}
 
@@ -173,7 +202,12 @@ def test_wrong_settings_and_unknown_stacks_are_exit_code_2(project: Path) -> Non
 
 
 # Kinds that IAM has no permission of its own for.
-NEWER = {"DeviceClass", "ResourceClaimTemplate", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+NEWER = {
+    "DeviceClass",
+    "ResourceClaimTemplate",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+}
 
 
 def permission_for(resource_type: str) -> str:
@@ -184,7 +218,13 @@ def permission_for(resource_type: str) -> str:
     if group.startswith("ray.io/"):
         return "container.thirdPartyObjects.create"
     name = f"{kind[0].lower()}{kind[1:]}"
-    plural = f"{name[:-1]}ies" if name.endswith("y") else f"{name}es" if name.endswith("s") else f"{name}s"
+    plural = (
+        f"{name[:-1]}ies"
+        if name.endswith("y")
+        else f"{name}es"
+        if name.endswith("s")
+        else f"{name}s"
+    )
     return f"container.{plural}.create"
 
 
@@ -204,7 +244,11 @@ def test_every_type_that_the_program_registers_has_its_permissions() -> None:
     assert {type_ for type_ in types if type_.startswith("gcp:")} == set(checks.OF_TYPE)
     needed = checks.needed_for(networks=True, node_account=False, own_account=True)
     assert set(checks.roles_of(needed)) <= set(checks.ROLES.values())
-    objects = {type_ for type_ in types if type_.startswith("kubernetes:") and not type_.endswith(":Release")}
+    objects = {
+        type_
+        for type_ in types
+        if type_.startswith("kubernetes:") and not type_.endswith(":Release")
+    }
     asked = {permission_for(item) for item in objects if item.split(":")[-1] not in NEWER}
     assert {"container.cronJobs.create", "container.persistentVolumeClaims.create"} <= asked
     assert asked <= set(checks.ON_THE_CLUSTER)

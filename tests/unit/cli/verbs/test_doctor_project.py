@@ -5,13 +5,21 @@ that Google's APIs have.
 from typing import Any
 
 from berth.cli.verbs.doctor import project
-from tests.unit.cli.verbs.recorded_google import PROJECT, Recorded, environment, only_missing, states
+from tests.unit.cli.verbs.recorded_google import (
+    PROJECT,
+    Recorded,
+    environment,
+    only_missing,
+    states,
+)
 
 ZONE, REGION = "us-central1-b", "us-central1"
 
 
 def test_a_project_that_is_being_deleted_is_missing() -> None:
-    google = Recorded({"cloudresourcemanager": {"projectId": PROJECT, "lifecycleState": "DELETE_REQUESTED"}})
+    google = Recorded(
+        {"cloudresourcemanager": {"projectId": PROJECT, "lifecycleState": "DELETE_REQUESTED"}}
+    )
     found = project.check_project(google)
     assert (found.state, found.remedy) == ("missing", f"gcloud projects undelete {PROJECT}")
 
@@ -20,7 +28,10 @@ def services(*enabled: str) -> dict[str, Any]:
     def answer(query: dict[str, Any]) -> dict[str, Any]:
         names = [(name, name.rsplit("/", 1)[-1]) for name in query["names"]]
         return {
-            "services": [{"name": path, "state": "ENABLED" if item in enabled else "DISABLED"} for path, item in names]
+            "services": [
+                {"name": path, "state": "ENABLED" if item in enabled else "DISABLED"}
+                for path, item in names
+            ]
         }
 
     return {"serviceusage services:batchGet": answer}
@@ -28,14 +39,22 @@ def services(*enabled: str) -> dict[str, Any]:
 
 def test_apis_that_are_off_come_with_one_command_for_all() -> None:
     google = Recorded(
-        services("cloudresourcemanager.googleapis.com", "iam.googleapis.com", "cloudquotas.googleapis.com")
+        services(
+            "cloudresourcemanager.googleapis.com",
+            "iam.googleapis.com",
+            "cloudquotas.googleapis.com",
+        )
     )
     found = list(project.check_apis(google, project.apis(environment(), bucket=True, key=False)))
     missing = only_missing(found)
-    assert missing.text == "compute.googleapis.com, container.googleapis.com, storage.googleapis.com are not enabled"
-    assert missing.remedy == (
-        "gcloud services enable compute.googleapis.com container.googleapis.com storage.googleapis.com"
-        f" --project={PROJECT}"
+    assert (
+        missing.text
+        == "compute.googleapis.com, container.googleapis.com, storage.googleapis.com are not"
+        " enabled"
+    )
+    assert (
+        missing.remedy == "gcloud services enable compute.googleapis.com container.googleapis.com"
+        f" storage.googleapis.com --project={PROJECT}"
     )
 
 
@@ -43,7 +62,9 @@ def test_an_api_that_only_the_checks_use_is_advice() -> None:
     google = Recorded(services("compute.googleapis.com"))
     found = list(project.check_apis(google, ["compute.googleapis.com"]))
     assert states(found) == ["fine", "unchecked"]
-    assert found[1].remedy == f"gcloud services enable cloudquotas.googleapis.com --project={PROJECT}"
+    assert (
+        found[1].remedy == f"gcloud services enable cloudquotas.googleapis.com --project={PROJECT}"
+    )
 
 
 def holding(*held: str) -> dict[str, Any]:
@@ -56,11 +77,16 @@ def holding(*held: str) -> dict[str, Any]:
 
 def test_lacking_permissions_come_with_the_least_roles() -> None:
     expected = project.needed_for(networks=True, node_account=False)
-    held = [item for item in expected if not item.startswith(("compute.firewalls", "container.clusters"))]
+    held = [
+        item
+        for item in expected
+        if not item.startswith(("compute.firewalls", "container.clusters"))
+    ]
     missing = only_missing(project.check_permissions(Recorded(holding(*held)), environment()))
     assert "you lack 9 of" in missing.text
     assert missing.remedy.splitlines() == [
-        f'gcloud projects add-iam-policy-binding {PROJECT} --member="user:$(gcloud config get account)" --role={role}'
+        f'gcloud projects add-iam-policy-binding {PROJECT} --member="user:$(gcloud config get'
+        f' account)" --role={role}'
         for role in ("roles/compute.securityAdmin", "roles/container.admin")
     ]
 
@@ -89,10 +115,15 @@ def test_the_nodes_service_account_is_asked_about_itself() -> None:
     absent = only_missing(project.check_permissions(Recorded(holding(*expected)), settings))
     assert absent.remedy == f"gcloud iam service-accounts create nodes --project={PROJECT}"
     there: dict[str, Any] = {path: {"email": account}, f"{path}:testIamPermissions": {}}
-    refused = only_missing(project.check_permissions(Recorded(holding(*expected) | there), settings))
+    refused = only_missing(
+        project.check_permissions(Recorded(holding(*expected) | there), settings)
+    )
     assert refused.remedy.endswith("--role=roles/iam.serviceAccountUser")
     there[f"{path}:testIamPermissions"] = {"permissions": ["iam.serviceAccounts.actAs"]}
-    assert states(project.check_permissions(Recorded(holding(*expected) | there), settings)) == ["fine", "fine"]
+    assert states(project.check_permissions(Recorded(holding(*expected) | there), settings)) == [
+        "fine",
+        "fine",
+    ]
 
 
 def test_an_account_that_berth_creates_needs_the_right_to_grant_two_roles() -> None:
@@ -102,7 +133,12 @@ def test_an_account_that_berth_creates_needs_the_right_to_grant_two_roles() -> N
     held = [item for item in expected if not item.startswith(("iam.", "resourcemanager."))]
     missing = only_missing(project.check_permissions(Recorded(holding(*held)), settings))
     roles = [line.partition("--role=")[2] for line in missing.remedy.splitlines()]
-    limit = "modifiedGrantsByRole', []).hasOnly(['roles/container.defaultNodeServiceAccount', 'roles/artifactregistry."
+    limit = (
+        "modifiedGrantsByRole', []).hasOnly(['roles/container.defaultNodeServiceAccount',"
+        " 'roles/artifactregistry."
+    )
     assert roles[:2] == ["roles/iam.serviceAccountAdmin", "roles/iam.serviceAccountUser"]
-    assert roles[2].startswith('roles/resourcemanager.projectIamAdmin --condition="^:^title=berth-nodes:expression=')
+    assert roles[2].startswith(
+        'roles/resourcemanager.projectIamAdmin --condition="^:^title=berth-nodes:expression='
+    )
     assert limit in roles[2], "without this condition, whoever runs Pulumi could grant everything"

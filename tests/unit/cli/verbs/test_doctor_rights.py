@@ -52,11 +52,20 @@ class Cluster:
             return 200, {"gitVersion": "v1.36.0"}
         if path.startswith("/apis/resource.k8s.io"):
             kinds = ["deviceclasses", "resourceclaims", "resourceclaimtemplates", "resourceslices"]
-            served = {"versions": [{"version": "v1"}], "resources": [{"name": kind} for kind in kinds]}
+            served = {
+                "versions": [{"version": "v1"}],
+                "resources": [{"name": kind} for kind in kinds],
+            }
             return 200, served if self.claims else {}
         if path.startswith("/apis/apps/v1/daemonsets"):
-            return 200, {"items": [{"metadata": {"name": name}} for name in self.daemon_sets], "metadata": {}}
-        return 200, {"items": self.nodes if path.startswith("/api/v1/nodes") else [], "metadata": {}}
+            return 200, {
+                "items": [{"metadata": {"name": name}} for name in self.daemon_sets],
+                "metadata": {},
+            }
+        return 200, {
+            "items": self.nodes if path.startswith("/api/v1/nodes") else [],
+            "metadata": {},
+        }
 
 
 @pytest.fixture
@@ -109,13 +118,20 @@ def of_cluster(done: Result) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("kind", "edit", "groups", "more"), TABLE["cases"])
 def test_it_asks_for_what_the_settings_make(
-    project: Path, cluster: Cluster, kind: str, edit: dict[str, Any], groups: list[str], more: list[str]
+    project: Path,
+    cluster: Cluster,
+    kind: str,
+    edit: dict[str, Any],
+    groups: list[str],
+    more: list[str],
 ) -> None:
     asked = rights(*groups) | set(more)
     environment(project, TABLE["environments"][kind] | edit)
     found = of_cluster(doctor("shop"))
     assert ("fine", "you have the rights in the cluster that an update needs") in found
-    assert (("fine", "NetworkPolicies are enforced by anetd") in found) == ("create networkpolicies" in asked)
+    assert (("fine", "NetworkPolicies are enforced by anetd") in found) == (
+        "create networkpolicies" in asked
+    )
     assert sorted(cluster.asked) == sorted(asked), "each once"
 
 
@@ -148,11 +164,18 @@ def test_what_is_missing_is_named(project: Path, cluster: Cluster) -> None:
 def test_ranges_by_which_berths_reach_no_pod_are_told(
     project: Path, cluster: Cluster, agent: str, told: list[str]
 ) -> None:
-    cluster.nodes = [{"metadata": {"name": "a", "labels": {POOL_LABEL: "cpu"}}, "spec": {"podCIDR": "10.4.2.0/24"}}]
+    cluster.nodes = [
+        {
+            "metadata": {"name": "a", "labels": {POOL_LABEL: "cpu"}},
+            "spec": {"podCIDR": "10.4.2.0/24"},
+        }
+    ]
     cluster.daemon_sets = [agent]
     environment(project, FULL | {"isolation": {"reachable": ["10.4.0.0/14", "10.200.0.0/16"]}})
     texts = [text for state, text in of_cluster(doctor("shop")) if state == "warning"]
-    assert [text.split()[0] for text in texts if "berths reach none of these pods by it" in text] == told
+    assert [
+        text.split()[0] for text in texts if "berths reach none of these pods by it" in text
+    ] == told
 
 
 def test_what_the_program_itself_finds_missing_is_said(project: Path, cluster: Cluster) -> None:
@@ -174,29 +197,45 @@ def test_an_engineers_own_stack_needs_what_is_in_a_berth(project: Path, cluster:
     }
     (project / "outputs.json").write_text(json.dumps(outputs))
     pulumi = project / "bin/pulumi"
-    pulumi.write_text(f'#!/bin/sh\n[ "$1 $2" = "stack output" ] && exec /bin/cat {project}/outputs.json\nexit 1\n')
+    pulumi.write_text(
+        f'#!/bin/sh\n[ "$1 $2" = "stack output" ] && exec /bin/cat {project}/outputs.json\nexit 1\n'
+    )
     pulumi.chmod(0o755)
     write(project, "alice", engineer={"environment": "shop"})
     cluster.denied = {"create namespaces"}
     done = doctor("alice")
     (lacking,) = [
-        finding for finding in json.loads(done.stdout)["findings"] if finding["text"].startswith("in the cluster")
+        finding
+        for finding in json.loads(done.stdout)["findings"]
+        if finding["text"].startswith("in the cluster")
     ]
-    assert (lacking["state"], lacking["text"]) == ("missing", "in the cluster you may not create namespaces")
+    assert (lacking["state"], lacking["text"]) == (
+        "missing",
+        "in the cluster you may not create namespaces",
+    )
     assert lacking["remedy"].startswith("open a pull request with stacks/Pulumi.alice.yaml")
     assert set(cluster.asked) == rights("waiting", "berth", "apart", "road", "people")
-    assert road(done)[0] == "you can undo the isolation of berths: only admins and their CI should apply this stack"
+    assert (
+        road(done)[0]
+        == "you can undo the isolation of berths: only admins and their CI should apply this stack"
+    )
 
 
 def road(done: Result) -> list[str]:
-    return [finding["text"] for finding in json.loads(done.stdout)["findings"] if finding["topic"] == "road"]
+    return [
+        finding["text"]
+        for finding in json.loads(done.stdout)["findings"]
+        if finding["topic"] == "road"
+    ]
 
 
 def test_nodes_are_looked_at_for_labels_and_taints(project: Path, cluster: Cluster) -> None:
     environment(project, BARE)
     labels = {"cloud.google.com/gke-nodepool": "cpu"}
     taints = [{"key": "dedicated", "value": "ml", "effect": "NoSchedule"}]
-    cluster.nodes = [{"metadata": {"name": "a", "labels": labels}, "spec": {"taints": taints}, "status": {}}]
+    cluster.nodes = [
+        {"metadata": {"name": "a", "labels": labels}, "spec": {"taints": taints}, "status": {}}
+    ]
     done = doctor("shop")
     assert done.exit_code == 1
     texts = [text for _, text in of_cluster(done)]

@@ -14,7 +14,11 @@ BERTH = {"berth/environment": "dev", "berth/engineer": "x", "berth/stack": "dev"
 SPACE: dict[str, Any] = {"metadata": {"name": "berth-x", "labels": BERTH}}
 ENDING = SPACE | {
     "metadata": SPACE["metadata"] | {"deletionTimestamp": "2026-11-21T11:00:00Z"},
-    "status": {"conditions": [{"status": "True", "message": "Some resources are remaining: persistentvolumeclaims."}]},
+    "status": {
+        "conditions": [
+            {"status": "True", "message": "Some resources are remaining: persistentvolumeclaims."}
+        ]
+    },
 }
 
 
@@ -27,8 +31,15 @@ def held(*finalizers: str, when: str = "2026-11-21T11:00:00Z") -> dict[str, Any]
 
 
 def queued() -> dict[str, Any]:
-    writer = {"manager": "kueue", "time": "2026-11-21T11:00:00Z", "fieldsV1": {"f:spec": {"f:suspend": {}}}}
-    return {"metadata": {"name": "x", "namespace": "berth-x", "managedFields": [writer]}, "spec": {"suspend": False}}
+    writer = {
+        "manager": "kueue",
+        "time": "2026-11-21T11:00:00Z",
+        "fieldsV1": {"f:spec": {"f:suspend": {}}},
+    }
+    return {
+        "metadata": {"name": "x", "namespace": "berth-x", "managedFields": [writer]},
+        "spec": {"suspend": False},
+    }
 
 
 def operator(reason: str) -> dict[str, Any]:
@@ -41,11 +52,31 @@ def operator(reason: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("objects", "text", "remedy"),
     [
-        ({RAY_JOBS: [held("ray.io/rayjob-finalizer")]}, "rayjob j in namespace berth-x", "kubectl patch rayjob j "),
-        ({RAY_CLUSTERS: [held("example.com/hold")]}, "finalizer example.com/hold holds", "kubectl patch raycluster j "),
-        ({NAMESPACES: [ENDING]}, "berth-x is being deleted, and waits: Some resources", "get namespace berth-x"),
-        ({RAY_CLUSTERS: [queued()], NAMESPACES: [ASLEEP]}, "Kueue starts and suspends x: it starts", "workloads.kueue"),
-        ({PODS: [operator("OOMKilled")]}, "(kuberay-1) was killed for want of memory", "memory: 2Gi"),
+        (
+            {RAY_JOBS: [held("ray.io/rayjob-finalizer")]},
+            "rayjob j in namespace berth-x",
+            "kubectl patch rayjob j ",
+        ),
+        (
+            {RAY_CLUSTERS: [held("example.com/hold")]},
+            "finalizer example.com/hold holds",
+            "kubectl patch raycluster j ",
+        ),
+        (
+            {NAMESPACES: [ENDING]},
+            "berth-x is being deleted, and waits: Some resources",
+            "get namespace berth-x",
+        ),
+        (
+            {RAY_CLUSTERS: [queued()], NAMESPACES: [ASLEEP]},
+            "Kueue starts and suspends x: it starts",
+            "workloads.kueue",
+        ),
+        (
+            {PODS: [operator("OOMKilled")]},
+            "(kuberay-1) was killed for want of memory",
+            "memory: 2Gi",
+        ),
     ],
 )
 def test_what_waits_comes_with_the_command(objects: dict[str, Any], text: str, remedy: str) -> None:
@@ -63,7 +94,13 @@ def test_what_waits_comes_with_the_command(objects: dict[str, Any], text: str, r
         {PODS: [operator("Error")]},
         {RAY_CLUSTERS: [queued()]},
     ],
-    ids=["just begun", "held by nothing", "outside of berths", "an operator that ended otherwise", "without lifecycle"],
+    ids=[
+        "just begun",
+        "held by nothing",
+        "outside of berths",
+        "an operator that ended otherwise",
+        "without lifecycle",
+    ],
 )
 def test_what_goes_its_way_is_left_alone(objects: dict[str, Any]) -> None:
     assert check_stuck(RecordedCluster({NAMESPACES: [SPACE]} | objects), NOW) == []

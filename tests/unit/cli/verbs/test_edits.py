@@ -10,7 +10,10 @@ from docs.edits import PHRASES, settings
 def test_every_setting_has_an_effect_of_an_edit() -> None:
     known = effects()
     assert known["effects"] == PHRASES
-    phrases = {path: (known["settings"].get(path) or "").split(" or ") for path in (found.path for found in settings())}
+    phrases = {
+        path: (known["settings"].get(path) or "").split(" or ")
+        for path in (found.path for found in settings())
+    }
     unknown = {path: found for path, found in phrases.items() if not set(found) <= set(PHRASES)}
     if unknown:
         pytest.fail(f"run `make effects`: {unknown}", pytrace=False)

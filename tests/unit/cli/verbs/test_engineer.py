@@ -39,7 +39,10 @@ def text(project: Path, stack: str = "env") -> str:
 def test_an_engineer_is_added_in_a_line(project: Path) -> None:
     done = engineer("add", "dave", "-s", "env", "--workers", "0..2", "--gpus", "2", "--pool", "dev")
     assert done.exit_code == 0, done.stderr
-    assert text(project) == ENVIRONMENT + "      dave: {workers: {min: 0, max: 2}, worker: {pool: dev, gpus: 2}}\n"
+    assert (
+        text(project)
+        == ENVIRONMENT + "      dave: {workers: {min: 0, max: 2}, worker: {pool: dev, gpus: 2}}\n"
+    )
     assert "berth up -s env" in done.stdout
 
 
@@ -51,11 +54,15 @@ def test_cores_and_memory_are_written_as_people_write_them(project: Path) -> Non
     assert text(project) == ENVIRONMENT + line
     assert "already" in engineer("add", "dave", "-s", "env", *sizes).stdout
     assert create("erin", "-e", "env", *sizes).exit_code == 0
-    assert text(project, "erin").endswith("    worker: {cpu: 8, memory: 32Gi}\n    head: {cpu: 500m, memory: 4Gi}\n")
+    assert text(project, "erin").endswith(
+        "    worker: {cpu: 8, memory: 32Gi}\n    head: {cpu: 500m, memory: 4Gi}\n"
+    )
 
 
 @pytest.mark.parametrize(("option", "value", "problem"), table(__file__, "engineer.yaml"))
-def test_sizes_are_held_to_the_settings(project: Path, option: str, value: str, problem: str) -> None:
+def test_sizes_are_held_to_the_settings(
+    project: Path, option: str, value: str, problem: str
+) -> None:
     done = engineer("add", "dave", "-s", "env", f"{option}={value}")
     assert done.exit_code == 2, done.output
     assert f"stacks/Pulumi.env.yaml:13: environment.engineers.dave.{problem}" in done.stderr
@@ -76,13 +83,19 @@ def test_adding_again_changes_nothing_and_other_settings_are_refused(project: Pa
 def test_what_check_would_refuse_is_not_written(project: Path) -> None:
     done = engineer("add", "dave", "-s", "env", "--workers", "20", "--pool", "devv")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "stacks/Pulumi.env.yaml:13: environment.engineers.dave.worker.pool: there is no pool 'devv'" in done.stderr
+    assert (
+        "stacks/Pulumi.env.yaml:13: environment.engineers.dave.worker.pool: there is no pool 'devv'"
+        in done.stderr
+    )
     assert text(project) == ENVIRONMENT
     crowded = engineer("add", "dave", "-s", "env", "--workers", "20", "--json")
     assert crowded.exit_code == 2
     result = json.loads(crowded.stdout)
     assert not result["changed"]
-    assert any("environment.engineers.dave.workers: 20 workers of 1 GPU are 20" in line for line in result["problems"])
+    assert any(
+        "environment.engineers.dave.workers: 20 workers of 1 GPU are 20" in line
+        for line in result["problems"]
+    )
     assert text(project) == ENVIRONMENT
 
 
@@ -107,7 +120,9 @@ def test_an_engineer_is_removed_and_it_is_said_what_goes(project: Path) -> None:
 def test_an_engineers_own_stack_is_written_and_counts(project: Path) -> None:
     done = create("erin", "-e", "env", "--gpus", "2")
     assert done.exit_code == 0, done.stderr
-    assert text(project, "erin").endswith("config:\n  berth:engineer:\n    environment: env\n    worker: {gpus: 2}\n")
+    assert text(project, "erin").endswith(
+        "config:\n  berth:engineer:\n    environment: env\n    worker: {gpus: 2}\n"
+    )
     assert "Without CI, run: berth create erin" in " ".join(done.stdout.split())
     again = create("erin", "-e", "env")
     assert (again.exit_code, "nothing was changed" in again.stdout) == (0, True)
@@ -118,7 +133,9 @@ def test_an_engineers_own_stack_is_written_and_counts(project: Path) -> None:
     assert twice.exit_code == 2
     assert "by a stack of their own, erin" in twice.stderr
     listed = json.loads(engineer("list", "-s", "env", "--json").stdout)
-    assert [(row["name"], row["stack"], row["workers"], row["gpus"], row["pool"]) for row in listed] == [
+    assert [
+        (row["name"], row["stack"], row["workers"], row["gpus"], row["pool"]) for row in listed
+    ] == [
         ("bob", "env", 2, 1, "dev"),
         ("carol", "env", 1, 1, "dev"),
         ("erin", "erin", 1, 2, "dev"),
@@ -126,7 +143,10 @@ def test_an_engineers_own_stack_is_written_and_counts(project: Path) -> None:
 
 
 def test_an_own_stack_takes_over_the_key_of_its_environments_secrets(project: Path) -> None:
-    key = "secretsprovider: gcpkms://projects/p/locations/l/keyRings/berth/cryptoKeys/pulumi\nencryptedkey: a2V5\n"
+    key = (
+        "secretsprovider:"
+        " gcpkms://projects/p/locations/l/keyRings/berth/cryptoKeys/pulumi\nencryptedkey: a2V5\n"
+    )
     path = project / "stacks" / "Pulumi.env.yaml"
     path.write_text(path.read_text() + key)
     done = create("erin", "-e", "env")
@@ -138,7 +158,8 @@ def test_an_own_stack_takes_over_the_key_of_its_environments_secrets(project: Pa
 def test_shares_are_listed_as_shares(project: Path) -> None:
     path = project / "stacks" / "Pulumi.env.yaml"
     shared = (
-        "capacity: spot, sharing: quarter} # one node\n    sharing:\n      quarter: {kind: time-slicing, replicas: 4}"
+        "capacity: spot, sharing: quarter} # one node\n    sharing:\n      quarter: {kind:"
+        " time-slicing, replicas: 4}"
     )
     path.write_text(ENVIRONMENT.replace("capacity: spot} # one node", shared))
     done = engineer("list", "-s", "env")
@@ -150,7 +171,11 @@ def test_shares_are_listed_as_shares(project: Path) -> None:
 
 def test_a_stack_that_is_no_environment(project: Path) -> None:
     create("erin", "-e", "env")
-    for command in (["add", "x", "-s", "erin"], ["remove", "x", "-s", "erin"], ["list", "-s", "erin"]):
+    for command in (
+        ["add", "x", "-s", "erin"],
+        ["remove", "x", "-s", "erin"],
+        ["list", "-s", "erin"],
+    ):
         done = engineer(*command)
         assert done.exit_code == 2
         assert "is not an environment" in done.stderr
@@ -180,19 +205,25 @@ def test_a_name_that_looks_like_markup(project: Path) -> None:
     assert "✗ [/] would have these problems; nothing was written" in done.stderr
 
 
-def test_one_command_writes_plans_and_creates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_command_writes_plans_and_creates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pulumi = FakePulumi(tmp_path, monkeypatch)
     (tmp_path / "stacks").mkdir()
     (tmp_path / "stacks" / "Pulumi.env.yaml").write_text(ENVIRONMENT)
 
     def create(*options: str) -> Result:
-        return CliRunner().invoke(app, ["create", "erin", "--gpus", "2", "--yes", *options], catch_exceptions=False)
+        return CliRunner().invoke(
+            app, ["create", "erin", "--gpus", "2", "--yes", *options], catch_exceptions=False
+        )
 
     done = create()
     assert done.exit_code == 0, done.output
     assert "erin on env: 1 worker with 2 GPUs, " in done.stderr
     asked = ("stack output", "stack history")
-    assert [command.partition(" --")[0] for command in pulumi.commands if not command.startswith(asked)] == [
+    assert [
+        command.partition(" --")[0] for command in pulumi.commands if not command.startswith(asked)
+    ] == [
         "stack ls",
         "stack init erin",
         "preview",

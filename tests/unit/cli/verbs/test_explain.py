@@ -29,7 +29,9 @@ def test_a_path_finds_its_setting(path: str, found: str, known: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(("path", "near"), [("pools.capasity", "capacity"), ("polls", "pools")])
-def test_a_misspelled_path_is_refused_with_the_nearest_name(path: str, near: str, known: dict[str, Any]) -> None:
+def test_a_misspelled_path_is_refused_with_the_nearest_name(
+    path: str, near: str, known: dict[str, Any]
+) -> None:
     with pytest.raises(BadInputError, match=f"did you mean '{near}'"):
         find(known, path)
 
@@ -40,14 +42,23 @@ def test_the_verb_shows_type_default_and_what_an_edit_does() -> None:
     assert "default: 200" in shown
     assert "an edit: recreates the nodes of the pool" in shown
     assert "for example: 500" in shown
-    document = json.loads(CliRunner().invoke(app, ["explain", "engineers.worker", "--json", "--recursive"]).stdout)
+    document = json.loads(
+        CliRunner().invoke(app, ["explain", "engineers.worker", "--json", "--recursive"]).stdout
+    )
     inside = {field["path"].rpartition(".")[2]: field for field in document["fields"]}
     assert inside["memory"]["effect"] == "restarts the RayCluster"
     assert inside["memory"]["examples"] == ["32Gi"]
 
 
-def test_settings_of_defaults_clusters_and_own_stacks_have_the_effect_of_an_engineers(known: dict[str, Any]) -> None:
-    paths = ("engineers.worker.cpu", "defaults.worker.cpu", "clusters.worker.cpu", "engineer.worker.cpu")
+def test_settings_of_defaults_clusters_and_own_stacks_have_the_effect_of_an_engineers(
+    known: dict[str, Any],
+) -> None:
+    paths = (
+        "engineers.worker.cpu",
+        "defaults.worker.cpu",
+        "clusters.worker.cpu",
+        "engineer.worker.cpu",
+    )
     assert {find(known, path).effect for path in paths} == {"restarts the RayCluster"}
     assert find(known, "jobs.worker.cpu").effect == "runs the job again"
 
@@ -55,9 +66,13 @@ def test_settings_of_defaults_clusters_and_own_stacks_have_the_effect_of_an_engi
 def test_every_setting_has_a_description_and_an_example(known: dict[str, Any]) -> None:
     found = [(root, setting) for root in roots(known) for setting in everything(root)]
     # Entries of mappings and lists have the description of the setting that holds them.
-    named = [pair for pair in found if not pair[1].name.isupper() and not pair[1].path.endswith("[]")]
+    named = [
+        pair for pair in found if not pair[1].name.isupper() and not pair[1].path.endswith("[]")
+    ]
     assert [setting.path for _, setting in named if not setting.description] == []
-    assert [setting.path for root, setting in named if setting is not root and not setting.examples] == []
+    assert [
+        setting.path for root, setting in named if setting is not root and not setting.examples
+    ] == []
 
 
 def models(model: type[BaseModel], found: set[type[BaseModel]]) -> set[type[BaseModel]]:
@@ -77,13 +92,17 @@ def models_of(annotation: Any) -> Iterator[type[BaseModel]]:
         yield from models_of(part)
 
 
-MODELS = sorted(set[type[BaseModel]]().union(*(models(kind, set()) for kind in KINDS.values())), key=str)
+MODELS = sorted(
+    set[type[BaseModel]]().union(*(models(kind, set()) for kind in KINDS.values())), key=str
+)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 def test_the_examples_of_a_setting_are_valid(model: type[BaseModel]) -> None:
     for key, node in model.model_json_schema(by_alias=True).get("properties", {}).items():
-        name = next(name for name, field in model.model_fields.items() if key in (name, field.alias))
+        name = next(
+            name for name, field in model.model_fields.items() if key in (name, field.alias)
+        )
         field = model.model_fields[name]
         declared: Any = Annotated[field.annotation, None, *field.metadata]
         checked: TypeAdapter[Any] = TypeAdapter(declared)

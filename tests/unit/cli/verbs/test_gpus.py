@@ -21,10 +21,21 @@ CONTRACT = EnvironmentContract.model_validate(
         "name": "env",
         "pools": {
             "cpu": {"machineType": "n2-standard-8", "nodes": 1},
-            "dev": {"machineType": "g2-standard-24", "nodes": 1, "sharing": "quarter", "hourlyRate": "2.4"},
-            "train": {"machineType": "a4-highgpu-8g", "nodes": {"min": 0, "max": 3}, "capacity": "spot"},
+            "dev": {
+                "machineType": "g2-standard-24",
+                "nodes": 1,
+                "sharing": "quarter",
+                "hourlyRate": "2.4",
+            },
+            "train": {
+                "machineType": "a4-highgpu-8g",
+                "nodes": {"min": 0, "max": 3},
+                "capacity": "spot",
+            },
         },
-        "sharing": {"quarter": {"kind": "time-slicing", "replicas": 4, "failRequestsGreaterThanOne": True}},
+        "sharing": {
+            "quarter": {"kind": "time-slicing", "replicas": 4, "failRequestsGreaterThanOne": True}
+        },
         "defaults": {},
         "demands": [],
         "namespaces": {},
@@ -47,7 +58,9 @@ def offers() -> list[Offer]:
 @pytest.fixture
 def up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(free_gpus, "brought_up", lambda _stack: Environment("env", CONTRACT, ""))
-    monkeypatch.setattr(free_gpus, "fleet_on", lambda *_: Fleet("env", "env", [], [], [], nodes=NODES))
+    monkeypatch.setattr(
+        free_gpus, "fleet_on", lambda *_: Fleet("env", "env", [], [], [], nodes=NODES)
+    )
 
 
 def shown(offers: list[Offer]) -> list[str]:

@@ -15,7 +15,10 @@ from berth.stacks.files import stack_file
 from tests.unit.loaded import environment_values
 
 A4: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 1, "capacity": "spot"}
-KUBERAY = ("environment.operators.kuberay.values.image.repository", f"quay.io/kuberay/operator:v{versions.KUBERAY}")
+KUBERAY = (
+    "environment.operators.kuberay.values.image.repository",
+    f"quay.io/kuberay/operator:v{versions.KUBERAY}",
+)
 
 
 @pytest.fixture
@@ -25,7 +28,9 @@ def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dic
 
     def found(**settings: Any) -> dict[str, Any]:
         config = {f"berth:{key}": value for key, value in settings.items()}
-        (tmp_path / "Pulumi.some.yaml").write_text(yaml.safe_dump({"config": config}), encoding="utf-8")
+        (tmp_path / "Pulumi.some.yaml").write_text(
+            yaml.safe_dump({"config": config}), encoding="utf-8"
+        )
         done = CliRunner().invoke(app, ["images", "-s", "some", "--json"])
         assert done.exit_code == 0, done.output
         document: dict[str, Any] = json.loads(done.stdout)
@@ -69,9 +74,18 @@ def test_every_image_and_chart_has_its_setting() -> None:
             {("environment.engineers.bob.image", "a")},
         ),
         ({}, set[tuple[str, str]]()),
-        ({"pools": {"pair": A4 | {"rdma": "managed"}}, "operators": {"gib": {"source": "present"}}}, set()),
         (
-            {"pools": {"pair": A4 | {"rdma": "managed"}}, "operators": {"gib": {"image": "own/gib:1"}}},
+            {
+                "pools": {"pair": A4 | {"rdma": "managed"}},
+                "operators": {"gib": {"source": "present"}},
+            },
+            set(),
+        ),
+        (
+            {
+                "pools": {"pair": A4 | {"rdma": "managed"}},
+                "operators": {"gib": {"image": "own/gib:1"}},
+            },
             {("environment.operators.gib.image", "own/gib:1")},
         ),
     ],
@@ -90,7 +104,11 @@ def test_an_engineers_own_stack_names_its_image_at_most(
     listed: Callable[..., dict[str, Any]], own: dict[str, str], images: list[str]
 ) -> None:
     found = listed(engineer={"environment": "env"} | own)
-    assert ([row["image"] for row in found["images"]], found["charts"], found["commands"]) == (images, [], [])
+    assert ([row["image"] for row in found["images"]], found["charts"], found["commands"]) == (
+        images,
+        [],
+        [],
+    )
 
 
 def test_a_mirror_is_filled_by_the_commands(listed: Callable[..., dict[str, Any]]) -> None:
@@ -99,24 +117,31 @@ def test_a_mirror_is_filled_by_the_commands(listed: Callable[..., dict[str, Any]
     given = pools | {"engineers": {"bob": {"image": "own/ray:1"}}, "mirror": {"images": mirror}}
     found = listed(environment=given)
     for row in found["images"]:
-        assert row["image"] == (row["source"] if row["source"] == "own/ray:1" else f"{mirror}/{row['source']}")
+        assert row["image"] == (
+            row["source"] if row["source"] == "own/ray:1" else f"{mirror}/{row['source']}"
+        )
         copy = f"crane copy {row['source']} {row['image']}"
         assert (copy in found["commands"]) == (row["image"] != row["source"])
     assert (
-        f"crane copy nvcr.io/nvidia/k8s-device-plugin:v0.20.0 {mirror}/nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
-        in (found["commands"])
+        "crane copy nvcr.io/nvidia/k8s-device-plugin:v0.20.0"
+        f" {mirror}/nvcr.io/nvidia/k8s-device-plugin:v0.20.0" in (found["commands"])
     )
-    assert not any("dcgm" in command or "nvcr.io/nvidia/driver" in command for command in found["commands"]), (
-        "what is switched off is not pulled"
-    )
+    assert not any(
+        "dcgm" in command or "nvcr.io/nvidia/driver" in command for command in found["commands"]
+    ), "what is switched off is not pulled"
 
 
-def test_tags_of_an_unknown_version_of_a_chart_come_from_its_values(listed: Callable[..., dict[str, Any]]) -> None:
+def test_tags_of_an_unknown_version_of_a_chart_come_from_its_values(
+    listed: Callable[..., dict[str, Any]],
+) -> None:
     given = environment_values(dev=A4 | {"gpuManagement": "operator"}) | {
         "operators": {"gpu": {"version": "v26.7.9", "values": {"toolkit": {"version": "v9"}}}}
     }
     found = listed(environment=given)
-    images = {row["setting"].removeprefix("environment.operators.gpu.values."): row["image"] for row in found["images"]}
+    images = {
+        row["setting"].removeprefix("environment.operators.gpu.values."): row["image"]
+        for row in found["images"]
+    }
     assert images["operator.repository"] == "nvcr.io/nvidia/gpu-operator:v26.7.9"
     assert images["toolkit.repository"] == "nvcr.io/nvidia/k8s/container-toolkit:v9"
     assert images["devicePlugin.repository"] == "nvcr.io/nvidia/k8s-device-plugin"

@@ -28,7 +28,9 @@ from berth.cli.verbs.submit import submission
 from berth.cli.verbs.submit.request import request_of
 from berth.components.core.errors import BadInputError, BerthError
 
-CASES: dict[str, Any] = json.loads((Path(__file__).parent / "ray_jobs.json").read_text(encoding="utf-8"))["cases"]
+CASES: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "ray_jobs.json").read_text(encoding="utf-8")
+)["cases"]
 LOG = "epoch 1\n"
 
 
@@ -47,7 +49,11 @@ class Head:
                 self.packages.add(request.path)
             return web.Response(status=200 if known or body else 404)
         if request.path == "/api/jobs/":
-            return self._submit(await request.json()) if request.method == "POST" else self._json([*self.jobs.values()])
+            return (
+                self._submit(await request.json())
+                if request.method == "POST"
+                else self._json([*self.jobs.values()])
+            )
         name, _, what = request.path.removeprefix("/api/jobs/").partition("/")
         if name not in self.jobs:
             return web.Response(status=404, text=f"Job {name} does not exist")
@@ -68,7 +74,10 @@ class Head:
         if name in self.jobs:
             status, text, _ = CASES["submitted again"]
             return web.Response(status=status, text=text)
-        self.jobs[name] = CASES["running"][1] | {"submission_id": name, "entrypoint": body["entrypoint"]}
+        self.jobs[name] = CASES["running"][1] | {
+            "submission_id": name,
+            "entrypoint": body["entrypoint"],
+        }
         return self._json({"submission_id": name})
 
     @staticmethod
@@ -115,7 +124,9 @@ class Way:
 
 @pytest.fixture
 def berth(url: str, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    found = SimpleNamespace(name="alice", suspension_note=lambda: "", pods=lambda _kind: [{"metadata": {"uid": "1"}}])
+    found = SimpleNamespace(
+        name="alice", suspension_note=lambda: "", pods=lambda _kind: [{"metadata": {"uid": "1"}}]
+    )
     monkeypatch.setattr(Way, "url", url)
     for module in (submission, show):
         monkeypatch.setattr(module, "find", lambda *_: found)
@@ -130,7 +141,16 @@ def call(*words: str) -> Result:
 @pytest.mark.usefixtures("berth")
 def test_a_job_is_submitted_listed_and_stopped(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("print('hi')\n")
-    words = ("submit", "alice", "--working-dir", str(tmp_path), "--name", "one", "--no-follow", "--json")
+    words = (
+        "submit",
+        "alice",
+        "--working-dir",
+        str(tmp_path),
+        "--name",
+        "one",
+        "--no-follow",
+        "--json",
+    )
     done = call(*words, "--", "python", "train.py", "--lr", "1e-3")
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
@@ -175,11 +195,16 @@ def test_ctrl_c_leaves_the_job_running_without_a_terminal(monkeypatch: pytest.Mo
     monkeypatch.setattr(submission, "finish", interrupt)
     done = call("submit", "alice", "--no-working-dir", "--name", "long", "--", "sleep 600")
     assert done.exit_code == 130
-    assert "job long goes on without this command\nits log: berth jobs alice long --follow;" in done.stderr
+    assert (
+        "job long goes on without this command\nits log: berth jobs alice long --follow;"
+        in done.stderr
+    )
     assert json.loads(call("jobs", "alice", "long", "--json").stdout)["status"] == "RUNNING"
 
 
-@pytest.mark.parametrize(("answer", "status", "outcome"), [("y", "STOPPED", "is stopped"), ("n", "RUNNING", "goes on")])
+@pytest.mark.parametrize(
+    ("answer", "status", "outcome"), [("y", "STOPPED", "is stopped"), ("n", "RUNNING", "goes on")]
+)
 def test_ctrl_c_asks_whether_the_job_is_to_stop(
     url: str,
     answer: str,
@@ -226,9 +251,13 @@ def test_exit_codes_of_recorded_jobs(case: str, code: int) -> None:
     assert (found.has_ended, found.code) == (True, code)
 
 
-def test_a_log_that_comes_again_is_not_written_twice(berth: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_comes_again_is_not_written_twice(
+    berth: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     written = io.StringIO()
-    pieces: Iterator[list[object]] = iter([["one\ntw", DashboardError("lost")], ["one\n", "two\nth", "ree\n"]])
+    pieces: Iterator[list[object]] = iter(
+        [["one\ntw", DashboardError("lost")], ["one\n", "two\nth", "ree\n"]]
+    )
 
     class Jobs:
         def __init__(self, *_: object) -> None:
@@ -258,15 +287,21 @@ def test_a_new_head_ends_what_follows_a_job(berth: SimpleNamespace) -> None:
 
 def test_what_ray_refuses_is_said_without_its_traceback(url: str) -> None:
     dashboard = Dashboard("alice", url, None)
-    with pytest.raises(DashboardRefusedError, match="the dashboard of alice refuses: 404 Job none does not exist"):
+    with pytest.raises(
+        DashboardRefusedError, match="the dashboard of alice refuses: 404 Job none does not exist"
+    ):
         list(dashboard.messages("/api/jobs/none/logs/tail"))
     with pytest.raises(UnknownJobError):
         RayJobs("alice", dashboard).get("none")
     error = DashboardRefusedError("alice", *CASES["without entrypoint"][:2])
     assert (
-        error.last_line == "TypeError: JobSubmitRequest.__init__() missing 1 required positional argument: 'entrypoint'"
+        error.last_line
+        == "TypeError: JobSubmitRequest.__init__() missing 1 required positional argument:"
+        " 'entrypoint'"
     )
-    assert "does not accept the token: 403" in str(DashboardRefusedError("alice", *CASES["wrong token"][:2]))
+    assert "does not accept the token: 403" in str(
+        DashboardRefusedError("alice", *CASES["wrong token"][:2])
+    )
 
 
 def test_the_package_has_what_ray_would_upload(tmp_path: Path) -> None:
@@ -291,12 +326,22 @@ def test_the_package_has_what_ray_would_upload(tmp_path: Path) -> None:
     (tmp_path / "run.sh").chmod(0o755)
     (tmp_path / "src" / "up").symlink_to("..")
     os.mkfifo(tmp_path / "pipe")
-    expected = [".gitignore", "run.sh", "src/.rayignore", "src/keep.bin", "src/model.py", "train.py"]
+    expected = [
+        ".gitignore",
+        "run.sh",
+        "src/.rayignore",
+        "src/keep.bin",
+        "src/model.py",
+        "train.py",
+    ]
     assert [name for _, name in files_of(tmp_path)] == expected
     first, second = io.BytesIO(), io.BytesIO()
     found = pack(tmp_path, first)
     os.utime(tmp_path / "train.py", (0, 0))
-    assert (pack(tmp_path, second), found.files) == (found, 6), "the same files are the same package"
+    assert (pack(tmp_path, second), found.files) == (
+        found,
+        6,
+    ), "the same files are the same package"
     with ZipFile(first) as written:
         assert written.namelist() == expected
         assert stat.S_IMODE(written.getinfo("run.sh").external_attr >> 16) == 0o755
@@ -310,7 +355,9 @@ def test_a_folder_that_is_too_large_is_refused_before_anything_is_sent(
     monkeypatch.setattr(package, "LARGEST", 2**18)
     (tmp_path / "weights.bin").write_bytes(os.urandom(2**19))
     (tmp_path / "train.py").write_text("x")
-    with pytest.raises(BadInputError, match=r"0\.2 MiB that Ray takes; largest: weights\.bin \(0\.5 MiB\)") as caught:
+    with pytest.raises(
+        BadInputError, match=r"0\.2 MiB that Ray takes; largest: weights\.bin \(0\.5 MiB\)"
+    ) as caught:
         pack(tmp_path, io.BytesIO())
     assert ".rayignore" in caught.value.remedy
     with pytest.raises(BadInputError, match="none is not a folder"):
@@ -319,7 +366,9 @@ def test_a_folder_that_is_too_large_is_refused_before_anything_is_sent(
 
 def test_options_become_a_request(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("einops==0.8 # of the model\n\n# tools\nrich\n")
-    (tmp_path / "env.yaml").write_text("env_vars: {A: file, B: file}\nconfig: {setup_timeout_seconds: 900}\n")
+    (tmp_path / "env.yaml").write_text(
+        "env_vars: {A: file, B: file}\nconfig: {setup_timeout_seconds: 900}\n"
+    )
     request = request_of(
         ("python", "train.py", "a b"),
         env=("A=option", "TOKEN"),

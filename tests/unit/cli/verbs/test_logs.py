@@ -28,7 +28,12 @@ def pod(name: str, kind: str, **status: Any) -> dict[str, Any]:
     labels = {"ray.io/node-type": kind, "ray.io/cluster": "bob", "berth/engineer": "bob"}
     created = "2026-01-01T00:00:00Z"
     return {
-        "metadata": {"name": name, "namespace": "berth-bob", "labels": labels, "creationTimestamp": created},
+        "metadata": {
+            "name": name,
+            "namespace": "berth-bob",
+            "labels": labels,
+            "creationTimestamp": created,
+        },
         "spec": {},
         "status": {"phase": "Pending"} | status,
     }
@@ -57,9 +62,13 @@ def test_a_worker_is_counted_in_its_group() -> None:
         "bob-cpu-w-1",
         "bob-gpu-w-1",
     ]
-    with pytest.raises(BadInputError, match="bob has 1 worker in group cpu; there is no worker cpu/2"):
+    with pytest.raises(
+        BadInputError, match="bob has 1 worker in group cpu; there is no worker cpu/2"
+    ):
         choose(own, "cpu/2")
-    with pytest.raises(BadInputError, match="bob has no group of workers 'gpus'; did you mean 'gpu'"):
+    with pytest.raises(
+        BadInputError, match="bob has no group of workers 'gpus'; did you mean 'gpu'"
+    ):
         choose(own, "gpus/1")
 
 
@@ -91,9 +100,19 @@ def test_a_line_of_the_operator_is_readable(line: str, shown: str) -> None:
 
 
 def test_what_waits_for_what() -> None:
-    unschedulable = {"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available."}
+    unschedulable = {
+        "type": "PodScheduled",
+        "status": "False",
+        "message": "0/2 nodes are available.",
+    }
     pods = [pod(f"w-{number}", "worker", conditions=[unschedulable]) for number in range(2)]
     ready = pod("h", "head", conditions=[{"type": "Ready", "status": "True"}])
     assert queue_of([*pods, ready], []) == [
-        Waiting("bob", "worker", 2, "cannot be scheduled: 0/2 nodes are available.", "2026-01-01T00:00:00Z")
+        Waiting(
+            "bob",
+            "worker",
+            2,
+            "cannot be scheduled: 0/2 nodes are available.",
+            "2026-01-01T00:00:00Z",
+        )
     ]

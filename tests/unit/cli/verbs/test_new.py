@@ -36,7 +36,9 @@ def berth(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command that loads modules of the new repository."""
     command = [sys.executable, "-m", "berth.cli", *arguments]
     environment = os.environ | {"PYTHONPATH": str(CLONE), "COLUMNS": "200"}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def test_a_new_repository_passes_its_own_check(tmp_path: Path) -> None:
@@ -72,7 +74,9 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("arguments", "problem"), table(__file__, "new.yaml"))
-def test_a_bad_input_gets_one_error_and_nothing_is_written(tmp_path: Path, arguments: list[str], problem: str) -> None:
+def test_a_bad_input_gets_one_error_and_nothing_is_written(
+    tmp_path: Path, arguments: list[str], problem: str
+) -> None:
     (tmp_path / "file").write_text("")
     done = new(tmp_path, *arguments)
     assert done.exit_code == 2
@@ -91,7 +95,10 @@ def test_the_record_has_the_version_and_no_settings(tmp_path: Path) -> None:
     assert {"Makefile", "stacks/schema.json", "policies/image_registry.py"} <= set(record["files"])
     assert not any(path.startswith("stacks/Pulumi.") for path in record["files"])
     done = berth(tmp_path / "fleet", "upgrade")
-    assert (done.returncode, done.stdout) == (0, f"fleet is up to date with berth {installed_version()}\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"fleet is up to date with berth {installed_version()}\n",
+    )
 
 
 def test_a_policy_of_ones_own_is_applied(tmp_path: Path) -> None:
@@ -100,7 +107,9 @@ def test_a_policy_of_ones_own_is_applied(tmp_path: Path) -> None:
     (fleet / "policies/_helper.py").write_text("raise ValueError\n")
     assert "image-registry" in berth(fleet, "check", "--policies").stdout
     stack = fleet / "stacks/Pulumi.dev.yaml"
-    stack.write_text(stack.read_text().replace("defaults:", "defaults:\n      image: example.com/ray:2.60.0"))
+    stack.write_text(
+        stack.read_text().replace("defaults:", "defaults:\n      image: example.com/ray:2.60.0")
+    )
     done = berth(fleet, "check", "dev")
     assert done.returncode == 2
     assert "policy image-registry: Ray of bob runs the image example.com/ray:2.60.0" in done.stderr
@@ -109,12 +118,23 @@ def test_a_policy_of_ones_own_is_applied(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("import nonsense_of_nobody\n", "policies/broken.py: cannot be loaded, so no stack is checked: Module"),
-        ("POLICY = 1\n", "policies/broken.py: has no POLICY of the class berth.stacks.policies.policy.Policy"),
-        ("from policies.image_registry import POLICY\n", "there is a policy 'image-registry' already"),
+        (
+            "import nonsense_of_nobody\n",
+            "policies/broken.py: cannot be loaded, so no stack is checked: Module",
+        ),
+        (
+            "POLICY = 1\n",
+            "policies/broken.py: has no POLICY of the class berth.stacks.policies.policy.Policy",
+        ),
+        (
+            "from policies.image_registry import POLICY\n",
+            "there is a policy 'image-registry' already",
+        ),
     ],
 )
-def test_a_policy_that_cannot_be_loaded_is_never_left_out_silently(tmp_path: Path, text: str, problem: str) -> None:
+def test_a_policy_that_cannot_be_loaded_is_never_left_out_silently(
+    tmp_path: Path, text: str, problem: str
+) -> None:
     assert new(tmp_path, "fleet").exit_code == 0
     fleet = tmp_path / "fleet"
     (fleet / "policies/broken.py").write_text(text)

@@ -88,7 +88,9 @@ def documents(done: Result) -> list[dict[str, Any]]:
     return [json.loads(text) for text in texts]
 
 
-def test_jupyter_is_opened_once_and_outlives_the_command(berth: SimpleNamespace, tmp_path: Path) -> None:
+def test_jupyter_is_opened_once_and_outlives_the_command(
+    berth: SimpleNamespace, tmp_path: Path
+) -> None:
     first, again = call("--json"), call("--json")
     assert (first.exit_code, again.exit_code) == (0, 0), first.output
     (one,), (other,) = documents(first), documents(again)
@@ -123,7 +125,9 @@ def test_a_new_head_gets_a_new_server_and_a_broken_connection_does_not(
     assert done.exit_code == 0, done.output
     one, other = documents(done)
     assert one["token"] != other["token"]
-    assert one["url"].partition("/?")[0] == other["url"].partition("/?")[0], "the browser's tab finds the new server"
+    assert one["url"].partition("/?")[0] == other["url"].partition("/?")[0], (
+        "the browser's tab finds the new server"
+    )
     assert "connected again" in done.stderr
     assert "the kernels of the last one are gone" in done.stderr
     call("--stop")
@@ -137,7 +141,9 @@ def test_a_server_that_somebody_stopped_stays_stopped(berth: SimpleNamespace) ->
     assert (done.exit_code, "the notebook of alice was stopped" in done.stderr) == (1, True)
 
 
-def test_an_image_without_jupyter_says_what_to_install(berth: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_without_jupyter_says_what_to_install(
+    berth: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PYTHONPATH", "")
     done = call()
     assert (done.exit_code, done.stdout) == (1, "")
@@ -159,12 +165,16 @@ def test_a_program_that_is_not_python_is_named(berth: SimpleNamespace) -> None:
         (("--port", "0"), "'0' is not a whole number from 1 to 65535"),
     ],
 )
-def test_arguments_that_cannot_be_are_bad_input(berth: SimpleNamespace, words: tuple[str, ...], problem: str) -> None:
+def test_arguments_that_cannot_be_are_bad_input(
+    berth: SimpleNamespace, words: tuple[str, ...], problem: str
+) -> None:
     done = call(*words)
     assert (done.exit_code, problem in done.stderr, berth.marks) == (2, True, [])
 
 
-def test_a_berth_that_is_not_ready_has_no_notebook(berth: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_berth_that_is_not_ready_has_no_notebook(
+    berth: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def suspended(_berth: object) -> None:
         raise BerthError("alice is suspended; bring it back with: berth wake alice")
 

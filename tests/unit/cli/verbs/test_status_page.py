@@ -29,7 +29,9 @@ def a_pool(name: str, machine: str, nodes: int, gpus: int, used: int, unit: str 
     return Pool(name, machine, nodes, nodes, nodes, gpus, used, 0, 0, 0, sharing, unit)
 
 
-def a_ray(name: str, state: str = "ready", life: Life | None = None, reasons: tuple[str, ...] = ()) -> Ray:
+def a_ray(
+    name: str, state: str = "ready", life: Life | None = None, reasons: tuple[str, ...] = ()
+) -> Ray:
     return Ray(
         name=name,
         namespace=f"berth-{name}",
@@ -49,19 +51,37 @@ def a_ray(name: str, state: str = "ready", life: Life | None = None, reasons: tu
 
 
 def a_fleet() -> Fleet:
-    waiting = "worker pod cannot be scheduled: 0/4 nodes are available: 1 Insufficient nvidia.com/gpu"
+    waiting = (
+        "worker pod cannot be scheduled: 0/4 nodes are available: 1 Insufficient nvidia.com/gpu"
+    )
     suspended = Life(CREATED, expires="2026-02-12T12:00:00Z", suspended_by="idle", idle="2h")
     return Fleet(
         stack="lab",
         environment="lab",
-        pools=[a_pool("cpu", "n2-standard-16", 2, 0, 0), a_pool("dev", "a4-highgpu-8g", 1, 32, 5, "share")],
+        pools=[
+            a_pool("cpu", "n2-standard-16", 2, 0, 0),
+            a_pool("dev", "a4-highgpu-8g", 1, 32, 5, "share"),
+        ],
         berths=[
             a_ray("alice"),
             a_ray("bob", "unready", reasons=(waiting,)),
             a_ray("carol", "suspended", suspended),
         ],
         clusters=[replace(a_ray("train"), pool="train", gpus=16)],
-        jobs=[Job("eval", "berth-eval", "eval-1", "", "lab", "FAILED", False, CREATED, CREATED, ["it ended with 1"])],  # noqa: FBT003
+        jobs=[
+            Job(
+                name="eval",
+                namespace="berth-eval",
+                ray_job="eval-1",
+                ray_cluster="",
+                stack="lab",
+                state="FAILED",
+                ready=False,
+                created=CREATED,
+                ended=CREATED,
+                reasons=["it ended with 1"],
+            )
+        ],
         services=[
             Service(
                 name="chat",
@@ -82,7 +102,13 @@ def a_fleet() -> Fleet:
             )
         ],
         nodes=[
-            Node("gke-lab-dev-0", "dev", ready=True, gpus=32, holders=[Holder("alice", 2), Holder("bob", 3)]),
+            Node(
+                "gke-lab-dev-0",
+                "dev",
+                ready=True,
+                gpus=32,
+                holders=[Holder("alice", 2), Holder("bob", 3)],
+            ),
             Node("gke-lab-train-0", "train", ready=False, gpus=8, holders=[Holder("train", 8)]),
         ],
     )
@@ -106,12 +132,23 @@ class Tags(HTMLParser):
         assert self.open.pop() == tag, "elements are closed in the order in which they were opened"
 
     def classes(self, name: str) -> Iterator[str]:
-        return (value for _, attributes in self.found if name in (value := attributes.get("class") or "").split())
+        return (
+            value
+            for _, attributes in self.found
+            if name in (value := attributes.get("class") or "").split()
+        )
 
 
 def test_the_page_has_everything_of_the_fleet() -> None:
     text = page(a_fleet(), NOW)
-    for word in ("Fleet of lab", "2026-01-31 12:00 UTC", "a4-highgpu-8g", "5/32 shares", "gke-lab-dev-0", "eval"):
+    for word in (
+        "Fleet of lab",
+        "2026-01-31 12:00 UTC",
+        "a4-highgpu-8g",
+        "5/32 shares",
+        "gke-lab-dev-0",
+        "eval",
+    ):
         assert word in text
     assert "bob is not ready: worker pod cannot be scheduled" in text
     assert "eval failed: it ended with 1" in text
@@ -133,9 +170,15 @@ def test_the_page_loads_nothing_and_runs_nothing() -> None:
     fleet = replace(fleet, nodes=[Node(evil, evil, ready=True, gpus=1, holders=[Holder(evil, 1)])])
     tags = Tags(page(fleet, NOW))
     assert {tag for tag, _ in tags.found} <= set(
-        "html head meta title style body h1 h2 p ul li span div strong table thead tbody tr th td".split()
+        "html head meta title style body h1 h2 p ul li span div strong"
+        " table thead tbody tr th td".split()
     )
-    assert {name for _, attributes in tags.found for name in attributes} <= {"lang", "charset", "name", "content"} | {
+    assert {name for _, attributes in tags.found for name in attributes} <= {
+        "lang",
+        "charset",
+        "name",
+        "content",
+    } | {
         "class",
         "data-head",
     }
@@ -155,11 +198,17 @@ def test_the_verb_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (result.exit_code, result.stdout) == (1, ""), "bob is not ready"
     assert target.read_text().startswith("<!doctype html>")
     assert [path.name for path in tmp_path.iterdir()] == ["fleet.html"]
-    assert CliRunner().invoke(app, ["status", "-s", "lab", "--html", "-"]).stdout.startswith("<!doctype html>")
+    assert (
+        CliRunner()
+        .invoke(app, ["status", "-s", "lab", "--html", "-"])
+        .stdout.startswith("<!doctype html>")
+    )
 
 
 def test_a_file_that_cannot_be_written_is_an_error_and_the_older_one_stays(tmp_path: Path) -> None:
-    with pytest.raises(BadInputError, match=r"--html: .*no/fleet.html cannot be written: No such file"):
+    with pytest.raises(
+        BadInputError, match=r"--html: .*no/fleet.html cannot be written: No such file"
+    ):
         write(a_fleet(), tmp_path / "no" / "fleet.html")
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -175,12 +224,21 @@ def test_the_page_is_instead_of_the_other_forms(other: str) -> None:
     assert f"does not go with {other}" in result.stderr
 
 
-def test_the_newest_fabric_proof_of_a_cluster_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_fabric_proof_of_a_cluster_is_linked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    for number, (run, environment) in enumerate((("old", "lab"), ("new", "lab"), ("other", "prod"))):
+    for number, (run, environment) in enumerate(
+        (("old", "lab"), ("new", "lab"), ("other", "prod"))
+    ):
         folder = tmp_path / "build/fabric-proof" / f"train-{run}"
         folder.mkdir(parents=True)
-        content = {"environment": environment, "cluster": "train", "run": run, "counts": {"pass": 2, "fail": 0}}
+        content = {
+            "environment": environment,
+            "cluster": "train",
+            "run": run,
+            "counts": {"pass": 2, "fail": 0},
+        }
         (folder / "evidence.json").write_text(json.dumps(content))
         (folder / "report.html").write_text("report")
         os.utime(folder / "evidence.json", (number, number))
@@ -195,4 +253,7 @@ def test_the_newest_fabric_proof_of_a_cluster_is_linked(tmp_path: Path, monkeypa
         "link": "../build/fabric-proof/train-new/report.html",
     }
     text = page(a_fleet(), NOW, [found])
-    assert '<a href="../build/fabric-proof/train-new/report.html">train, run new</a>: 2 pass, 0 fail' in text
+    assert (
+        '<a href="../build/fabric-proof/train-new/report.html">train, run new</a>: 2 pass, 0 fail'
+        in text
+    )

@@ -37,13 +37,18 @@ class Cluster(RecordedCluster):
         self.version, self.helm = case["version"], case.get("helm", {})
         rays = [berth.manifests.main for berth in loaded.berths]
         changed = [
-            over(ray, {"spec": {"rayVersion": case.get("rays", {}).get(name(ray), versions.RAY)}}) for ray in rays
+            over(ray, {"spec": {"rayVersion": case.get("rays", {}).get(name(ray), versions.RAY)}})
+            for ray in rays
         ]
         super().__init__(
             {
                 "/api/v1/nodes": [node(pool, kubelet) for pool, kubelet in case["nodes"].items()],
-                "/api/v1/secrets": [] if self.helm == "refused" else list(map(release, self.helm.items())),
-                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions": list(map(crd, case.get("crds", {}).items())),
+                "/api/v1/secrets": []
+                if self.helm == "refused"
+                else list(map(release, self.helm.items())),
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions": list(
+                    map(crd, case.get("crds", {}).items())
+                ),
                 RAY_CLUSTERS: changed,
             }
         )
@@ -75,7 +80,11 @@ def node(pool: str, kubelet: str) -> dict[str, Any]:
 def release(named: tuple[str, str]) -> dict[str, Any]:
     """The record of a Helm release."""
     content = json.dumps({"chart": {"metadata": {"version": named[1]}}}).encode()
-    metadata = {"name": named[0], "uid": "1", "labels": {"name": named[0], "status": "deployed", "version": "1"}}
+    metadata = {
+        "name": named[0],
+        "uid": "1",
+        "labels": {"name": named[0], "status": "deployed", "version": "1"},
+    }
     return {
         "metadata": metadata,
         "data": {"release": base64.b64encode(base64.b64encode(gzip.compress(content))).decode()},
@@ -86,7 +95,10 @@ def crd(named: tuple[str, list[str]]) -> dict[str, Any]:
     plural, _, group = named[0].partition(".")
     schema: dict[str, Any] = {"properties": {"spec": {"properties": {key: {} for key in named[1]}}}}
     stored = {"name": "v1", "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {"metadata": {"name": named[0]}, "spec": {"group": group, "names": {"plural": plural}, "versions": [stored]}}
+    return {
+        "metadata": {"name": named[0]},
+        "spec": {"group": group, "names": {"plural": plural}, "versions": [stored]},
+    }
 
 
 class Today(date):
@@ -115,22 +127,32 @@ def stack(monkeypatch: pytest.MonkeyPatch) -> Any:
             return type("Up", (), {"kubeconfig": ""})
 
         monkeypatch.setattr(module, "brought_up", brought_up)
-        monkeypatch.setattr(module, "ClusterApi", lambda _kubeconfig: Cluster(case["cluster"], loaded))
+        monkeypatch.setattr(
+            module, "ClusterApi", lambda _kubeconfig: Cluster(case["cluster"], loaded)
+        )
 
     return use
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in table(__file__, "upgrade_plan.yaml")])
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case["name"]) for case in table(__file__, "upgrade_plan.yaml")]
+)
 def test_plan(case: dict[str, Any], stack: Any, capsys: pytest.CaptureFixture[str]) -> None:
     stack(case)
     code = upgrade.run("plan", "dev")
     assert code == (1 if case["steps"] else 0)
-    table, *steps = re.split(r"^\d\. ", " ".join(capsys.readouterr().out.split("\n   ")), flags=re.MULTILINE)
+    table, *steps = re.split(
+        r"^\d\. ", " ".join(capsys.readouterr().out.split("\n   ")), flags=re.MULTILINE
+    )
     assert [
-        text for text, step in zip(case["steps"], steps, strict=True) if not says(step.strip(), f"{text}…")
+        text
+        for text, step in zip(case["steps"], steps, strict=True)
+        if not says(step.strip(), f"{text}…")
     ] == [], steps
     last = [*table.split("\n"), *"\n".join(steps).split("\n")]
-    assert [text for text in case.get("says", []) if not any(says(line, text) for line in last)] == [], last
+    assert [
+        text for text in case.get("says", []) if not any(says(line, text) for line in last)
+    ] == [], last
     upgrade.run("plan", "dev", as_json=True)
     parts = json.loads(capsys.readouterr().out)["versions"]
     stated = {one["part"]: one["goes_with"] or one["ends"] != "unknown" for one in parts}
@@ -153,14 +175,20 @@ def test_input_that_is_no_environment(monkeypatch: pytest.MonkeyPatch, stack: An
 def test_the_table_agrees_with_the_rest() -> None:
     """Versions that stand elsewhere too, and defaults that nothing in the table speaks against."""
     of_ray = [
-        row["goes_with"] for row in supported.combinations("kuberay", versions.KUBERAY) if "ray" in row["goes_with"]
+        row["goes_with"]
+        for row in supported.combinations("kuberay", versions.KUBERAY)
+        if "ray" in row["goes_with"]
     ]
     assert of_ray == [{"ray": f"{'.'.join(map(str, versions.RAY_TOKEN_AUTH_SINCE))} or newer"}]
     (gib,) = supported.combinations("gib", supported.default_of("gib"))
     series = {machine.series.name for machine in MACHINES.values() if machine.series.nccl}
     assert set(gib["goes_with"]["machines"].split(", ")) == series
-    assert versions.KUBERAY.startswith(supported.PARTS["kuberay-crds"]["crd"]["since"]), "look for a newer field"
-    found = [supported.Version(part, supported.default_of(part), "settings") for part in supported.PARTS]
+    assert versions.KUBERAY.startswith(supported.PARTS["kuberay-crds"]["crd"]["since"]), (
+        "look for a newer field"
+    )
+    found = [
+        supported.Version(part, supported.default_of(part), "settings") for part in supported.PARTS
+    ]
     assert [one for one in supported.judged(found, date(2026, 11, 27)) if one.old] == []
     rows = supported.TABLE["combinations"]
     assert [row for row in rows if ("feature" in row) == ("source" in row)] == []

@@ -120,8 +120,13 @@ def test_text_is_what_the_path_answers(server: Server) -> None:
 
 
 def test_a_missing_right_is_named(server: Server) -> None:
-    server.refuses(403, 'namespaces is forbidden: User "alice" cannot create resource "namespaces" in API group ""')
-    with pytest.raises(ClusterError, match=r'you lack a right in the cluster.*"alice" cannot create.*"namespaces"'):
+    server.refuses(
+        403,
+        'namespaces is forbidden: User "alice" cannot create resource "namespaces" in API group ""',
+    )
+    with pytest.raises(
+        ClusterError, match=r'you lack a right in the cluster.*"alice" cannot create.*"namespaces"'
+    ):
         server.api.create(NAMESPACES, {})
 
 
@@ -151,15 +156,21 @@ def test_what_is_missing_is_none_for_a_reader_and_an_error_for_a_writer(server: 
 
 def test_a_refusal_has_its_parts_as_fields(server: Server) -> None:
     server.status = 409
-    server.answer = json.dumps({"message": "it is there", "reason": "AlreadyExists", "details": {"kind": "jobs"}})
+    server.answer = json.dumps(
+        {"message": "it is there", "reason": "AlreadyExists", "details": {"kind": "jobs"}}
+    )
     with pytest.raises(ConflictError) as raised:
         server.api.request("POST", NAMESPACES, {})
     error = raised.value
     assert (error.status, error.message, error.details) == (409, "it is there", {"kind": "jobs"})
 
 
-@pytest.mark.parametrize("answer", ["", "Internal Server Error", "[]", '{"kind": "Status", "message": "etcd is gone"}'])
-def test_an_internal_error_is_one_clear_error_whatever_its_body(server: Server, answer: str) -> None:
+@pytest.mark.parametrize(
+    "answer", ["", "Internal Server Error", "[]", '{"kind": "Status", "message": "etcd is gone"}']
+)
+def test_an_internal_error_is_one_clear_error_whatever_its_body(
+    server: Server, answer: str
+) -> None:
     server.status, server.answer = 500, answer
     with pytest.raises(RefusedError, match=r"^the API server refused: 500 \S") as raised:
         server.api.list(NODES)
@@ -199,7 +210,9 @@ def test_an_answer_that_is_lost_is_asked_for_again_but_for_a_creation(server: Se
     assert [method for method, _, _ in server.asked] == ["PATCH"] * 2 + ["POST"]
 
 
-def test_a_wait_outlasts_a_server_that_is_away(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_outlasts_a_server_that_is_away(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     condition = {"type": "RayClusterSuspended", "status": "True"}
     cluster = {"metadata": {"name": "x", "namespace": "x"}, "spec": {"suspend": True}}
     suspended = cluster | {"status": {"state": "suspended", "conditions": [condition]}}
@@ -213,8 +226,13 @@ def test_a_wait_outlasts_a_server_that_is_away(server: Server, monkeypatch: pyte
     server.status = 500
     server.answer = json.dumps({"items": [suspended]})
     monkeypatch.setattr(suspension, "pods_of", lambda *_: [])
-    assert suspension.wait(server.api, ("x", "x"), suspended=True, seconds=60, report=texts.append) == []
-    assert texts == ["waiting: the API server refused: 500 the server answered with HTTP status 500"]
+    assert (
+        suspension.wait(server.api, ("x", "x"), suspended=True, seconds=60, report=texts.append)
+        == []
+    )
+    assert texts == [
+        "waiting: the API server refused: 500 the server answered with HTTP status 500"
+    ]
     server.refuses(403, "no")
     with pytest.raises(RefusedError):
         suspension.wait(server.api, ("x", "x"), suspended=True, seconds=60)
@@ -230,7 +248,9 @@ def test_an_answer_that_is_not_json_is_an_error(server: Server) -> None:
 
 def test_a_refused_connection_is_an_unreachable_server() -> None:
     # Nothing ever listens on port 1.
-    with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1 does not answer: .*Connection refused") as raised:
+    with pytest.raises(
+        UnreachableError, match=r"127\.0\.0\.1:1 does not answer: .*Connection refused"
+    ) as raised:
         ClusterApi(kubeconfig("http://127.0.0.1:1")).list(NODES)
     assert "object at 0x" not in str(raised.value)
 
@@ -242,7 +262,9 @@ def test_a_server_that_refuses_is_reachable(server: Server) -> None:
     assert unreachable("not a kubeconfig") is None
 
 
-def test_a_server_that_takes_connections_and_stays_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_takes_connections_and_stays_silent_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(api, "_CONNECT_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         error = unreachable(kubeconfig(f"http://127.0.0.1:{silent.getsockname()[1]}"))
@@ -250,7 +272,9 @@ def test_a_server_that_takes_connections_and_stays_silent_is_given_up(monkeypatc
     assert error.remedy.startswith("start the lab: make lab; if the cluster is gone for good")
 
 
-@pytest.mark.parametrize(("server", "lab"), [("https://127.0.0.1:6443", True), ("https://203.0.113.1", False)])
+@pytest.mark.parametrize(
+    ("server", "lab"), [("https://127.0.0.1:6443", True), ("https://203.0.113.1", False)]
+)
 def test_the_way_out_of_a_cluster_that_does_not_answer(server: str, *, lab: bool) -> None:
     remedy = UnreachableError(server, OSError("no route")).remedy
     assert ("make lab" in remedy) == lab
@@ -272,11 +296,16 @@ def test_a_busy_server_is_asked_again(server: Server) -> None:
 
 
 def test_a_watch_gives_all_events_and_its_errors(server: Server) -> None:
-    events = [{"type": kind, "object": {"name": kind}} for kind in ("ADDED", "BOOKMARK", "MODIFIED", "DELETED")]
+    events = [
+        {"type": kind, "object": {"name": kind}}
+        for kind in ("ADDED", "BOOKMARK", "MODIFIED", "DELETED")
+    ]
     server.answer = "\n".join(map(json.dumps, events)) + "\n"
     assert list(server.api.events(NODES, "7", 3, labelSelector="a=b")) == events
     assert "resourceVersion=7&timeoutSeconds=3" in server.asked[0][1]
-    server.answer = json.dumps({"type": "ERROR", "object": {"code": 410, "message": "too old resource version"}})
+    server.answer = json.dumps(
+        {"type": "ERROR", "object": {"code": 410, "message": "too old resource version"}}
+    )
     with pytest.raises(ClusterError, match="410 too old resource version"):
         list(server.api.events(NODES, "1", 3))
 
@@ -284,7 +313,9 @@ def test_a_watch_gives_all_events_and_its_errors(server: Server) -> None:
 def test_changes_are_sent_as_patches_of_a_field_manager(server: Server) -> None:
     server.api.patch("/api/v1/nodes/n", {"a": 1}, "berth")
     server.api.apply("/api/v1/nodes/n", '{"b": 2}', "berth")
-    server.api.request("PATCH", "/api/v1/nodes/n", [{"op": "add"}], {}, "application/json-patch+json")
+    server.api.request(
+        "PATCH", "/api/v1/nodes/n", [{"op": "add"}], {}, "application/json-patch+json"
+    )
     assert [(path, body) for _, path, body in server.asked] == [
         ("/api/v1/nodes/n?fieldManager=berth", {"a": 1}),
         ("/api/v1/nodes/n?fieldManager=berth&force=true", {"b": 2}),
@@ -296,14 +327,25 @@ def test_credentials_of_a_plugin_are_sent(server: Server, tmp_path: Path) -> Non
     version = "client.authentication.k8s.io/v1"
     answer = {"kind": "ExecCredential", "apiVersion": version, "status": {"token": "secret"}}
     (tmp_path / "answer").write_text(json.dumps(answer))
-    command = {"apiVersion": version, "command": "cat", "args": [str(tmp_path / "answer")], "interactiveMode": "Never"}
+    command = {
+        "apiVersion": version,
+        "command": "cat",
+        "args": [str(tmp_path / "answer")],
+        "interactiveMode": "Never",
+    }
     ClusterApi(kubeconfig(server.url, {"exec": command})).list(NODES)
     assert server.authorization == "Bearer secret"
 
 
 @pytest.mark.parametrize("command", ["false", "there-is-no-such-plugin"])
 def test_a_plugin_that_gives_no_credentials_is_named(command: str) -> None:
-    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": command, "interactiveMode": "Never"}}
+    user = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": command,
+            "interactiveMode": "Never",
+        }
+    }
     with pytest.raises(ClusterError, match=f"credential plugin {command} gives no credentials"):
         ClusterApi(kubeconfig("http://127.0.0.1:1", user))
 

@@ -5,7 +5,8 @@ import pytest
 from berth.components.cluster.conflicts import conflict_advice
 from tests.unit.cases import table
 
-HEAD = """Server-Side Apply field conflict detected. See https://www.pulumi.com/registry/ for troubleshooting help.
+HEAD = """Server-Side Apply field conflict detected. \
+See https://www.pulumi.com/registry/ for troubleshooting help.
 The resource managed by field manager "berth-lab" had an apply conflict: Apply failed with """
 
 

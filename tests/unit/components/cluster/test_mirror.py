@@ -15,7 +15,10 @@ LONG_SECONDS = 60.0
 
 
 def pod(name: str, version: str = "1", **more: Any) -> dict[str, Any]:
-    return {"metadata": {"namespace": "berth-bob", "name": name, "resourceVersion": version, **more}, "spec": {}}
+    return {
+        "metadata": {"namespace": "berth-bob", "name": name, "resourceVersion": version, **more},
+        "spec": {},
+    }
 
 
 class Cluster:
@@ -34,7 +37,9 @@ class Cluster:
             raise self.fails
         return self.pods, str(self.lists)
 
-    def events(self, _path: str, version: str, _seconds: int, **_query: str) -> Iterator[dict[str, Any]]:
+    def events(
+        self, _path: str, version: str, _seconds: int, **_query: str
+    ) -> Iterator[dict[str, Any]]:
         self.watched.put(version)
         while (event := self._events.get(timeout=LONG_SECONDS)) is not None:
             if isinstance(event, Exception):
@@ -73,7 +78,9 @@ def test_a_collection_is_listed_once_and_follows_the_watch() -> None:
     assert cluster.lists == 1
     cluster.happens("BOOKMARK", pod("", "42"))
     cluster.happens(None)
-    assert [cluster.watched.get(timeout=LONG_SECONDS) for _ in range(2)] == ["1", "42"], "it goes on where it ended"
+    assert [cluster.watched.get(timeout=LONG_SECONDS) for _ in range(2)] == ["1", "42"], (
+        "it goes on where it ended"
+    )
     assert (names(mirror), cluster.lists) == (["second", "worker"], 1)
     mirror.stop()
     cluster.happens(None)

@@ -11,7 +11,10 @@ ENV, STACK, ENGINEER = "berth/environment", "berth/stack", "berth/engineer"
 
 def labeled(name: str, namespace: str = "", **labels: str) -> dict[str, Any]:
     keys = {f"berth/{key}": value for key, value in labels.items()}
-    return {"metadata": {"name": name, "labels": keys | {"app": "x"}} | ({"namespace": namespace} if namespace else {})}
+    return {
+        "metadata": {"name": name, "labels": keys | {"app": "x"}}
+        | ({"namespace": namespace} if namespace else {})
+    }
 
 
 NAMESPACE_OF_ALICE = labeled("berth-alice", environment="env", stack="env", engineer="alice")
@@ -21,7 +24,11 @@ NAMESPACE_OF_BOB = labeled("berth-bob", environment="other", stack="bob", engine
 # Two berths, whose RayClusters say that they are each other's.
 API = RecordedCluster(
     {
-        NAMESPACES: [NAMESPACE_OF_ALICE, NAMESPACE_OF_BOB, labeled("berth-keeper", environment="env")],
+        NAMESPACES: [
+            NAMESPACE_OF_ALICE,
+            NAMESPACE_OF_BOB,
+            labeled("berth-keeper", environment="env"),
+        ],
         RAY_CLUSTERS: [
             labeled("a-job", "berth-alice", engineer="alice"),
             labeled("alice", "berth-alice", engineer="bob"),
@@ -62,7 +69,10 @@ def test_an_environment_and_a_stack_have_the_objects_of_their_namespaces() -> No
 def test_a_namespace_of_another_name_is_no_berth() -> None:
     alice = Owner("engineer", "alice", "env", "env")
     assert owner_of_namespace(NAMESPACE_OF_ALICE) == alice
-    assert owner_of_namespace(labeled("default", environment="env", stack="env", engineer="alice")) is None
+    assert (
+        owner_of_namespace(labeled("default", environment="env", stack="env", engineer="alice"))
+        is None
+    )
 
 
 def test_the_berths_own_raycluster_comes_first() -> None:

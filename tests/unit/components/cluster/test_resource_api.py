@@ -7,7 +7,13 @@ import pytest
 from berth.components.cluster.api import ClusterApi
 from berth.components.cluster.inventory import GROUP, served
 
-KINDS = ("deviceclasses", "resourceclaims", "resourceclaims/status", "resourceclaimtemplates", "resourceslices")
+KINDS = (
+    "deviceclasses",
+    "resourceclaims",
+    "resourceclaims/status",
+    "resourceclaimtemplates",
+    "resourceslices",
+)
 
 
 class Discovery(ClusterApi):
@@ -15,10 +21,14 @@ class Discovery(ClusterApi):
 
     def __init__(self, **versions: tuple[str, ...]) -> None:
         group = {
-            "versions": [{"version": version, "groupVersion": f"resource.k8s.io/{version}"} for version in versions]
+            "versions": [
+                {"version": version, "groupVersion": f"resource.k8s.io/{version}"}
+                for version in versions
+            ]
         }
         kinds = {
-            f"{GROUP}/{version}": {"resources": [{"name": kind} for kind in of]} for version, of in versions.items()
+            f"{GROUP}/{version}": {"resources": [{"name": kind} for kind in of]}
+            for version, of in versions.items()
         }
         self._answers: dict[str, Any] = {GROUP: group, **kinds} if versions else {}
 
@@ -39,5 +49,7 @@ class Discovery(ClusterApi):
         ({}, None),
     ],
 )
-def test_the_newest_with_all_kinds_that_claims_need(versions: dict[str, tuple[str, ...]], found: str | None) -> None:
+def test_the_newest_with_all_kinds_that_claims_need(
+    versions: dict[str, tuple[str, ...]], found: str | None
+) -> None:
     assert served(Discovery(**versions)) == found

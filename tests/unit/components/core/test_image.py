@@ -16,7 +16,10 @@ def test_a_reference(text: str) -> None:
 
 @pytest.mark.parametrize("text", REFERENCES["bad"])
 def test_no_reference(text: str) -> None:
-    with pytest.raises(ValueError, match=r"image's name has 255|not the reference of an image|has a digest of sha256"):
+    with pytest.raises(
+        ValueError,
+        match=r"image's name has 255|not the reference of an image|has a digest of sha256",
+    ):
         checked_image(text)
 
 
@@ -30,6 +33,11 @@ def test_no_reference(text: str) -> None:
         (f"nvcr.io/nvidia/driver@{DIGEST}", f"nvcr.io/nvidia/driver@{DIGEST}"),
     ],
 )
-def test_names_are_those_that_containerd_keeps_and_a_mirror_has_them_below_its_own(image: str, name: str) -> None:
+def test_names_are_those_that_containerd_keeps_and_a_mirror_has_them_below_its_own(
+    image: str, name: str
+) -> None:
     assert full_name(image) == name
-    assert (mirrored(image, "r.example.com:5000/m"), mirrored(image, "")) == (f"r.example.com:5000/m/{name}", image)
+    assert (mirrored(image, "r.example.com:5000/m"), mirrored(image, "")) == (
+        f"r.example.com:5000/m/{name}",
+        image,
+    )

@@ -27,15 +27,29 @@ def test_mappings_merge_and_other_values_replace(
 
 
 def test_a_null_removes_where_that_is_asked_for() -> None:
-    assert merged({"a": {"b": 1, "c": 2}, "d": 3}, {"a": {"b": None}, "d": None, "e": {"f": None}}, removes=True) == {
+    assert merged(
+        {"a": {"b": 1, "c": 2}, "d": 3},
+        {"a": {"b": None}, "d": None, "e": {"f": None}},
+        removes=True,
+    ) == {
         "a": {"c": 2},
         "e": {},
     }
 
 
 def test_entries_of_a_named_list_merge_by_their_names() -> None:
-    below = {"containers": [{"name": "ray", "image": "a", "env": [{"name": "A", "value": "1"}]}, {"name": "x"}]}
-    above = {"containers": [{"name": "new"}, {"name": "ray", "image": "b", "env": [{"name": "B", "value": "2"}]}]}
+    below = {
+        "containers": [
+            {"name": "ray", "image": "a", "env": [{"name": "A", "value": "1"}]},
+            {"name": "x"},
+        ]
+    }
+    above = {
+        "containers": [
+            {"name": "new"},
+            {"name": "ray", "image": "b", "env": [{"name": "B", "value": "2"}]},
+        ]
+    }
     assert merged(below, above, by_name={"containers"}) == {
         "containers": [
             {"name": "ray", "image": "b", "env": [{"name": "B", "value": "2"}]},

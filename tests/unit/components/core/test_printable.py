@@ -25,11 +25,17 @@ ATTACKS = [
 ]
 UNSAFE = {"Cc", "Cf", "Zl", "Zp", "Cs"}
 texts = st.text(st.characters()) | st.sampled_from(ATTACKS)
-values = st.recursive(texts, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=5)
+values = st.recursive(
+    texts, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=5
+)
 
 
 def unsafe(text: str, allowed: str = "\n\t") -> list[str]:
-    return [character for character in text if unicodedata.category(character) in UNSAFE and character not in allowed]
+    return [
+        character
+        for character in text
+        if unicodedata.category(character) in UNSAFE and character not in allowed
+    ]
 
 
 def strings(value: Any) -> list[str]:
@@ -60,7 +66,11 @@ def test_every_string_of_a_json_answer_is_printable(value: Any) -> None:
         assert [character for string in strings(found) for character in unsafe(string)] == []
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text("abc ß漢é\n\t"), st.lists, max_leaves=5))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text("abc ß漢é\n\t"), st.lists, max_leaves=5
+    )
+)
 def test_a_harmless_answer_is_as_it_was(value: Any) -> None:
     assert loads(json.dumps(value).encode()) == value
 
@@ -79,4 +89,7 @@ def test_a_line_of_a_log_has_its_colors_and_nothing_else(line: str, shown: str) 
 
 def test_the_place_of_a_problem_is_one_line() -> None:
     assert Problem(("engineer", "a\nb", 0), "").where == "engineer.'a\\nb'[0]"
-    assert str(Problem(("engineer", "pool"), "there is no a\n\nb")) == "engineer.pool: there is no a⏎⏎b"
+    assert (
+        str(Problem(("engineer", "pool"), "there is no a\n\nb"))
+        == "engineer.pool: there is no a⏎⏎b"
+    )

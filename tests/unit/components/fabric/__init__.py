@@ -12,7 +12,11 @@ CPU = {"machineType": "n2-standard-16", "nodes": 2}
 A4 = {"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"}
 BY_NETWORKS = A4 | {"rdma": "networks"}
 MANAGED = A4 | {"rdma": "managed"}
-A4X = {"machineType": "a4x-highgpu-4g", "nodes": 2, "capacity": {"kind": "reservation", "reservation": "nvl"}}
+A4X = {
+    "machineType": "a4x-highgpu-4g",
+    "nodes": 2,
+    "capacity": {"kind": "reservation", "reservation": "nvl"},
+}
 NVLINKED = A4X | {"rdma": "managed"}
 PAIRED = BY_NETWORKS | {"gpuAllocation": "dra"}
 PAIRED_MANAGED = MANAGED | {"gpuAllocation": "dra"}
@@ -21,7 +25,9 @@ CLAIMED = A4 | {"gpuAllocation": "dra"}
 WAIVED = {"rdma-whole": "a test of the manifest alone"}
 
 
-def environment(pool: dict[str, Any], kind: str, shape: dict[str, Any], name: str = "x") -> EnvironmentSettings:
+def environment(
+    pool: dict[str, Any], kind: str, shape: dict[str, Any], name: str = "x"
+) -> EnvironmentSettings:
     """An environment with one RayCluster, on one pool with GPUs."""
     values = {
         "project": "berth-lab",

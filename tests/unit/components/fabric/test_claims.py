@@ -10,7 +10,15 @@ from kubernetes import client
 from berth.components.fabric import Claim, claim_of, claim_template
 from berth.components.hardware.names import PCIE_ROOT, ResourceApi
 from berth.components.sharing.modes.mig import Mig
-from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, MANAGED, PAIRED, PAIRED_MANAGED, complete
+from tests.unit.components.fabric import (
+    A4,
+    BY_NETWORKS,
+    CLAIMED,
+    MANAGED,
+    PAIRED,
+    PAIRED_MANAGED,
+    complete,
+)
 
 APIS: tuple[ResourceApi, ...] = get_args(ResourceApi)
 
@@ -94,7 +102,8 @@ def test_each_claimed_gpu_is_paired_with_one_nic(pool: dict[str, Any], gpus: int
     counts = {request["name"]: request["exactly"]["count"] for request in devices["requests"]}
     assert counts == {f"{kind}-{number}": 1 for number in range(gpus) for kind in ("gpu", "nic")}
     assert devices["constraints"] == [
-        {"requests": [f"gpu-{number}", f"nic-{number}"], "matchAttribute": PCIE_ROOT} for number in range(gpus)
+        {"requests": [f"gpu-{number}", f"nic-{number}"], "matchAttribute": PCIE_ROOT}
+        for number in range(gpus)
     ]
     assert found.gpus == gpus
 
@@ -124,7 +133,9 @@ def test_nothing_is_claimed(pool: dict[str, Any], worker: dict[str, Any]) -> Non
 
 
 def test_nics_without_gpus_are_claimed_by_themselves() -> None:
-    cluster, pools = complete(PAIRED, "engineers", {"worker": {"gpus": 0, "pool": "train", "nics": 3}})
+    cluster, pools = complete(
+        PAIRED, "engineers", {"worker": {"gpus": 0, "pool": "train", "nics": 3}}
+    )
     found = claim_of(cluster.groups[0], pools["train"])
     assert found is not None
     assert (found.name, found.template_name.rpartition("-")[0], found.gpus) == ("nics", "3-nic", 0)

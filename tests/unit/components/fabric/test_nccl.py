@@ -11,7 +11,15 @@ from berth.components.fabric import SCRIPT, Parts, parts_of, sourced
 from berth.components.fabric.nccl import PROFILES
 from berth.components.hardware.machines import GIB_PROFILES, MACHINES
 from tests.unit.cases import table
-from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, MANAGED, NVLINKED, PAIRED, complete
+from tests.unit.components.fabric import (
+    A4,
+    BY_NETWORKS,
+    CLAIMED,
+    MANAGED,
+    NVLINKED,
+    PAIRED,
+    complete,
+)
 
 A3_ULTRA = BY_NETWORKS | {"machineType": "a3-ultragpu-8g"}
 TUNER = "NCCL_TUNER_CONFIG_PATH"
@@ -42,13 +50,17 @@ def parts(pool: dict[str, Any], kind: str = "clusters", **shape: Any) -> Parts:
         (CLAIMED, {}, "none"),
     ],
 )
-def test_the_profile_goes_by_machine_and_nics(pool: dict[str, Any], shape: dict[str, Any], profile: str) -> None:
+def test_the_profile_goes_by_machine_and_nics(
+    pool: dict[str, Any], shape: dict[str, Any], profile: str
+) -> None:
     cluster, _ = complete(pool, "clusters", shape)
     assert cluster.groups[0].nccl.profile == profile
 
 
 def test_machines_with_rdma_have_a_profile_of_their_own_or_gibs() -> None:
-    without = {machine.name for machine in MACHINES.values() if machine.rdma and not machine.series.nccl}
+    without = {
+        machine.name for machine in MACHINES.values() if machine.rdma and not machine.series.nccl
+    }
     assert without == {"a4x-highgpu-4g"}
     assert complete(NVLINKED, "clusters", {"image": "both"})[0].groups[0].nccl.profile == "gib"
     assert {"gib", *GIB_PROFILES, "single-node", "none"} == PROFILES.keys()
@@ -64,7 +76,10 @@ def test_without_a_fabric_a_worker_has_nothing_for_nccl() -> None:
 
 
 def test_a_worker_without_gpus_or_nics_has_nothing_for_nccl() -> None:
-    given = {"worker": {"gpus": 0, "pool": "cpu"}, "nccl": {"env": {"NCCL_DEBUG": "WARN"}, "sharedMemory": "1Gi"}}
+    given = {
+        "worker": {"gpus": 0, "pool": "cpu"},
+        "nccl": {"env": {"NCCL_DEBUG": "WARN"}, "sharedMemory": "1Gi"},
+    }
     assert parts(BY_NETWORKS, "engineers", **given) == Parts()
 
 
@@ -75,8 +90,15 @@ def test_nics_without_gpus_get_shared_memory_and_nothing_of_gib() -> None:
 
 
 def test_a_profile_is_laid_under_nccl_env() -> None:
-    env = parts(BY_NETWORKS, nccl={"env": {"NCCL_DEBUG": "WARN", "NCCL_ALGO": "Ring", "NCCL_NET_PLUGIN": ""}}).env
-    assert env == PROFILES["a4"] | {"NCCL_DEBUG": "WARN", "NCCL_ALGO": "Ring", "NCCL_NET_PLUGIN": ""}
+    env = parts(
+        BY_NETWORKS,
+        nccl={"env": {"NCCL_DEBUG": "WARN", "NCCL_ALGO": "Ring", "NCCL_NET_PLUGIN": ""}},
+    ).env
+    assert env == PROFILES["a4"] | {
+        "NCCL_DEBUG": "WARN",
+        "NCCL_ALGO": "Ring",
+        "NCCL_NET_PLUGIN": "",
+    }
 
 
 @pytest.mark.parametrize(
@@ -90,15 +112,23 @@ def test_a_profile_is_laid_under_nccl_env() -> None:
 def test_libraries_of_the_image_come_before_the_nodes(
     pool: dict[str, Any], worker: dict[str, Any], expected: str
 ) -> None:
-    assert parts(pool, worker=worker, nccl={"libraryPath": "/opt/nccl/lib"}).env["LD_LIBRARY_PATH"] == expected
+    assert (
+        parts(pool, worker=worker, nccl={"libraryPath": "/opt/nccl/lib"}).env["LD_LIBRARY_PATH"]
+        == expected
+    )
 
 
 def test_libraries_of_the_image_come_before_gibs() -> None:
-    found = parts(BY_NETWORKS, nccl={"profile": "gib", "libraryPath": "/opt/nccl/lib"}).env["LD_LIBRARY_PATH"]
+    found = parts(BY_NETWORKS, nccl={"profile": "gib", "libraryPath": "/opt/nccl/lib"}).env[
+        "LD_LIBRARY_PATH"
+    ]
     assert found == "/opt/nccl/lib:/usr/local/gib/lib64:/usr/local/nvidia/lib64"
 
 
-SCRIPT_TEXT = "export NCCL_NET=gIB NCCL_DEBUG=TRACE NCCL_SOCKET_IFNAME=eth0,eth1 NCCL_TUNER_PLUGIN=of-gib; false"
+SCRIPT_TEXT = (
+    "export NCCL_NET=gIB NCCL_DEBUG=TRACE NCCL_SOCKET_IFNAME=eth0,eth1 NCCL_TUNER_PLUGIN=of-gib;"
+    " false"
+)
 
 
 def test_gibs_values_win_over_the_images_and_lose_against_the_pods(tmp_path: Path) -> None:
@@ -108,7 +138,9 @@ def test_gibs_values_win_over_the_images_and_lose_against_the_pods(tmp_path: Pat
     image = {"PATH": os.defpath, "NCCL_TUNER_PLUGIN": "of-the-image", "NCCL_ALGO": "Ring"}
 
     def run() -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["bash", "-c", command], env=image | pod, capture_output=True, text=True, check=False)
+        return subprocess.run(
+            ["bash", "-c", command], env=image | pod, capture_output=True, text=True, check=False
+        )
 
     refused = run()
     assert (refused.returncode, refused.stdout) == (1, "")
@@ -122,7 +154,10 @@ def test_gibs_values_win_over_the_images_and_lose_against_the_pods(tmp_path: Pat
 @pytest.mark.parametrize(("memory", "given", "size"), table(__file__, "shared_memory.yaml"))
 def test_shared_memory(memory: str, given: dict[str, Any], size: str) -> None:
     found = parts(BY_NETWORKS, worker={"memory": memory}, nccl=given)
-    assert found.volumes[-1] == {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": size}}
+    assert found.volumes[-1] == {
+        "name": "shared-memory",
+        "emptyDir": {"medium": "Memory", "sizeLimit": size},
+    }
     assert found.mounts[-1] == {"name": "shared-memory", "mountPath": "/dev/shm"}  # noqa: S108
 
 

@@ -50,7 +50,9 @@ def at_times() -> frozenset[tuple[str, str]]:
     found = set()
     for token, fields in registered_fields().items():
         each_time = [
-            set(paths(token, registration.inputs)) for registration in registrations() if registration.type == token
+            set(paths(token, registration.inputs))
+            for registration in registrations()
+            if registration.type == token
         ]
         for path in fields:
             block = path.rpartition(".")[0]
@@ -61,7 +63,11 @@ def at_times() -> frozenset[tuple[str, str]]:
 
 def paths(token: str, inputs: dict[str, Any]) -> Iterator[str]:
     """Paths of inputs without list indices; the keys of a map are none."""
-    return _paths("", {key: value for key, value in inputs.items() if not key.startswith("__")}, resources()[token])
+    return _paths(
+        "",
+        {key: value for key, value in inputs.items() if not key.startswith("__")},
+        resources()[token],
+    )
 
 
 def _paths(path: str, value: Any, facts: ResourceFields) -> Iterator[str]:

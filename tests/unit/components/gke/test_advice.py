@@ -13,17 +13,18 @@ ZONE = "us-central1-b"
 CASES = table(__file__, "advice.yaml")
 QUOTA, MISSING = (CASES[name]["error"] for name in ("a quota of GPUs", "a missing reservation"))
 TWO_QUOTAS = (
-    "error creating NodePool: googleapi: Error 403: \n\t(1) insufficient regional quota to satisfy request: resource"
-    " \"CPUS\": request requires '72.0' and is short '48.0'. project has a quota of '24.0' with "
-    "'24.0' available.\n\t(2)"
-    ' insufficient regional quota to satisfy request: resource "IN_USE_ADDRESSES": request '
-    "requires '9.0' and is short"
-    " '1.0'. project has a quota of '8.0' with '8.0' available., forbidden"
+    "error creating NodePool: googleapi: Error 403: \n\t(1) insufficient regional quota to satisfy"
+    " request: resource \"CPUS\": request requires '72.0' and is short '48.0'. project has a quota"
+    " of '24.0' with '24.0' available.\n\t(2) insufficient regional quota to satisfy request:"
+    " resource \"IN_USE_ADDRESSES\": request requires '9.0' and is short '1.0'. project has a quota"
+    " of '8.0' with '8.0' available., forbidden"
 )
 
 
 def pooled(capacity: Any = "on-demand", machine: str = "a4-highgpu-8g") -> Pooled:
-    settings = PoolSettings.model_validate({"machineType": machine, "nodes": 2, "capacity": capacity})
+    settings = PoolSettings.model_validate(
+        {"machineType": machine, "nodes": 2, "capacity": capacity}
+    )
     return Pooled("train", settings, NodePlace("some-project", "prod", ZONE, (ZONE,)))
 
 
@@ -41,7 +42,8 @@ def test_each_quota_is_said_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", ["", 'googleapi: Error 400: Network "default" does not exist., badRequest', MISSING, "timeout"]
+    "error",
+    ["", 'googleapi: Error 400: Network "default" does not exist., badRequest', MISSING, "timeout"],
 )
 def test_an_unknown_error_is_left_as_it_is(error: str) -> None:
     assert advice(error, "some-project", pooled("spot")) == []
@@ -61,7 +63,9 @@ def test_an_error_is_followed_by_what_it_means_on_the_pools_component(
         monkeypatch.setattr(get_engine(), "Log", log)
         component = pulumi.ComponentResource("berth:gke:NodePool", "train")
         urn = await component.urn.future()
-        failure = pulumi.ErrorHookArgs("urn", "", "train", "type", failed_operation="create", errors=[error, "older"])
+        failure = pulumi.ErrorHookArgs(
+            "urn", "", "train", "type", failed_operation="create", errors=[error, "older"]
+        )
         again = explained(component, "train", "some-project", pooled())(failure)
         assert not isinstance(again, bool)
         assert await again is False, "the provider has tried long enough"

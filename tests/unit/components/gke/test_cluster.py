@@ -30,7 +30,10 @@ def test_what_settings_send(case: str) -> None:
 def test_the_kubeconfig_holds_no_credential() -> None:
     config = json.loads(kubeconfig("some", "203.0.113.1", "Y2E="))
     (cluster,), (user,) = config["clusters"], config["users"]
-    assert cluster["cluster"] == {"server": "https://203.0.113.1", "certificate-authority-data": "Y2E="}
+    assert cluster["cluster"] == {
+        "server": "https://203.0.113.1",
+        "certificate-authority-data": "Y2E=",
+    }
     assert user["user"].keys() == {"exec"}
     assert user["user"]["exec"]["command"] == "gke-gcloud-auth-plugin"
     assert config["current-context"] == "some"
@@ -44,17 +47,26 @@ def test_the_kubeconfig_of_a_dns_name_has_no_authority() -> None:
 def test_names_are_kept_where_they_fit_and_stay_different_where_they_do_not() -> None:
     assert derived("some", "rdma", "us-central1-b", "0") == "some-rdma-us-central1-b-0"
     longest = "n" * 50
-    names = {derived(longest, "rdma", "northamerica-northeast1-a", str(number)) for number in range(8)}
+    names = {
+        derived(longest, "rdma", "northamerica-northeast1-a", str(number)) for number in range(8)
+    }
     assert len(names) == 8
     assert all(len(name) <= LIMIT and "--" not in name for name in names)
 
 
 @pytest.mark.parametrize(("network", "parameters"), table(__file__, "cluster_shares.yaml"))
-def test_shares_are_in_the_network_of_the_cluster(network: dict[str, Any], parameters: dict[str, str]) -> None:
-    settings = environment_of(cluster={"filestore": True}, network=network, labels={"owner": "ml", "cost": "x"})
+def test_shares_are_in_the_network_of_the_cluster(
+    network: dict[str, Any], parameters: dict[str, str]
+) -> None:
+    settings = environment_of(
+        cluster={"filestore": True}, network=network, labels={"owner": "ml", "cost": "x"}
+    )
     classes = {found["metadata"]["name"]: found for found in storage_classes(settings, "some")}
     assert classes.keys() == {f"berth-{name}" for name in SHARE_CLASSES}
     zonal = classes["berth-zonal-rwx"]
     assert zonal["parameters"] == {"tier": "zonal", "labels": "cost=x,owner=ml", **parameters}
-    assert (zonal["provisioner"], zonal["volumeBindingMode"]) == (SHARE_DRIVER, "WaitForFirstConsumer")
+    assert (zonal["provisioner"], zonal["volumeBindingMode"]) == (
+        SHARE_DRIVER,
+        "WaitForFirstConsumer",
+    )
     assert storage_classes(environment_of(), "some") == []

@@ -19,7 +19,11 @@ NETWORK, SUBNETWORK, FIREWALL, ROUTER, NAT = (
 CLUSTER, NODE_POOL = "gcp:container/cluster:Cluster", "gcp:container/nodePool:NodePool"
 COMPUTE = {NETWORK, SUBNETWORK, FIREWALL, ROUTER, NAT}
 
-RESERVED = {"machineType": "a4-highgpu-8g", "nodes": 1, "capacity": {"kind": "reservation", "reservation": "a4"}}
+RESERVED = {
+    "machineType": "a4-highgpu-8g",
+    "nodes": 1,
+    "capacity": {"kind": "reservation", "reservation": "a4"},
+}
 
 
 def inputs(recorder: Recorder, kind: str) -> dict[str, dict[str, Any]]:
@@ -28,10 +32,15 @@ def inputs(recorder: Recorder, kind: str) -> dict[str, dict[str, Any]]:
 
 def further(recorder: Recorder, pool: str) -> list[tuple[str, str]]:
     config = inputs(recorder, NODE_POOL)[pool]["networkConfig"]
-    return [(item["network"], item["subnetwork"]) for item in config.get("additionalNodeNetworkConfigs", [])]
+    return [
+        (item["network"], item["subnetwork"])
+        for item in config.get("additionalNodeNetworkConfigs", [])
+    ]
 
 
-def test_a_cluster_has_a_network_with_ranges_a_firewall_and_a_way_out(golden: Callable[[str, Any], None]) -> None:
+def test_a_cluster_has_a_network_with_ranges_a_firewall_and_a_way_out(
+    golden: Callable[[str, Any], None],
+) -> None:
     recorder = recorded("some", environment_of())
     found = {kind: inputs(recorder, kind) for kind in sorted(COMPUTE)}
     parts = ("network", "subnetwork", "ipAllocationPolicy")
@@ -39,14 +48,18 @@ def test_a_cluster_has_a_network_with_ranges_a_firewall_and_a_way_out(golden: Ca
     golden("gke/network", found)
 
 
-@pytest.mark.parametrize("values", [{"network": {"nat": False}}, {"cluster": {"privateNodes": False}}])
+@pytest.mark.parametrize(
+    "values", [{"network": {"nat": False}}, {"cluster": {"privateNodes": False}}]
+)
 def test_cloud_nat_is_for_private_nodes_that_want_it(values: dict[str, Any]) -> None:
     recorder = recorded("some", environment_of(**values))
     assert recorder.of_type(ROUTER) == recorder.of_type(NAT) == []
 
 
 def test_nodes_with_rdma_nics_get_nine_further_networks_in_order() -> None:
-    recorder = recorded("some", environment_of({"train": RESERVED | {"rdma": "networks"}}, network={"mtu": 1460}))
+    recorder = recorded(
+        "some", environment_of({"train": RESERVED | {"rdma": "networks"}}, network={"mtu": 1460})
+    )
     networks = inputs(recorder, NETWORK)
     assert networks.keys() == {"some", "some-gvnic", "some-rdma-us-central1-b"}
     assert networks["some-gvnic"]["mtu"] == 1460
@@ -59,11 +72,15 @@ def test_nodes_with_rdma_nics_get_nine_further_networks_in_order() -> None:
     subnetworks = inputs(recorder, SUBNETWORK)
     assert {name: own["ipCidrRange"] for name, own in subnetworks.items() if name != "some"} == {
         "some-gvnic": "10.0.64.0/18",
-        **{f"some-rdma-us-central1-b-{number}": f"10.0.{128 + 8 * number}.0/21" for number in range(8)},
+        **{
+            f"some-rdma-us-central1-b-{number}": f"10.0.{128 + 8 * number}.0/21"
+            for number in range(8)
+        },
     }
-    assert {own["network"] for own in inputs(recorder, FIREWALL).values()} == {"self/some", "self/some-gvnic"}, (
-        "an RDMA network takes no firewall rules"
-    )
+    assert {own["network"] for own in inputs(recorder, FIREWALL).values()} == {
+        "self/some",
+        "self/some-gvnic",
+    }, "an RDMA network takes no firewall rules"
     assert further(recorder, "train") == [
         ("some-gvnic", "some-gvnic"),
         *(("some-rdma-us-central1-b", f"some-rdma-us-central1-b-{number}") for number in range(8)),
@@ -77,7 +94,12 @@ def test_pools_in_two_zones_have_an_rdma_network_each_and_share_the_second_one()
         "other": RESERVED | {"rdma": "networks", "zones": ["us-central1-b"]},
     }
     settings = EnvironmentSettings.model_validate(
-        {"project": "some-project", "region": "us-central1", "zones": ["us-central1-b"], "pools": pools}
+        {
+            "project": "some-project",
+            "region": "us-central1",
+            "zones": ["us-central1-b"],
+            "pools": pools,
+        }
     )
     recorder = recorded("some", settings)
     assert inputs(recorder, NETWORK).keys() == {
@@ -86,8 +108,14 @@ def test_pools_in_two_zones_have_an_rdma_network_each_and_share_the_second_one()
         "some-rdma-us-central1-a",
         "some-rdma-us-central1-b",
     }
-    assert [network for network, _ in further(recorder, "one")] == ["some-gvnic", *["some-rdma-us-central1-a"] * 8]
-    assert [network for network, _ in further(recorder, "other")] == ["some-gvnic", *["some-rdma-us-central1-b"] * 8]
+    assert [network for network, _ in further(recorder, "one")] == [
+        "some-gvnic",
+        *["some-rdma-us-central1-a"] * 8,
+    ]
+    assert [network for network, _ in further(recorder, "other")] == [
+        "some-gvnic",
+        *["some-rdma-us-central1-b"] * 8,
+    ]
 
 
 def test_names_stay_within_what_google_cloud_allows() -> None:
@@ -121,10 +149,16 @@ EXISTING: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("more", "host", "second"), table(__file__, "network_existing.yaml"))
-def test_existing_networks_are_used_and_nothing_is_made(more: dict[str, str], host: str, second: list[str]) -> None:
-    settings = environment_of({"train": RESERVED | {"rdma": "networks"}}, network={"existing": EXISTING | more})
+def test_existing_networks_are_used_and_nothing_is_made(
+    more: dict[str, str], host: str, second: list[str]
+) -> None:
+    settings = environment_of(
+        {"train": RESERVED | {"rdma": "networks"}}, network={"existing": EXISTING | more}
+    )
     recorder = recorded("some", settings)
-    assert [registration.type for registration in recorder.registrations if registration.type in COMPUTE] == []
+    assert [
+        registration.type for registration in recorder.registrations if registration.type in COMPUTE
+    ] == []
     cluster = inputs(recorder, CLUSTER)["some"]
     assert cluster["network"] == f"projects/{host}/global/networks/shared"
     assert cluster["subnetwork"] == f"projects/{host}/regions/us-central1/subnetworks/gke"
@@ -134,4 +168,6 @@ def test_existing_networks_are_used_and_nothing_is_made(more: dict[str, str], ho
     }
     interfaces = further(recorder, "train")
     assert interfaces[0] == tuple(second)
-    assert [subnetwork.split("/")[-1] for _, subnetwork in interfaces[1:]] == [f"roce-{n}" for n in range(8)]
+    assert [subnetwork.split("/")[-1] for _, subnetwork in interfaces[1:]] == [
+        f"roce-{n}" for n in range(8)
+    ]

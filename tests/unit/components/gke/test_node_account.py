@@ -21,7 +21,9 @@ def test_nodes_run_as_an_account_with_the_roles_that_nodes_need() -> None:
     project = account.inputs["project"]
     email = f"fleet-nodes@{project}.iam.gserviceaccount.com"
     assert account.inputs["accountId"] == "fleet-nodes"
-    members = {(member.inputs["role"], member.inputs["member"]) for member in recorder.of_type(MEMBER)}
+    members = {
+        (member.inputs["role"], member.inputs["member"]) for member in recorder.of_type(MEMBER)
+    }
     assert members == {(role, f"serviceAccount:{email}") for role in NODE_ROLES}
     nodes = [*recorder.of_type(NODE_POOL), *recorder.of_type(GKE_CLUSTER)]
     assert {resource.inputs["nodeConfig"]["serviceAccount"] for resource in nodes} == {email}
@@ -31,7 +33,9 @@ def test_nodes_run_as_an_account_with_the_roles_that_nodes_need() -> None:
 def test_another_account_is_taken_as_it_is(account: str | None) -> None:
     recorder = registered(account)
     assert recorder.of_type(ACCOUNT) == recorder.of_type(MEMBER) == []
-    assert {pool.inputs["nodeConfig"].get("serviceAccount") for pool in recorder.of_type(NODE_POOL)} == {account}
+    assert {
+        pool.inputs["nodeConfig"].get("serviceAccount") for pool in recorder.of_type(NODE_POOL)
+    } == {account}
 
 
 @pytest.mark.parametrize("name", ["a", "n" * 30, "n" * 50])

@@ -24,7 +24,9 @@ from tests.unit.components.gke.registered import at_times, registered_fields
 WHOLE = CLONE.parent / "shared/upstream/google-provider/fields.json"
 PART = Path(__file__).parent / "google_provider_fields.json"
 
-needs_whole = pytest.mark.skipif(not WHOLE.exists(), reason=f"needs the provider's fields: {WHOLE} is absent")
+needs_whole = pytest.mark.skipif(
+    not WHOLE.exists(), reason=f"needs the provider's fields: {WHOLE} is absent"
+)
 
 
 def part_of(whole: dict[str, Any]) -> dict[str, Any]:
@@ -38,27 +40,36 @@ def part_of(whole: dict[str, Any]) -> dict[str, Any]:
         name: {
             path: row
             for path, row in whole["resources"][name].items()
-            if (row.get("optional") or row.get("required")) and pulumi_path(token, path) in fields[token]
+            if (row.get("optional") or row.get("required"))
+            and pulumi_path(token, path) in fields[token]
         }
         for token, name in terraform_names().items()
     }
-    return {key: whole[key] for key in ("source", "timeouts", "customizeDiff", "createErrors")} | {"resources": rows}
+    return {key: whole[key] for key in ("source", "timeouts", "customizeDiff", "createErrors")} | {
+        "resources": rows
+    }
 
 
 @needs_whole
 def test_the_facts_are_those_of_the_providers_source() -> None:
     whole = json.loads(WHOLE.read_text(encoding="utf-8"))
-    assert FILE.read_text(encoding="utf-8") == text(distilled(whole)), f"run: python -m docs.provider_fields {WHOLE}"
+    assert FILE.read_text(encoding="utf-8") == text(distilled(whole)), (
+        f"run: python -m docs.provider_fields {WHOLE}"
+    )
 
 
 @needs_whole
-def test_the_part_of_the_facts_in_the_tests_is_a_part_of_the_whole(request: pytest.FixtureRequest) -> None:
+def test_the_part_of_the_facts_in_the_tests_is_a_part_of_the_whole(
+    request: pytest.FixtureRequest,
+) -> None:
     part = part_of(json.loads(WHOLE.read_text(encoding="utf-8")))
     if request.config.getoption("--update-golden"):
         # One line for each field.
         lines = re.sub(r"(?<=[{}],) (?=\"[\w.*]+\": [{\[])", "\n", json.dumps(part))
         PART.write_text(f"{lines}\n", encoding="utf-8")
-    assert json.loads(PART.read_text(encoding="utf-8")) == part, "write it anew with --update-golden"
+    assert json.loads(PART.read_text(encoding="utf-8")) == part, (
+        "write it anew with --update-golden"
+    )
 
 
 def test_the_product_has_the_facts_about_every_field_that_berth_sets() -> None:
@@ -80,7 +91,9 @@ def test_every_field_that_berth_sets_is_one_of_the_part() -> None:
 
 def test_values_that_stay_are_told_for_every_field_that_is_sent_at_times_only() -> None:
     staying = {
-        (token, path) for token, path in at_times() if (fact := resources()[token].fields[path]).keeps or fact.sticks
+        (token, path)
+        for token, path in at_times()
+        if (fact := resources()[token].fields[path]).keeps or fact.sticks
     }
     assert staying - WAYS.keys() - QUIET.keys() == set()
 
@@ -101,14 +114,25 @@ def test_no_timeout_of_berth_is_shorter_than_the_providers(operation: str) -> No
 
 def test_every_rule_of_the_preview_is_of_a_field_that_changes_in_place_so() -> None:
     pools, cluster = resources()[NODE_POOL].fields, resources()[CLUSTER].fields
-    assert {path: pools[path].nodes for path in node_pool.WORDS} == dict.fromkeys(node_pool.WORDS, "yes")
-    assert {path: pools[path].nodes for path in node_pool.SIZE} == dict.fromkeys(node_pool.SIZE, "no")
-    assert {path: cluster[path].nodes for path in gke_cluster.WORDS} == dict.fromkeys(gke_cluster.WORDS, "yes")
+    assert {path: pools[path].nodes for path in node_pool.WORDS} == dict.fromkeys(
+        node_pool.WORDS, "yes"
+    )
+    assert {path: pools[path].nodes for path in node_pool.SIZE} == dict.fromkeys(
+        node_pool.SIZE, "no"
+    )
+    assert {path: cluster[path].nodes for path in gke_cluster.WORDS} == dict.fromkeys(
+        gke_cluster.WORDS, "yes"
+    )
     others = [*gke_cluster.QUIET, *gke_cluster.DISTURBS]
     of_control_plane = dict.fromkeys(gke_cluster.OF_CONTROL_PLANE, "unknown")
-    assert {path: cluster[path].nodes for path in others} == dict.fromkeys(others, "no") | of_control_plane
+    assert {path: cluster[path].nodes for path in others} == dict.fromkeys(
+        others, "no"
+    ) | of_control_plane
     replaced = [path for path in (*gke_cluster.WORDS, *others) if cluster[path].replaces]
-    assert replaced + [path for path in (*node_pool.WORDS, *node_pool.SIZE) if pools[path].replaces] == []
+    assert (
+        replaced + [path for path in (*node_pool.WORDS, *node_pool.SIZE) if pools[path].replaces]
+        == []
+    )
 
 
 def test_the_lab_checks_every_format_of_a_field_that_berth_sets() -> None:
@@ -122,7 +146,7 @@ def test_the_lab_checks_every_format_of_a_field_that_berth_sets() -> None:
 
 
 @pytest.mark.parametrize(("path", "known", "nodes"), table(__file__, "provider_fields.yaml"))
-def test_a_path_of_the_engine_leads_to_its_field(path: str, known: bool, nodes: str) -> None:  # noqa: FBT001
+def test_a_path_of_the_engine_leads_to_its_field(path: str, known: bool, nodes: str) -> None:
     fact = resources()[NODE_POOL].at(path)
     assert (fact is not None) is known
     assert fact is None or fact.nodes == nodes

@@ -21,14 +21,20 @@ TEAM = {"key": "team", "value": "research", "effect": "NO_SCHEDULE"}
         # Pools without GPUs come first: GKE's own pods start on the first nodes that there are.
         ({"train": TRAIN, "cpu": CPU}, {"cpu": [], "train": [GPUS]}),
         (
-            {"train": TRAIN | {"taints": [{"key": "team", "value": "research", "effect": "NoSchedule"}]}, "cpu": CPU},
+            {
+                "train": TRAIN
+                | {"taints": [{"key": "team", "value": "research", "effect": "NoSchedule"}]},
+                "cpu": CPU,
+            },
             {"cpu": [], "train": [TEAM, GPUS]},
         ),
         # Every pod has to run where there are GPUs.
         ({"train": TRAIN}, {"train": []}),
     ],
 )
-def test_gpu_nodes_are_for_gpus_where_others_have_nodes(pools: dict[str, Any], taints: dict[str, Any]) -> None:
+def test_gpu_nodes_are_for_gpus_where_others_have_nodes(
+    pools: dict[str, Any], taints: dict[str, Any]
+) -> None:
     values = {"project": "some-project", "zone": "us-central1-b", "pools": pools}
     settings = loaded.environment_of("some", values).settings
     registered = recorded("some", settings).of_type("gcp:container/nodePool:NodePool")
@@ -47,9 +53,17 @@ class NoMachines(Recorder):
 
 
 def test_gpu_nodes_come_after_others_are_there() -> None:
-    values = {"project": "some-project", "zone": "us-central1-b", "pools": {"train": TRAIN, "cpu": CPU}}
+    values = {
+        "project": "some-project",
+        "zone": "us-central1-b",
+        "pools": {"train": TRAIN, "cpu": CPU},
+    }
     settings, recorder = loaded.environment_of("some", values).settings, NoMachines()
     with pytest.raises(Exception, match="no machines"):
-        run(lambda: google("some", settings, offered(settings.pools, settings.sharing), {}), "some", recorder=recorder)
+        run(
+            lambda: google("some", settings, offered(settings.pools, settings.sharing), {}),
+            "some",
+            recorder=recorder,
+        )
     assert recorder.of_type("gcp:container/cluster:Cluster")
     assert recorder.of_type("gcp:container/nodePool:NodePool") == []

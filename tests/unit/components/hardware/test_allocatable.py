@@ -53,4 +53,6 @@ def test_reserved_boot_disk_is_the_least_of_googles_three_amounts() -> None:
     machine = MACHINES["n2-standard-4"]
     for disk, reserved in ((20, 10), (100, 41), (1000, 100)):
         whole = capacity(machine, disk, 0).storage
-        assert allocatable(machine, disk, 0, 110).storage == pytest.approx(whole * 0.9 - reserved * GIB, abs=2)
+        assert allocatable(machine, disk, 0, 110).storage == pytest.approx(
+            whole * 0.9 - reserved * GIB, abs=2
+        )

@@ -27,14 +27,18 @@ SERIES = {series.name: series for series in (machine.series for machine in MACHI
 def test_every_figure_of_a_series_and_its_machines_has_a_source(series: Series) -> None:
     figures = {field.name for kind in (Machine, Series) for field in fields(kind)} - NO_FIGURES
     assert series.sources.keys() == figures
-    assert all(source.page and source.link.startswith("https://") for source in series.sources.values())
+    assert all(
+        source.page and source.link.startswith("https://") for source in series.sources.values()
+    )
     assert series.nccl is None or series.nccl.source.link.startswith("https://")
 
 
 @pytest.mark.parametrize("gpu", GPUS.values(), ids=lambda gpu: gpu.accelerator)
 def test_every_figure_of_a_gpu_has_a_source(gpu: Gpu) -> None:
     assert gpu.sources.keys() == {field.name for field in fields(Gpu)} - NO_FIGURES
-    assert all(source.page and source.link.startswith("https://") for source in gpu.sources.values())
+    assert all(
+        source.page and source.link.startswith("https://") for source in gpu.sources.values()
+    )
 
 
 @pytest.mark.parametrize("gpu", GPUS.values(), ids=lambda gpu: gpu.accelerator)
@@ -59,4 +63,7 @@ def test_figures_agree_with_each_other(machine: Machine) -> None:
 
 @pytest.mark.parametrize(("name", "local_ssds", "choices"), table(__file__, "machines.yaml"))
 def test_local_ssds_by_size(name: str, local_ssds: int, choices: list[int]) -> None:
-    assert (MACHINES[name].local_ssds, list(MACHINES[name].local_ssd_choices)) == (local_ssds, choices)
+    assert (MACHINES[name].local_ssds, list(MACHINES[name].local_ssd_choices)) == (
+        local_ssds,
+        choices,
+    )

@@ -44,7 +44,9 @@ TABLE = table(__file__, "berths.yaml")
 ACCESS = TABLE["objects"]["berth-that-autoscales-and-is-used-by-others"][1]["access"]
 
 
-def registered(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[dict[str, Any], Isolation]:
+def registered(
+    kind: str, shape: dict[str, Any], **environment: Any
+) -> tuple[dict[str, Any], Isolation]:
     """The RayCluster of a berth `x` as it is registered, and its isolation."""
     values = {
         "project": "berth-lab",
@@ -65,13 +67,19 @@ def registered(kind: str, shape: dict[str, Any], **environment: Any) -> tuple[di
     manifests = [ray, *([dashboard] if dashboard else []), *([home] if home else [])]
     offers = {pool.offer.resource for pool in resolved.pools.values() if pool.offer}
     inputs = IsolationInputs(
-        settings.isolation_here, settings.operators.kuberay, cluster.access, cluster.priority, gpu_resources=offers
+        settings.isolation_here,
+        settings.operators.kuberay,
+        cluster.access,
+        cluster.priority,
+        gpu_resources=offers,
     )
     isolation = isolate(inputs, manifests)
     return harden(ray, settings.isolation.pod_security, cluster.priority), isolation
 
 
-def isolation_of(kind: str, shape: dict[str, Any], environment: dict[str, Any] | None = None) -> Isolation:
+def isolation_of(
+    kind: str, shape: dict[str, Any], environment: dict[str, Any] | None = None
+) -> Isolation:
     return registered(kind, shape, **(environment or {}))[1]
 
 
@@ -83,7 +91,10 @@ def of_kind(apart: Isolation, kind: str) -> list[dict[str, Any]]:
 def test_objects(golden: Callable[[str, Any], None], name: str) -> None:
     apart = isolation_of(*TABLE["objects"][name])
     # Through JSON, so that the file repeats what the objects share.
-    golden(f"isolation/{name}", json.loads(json.dumps({"namespace": apart.namespace_labels, "objects": apart.objects})))
+    golden(
+        f"isolation/{name}",
+        json.loads(json.dumps({"namespace": apart.namespace_labels, "objects": apart.objects})),
+    )
 
 
 @pytest.mark.parametrize("name", TABLE["quotas"])
@@ -92,7 +103,9 @@ def test_quotas(name: str) -> None:
     apart = isolation_of(*given)
     (quota,) = of_kind(apart, "ResourceQuota")
     assert holds(quota["spec"]["hard"], hard), quota["spec"]["hard"]
-    assert all(holds(of_kind(apart, "LimitRange")[0]["spec"]["limits"], [limit]) for limit in limits)
+    assert all(
+        holds(of_kind(apart, "LimitRange")[0]["spec"]["limits"], [limit]) for limit in limits
+    )
 
 
 def test_priority_classes(golden: Callable[[str, Any], None]) -> None:
@@ -108,10 +121,13 @@ def test_pods_say_what_restricted_asks_for(golden: Callable[[str, Any], None]) -
 def test_only_clusters_of_berths_own_open_the_metadata_server() -> None:
     def metadata_rules(**environment: Any) -> int:
         _, apart = registered("engineers", {"worker": {"pool": "dev"}}, **environment)
-        (pods,) = [item for item in of_kind(apart, "NetworkPolicy") if item["metadata"]["name"] == "pods"]
+        (pods,) = [
+            item for item in of_kind(apart, "NetworkPolicy") if item["metadata"]["name"] == "pods"
+        ]
         rules = pods["spec"]["egress"]
         return sum(
-            "169.254.169" in json.dumps(rule["to"]) and {"port": 53, "protocol": "TCP"} not in rule["ports"]
+            "169.254.169" in json.dumps(rule["to"])
+            and {"port": 53, "protocol": "TCP"} not in rule["ports"]
             for rule in rules
             if "ports" in rule
         )
@@ -127,20 +143,29 @@ def test_only_clusters_of_berths_own_open_the_metadata_server() -> None:
 
 def test_every_part_can_be_switched_off() -> None:
     _, apart = registered(
-        "engineers", {"worker": {"pool": "dev"}}, isolation={"networkPolicies": False, "quotas": False}
+        "engineers",
+        {"worker": {"pool": "dev"}},
+        isolation={"networkPolicies": False, "quotas": False},
     )
     # Pulumi would delete a quota after the wait for pods and Services that it refuses.
     (hard,), (limits,) = (of_kind(apart, kind) for kind in ("ResourceQuota", "LimitRange"))
-    assert [hard["spec"], limits["spec"]] == [{"hard": {"pods": "1000000"}}, {"limits": [{"type": "Container"}]}]
+    assert [hard["spec"], limits["spec"]] == [
+        {"hard": {"pods": "1000000"}},
+        {"limits": [{"type": "Container"}]},
+    ]
     assert apart.objects == [hard, limits]
     assert apart.namespace_labels == {pod_security.ENFORCE: "restricted"}
 
 
-def test_folders_of_the_node_need_a_privileged_namespace_and_pods_keep_to_the_rest_of_restricted() -> None:
+def test_node_folders_need_a_privileged_namespace_and_pods_keep_to_the_rest() -> None:
     ray, apart = registered("clusters", {"worker": {"pool": "train"}})
     assert apart.namespace_labels == {pod_security.ENFORCE: "privileged"}
     pod = ray["spec"]["workerGroupSpecs"][0]["template"]["spec"]
-    folders = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"] if "hostPath" in volume}
+    folders = {
+        volume["name"]: volume["hostPath"]["path"]
+        for volume in pod["volumes"]
+        if "hostPath" in volume
+    }
     assert tuple(folders.values()) == NODE_FOLDERS
     mounts = [mount for mount in pod["containers"][0]["volumeMounts"] if mount["name"] in folders]
     assert [mount["readOnly"] for mount in mounts] == [True, True]
@@ -150,7 +175,9 @@ def test_folders_of_the_node_need_a_privileged_namespace_and_pods_keep_to_the_re
 
 
 def test_a_looser_environment_leaves_pods_with_folders_as_they_are() -> None:
-    ray, _ = registered("clusters", {"worker": {"pool": "train"}}, isolation={"podSecurity": "baseline"})
+    ray, _ = registered(
+        "clusters", {"worker": {"pool": "train"}}, isolation={"podSecurity": "baseline"}
+    )
     assert "securityContext" not in ray["spec"]["workerGroupSpecs"][0]["template"]["spec"]
 
 
@@ -177,20 +204,27 @@ def test_the_policies_name_what_settings_refuse() -> None:
     (devices,) = (keys for keys in by_words.values() if "nvidia.cdi.k8s.io" in keys)
     (networks,) = (keys for keys in by_words.values() if "networking.gke.io/interfaces" in keys)
     for policy in (of_pods, of_ray):
-        assert [key for key in devices if f"key == '{key}' || key.startsWith('{key}/')" not in policy] == []
+        assert [
+            key for key in devices if f"key == '{key}' || key.startsWith('{key}/')" not in policy
+        ] == []
         assert f"variable.name != '{VISIBLE_DEVICES}'" in policy
     assert [key for key in networks if key not in of_pods] == []
     assert f"terminationGracePeriodSeconds.orValue(0) <= {LONGEST_GRACE} " in of_ray
 
 
 def test_the_policy_on_rays_kinds(golden: Callable[[str, Any], None]) -> None:
-    golden("isolation/ray-policy", json.loads(json.dumps(ray_policy(["system:serviceaccount:a:b"]))))
+    golden(
+        "isolation/ray-policy", json.loads(json.dumps(ray_policy(["system:serviceaccount:a:b"])))
+    )
 
 
 def test_the_namespace_lists_the_pools_of_the_settings() -> None:
     def facts(**shape: Any) -> tuple[str, str]:
         _, apart = registered("engineers", {"worker": {"pool": "dev"}} | shape)
-        return apart.namespace_annotations["berth/pools"], apart.namespace_annotations["berth/ray-auth"]
+        return (
+            apart.namespace_annotations["berth/pools"],
+            apart.namespace_annotations["berth/ray-auth"],
+        )
 
     assert facts() == ("cpu,dev", "token")
     assert facts(head={"pool": "dev"}) == ("dev", "token")
@@ -199,14 +233,23 @@ def test_the_namespace_lists_the_pools_of_the_settings() -> None:
 
 def test_nobody_makes_pods_where_pods_may_have_folders_of_their_node() -> None:
     def written(pool: str) -> set[str]:
-        _, apart = registered("clusters", {"worker": {"pool": pool, "gpus": 1}, "nccl": {}, "access": ACCESS})
+        _, apart = registered(
+            "clusters", {"worker": {"pool": pool, "gpus": 1}, "nccl": {}, "access": ACCESS}
+        )
         (role,) = of_kind(apart, "Role")
-        return {verb for rule in role["rules"] if rule["apiGroups"] == ["ray.io"] for verb in rule["verbs"]}
+        return {
+            verb
+            for rule in role["rules"]
+            if rule["apiGroups"] == ["ray.io"]
+            for verb in rule["verbs"]
+        }
 
     assert written("dev") == {"get", "list", "watch", "create", "update", "patch", "delete"}
     _, apart = registered("clusters", {"worker": {"pool": "train"}, "access": ACCESS})
     (role,) = of_kind(apart, "Role")
-    verbs = {verb for rule in role["rules"] if rule["apiGroups"] == ["ray.io"] for verb in rule["verbs"]}
+    verbs = {
+        verb for rule in role["rules"] if rule["apiGroups"] == ["ray.io"] for verb in rule["verbs"]
+    }
     assert verbs == {"get", "list", "watch"}
 
 
@@ -230,7 +273,9 @@ def test_named_clusters_go_before_engineers_and_others_by_their_name() -> None:
         ("RayCronJob", {"rayservices": "10"}),
     ],
 )
-def test_a_quota_counts_no_kind_that_the_stack_or_kuberay_creates(kind: str, counted: dict[str, str]) -> None:
+def test_a_quota_counts_no_kind_that_the_stack_or_kuberay_creates(
+    kind: str, counted: dict[str, str]
+) -> None:
     """The API server refuses the first object of a kind whose usage it does not know yet."""
     quota = resource_quota("berth-alice", [{"kind": kind}], IsolationInputs())
     hard = quota["spec"]["hard"]
@@ -242,7 +287,9 @@ def test_a_quota_counts_no_kind_that_the_stack_or_kuberay_creates(kind: str, cou
 LEVELS: dict[str, list[dict[str, Any]]] = table(__file__, "levels.yaml")
 
 
-@pytest.mark.parametrize(("spec", "level"), [(spec, level) for level in LEVELS for spec in LEVELS[level]])
+@pytest.mark.parametrize(
+    ("spec", "level"), [(spec, level) for level in LEVELS for spec in LEVELS[level]]
+)
 def test_the_strictest_level_of_a_pod(spec: dict[str, Any], level: str) -> None:
     before = copy.deepcopy(spec)
     assert pod_security.needed_by(spec) == level
@@ -253,7 +300,9 @@ def test_the_strictest_level_of_a_pod(spec: dict[str, Any], level: str) -> None:
 
 def test_what_a_pod_says_itself_stays() -> None:
     context = {"runAsUser": 2000, "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}}
-    hardened = pod_security.restricted({"containers": [{"name": "c", "image": "i", "securityContext": context}]})
+    hardened = pod_security.restricted(
+        {"containers": [{"name": "c", "image": "i", "securityContext": context}]}
+    )
     assert hardened["containers"][0]["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "runAsUser": 2000,
@@ -271,14 +320,19 @@ def test_jobs_and_services_are_isolated_as_their_clusters_are() -> None:
     }
     service = {"kind": "RayService", "metadata": {}, "spec": {"rayClusterConfig": ray["spec"]}}
     assert pod_security.level_of([job, service]) == "restricted"
-    submitter = harden(job, "restricted", "berth-development")["spec"]["submitterPodTemplate"]["spec"]
+    submitter = harden(job, "restricted", "berth-development")["spec"]["submitterPodTemplate"][
+        "spec"
+    ]
     assert submitter["securityContext"]["runAsNonRoot"] is True
     assert submitter["priorityClassName"] == "berth-development"
     assert "securityContext" not in plain
 
 
 def test_users_write_the_secrets_that_pods_name() -> None:
-    shape = {"worker": {"pool": "dev", "env": {"A": {"secret": "a", "key": "k"}}}, "secrets": {"HF_TOKEN": {}}}
+    shape = {
+        "worker": {"pool": "dev", "env": {"A": {"secret": "a", "key": "k"}}},
+        "secrets": {"HF_TOKEN": {}},
+    }
     _, apart = registered("engineers", shape | {"imagePullSecrets": ["registry"], "access": ACCESS})
     (role,) = of_kind(apart, "Role")
     rules = [rule for rule in role["rules"] if rule["resources"] == ["secrets"]]
@@ -307,10 +361,15 @@ def test_the_quota_counts_the_container_that_mounts_buckets() -> None:
         return dict(quota["spec"]["hard"])
 
     without, with_bucket = hard(), hard(volumes={"data": {"bucket": "my-bucket", "at": "/data"}})
-    grown = {key: (without[key], value) for key, value in with_bucket.items() if value != without[key]}
+    grown = {
+        key: (without[key], value) for key, value in with_bucket.items() if value != without[key]
+    }
 
     # A head and two workers: 250m, 512Mi and 5Gi each.
-    assert {key: parse_quantity(after) - parse_quantity(before) for key, (before, after) in grown.items()} == {
+    assert {
+        key: parse_quantity(after) - parse_quantity(before)
+        for key, (before, after) in grown.items()
+    } == {
         "requests.cpu": Decimal("0.75"),
         "requests.memory": 3 * 512 * 2**20,
         "limits.memory": 3 * 512 * 2**20,

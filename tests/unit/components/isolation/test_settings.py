@@ -20,11 +20,15 @@ def settings(**values: Any) -> EnvironmentSettings:
 def of_engineers_stack(environment: EnvironmentSettings, **values: Any) -> Resolved:
     own = load("alice", {"engineer": {"environment": "test"} | values}, None).settings
     assert isinstance(own, EngineerSettings)
-    return resolve_engineer(own, "alice", contract_of(environment, "test", resolve_environment(environment)))
+    return resolve_engineer(
+        own, "alice", contract_of(environment, "test", resolve_environment(environment))
+    )
 
 
 def test_an_engineers_own_stack_has_the_environments_priority_and_access() -> None:
-    environment = settings(defaults={"priority": "of-the-house", "access": {"groups": ["ml@example.com"]}})
+    environment = settings(
+        defaults={"priority": "of-the-house", "access": {"groups": ["ml@example.com"]}}
+    )
     (berth,) = of_engineers_stack(environment, access={"users": ["alice@example.com"]}).berths
     assert berth.priority == "of-the-house"
     assert (berth.access.users, berth.access.groups) == (["alice@example.com"], ["ml@example.com"])
@@ -37,7 +41,9 @@ def test_nobody_has_access_unasked() -> None:
 
 
 def test_the_contract_tells_what_is_loosened() -> None:
-    environment = settings(isolation={"podSecurity": "baseline"}, operators={"kuberay": {"namespace": "ray-system"}})
+    environment = settings(
+        isolation={"podSecurity": "baseline"}, operators={"kuberay": {"namespace": "ray-system"}}
+    )
     contract = contract_of(environment, "test", resolve_environment(environment))
     assert contract.isolation == environment.isolation.model_copy(update={"metadata_server": True})
     assert contract.kuberay.namespace == "ray-system"

@@ -20,7 +20,9 @@ from berth.stacks.settings.resolve import resolve_environment
 from tests.unit.loaded import environment_of, environment_values
 from tests.unit.recording import Recorder, run
 
-BASE: dict[str, Any] = environment_values(dev={"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"})
+BASE: dict[str, Any] = environment_values(
+    dev={"machineType": "a4-highgpu-8g", "nodes": 2, "capacity": "spot"}
+)
 LIFECYCLE = {
     "expires": "2026-12-31",
     "hours": {"from": "08:00", "to": "20:00"},
@@ -66,7 +68,9 @@ def plain(value: Any) -> Any:
 def test_what_the_keeper_is(golden: Callable[[str, Any], None]) -> None:
     created = manifests.keeper("lab", "an/image:1", "*/5 * * * *", settings().pools, {"a": "b"})
     namespace, program, *others = created
-    golden("lifecycle/keeper", plain([namespace, program | {"data": sorted(program["data"])}, *others]))
+    golden(
+        "lifecycle/keeper", plain([namespace, program | {"data": sorted(program["data"])}, *others])
+    )
 
 
 def test_nothing_is_an_empty_list_which_the_api_server_would_not_keep() -> None:
@@ -82,7 +86,10 @@ def test_what_a_berth_has_for_it(golden: Callable[[str, Any], None]) -> None:
     metadata = {"name": "x", "namespace": "berth-x", "labels": {"a": "b"}}
     ray = {"kind": "RayCluster", "metadata": metadata, "spec": {"authOptions": {"mode": "token"}}}
     created = keeper_access(ray, own.lifecycle)
-    golden("lifecycle/berth", plain([own.lifecycle.annotations(), *created, *keeper_peers(own.lifecycle)]))
+    golden(
+        "lifecycle/berth",
+        plain([own.lifecycle.annotations(), *created, *keeper_peers(own.lifecycle)]),
+    )
 
 
 def test_nothing_said_nothing_made() -> None:
@@ -106,7 +113,12 @@ def test_berths_take_the_defaults_and_named_clusters_do_not() -> None:
         "clusters": {"train": TRAIN},
     }
     shared = {"berth/expires": "14d", "berth/zone": "UTC", "berth/grace": "1h"}
-    assert lifecycles(**given) == {"x": shared | {"berth/idle": "2h"}, "y": shared, "z": {}, "train": {}}
+    assert lifecycles(**given) == {
+        "x": shared | {"berth/idle": "2h"},
+        "y": shared,
+        "z": {},
+        "train": {},
+    }
     asking = {"clusters": {"train": TRAIN | {"lifecycle": {"idle": "1d"}}}}
     assert lifecycles(**asking) == {"train": {"berth/idle": "1d"}}
 
@@ -144,7 +156,12 @@ def test_the_program_needs_nothing_but_python(tmp_path: Path) -> None:
         path.write_text(created[1]["data"][item["key"]], encoding="utf-8")
     _, *command = pod["containers"][0]["command"]
     done = subprocess.run(
-        [sys.executable, "-E", "-S", *command, "--help"], cwd=tmp_path, capture_output=True, check=False
+        [sys.executable, "-E", "-S", *command, "--help"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
     )
-    assert (done.returncode, b"suspend and wake berths" in done.stdout.lower()) == (0, True), done.stderr
+    assert (done.returncode, b"suspend and wake berths" in done.stdout.lower()) == (0, True), (
+        done.stderr
+    )
     assert sum(len(text) for text in created[1]["data"].values()) < 2**20

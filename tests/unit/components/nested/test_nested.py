@@ -28,10 +28,14 @@ def cluster(way: str, pools: dict[str, Any] = POOLS, **shape: Any) -> dict[str, 
 
 def pods(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     spec = manifest["spec"]
-    return [group["template"]["spec"] for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"])]
+    return [
+        group["template"]["spec"] for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"])
+    ]
 
 
-@pytest.mark.parametrize(("way", "pools"), [("cdi-per-pod", POOLS), ("nvidia-runtime", OPERATOR_POOLS)])
+@pytest.mark.parametrize(
+    ("way", "pools"), [("cdi-per-pod", POOLS), ("nvidia-runtime", OPERATOR_POOLS)]
+)
 def test_manifest(golden: Callable[[str, Any], None], way: str, pools: dict[str, Any]) -> None:
     golden(f"ray/nested-{way}", cluster(way, pools))
 
@@ -83,16 +87,27 @@ def test_no_pod_is_privileged_or_can_become_it() -> None:
     for pod in pods(harden(cluster("cdi-per-pod"), "privileged", None)):
         context = pod["containers"][0]["securityContext"]
         assert not context.get("privileged")
-        assert (context["allowPrivilegeEscalation"], context["capabilities"]) == (False, {"drop": ["ALL"]})
+        assert (context["allowPrivilegeEscalation"], context["capabilities"]) == (
+            False,
+            {"drop": ["ALL"]},
+        )
         assert not any("hostPath" in volume for volume in pod["volumes"])
 
 
 def test_only_podmans_way_lowers_the_pod_security_level() -> None:
     levels = {
         way: level_of([cluster(way, pools)])
-        for way, pools in (("none", POOLS), ("cdi-per-pod", POOLS), ("nvidia-runtime", OPERATOR_POOLS))
+        for way, pools in (
+            ("none", POOLS),
+            ("cdi-per-pod", POOLS),
+            ("nvidia-runtime", OPERATOR_POOLS),
+        )
     }
-    assert levels == {"none": "restricted", "cdi-per-pod": "privileged", "nvidia-runtime": "restricted"}
+    assert levels == {
+        "none": "restricted",
+        "cdi-per-pod": "privileged",
+        "nvidia-runtime": "restricted",
+    }
 
 
 def test_only_workers_with_gpus_run_by_nvidias_runtime() -> None:

@@ -12,7 +12,13 @@ import yaml
 
 from berth.components.cluster.api import ClusterError
 from berth.components.operators import definitions
-from berth.components.operators.definitions import DefinitionsError, among, definitions_hook, has, in_folder
+from berth.components.operators.definitions import (
+    DefinitionsError,
+    among,
+    definitions_hook,
+    has,
+    in_folder,
+)
 from berth.components.operators.operator import Chart
 
 RAY = "rayclusters.ray.io"
@@ -38,7 +44,9 @@ def test_the_definitions_of_a_folder(chart: Chart) -> None:
 
 
 def test_the_definitions_among_rendered_objects() -> None:
-    assert among([DEFINITION, {"kind": "Deployment", "metadata": {"name": "x"}}, None]) == [DEFINITION]
+    assert among([DEFINITION, {"kind": "Deployment", "metadata": {"name": "x"}}, None]) == [
+        DEFINITION
+    ]
 
 
 def live(**versions: Any) -> dict[str, Any]:
@@ -61,7 +69,9 @@ class Cluster:
     """A cluster that has some definitions."""
 
     def __init__(self, *definitions: dict[str, Any], refuses: bool = False) -> None:
-        self.definitions = {definition["metadata"]["name"]: definition for definition in definitions}
+        self.definitions = {
+            definition["metadata"]["name"]: definition for definition in definitions
+        }
         self.refuses = refuses
         self.applied: list[str] = []
         self.manifests: list[str] = []
@@ -77,7 +87,9 @@ class Cluster:
         self.applied.append(path.rsplit("/", 1)[1])
 
 
-def run(chart: Chart, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any] | None) -> list[str]:
+def run(
+    chart: Chart, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, old: dict[str, Any] | None
+) -> list[str]:
     """The definitions that the hook of a release applies."""
     hooks: list[Any] = []
     monkeypatch.setattr(definitions, "ClusterApi", lambda _: cluster)
@@ -89,7 +101,12 @@ def run(chart: Chart, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, old: di
     monkeypatch.setattr(pulumi, "ResourceHook", registered)
 
     async def hooked() -> None:
-        definitions_hook("kuberay", chart, "kubeconfig", pulumi.ComponentResource.__new__(pulumi.ComponentResource))
+        definitions_hook(
+            "kuberay",
+            chart,
+            "kubeconfig",
+            pulumi.ComponentResource.__new__(pulumi.ComponentResource),
+        )
         await hooks[0](pulumi.ResourceHookArgs("urn", "id", "name", "type", old_inputs=old))
 
     monkeypatch.setattr(pulumi.log, "info", lambda *_: None)
@@ -102,7 +119,9 @@ def test_an_update_applies_them(chart: Chart, monkeypatch: pytest.MonkeyPatch) -
     assert run(chart, Cluster(), monkeypatch, {}) == [RAY]
 
 
-def test_a_first_installation_leaves_them_to_helm(chart: Chart, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_installation_leaves_them_to_helm(
+    chart: Chart, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run(chart, Cluster(), monkeypatch, None) == []
 
 
@@ -112,7 +131,9 @@ def test_an_installation_where_an_earlier_one_left_them_applies_them(
     assert run(chart, Cluster(live(schema={})), monkeypatch, None) == [RAY]
 
 
-def test_definitions_that_the_cluster_has_are_not_applied_again(chart: Chart, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_definitions_that_the_cluster_has_are_not_applied_again(
+    chart: Chart, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert run(chart, Cluster(live()), monkeypatch, None) == []
     assert run(chart, Cluster(live()), monkeypatch, {}) == []
 
@@ -129,6 +150,10 @@ def test_numbers_of_a_rendered_chart_are_integers_again(monkeypatch: pytest.Monk
     assert ".0" not in cluster.manifests[0]
 
 
-def test_a_refusal_says_what_was_not_done_and_what_to_do(chart: Chart, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DefinitionsError, match=r"not be brought up to date: no\. The release was not changed"):
+def test_a_refusal_says_what_was_not_done_and_what_to_do(
+    chart: Chart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(
+        DefinitionsError, match=r"not be brought up to date: no\. The release was not changed"
+    ):
         run(chart, Cluster(refuses=True), monkeypatch, {})

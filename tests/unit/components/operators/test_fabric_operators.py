@@ -46,9 +46,18 @@ def of_dranet(**given: Any) -> dict[str, Any]:
 
 VALUES: dict[str, tuple[str, Callable[[], dict[str, Any]]]] = {
     "dranet": ("dranet", of_dranet),
-    "dranet-on-chosen-nodes": ("dranet", lambda: of_dranet(nodeSelector={"tier": "fast"}, version="1.4.1")),
-    "nvlink": ("dra-driver-nvidia-gpu", lambda: GpuDra(GpuDraSettings(), Site(fleet({"big": A4X})[1])).values()),
-    "gpu-dra": ("dra-driver-nvidia-gpu", lambda: GpuDra(GpuDraSettings(), Site(fleet()[1])).values()),
+    "dranet-on-chosen-nodes": (
+        "dranet",
+        lambda: of_dranet(nodeSelector={"tier": "fast"}, version="1.4.1"),
+    ),
+    "nvlink": (
+        "dra-driver-nvidia-gpu",
+        lambda: GpuDra(GpuDraSettings(), Site(fleet({"big": A4X})[1])).values(),
+    ),
+    "gpu-dra": (
+        "dra-driver-nvidia-gpu",
+        lambda: GpuDra(GpuDraSettings(), Site(fleet()[1])).values(),
+    ),
 }
 
 
@@ -85,7 +94,9 @@ def test_each_is_for_its_own_pools_only() -> None:
     assert set(Gib.served(managed)) == {"train"}
 
 
-def test_a_pool_of_claimed_gpus_has_no_device_plugin_and_no_driver_of_gkes(golden: Callable[[str, Any], None]) -> None:
+def test_a_pool_of_claimed_gpus_has_no_device_plugin_and_no_driver_of_gkes(
+    golden: Callable[[str, Any], None],
+) -> None:
     settings, pools = fleet()
     place = NodePlace(
         project="some-project",
@@ -128,8 +139,12 @@ def daemon_set(**pod: Any) -> dict[str, Any]:
 
 
 def test_daemons_of_a_manifest_run_where_the_pools_and_the_settings_say() -> None:
-    settings, pools = fleet(operators={"dranet": {"source": "manifest", "manifest": "x", "nodeSelector": {"a": "b"}}})
-    written = daemon_set(nodeSelector={"kubernetes.io/os": "linux"}, affinity={"podAffinity": {}}, hostNetwork=True)
+    settings, pools = fleet(
+        operators={"dranet": {"source": "manifest", "manifest": "x", "nodeSelector": {"a": "b"}}}
+    )
+    written = daemon_set(
+        nodeSelector={"kubernetes.io/os": "linux"}, affinity={"podAffinity": {}}, hostNetwork=True
+    )
     inputs = DraNet(settings.operators.dranet, Site(pools))
     placed = inputs.placed(written)
     assert placed["spec"]["template"]["spec"] == {

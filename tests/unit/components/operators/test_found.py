@@ -20,7 +20,11 @@ BASE: dict[str, Any] = {
 
 
 def helm(release: str, namespace: str) -> dict[str, str]:
-    return {"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": namespace} if release else {}
+    return (
+        {"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": namespace}
+        if release
+        else {}
+    )
 
 
 def cluster(case: dict[str, Any]) -> RecordedCluster:
@@ -39,18 +43,27 @@ def cluster(case: dict[str, Any]) -> RecordedCluster:
         metadata = {"name": name, "annotations": helm("nvidia-gpu-operator", "gpu-operator")}
         objects[f"/apis/rbac.authorization.k8s.io/v1/{kind}"] = [{"metadata": metadata}]
     if "policy" in case:
-        metadata = {"name": "cluster-policy", "annotations": helm("nvidia-gpu-operator", "gpu-operator")}
+        metadata = {
+            "name": "cluster-policy",
+            "annotations": helm("nvidia-gpu-operator", "gpu-operator"),
+        }
         status = {"namespace": "gpu-operator"}
-        objects[CLUSTER_POLICIES] = [{"metadata": metadata, "spec": case["policy"], "status": status}]
+        objects[CLUSTER_POLICIES] = [
+            {"metadata": metadata, "spec": case["policy"], "status": status}
+        ]
     if "config" in case:
         metadata = {"name": "mine", "namespace": "gpu-operator"}
         objects["/api/v1/configmaps"] = [{"metadata": metadata, "data": case["config"]}]
     return RecordedCluster(objects)
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case["name"]) for case in table(__file__, "found.yaml")])
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case["name"]) for case in table(__file__, "found.yaml")]
+)
 def test_found(case: dict[str, Any]) -> None:
     settings = environment_of("dev", over(BASE, case.get("settings", {}))).settings
     texts = [f"{problem.where}: {problem.message}" for problem in found_on(cluster(case), settings)]
     assert len(texts) == len(case["found"]), texts
-    assert [words for words in case["found"] if not any(says(text, words) for text in texts)] == [], texts
+    assert [
+        words for words in case["found"] if not any(says(text, words) for text in texts)
+    ] == [], texts

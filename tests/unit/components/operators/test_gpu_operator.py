@@ -24,7 +24,9 @@ TIME_SLICING: dict[str, Any] = {"kind": "time-slicing", "replicas": 4}
 GPU_POOL: dict[str, Any] = {"machineType": "a4-highgpu-8g", "nodes": 1}
 
 
-def fleet(pool: dict[str, Any], profile: dict[str, Any] = TIME_SLICING, **more: Any) -> tuple[Resolved, GpuOperator]:
+def fleet(
+    pool: dict[str, Any], profile: dict[str, Any] = TIME_SLICING, **more: Any
+) -> tuple[Resolved, GpuOperator]:
     environment = {
         "project": "berth-lab",
         "zone": "us-central1-b",
@@ -39,16 +41,30 @@ def fleet(pool: dict[str, Any], profile: dict[str, Any] = TIME_SLICING, **more: 
 CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     "time-slicing-on-cos": ({"sharing": "any"}, TIME_SLICING, {}),
     "mps-on-cos": ({"sharing": "any"}, {"kind": "mps", "replicas": 2, "renameByDefault": True}, {}),
-    "mig-mixed-on-cos": ({"sharing": "any"}, {"kind": "mig", "strategy": "mixed", "profile": "1g.23gb"}, {}),
+    "mig-mixed-on-cos": (
+        {"sharing": "any"},
+        {"kind": "mig", "strategy": "mixed", "profile": "1g.23gb"},
+        {},
+    ),
     "tainted-on-cos": (
-        {"sharing": "any", "taints": [{"key": "dedicated", "value": "ml"}, {"key": "night", "effect": "NoExecute"}]},
+        {
+            "sharing": "any",
+            "taints": [
+                {"key": "dedicated", "value": "ml"},
+                {"key": "night", "effect": "NoExecute"},
+            ],
+        },
         TIME_SLICING,
         {},
     ),
     "whole-on-ubuntu": (
         {"gpuManagement": "operator", "driver": "operator", "nodeImage": "ubuntu"},
         TIME_SLICING,
-        {"operators": {"gpu": {"dcgmExporter": True, "nodeFeatureDiscovery": False, "validator": False}}},
+        {
+            "operators": {
+                "gpu": {"dcgmExporter": True, "nodeFeatureDiscovery": False, "validator": False}
+            }
+        },
     ),
 }
 
@@ -111,14 +127,18 @@ def test_a_node_without_a_label_has_whole_gpus_and_shares_them_only_by_its_label
 
 def test_a_changed_profile_is_another_config_map_since_edits_are_not_watched() -> None:
     names = {
-        fleet({"sharing": "any"}, TIME_SLICING | {"replicas": replicas})[1].values()["devicePlugin"]["config"]["name"]
+        fleet({"sharing": "any"}, TIME_SLICING | {"replicas": replicas})[1].values()[
+            "devicePlugin"
+        ]["config"]["name"]
         for replicas in (2, 4)
     }
     assert len(names) == 2
 
 
 def test_the_pools_own_config_carries_the_labels() -> None:
-    resolved, _ = fleet({"sharing": "any"}, {"kind": "mig", "strategy": "single", "profile": "1g.23gb"})
+    resolved, _ = fleet(
+        {"sharing": "any"}, {"kind": "mig", "strategy": "single", "profile": "1g.23gb"}
+    )
     assert node_labels(resolved.pools["dev"]) == {
         "gke-no-default-nvidia-gpu-device-plugin": "true",
         "nvidia.com/device-plugin.config": "any",
@@ -136,9 +156,13 @@ def test_a_pool_that_is_left_to_gke_needs_no_operator_and_keeps_one_off() -> Non
 def test_googles_installer_runs_where_gke_installs_no_driver() -> None:
     assert DriverInstaller.served(fleet({"sharing": "any"})[0].pools)
     assert not DriverInstaller.served(fleet({"sharing": "any", "driver": "preinstalled"})[0].pools)
-    assert not DriverInstaller.served(fleet({"sharing": "any", "driver": "operator", "nodeImage": "ubuntu"})[0].pools)
+    assert not DriverInstaller.served(
+        fleet({"sharing": "any", "driver": "operator", "nodeImage": "ubuntu"})[0].pools
+    )
     assert DriverInstaller.served(fleet({"gpuAllocation": "dra"})[0].pools)
-    assert not DriverInstaller.served(fleet({"gpuAllocation": "dra", "driver": "preinstalled"})[0].pools)
+    assert not DriverInstaller.served(
+        fleet({"gpuAllocation": "dra", "driver": "preinstalled"})[0].pools
+    )
     assert not DriverInstaller.served(fleet({})[0].pools)
 
 
@@ -153,13 +177,19 @@ def test_manifests(golden: Callable[[str, Any], None]) -> None:
         ({"kind": "none"}, "nvidia.com/gpu", {}),
         (TIME_SLICING, "nvidia.com/gpu", {"num-gpus": "1"}),
         (TIME_SLICING | {"renameByDefault": True}, "nvidia.com/gpu.shared", {"num-gpus": "1"}),
-        ({"kind": "mig", "strategy": "mixed", "profile": "1g.23gb"}, "nvidia.com/mig-1g.23gb", {"num-gpus": "1"}),
+        (
+            {"kind": "mig", "strategy": "mixed", "profile": "1g.23gb"},
+            "nvidia.com/mig-1g.23gb",
+            {"num-gpus": "1"},
+        ),
     ],
 )
 def test_ray_is_told_of_gpus_that_kuberay_would_not_find(
     profile: dict[str, Any], resource: str, start: dict[str, str]
 ) -> None:
     resolved, _ = fleet({"sharing": "any"}, profile, engineers={"alice": {}})
-    group = ray_cluster(resolved.berths[0], resolved.pools, "berth-alice", {})["spec"]["workerGroupSpecs"][0]
+    group = ray_cluster(resolved.berths[0], resolved.pools, "berth-alice", {})["spec"][
+        "workerGroupSpecs"
+    ][0]
     assert group["rayStartParams"] == start
     assert group["template"]["spec"]["containers"][0]["resources"]["limits"][resource] == "1"

@@ -64,7 +64,9 @@ def daemons_on(output: Mapping[str, Any], node: str) -> list[str]:
 # The operator stays off the pools of others.
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "stacks").rglob("Pulumi.*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "stacks").rglob("Pulumi.*.yaml")), ids=lambda path: path.stem
+)
 def test_every_gpu_pool_of_a_shipped_stack_is_served_by_one(path: Path) -> None:
     file = stack_file.read(path)
     settings = load(path.stem.removeprefix("Pulumi."), file.settings, file).settings
@@ -73,7 +75,9 @@ def test_every_gpu_pool_of_a_shipped_stack_is_served_by_one(path: Path) -> None:
     for pool in offered(settings.pools, settings.sharing).values():
         labels = node_labels(pool)
         if pool.settings.machine.gpus:
-            assert (labels.get(OPERANDS_LABEL) == "false") is not pool.settings.by_operator, pool.name
+            assert (labels.get(OPERANDS_LABEL) == "false") is not pool.settings.by_operator, (
+                pool.name
+            )
 
 
 def test_the_real_operator_leaves_a_pool_with_berths_label_alone() -> None:
@@ -85,7 +89,11 @@ def test_the_real_operator_leaves_a_pool_with_berths_label_alone() -> None:
     labels = node_labels(fleet({})[0].pools["dev"])
     assert labels.items() <= opted_out["input"]["nodes"]["managed-1"]["labels"].items()
     assert daemons_on(opted_out["output"], "managed-1") == []
-    steps = [step for step in opted_out["then"] if labels.items() <= (step["change"].get("labels") or {}).items()]
+    steps = [
+        step
+        for step in opted_out["then"]
+        if labels.items() <= (step["change"].get("labels") or {}).items()
+    ]
     assert steps, "the label also comes later, on nodes that the operator serves already"
     assert all(daemons_on(step["output"], "managed-1") == [] for step in steps)
 
@@ -103,9 +111,15 @@ def test_the_real_operator_leaves_a_pool_of_claimed_gpus_alone() -> None:
 
 def test_nodes_without_a_label_get_the_default_that_is_whole_gpus() -> None:
     case = recorded("D1")
-    plugin = next(item for item in case["output"]["daemonSets"] if item["name"] == "nvidia-device-plugin-daemonset")
+    plugin = next(
+        item
+        for item in case["output"]["daemonSets"]
+        if item["name"] == "nvidia-device-plugin-daemonset"
+    )
     default = case["input"]["clusterPolicySpec"]["devicePlugin"]["config"]["default"]
-    manager = next(container for container in plugin["containers"] if container["name"] == "config-manager")
+    manager = next(
+        container for container in plugin["containers"] if container["name"] == "config-manager"
+    )
     assert manager["env"]["DEFAULT_CONFIG"] == default
     assert manager["env"]["NODE_LABEL"] in node_labels(fleet({"sharing": "any"})[0].pools["dev"])
     # So what berth sends as `default` is what a node without the label reads.
@@ -141,23 +155,40 @@ def test_the_charts_own_tolerations_are_not_enough_for_a_pools_taints() -> None:
     [
         [{"key": "dedicated", "value": "ml", "effect": "NoSchedule"}],
         [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoExecute"}],
-        [{"key": "a", "value": "", "effect": "PreferNoSchedule"}, {"key": "b", "value": "c", "effect": "NoSchedule"}],
+        [
+            {"key": "a", "value": "", "effect": "PreferNoSchedule"},
+            {"key": "b", "value": "c", "effect": "NoSchedule"},
+        ],
     ],
 )
-def test_every_daemon_tolerates_the_taints_of_the_pools_that_the_operator_serves(taints: list[dict[str, str]]) -> None:
+def test_every_daemon_tolerates_the_taints_of_the_pools_that_the_operator_serves(
+    taints: list[dict[str, str]],
+) -> None:
     resolved, inputs = fleet({"sharing": "any", "taints": taints})
     sent = inputs.values()
     worker = sent["node-feature-discovery"]["worker"]["tolerations"]
-    for given in (sent["daemonsets"]["tolerations"], worker, tolerations(resolved.pools["dev"].settings)):
+    for given in (
+        sent["daemonsets"]["tolerations"],
+        worker,
+        tolerations(resolved.pools["dev"].settings),
+    ):
         assert tolerated(taints, given)
         assert DEFAULT_TOLERATION in given
     # Helm replaces lists: what the chart has of its own has to be repeated.
-    control_plane = {"key": "node-role.kubernetes.io/control-plane", "operator": "Equal", "value": ""}
+    control_plane = {
+        "key": "node-role.kubernetes.io/control-plane",
+        "operator": "Equal",
+        "value": "",
+    }
     assert control_plane | {"effect": "NoSchedule"} in worker
 
 
 def test_what_the_chart_gives_feature_discovery_by_itself_is_kept() -> None:
-    worker = next(workload for workload in recorded("N1")["output"]["workloads"] if workload["kind"] == "DaemonSet")
+    worker = next(
+        workload
+        for workload in recorded("N1")["output"]["workloads"]
+        if workload["kind"] == "DaemonSet"
+    )
     sent = fleet({"sharing": "any", "taints": [{"key": "dedicated"}]})[1].values()
     for toleration in worker["tolerations"]:
         assert toleration in sent["node-feature-discovery"]["worker"]["tolerations"]
@@ -173,7 +204,9 @@ def test_taints_of_pools_that_others_serve_are_not_tolerated() -> None:
     _, inputs = fleet({}, pools=pools)
     assert "daemonsets" not in inputs.values()
     _, inputs = fleet({"sharing": "any"})
-    assert {"daemonsets", "node-feature-discovery"}.isdisjoint(inputs.values()), "nothing is sent that the chart has"
+    assert {"daemonsets", "node-feature-discovery"}.isdisjoint(inputs.values()), (
+        "nothing is sent that the chart has"
+    )
 
 
 def test_nothing_is_sent_to_feature_discovery_that_another_installs() -> None:
@@ -186,7 +219,9 @@ def test_nothing_is_sent_to_feature_discovery_that_another_installs() -> None:
 # MIG and the validator.
 
 
-@pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: f"{profile['kind']}-{profile.get('strategy')}")
+@pytest.mark.parametrize(
+    "profile", PROFILES, ids=lambda profile: f"{profile['kind']}-{profile.get('strategy')}"
+)
 def test_berth_never_sends_what_the_api_server_refuses_of_mig(profile: dict[str, Any]) -> None:
     sent = fleet({"sharing": "any"}, profile)[1].values()
     assert sent["mig"]["strategy"] in MIG_STRATEGIES
@@ -196,7 +231,10 @@ def test_berth_never_sends_what_the_api_server_refuses_of_mig(profile: dict[str,
 def test_the_schema_takes_of_mig_what_is_known_of_it() -> None:
     spec = schema()
     assert set(spec["mig"]["properties"]["strategy"]["enum"]) == MIG_STRATEGIES
-    assert set(spec["migManager"]["properties"]["config"]["properties"]["default"]["enum"]) == MIG_DEFAULTS
+    assert (
+        set(spec["migManager"]["properties"]["config"]["properties"]["default"]["enum"])
+        == MIG_DEFAULTS
+    )
 
 
 def test_the_validators_plugin_runs_no_workload_anyway() -> None:
@@ -204,10 +242,16 @@ def test_the_validators_plugin_runs_no_workload_anyway() -> None:
     nothing changes.
     """
     output = recorded("A1")["output"]
-    validator = next(item for item in output["daemonSets"] if item["name"] == "nvidia-operator-validator")
-    env = {container["name"]: container.get("env") or {} for container in validator["initContainers"]}
+    validator = next(
+        item for item in output["daemonSets"] if item["name"] == "nvidia-operator-validator"
+    )
+    env = {
+        container["name"]: container.get("env") or {} for container in validator["initContainers"]
+    }
     assert env["plugin-validation"]["WITH_WORKLOAD"] == PLUGIN_WORKLOAD
-    assert "WITH_WORKLOAD" not in env["cuda-validation"], "where it is unset the program takes it for true"
+    assert "WITH_WORKLOAD" not in env["cuda-validation"], (
+        "where it is unset the program takes it for true"
+    )
     off = next(item for item in recorded("H1")["then"] if "WITH_WORKLOAD=false" in item["step"])
     assert off["daemonSetChanges"] == {}
 

@@ -55,13 +55,18 @@ class Cluster:
     """Cluster with the Secrets of one release."""
 
     def __init__(self, *secrets: dict[str, Any], answers: bool = True) -> None:
-        self.secrets = {f"/api/v1/namespaces/n/secrets/{item['metadata']['name']}": item for item in secrets}
+        self.secrets = {
+            f"/api/v1/namespaces/n/secrets/{item['metadata']['name']}": item for item in secrets
+        }
         self.answers = answers
         self.changes: dict[str, Any] = {}
         self.deleted: list[str] = []
 
     def metadata(self, path: str, **query: str) -> list[dict[str, Any]]:
-        assert (path, query) == ("/api/v1/namespaces/n/secrets", {"labelSelector": "owner=helm,name=r"})
+        assert (path, query) == (
+            "/api/v1/namespaces/n/secrets",
+            {"labelSelector": "owner=helm,name=r"},
+        )
         if not self.answers:
             raise ClusterError("no answer")
         return [{"metadata": item["metadata"]} for item in self.secrets.values()]
@@ -91,12 +96,16 @@ def run(
     monkeypatch.setattr(repair, "orphans", plugins)
     monkeypatch.setattr(repair, "_PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(repair, "ClusterApi", lambda *_, **__: cluster)
-    monkeypatch.setattr(pulumi, "ResourceHook", lambda _name, function, _options: hooks.append(function))
+    monkeypatch.setattr(
+        pulumi, "ResourceHook", lambda _name, function, _options: hooks.append(function)
+    )
     monkeypatch.setattr(pulumi.log, "warn", lambda text, _resource: warnings.append(text))
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: preview)
 
     async def hooked() -> None:
-        Repair("r", "n", "kubeconfig", pulumi.ComponentResource.__new__(pulumi.ComponentResource), 300).hook()
+        Repair(
+            "r", "n", "kubeconfig", pulumi.ComponentResource.__new__(pulumi.ComponentResource), 300
+        ).hook()
         await hooks[0](pulumi.ResourceHookArgs("urn", "id", "name", "type", old_inputs=old))
 
     asyncio.run(hooked())
@@ -121,7 +130,10 @@ def test_a_payload_has_failed_and_keeps_the_rest() -> None:
 def test_an_update_marks_a_pending_revision_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = Cluster(secret(10, "pending-upgrade"), secret(9, "deployed"))
     (warning,) = run(monkeypatch, cluster, {})
-    assert "release r in namespace n: an update was killed at revision 10, which it left pending-upgrade" in warning
+    assert (
+        "release r in namespace n: an update was killed at revision 10, which it left"
+        " pending-upgrade" in warning
+    )
     (change,) = cluster.changes.values()
     assert change["metadata"] == {
         "resourceVersion": "7",
@@ -132,14 +144,18 @@ def test_an_update_marks_a_pending_revision_as_failed(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("status", ["deployed", "failed"])
-def test_an_update_leaves_a_settled_release_alone(monkeypatch: pytest.MonkeyPatch, status: str) -> None:
+def test_an_update_leaves_a_settled_release_alone(
+    monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
     cluster = Cluster(secret(1, status))
     assert run(monkeypatch, cluster, {}) == []
     assert not cluster.changes
 
 
 @pytest.mark.parametrize("status", ["pending-install", "deployed", "failed"])
-def test_a_release_that_the_state_lacks_is_adopted(monkeypatch: pytest.MonkeyPatch, status: str) -> None:
+def test_a_release_that_the_state_lacks_is_adopted(
+    monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
     cluster = Cluster(secret(1, "superseded"), secret(2, status))
     (warning,) = run(monkeypatch, cluster, None)
     assert f"was on the cluster ({status}) and not in the state of this stack" in warning
@@ -179,11 +195,17 @@ def test_an_update_waits_for_the_plugin_of_a_killed_engine(monkeypatch: pytest.M
     monkeypatch.setattr(pulumi.log, "info", done)
     assert run(monkeypatch, cluster, {}, plugins=lambda: [4711]) == []
     assert not cluster.changes
-    assert "pending-upgrade, and the Kubernetes plugin of a killed update may still be at work" in said[0]
+    assert (
+        "pending-upgrade, and the Kubernetes plugin of a killed update may still be at work"
+        in said[0]
+    )
     # In the end it has ended without a word.
     left, pids = Cluster(secret(2, "pending-upgrade")), [[4711], [4711], []]
     monkeypatch.setattr(pulumi.log, "info", lambda *_, **__: None)
-    assert "which it left pending-upgrade" in run(monkeypatch, left, {}, plugins=lambda: pids.pop(0))[0]
+    assert (
+        "which it left pending-upgrade"
+        in run(monkeypatch, left, {}, plugins=lambda: pids.pop(0))[0]
+    )
     assert not pids
 
 
@@ -200,13 +222,17 @@ def test_a_record_that_changes_meanwhile_is_read_again(monkeypatch: pytest.Monke
 
 def test_an_update_waits_no_longer_than_helm_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """A plugin that stays without its engine keeps no update from what others have left."""
-    old = Cluster(secret(2, "pending-upgrade", begun=dt.datetime.now(dt.UTC) - dt.timedelta(seconds=400)))
+    old = Cluster(
+        secret(2, "pending-upgrade", begun=dt.datetime.now(dt.UTC) - dt.timedelta(seconds=400))
+    )
     assert "which it left pending-upgrade" in run(monkeypatch, old, {}, plugins=lambda: [4711])[0]
     young = Cluster(secret(2, "pending-upgrade"))
     assert run(monkeypatch, young, {}, preview=True, plugins=lambda: [4711]) == []
 
 
-def test_a_plugin_without_its_engine_is_an_orphan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_without_its_engine_is_an_orphan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     engine, plugin = tmp_path / "bin/pulumi", tmp_path / "plugins/pulumi-resource-kubernetes"
     plugin.parent.mkdir()
     engine.parent.mkdir()
@@ -241,14 +267,26 @@ def test_an_update_fails_where_the_record_cannot_be_read(monkeypatch: pytest.Mon
         ([secret(1, "deployed"), secret(2, "failed")], None),
         ([secret(1, "deployed"), secret(2, "pending-upgrade")], REPAIRED),
         ([secret(1, "superseded"), secret(2, "failed", left="pending-upgrade")], REPAIRED),
-        ([secret(1, "superseded"), secret(2, "superseded"), secret(3, "deployed", text=REPAIRED)], REPAIRED),
+        (
+            [
+                secret(1, "superseded"),
+                secret(2, "superseded"),
+                secret(3, "deployed", text=REPAIRED),
+            ],
+            REPAIRED,
+        ),
         ([secret(2, "superseded"), secret(3, "deployed", text="Rollback to 1")], None),
         # The plugin of a killed engine has deployed values that the settings take back.
         ([secret(1, "superseded"), secret(2, "deployed", a=2)], "replaces revision 2"),
-        ([secret(2, "superseded", a=2), secret(3, "deployed", text="replaces revision 2")], "replaces revision 2"),
+        (
+            [secret(2, "superseded", a=2), secret(3, "deployed", text="replaces revision 2")],
+            "replaces revision 2",
+        ),
         # Values that no revision has are an edit of the settings, which the state knows.
         ([secret(1, "superseded", a=3), secret(2, "deployed", a=2)], None),
     ],
 )
-def test_the_description_of_a_repaired_release_stays(secrets: list[dict[str, Any]], text: str | None) -> None:
+def test_the_description_of_a_repaired_release_stays(
+    secrets: list[dict[str, Any]], text: str | None
+) -> None:
     assert note(Cluster(*secrets), "n", "r", {"a": 1.5}) == text  # type: ignore[arg-type]

@@ -35,7 +35,9 @@ def facts_of(manifest: dict[str, Any]) -> dict[str, Any]:
     spec = manifest["spec"]
     pod = spec["template"]["spec"]
     paths = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"]}
-    (term,) = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    (term,) = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+        "nodeSelectorTerms"
+    ]
     return {
         "name": manifest["metadata"]["name"],
         "namespace": manifest["metadata"]["namespace"],
@@ -47,8 +49,12 @@ def facts_of(manifest: dict[str, Any]) -> dict[str, Any]:
         "hostNetwork": pod["hostNetwork"],
         "hostPID": pod["hostPID"],
         "nodes": term["matchExpressions"],
-        "volumes": {volume["hostPath"]["path"]: volume["hostPath"].get("type") for volume in pod["volumes"]},
-        "initContainers": [container_facts(container, paths) for container in pod["initContainers"]],
+        "volumes": {
+            volume["hostPath"]["path"]: volume["hostPath"].get("type") for volume in pod["volumes"]
+        },
+        "initContainers": [
+            container_facts(container, paths) for container in pod["initContainers"]
+        ],
         "containers": {container["name"]: container["image"] for container in pod["containers"]},
     }
 
@@ -73,7 +79,9 @@ def programs(script: str) -> list[str]:
     printed.
     """
     lines = [re.sub(r"^if |; then$", "", line.strip()) for line in script.splitlines()]
-    return [line for line in lines if line not in {"else", "fi", ""} and not line.startswith("echo ")]
+    return [
+        line for line in lines if line not in {"else", "fi", ""} and not line.startswith("echo ")
+    ]
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -81,7 +89,9 @@ def test_a_daemonset_of_googles_is_as_google_has_it(name: str) -> None:
     theirs = yaml.safe_load((UPSTREAM / f"{name}.yaml").read_text())
     assert re.search(r"/blob/[0-9a-f]{40}/", theirs.pop("source"))
     assert facts_of(OURS[name]) == theirs | DELIBERATE[name]
-    assert all(theirs[field] != value for field, value in DELIBERATE[name].items()), "no longer different"
+    assert all(theirs[field] != value for field, value in DELIBERATE[name].items()), (
+        "no longer different"
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,7 +112,10 @@ def test_the_driver_is_installed_only_where_none_is_loaded(
     *shell, script = container["command"]
     script = script.replace("/cos-gpu-installer", str(tmp_path / "cos-gpu-installer"))
     result = subprocess.run(
-        [*shell, script], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True, check=False
+        [*shell, script],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        check=False,
     )
     called = tmp_path / "called"
     assert (result.returncode, called.exists()) == (code, installed)

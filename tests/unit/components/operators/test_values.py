@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from berth.components.operators import GpuOperator, GpuOperatorSettings, KubeRay, KubeRaySettings, Site
+from berth.components.operators import (
+    GpuOperator,
+    GpuOperatorSettings,
+    KubeRay,
+    KubeRaySettings,
+    Site,
+)
 from berth.components.operators.installation import has_null
 from berth.components.operators.operator import Chart
 from berth.components.operators.rules import overridden, reaches
@@ -16,20 +22,34 @@ GPUS = {"gpu": {"machineType": "g2-standard-8", "nodes": 1}}
 
 
 def chart_of(**settings: Any) -> Chart:
-    (chart,) = (part for part in KubeRay(KubeRaySettings(**settings)).parts("kuberay") if isinstance(part, Chart))
+    (chart,) = (
+        part
+        for part in KubeRay(KubeRaySettings(**settings)).parts("kuberay")
+        if isinstance(part, Chart)
+    )
     return chart
 
 
 def test_values_that_change_berths_are_found() -> None:
     ours = {"image": {"tag": "1", "repository": "r"}, "tolerations": [1], "env": {"a": "b"}}
     theirs = {"image": {"tag": "2"}, "tolerations": [2], "env": None, "replicas": 2}
-    assert [path for path, _, _ in overridden(ours, theirs)] == [("image", "tag"), ("tolerations",), ("env",)]
+    assert [path for path, _, _ in overridden(ours, theirs)] == [
+        ("image", "tag"),
+        ("tolerations",),
+        ("env",),
+    ]
     assert (has_null(theirs), has_null(ours)) == (True, False)
 
 
 @pytest.mark.parametrize(
     ("values", "found"),
-    [({}, None), ({"a": {}}, None), ({"a": {"b": 0}}, ("a", "b")), ({"a": None}, ("a",)), ({"b": {}}, None)],
+    [
+        ({}, None),
+        ({"a": {}}, None),
+        ({"a": {"b": 0}}, ("a", "b")),
+        ({"a": None}, ("a",)),
+        ({"b": {}}, None),
+    ],
 )
 def test_values_reach_a_path(values: dict[str, Any], found: tuple[str, ...] | None) -> None:
     assert reaches(values, ("a", "b")) == found

@@ -27,7 +27,10 @@ def pool(name: str = "train", **config: Any) -> Inputs:
 
 def ray(name: str, pool: str = "train", gpus: int = 8, workers: int = 2, **spec: Any) -> Inputs:
     """Manifest of an engineer's RayCluster whose head is on pool `cpu`."""
-    template = {"nodeSelector": {POOL_LABEL: pool}, "containers": [{"resources": {"limits": {"nvidia.com/gpu": gpus}}}]}
+    template = {
+        "nodeSelector": {POOL_LABEL: pool},
+        "containers": [{"resources": {"limits": {"nvidia.com/gpu": gpus}}}],
+    }
     return {
         "metadata": {
             "name": name,
@@ -36,8 +39,12 @@ def ray(name: str, pool: str = "train", gpus: int = 8, workers: int = 2, **spec:
         },
         "spec": {
             "upgradeStrategy": {"type": "Recreate"},
-            "headGroupSpec": {"template": {"spec": {"nodeSelector": {POOL_LABEL: "cpu"}, "containers": []}}},
-            "workerGroupSpecs": [{"replicas": workers, "maxReplicas": workers, "template": {"spec": template}}],
+            "headGroupSpec": {
+                "template": {"spec": {"nodeSelector": {POOL_LABEL: "cpu"}, "containers": []}}
+            },
+            "workerGroupSpecs": [
+                {"replicas": workers, "maxReplicas": workers, "template": {"spec": template}}
+            ],
             **spec,
         },
     }
@@ -65,7 +72,7 @@ def event(
     old: Inputs | None,
     new: Inputs | None,
     old_outputs: Inputs | None = None,
-    custom: bool = True,  # noqa: FBT001, FBT002
+    custom: bool = True,  # noqa: FBT002
     **more: Any,
 ) -> Event:
     """One step of the engine."""
@@ -75,7 +82,14 @@ def event(
         return None if inputs is None else known
 
     urn = f"urn:pulumi:prod::berth::{of_type}::{name}"
-    step = {"op": operation, "urn": urn, "type": of_type, "old": state(old, old_outputs), "new": state(new), **more}
+    step = {
+        "op": operation,
+        "urn": urn,
+        "type": of_type,
+        "old": state(old, old_outputs),
+        "new": state(new),
+        **more,
+    }
     return {"resourcePreEvent": {"metadata": step}}
 
 
@@ -84,7 +98,9 @@ def same(of_type: str, name: str, inputs: Inputs) -> Event:
     return event("same", of_type, name, inputs, inputs)
 
 
-def report(*events: Event, live: list[Inputs] | None = None, asked: bool = True, not_asked: str = "") -> Report:
+def report(
+    *events: Event, live: list[Inputs] | None = None, asked: bool = True, not_asked: str = ""
+) -> Report:
     """Return the report of a plan; by default the cluster was asked, and has nothing else."""
     there = (live or []) if asked else None
     return report_of(plan_of(events), Known("prod", "environment", live=there, not_asked=not_asked))

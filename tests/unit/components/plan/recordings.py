@@ -21,7 +21,11 @@ FOLDER = GOLDEN / "preview"
 _STEP = ("op", "urn", "type", "keys", "diffs", "detailedDiff")
 _STATE = ("type", "custom", "parent", "inputs", "outputs")
 # Unchanged ones of these are looked at too: where pools are, and whose pods are on them.
-_KNOWN = ("gcp:container/nodePool:NodePool", "gcp:container/cluster:Cluster", "kubernetes:ray.io/v1:RayCluster")
+_KNOWN = (
+    "gcp:container/nodePool:NodePool",
+    "gcp:container/cluster:Cluster",
+    "kubernetes:ray.io/v1:RayCluster",
+)
 _LONG = {"masterAuth", "endpoint", "selfLink", "instanceGroupUrls", "managedInstanceGroupUrls"}
 
 
@@ -43,7 +47,9 @@ def reduced(event: dict[str, Any]) -> dict[str, Any] | None:
             step = event[key]["metadata"]
             if key == "resourcePreEvent" and step["op"] == "refresh":
                 return None
-            if key == "resOutputsEvent" and (step["op"] != "refresh" or not (step.get("diffs") or not step["new"])):
+            if key == "resOutputsEvent" and (
+                step["op"] != "refresh" or not (step.get("diffs") or not step["new"])
+            ):
                 return None
             return {key: {"metadata": _step(step)}}
     diagnostic = event.get("diagnosticEvent")
@@ -62,7 +68,9 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
             if not step["type"].startswith("gcp:container/") and step["op"] != "refresh":
                 state.pop("outputs", None)
             if "outputs" in state:
-                state["outputs"] = {key: value for key, value in state["outputs"].items() if key not in _LONG}
+                state["outputs"] = {
+                    key: value for key, value in state["outputs"].items() if key not in _LONG
+                }
             if step["op"] in ("same", "refresh", "create") and step["type"] not in _KNOWN:
                 state.pop("inputs", None)
         found[side] = state
@@ -71,7 +79,9 @@ def _step(step: dict[str, Any]) -> dict[str, Any]:
 
 def _main(lines: Iterator[str], path: Path) -> None:
     events = [event for line in lines if (event := reduced(json.loads(line)))]
-    path.write_text("".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

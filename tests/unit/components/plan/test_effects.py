@@ -7,7 +7,18 @@ import pytest
 from berth.components.operators import GibSettings, gib
 from berth.components.plan.plan import Event
 from tests.unit.cases import over, says, table
-from tests.unit.components.plan.plans import POOL, Inputs, edited, effects, event, pool, report, same, texts_of, who
+from tests.unit.components.plan.plans import (
+    POOL,
+    Inputs,
+    edited,
+    effects,
+    event,
+    pool,
+    report,
+    same,
+    texts_of,
+    who,
+)
 
 TABLE = table(__file__, "effects.yaml")
 RESOURCES, CASES = TABLE["resources"], TABLE["cases"]
@@ -18,7 +29,10 @@ UPGRADE = {"upgradeSettings": {"maxSurge": 0, "maxUnavailable": 1}}
 def with_groups(inputs: Inputs, groups: dict[str, int]) -> Inputs:
     """A RayCluster with these numbers of workers by group, each like its own."""
     (group,) = inputs["spec"]["workerGroupSpecs"]
-    specs = [group | {"groupName": name, "replicas": count, "maxReplicas": count} for name, count in groups.items()]
+    specs = [
+        group | {"groupName": name, "replicas": count, "maxReplicas": count}
+        for name, count in groups.items()
+    ]
     return over(inputs, {"spec": {"workerGroupSpecs": specs}})  # type: ignore[no-any-return]
 
 
@@ -27,18 +41,24 @@ def steps_of(case: dict[str, Any]) -> list[Event]:
     (name,) = {case[operation] for operation in OPERATIONS if operation in case}
     resource = RESOURCES[name]
     old = over(resource["inputs"], case.get("was", {}))
-    before, after = (with_groups(old, groups) for groups in case["groups"]) if "groups" in case else (old, old)
+    before, after = (
+        (with_groups(old, groups) for groups in case["groups"]) if "groups" in case else (old, old)
+    )
     new = over(after, case.get("edit", {}))
     steps = []
     for operation in (operation for operation in OPERATIONS if operation in case):
         after = None if "delete" in operation else new
         said = {path: {"diffKind": "update", "inputDiff": False} for path in case.get("diff", [])}
         details: dict[str, Any] = {"detailedDiff": said} if said else {}
-        step = event(operation, resource["type"], name, before, after, resource.get("outputs"), **details)
+        step = event(
+            operation, resource["type"], name, before, after, resource.get("outputs"), **details
+        )
         step["resourcePreEvent"]["metadata"]["old"]["retainOnDelete"] = case.get("retained", False)
         steps.append(step)
     around = [other for other in case.get("around", ["train", "alice"]) if other != name]
-    return steps + [same(RESOURCES[other]["type"], other, RESOURCES[other]["inputs"]) for other in around]
+    return steps + [
+        same(RESOURCES[other]["type"], other, RESOURCES[other]["inputs"]) for other in around
+    ]
 
 
 def live_of(case: dict[str, Any]) -> list[Inputs]:
@@ -67,8 +87,8 @@ def test_effects(name: str) -> None:
 def test_edits_that_recreate_every_node(edit: dict[str, Any], words: str) -> None:
     found = effects(*steps_of({"update": "train", "was": UPGRADE, "edit": edit}))
     text = (
-        f"pool train: for a change of {words} GKE recreates every node, 1 at a time without spare ones, "
-        "and evicts the pods on it"
+        f"pool train: for a change of {words} GKE recreates every node, 1 at a time without spare"
+        " ones, and evicts the pods on it"
     )
     assert texts_of(found) == [("destroys", text)]
     assert who(found) == [["berth alice (2 pods, 16 GPUs)"]]
@@ -84,7 +104,9 @@ def test_by_type(operation: str, of_type: str, level: str | None) -> None:
 
 
 def test_where_the_cluster_could_not_be_asked_somebody_may_be_there() -> None:
-    step = event("update", POOL, "train", pool(), edited(pool(), nodeConfig__diskSizeGb=500) | UPGRADE)
+    step = event(
+        "update", POOL, "train", pool(), edited(pool(), nodeConfig__diskSizeGb=500) | UPGRADE
+    )
     assert report(step).level.word == "disturbs"
     unasked = report(step, asked=False, not_asked="no answer")
     assert (unasked.level.word, unasked.partly_asked) == ("destroys", "no answer")
@@ -103,11 +125,18 @@ def installer(script: str) -> Inputs:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "leaves"), [("--install-nccl", "", True), ("", "cp", False), ("", "--install-nccl", False)]
+    ("before", "after", "leaves"),
+    [("--install-nccl", "", True), ("", "cp", False), ("", "--install-nccl", False)],
 )
 def test_an_installer_of_gib_that_installs_no_nccl_any_more_leaves_the_old_one(
     before: str, after: str, *, leaves: bool
 ) -> None:
-    step = event("update", "kubernetes:apps/v1:DaemonSet", "nccl-rdma-installer", installer(before), installer(after))
+    step = event(
+        "update",
+        "kubernetes:apps/v1:DaemonSet",
+        "nccl-rdma-installer",
+        installer(before),
+        installer(after),
+    )
     (found,) = effects(step)
     assert ("the NCCL that the installer put there before stays" in found.text) is leaves

@@ -20,19 +20,36 @@ from berth.components.gke.provider_fields import CLUSTER, NODE_POOL, resources
 from berth.components.plan.paths import below
 from berth.stacks.preview.report import Report
 from tests.unit.cases import table
-from tests.unit.components.plan.plans import RAY, Inputs, effects, event, pool, ray, report, same, texts_of
+from tests.unit.components.plan.plans import (
+    RAY,
+    Inputs,
+    effects,
+    event,
+    pool,
+    ray,
+    report,
+    same,
+    texts_of,
+)
 
-POOL_FIELDS = {path: fact for path, fact in resources()[NODE_POOL].fields.items() if not fact.replaces}
+POOL_FIELDS = {
+    path: fact for path, fact in resources()[NODE_POOL].fields.items() if not fact.replaces
+}
 CLUSTER_FIELDS = {
     path: fact
     for path, fact in resources()[CLUSTER].fields.items()
-    if not fact.replaces and not below(path, "nodeConfig") and path not in ("minMasterVersion", "deletionProtection")
+    if not fact.replaces
+    and not below(path, "nodeConfig")
+    and path not in ("minMasterVersion", "deletionProtection")
 }
 
 
 def changed(token: str, path: str) -> list[tuple[str, str]]:
     """Levels and texts of the effects of an edit in place, with a RayCluster on the pool."""
-    old, new = pool(), pool(machineType="a4-highgpu-4g") if path == "nodeConfig.machineType" else pool()
+    old, new = (
+        pool(),
+        pool(machineType="a4-highgpu-4g") if path == "nodeConfig.machineType" else pool(),
+    )
     step = event("update", token, "train", old, new, detailedDiff={path: {"diffKind": "update"}})
     around = [same(NODE_POOL, "train", pool())] if token == CLUSTER else []
     return texts_of(effects(step, *around, same(RAY, "alice", ray("alice"))))
@@ -43,7 +60,11 @@ def test_edits_of_a_pool_recreate_nodes_where_the_provider_says_so() -> None:
     for path, fact in POOL_FIELDS.items():
         found = changed(NODE_POOL, path)
         word = next((word for prefix, word in WORDS.items() if below(path, prefix)), path)
-        guess = " (berth does not know whether it does, and assumes the worst)" if fact.nodes == "unknown" else ""
+        guess = (
+            " (berth does not know whether it does, and assumes the worst)"
+            if fact.nodes == "unknown"
+            else ""
+        )
         pace = "1 at a time with 1 spare node, and evicts the pods on it"
         text = f"pool train: for a change of {word} GKE recreates every node{guess}, {pace}"
         if found != ([] if fact.nodes == "no" else [("destroys", text)]):
@@ -68,7 +89,10 @@ def test_edits_of_a_cluster_recreate_nodes_where_the_provider_says_so() -> None:
 @pytest.mark.parametrize("token", [NODE_POOL, CLUSTER])
 def test_the_worst_is_said_of_a_field_of_which_nothing_is_known(token: str) -> None:
     ((level, text),) = changed(token, "newThing")
-    assert (level, "(berth does not know whether it does, and assumes the worst)" in text) == ("destroys", True)
+    assert (level, "(berth does not know whether it does, and assumes the worst)" in text) == (
+        "destroys",
+        True,
+    )
 
 
 def test_an_edit_of_which_much_is_known_is_no_guess() -> None:
@@ -78,7 +102,9 @@ def test_an_edit_of_which_much_is_known_is_no_guess() -> None:
     assert "the size of the boot disk and newThing GKE recreates every node, 1 at a time" in text
 
 
-@pytest.mark.parametrize("path", ["nodeDrainConfigs", "nodeDrainConfigs[0].pdbTimeoutDuration", "management"])
+@pytest.mark.parametrize(
+    "path", ["nodeDrainConfigs", "nodeDrainConfigs[0].pdbTimeoutDuration", "management"]
+)
 def test_rules_for_the_next_upgrade_touch_no_node(path: str) -> None:
     assert changed(NODE_POOL, path) == []
 

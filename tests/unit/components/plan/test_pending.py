@@ -4,10 +4,12 @@ from berth.components.plan.plan import pending_creates, remedy_of
 
 POOL = "urn:pulumi:lab::berth::berth:gke:NodePool$gcp:container/nodePool:NodePool::extra"
 # The text is the engine's (pulumi 3.250.0).
-WARNING = f"""Attempting to deploy or update resources with 2 pending operations from previous deployment.
+WARNING = f"""Attempting to deploy or update resources with 2 pending operations \
+from previous deployment.
   * {POOL}, interrupted while creating
   * urn:pulumi:lab::berth::gcp:compute/network:Network::lab, interrupted while updating
-These resources are in an unknown state because the Pulumi CLI was interrupted while waiting for changes
+These resources are in an unknown state because the Pulumi CLI was interrupted while \
+waiting for changes
 """
 
 

@@ -9,7 +9,10 @@ from berth.components.plan.plan import Property, plan_of
 from tests.unit.components.plan.plans import CLUSTER, POOL, edited, event, pool, same
 from tests.unit.components.plan.recordings import recorded
 
-SECRET_VALUE = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "ciphertext": "AAABAG"}
+SECRET_VALUE = {
+    "4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270",
+    "ciphertext": "AAABAG",
+}
 DRIVER = "nodeConfig.guestAccelerators[0].gpuDriverInstallationConfig.gpuDriverVersion"
 
 
@@ -48,19 +51,29 @@ def test_differences_are_found_as_deep_as_they_are() -> None:
 
 def test_secrets_and_what_is_not_known_yet_are_masked() -> None:
     unknown = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-    assert revealed({"a": SECRET_VALUE, "b": [unknown], "__defaults": []}) == {"a": SECRET, "b": ["(known later)"]}
+    assert revealed({"a": SECRET_VALUE, "b": [unknown], "__defaults": []}) == {
+        "a": SECRET,
+        "b": ["(known later)"],
+    }
 
 
 def test_a_kubernetes_secret_is_masked_even_where_the_engine_shows_it() -> None:
     old = {"metadata": {"name": "token"}, "data": {"token": "aHVudGVyMg=="}}
     detailed = {"data.token": {"diffKind": "update-replace"}}
     step = event(
-        "replace", "kubernetes:core/v1:Secret", "token", old, old | {"data": {"token": "bmV3"}}, detailedDiff=detailed
+        "replace",
+        "kubernetes:core/v1:Secret",
+        "token",
+        old,
+        old | {"data": {"token": "bmV3"}},
+        detailedDiff=detailed,
     )
     plan = plan_of([step])
     assert "aHVudGVyMg" not in repr(plan)
     (change,) = plan.changes
-    assert change.properties == [Property("data.token", "update", SECRET, SECRET, forces_replacement=True)]
+    assert change.properties == [
+        Property("data.token", "update", SECRET, SECRET, forces_replacement=True)
+    ]
 
 
 def test_a_secret_value_that_changes_is_told_without_its_values() -> None:
@@ -74,8 +87,15 @@ def test_a_secret_value_that_changes_is_told_without_its_values() -> None:
 def test_a_replacement_is_one_step_with_the_property_that_forces_it() -> None:
     plan = plan_of(recorded("driver"))
     (change,) = plan.changes
-    assert (change.operation, change.type, change.name, change.deleted_first) == ("replace", POOL, "train", True)
-    assert change.properties == [Property(DRIVER, "update", "DEFAULT", "LATEST", forces_replacement=True)]
+    assert (change.operation, change.type, change.name, change.deleted_first) == (
+        "replace",
+        POOL,
+        "train",
+        True,
+    )
+    assert change.properties == [
+        Property(DRIVER, "update", "DEFAULT", "LATEST", forces_replacement=True)
+    ]
 
 
 def test_components_and_providers_are_no_changes() -> None:
@@ -101,14 +121,25 @@ def test_without_details_the_inputs_tell_what_changes() -> None:
     (change,) = plan_of(
         [event("update", POOL, "train", old, edited(old, nodeConfig__machineType="a3-ultragpu-8g"))]
     ).changes
-    assert change.properties == [Property("nodeConfig.machineType", "update", "a4-highgpu-8g", "a3-ultragpu-8g")]
+    assert change.properties == [
+        Property("nodeConfig.machineType", "update", "a4-highgpu-8g", "a3-ultragpu-8g")
+    ]
 
 
 def test_of_a_mapping_the_parts_that_differ_are_told() -> None:
     old = {"management": {"autoRepair": True, "autoUpgrade": True}}
     new = {"management": {"autoRepair": False, "autoUpgrade": True}}
     (change,) = plan_of(
-        [event("update", CLUSTER, "x", old, new, detailedDiff={"management": {"diffKind": "update"}})]
+        [
+            event(
+                "update",
+                CLUSTER,
+                "x",
+                old,
+                new,
+                detailedDiff={"management": {"diffKind": "update"}},
+            )
+        ]
     ).changes
     assert change.properties == [Property("management.autoRepair", "update", old=True, new=False)]
 
@@ -124,13 +155,20 @@ def test_what_a_killed_update_had_deleted_is_made() -> None:
 
 
 def test_reads_change_nothing() -> None:
-    plan = plan_of([event("read", "pulumi:pulumi:StackReference", "prod", None, {}), same(POOL, "train", pool())])
+    plan = plan_of(
+        [
+            event("read", "pulumi:pulumi:StackReference", "prod", None, {}),
+            same(POOL, "train", pool()),
+        ]
+    )
     assert (plan.changes, plan.unchanged) == ([], 1)
 
 
 def test_a_refresh_tells_what_changed_and_what_is_gone() -> None:
     plan = plan_of(recorded("refresh"))
-    assert sorted((step.operation, step.type.rsplit(":", 1)[-1], step.name) for step in plan.drift) == [
+    assert sorted(
+        (step.operation, step.type.rsplit(":", 1)[-1], step.name) for step in plan.drift
+    ) == [
         ("delete", "RayCluster", "carol"),
         ("delete", "ResourceQuota", "gpu-operator"),
         ("update", "RayCluster", "bob"),

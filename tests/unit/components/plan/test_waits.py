@@ -8,7 +8,9 @@ from berth.components.sharing import offered
 from berth.stacks.preview.report import Known, report_of
 from tests.unit.components.plan.plans import POOL, RAY, edited, event, pool, ray, same
 
-POOLS = offered({"train": PoolSettings.model_validate({"machineType": "a4-highgpu-8g", "nodes": 2})}, {})
+POOLS = offered(
+    {"train": PoolSettings.model_validate({"machineType": "a4-highgpu-8g", "nodes": 2})}, {}
+)
 GUEST = edited(ray("guest", workers=1), metadata__labels={})
 NEW = event("create", RAY, "ann", None, ray("ann"))
 STAYS = same(RAY, "ann", ray("ann"))
@@ -18,8 +20,8 @@ GONE = event("delete", RAY, "ann", ray("ann"), None)
 ANEW = event("replace", POOL, "train", pool(), pool(machineType="a3-highgpu-8g"))
 
 TOO_MANY = (
-    "pool train has 16 GPUs, and 24 are asked for, 8 of them by RayClusters outside this plan: new pods of {} wait for"
-    " room"
+    "pool train has 16 GPUs, and 24 are asked for, 8 of them by RayClusters outside this plan: new"
+    " pods of {} wait for room"
 )
 
 
@@ -35,6 +37,10 @@ TOO_MANY = (
         ([GONE, ANEW], [GUEST, ray("ann")], ""),
     ],
 )
-def test_a_plan_says_who_waits(events: list[Event], live: list[dict[str, object]], who: str) -> None:
+def test_a_plan_says_who_waits(
+    events: list[Event], live: list[dict[str, object]], who: str
+) -> None:
     report = report_of(plan_of(events), Known("prod", "environment", live=live, pools=POOLS))
-    assert [line for line in report.warnings if "room" in line] == ([TOO_MANY.format(who)] if who else [])
+    assert [line for line in report.warnings if "room" in line] == (
+        [TOO_MANY.format(who)] if who else []
+    )

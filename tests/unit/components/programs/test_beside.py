@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from berth.components.programs.beside import Berth, Key, Pod, Thing, Verdict, judge, pod_of, thing_of
+from berth.components.programs.beside import (
+    Berth,
+    Key,
+    Pod,
+    Thing,
+    Verdict,
+    judge,
+    pod_of,
+    thing_of,
+)
 from tests.unit.cases import over, table
 
 CASES: dict[str, Any] = table(__file__, "beside_cases.yaml")
@@ -35,7 +44,9 @@ def berth(fields: dict[str, Any]) -> Berth:
 def thing(name: str, fields: dict[str, Any]) -> Thing:
     given = {"began": "09:00"} | fields
     times = {name: at(given[name]) for name in ("began", "ended", "changed") if name in given}
-    return Thing(key(name), **given | times | {"owner": key(given["owner"]) if "owner" in given else None})
+    return Thing(
+        key(name), **given | times | {"owner": key(given["owner"]) if "owner" in given else None}
+    )
 
 
 def pod(name: str, fields: dict[str, str]) -> Pod:
@@ -49,23 +60,34 @@ def test_what_is_beside_a_berth(what: str) -> None:
     things = [thing(name, fields) for name, fields in case["things"].items()]
     pods = [pod(name, fields) for name, fields in case.get("pods", {}).items()]
     verdict = judge(berth(case.get("berth", {})), things, pods, at(case.get("now", NIGHT)))
-    outcome = {name: [key(text) for text in case["outcome"].get(name, [])] for name in ("suspend", "wake")}
+    outcome = {
+        name: [key(text) for text in case["outcome"].get(name, [])] for name in ("suspend", "wake")
+    }
     assert (list(verdict.suspend), list(verdict.wake)) == (outcome["suspend"], outcome["wake"])
-    assert (list(verdict.left), verdict.closed) == (case["outcome"].get("left", []), "closed" in case["outcome"])
+    assert (list(verdict.left), verdict.closed) == (
+        case["outcome"].get("left", []),
+        "closed" in case["outcome"],
+    )
 
 
-def item(spec: dict[str, Any], status: dict[str, Any] | None = None, **metadata: Any) -> dict[str, Any]:
+def item(
+    spec: dict[str, Any], status: dict[str, Any] | None = None, **metadata: Any
+) -> dict[str, Any]:
     created = {"name": "x", "creationTimestamp": "2026-11-23T09:00:00Z"}
     return {"metadata": created | metadata, "spec": spec, "status": status or {}}
 
 
 @pytest.mark.parametrize(("kind", "given", "fields"), table(__file__, "beside_objects.yaml"))
 def test_what_an_object_says(kind: str, given: dict[str, Any], fields: dict[str, Any]) -> None:
-    assert thing_of(kind, over({"metadata": item({})["metadata"]}, given)) == thing(f"{kind}/x", fields)
+    assert thing_of(kind, over({"metadata": item({})["metadata"]}, given)) == thing(
+        f"{kind}/x", fields
+    )
 
 
 def test_what_has_finished_makes_no_pods() -> None:
-    assert thing_of("Job", item({}, {"conditions": [{"type": "Complete", "status": "True"}]})) is None
+    assert (
+        thing_of("Job", item({}, {"conditions": [{"type": "Complete", "status": "True"}]})) is None
+    )
     assert pod_of(item({}, {"phase": "Succeeded"})) is None
     ending = item({}, {"phase": "Running"}, deletionTimestamp="2026-11-23T10:00:00Z")
     assert pod_of(ending) == Pod("x", None, at("09:00"), at("10:00"))

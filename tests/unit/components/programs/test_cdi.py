@@ -31,7 +31,10 @@ def specification(root: Path, pod: Pod, nvml: Any = None) -> dict[str, Any]:
 def devices(document: dict[str, Any]) -> dict[str, set[str]]:
     """Device files below /dev by name of the device."""
     return {
-        device["name"]: {node["path"].removeprefix("/dev/") for node in device["containerEdits"].get("deviceNodes", [])}
+        device["name"]: {
+            node["path"].removeprefix("/dev/")
+            for node in device["containerEdits"].get("deviceNodes", [])
+        }
         for device in document["devices"]
     }
 
@@ -52,7 +55,9 @@ def test_every_specification_keeps_to_the_schema(tmp_path: Path) -> None:
     for number, pod in enumerate(PODS.values()):
         pod.write(tmp_path / str(number))
         files.append(cdi.write(specification(tmp_path / str(number), pod), tmp_path / str(number)))
-    checked = subprocess.run([CHECK, "--schemafile", SCHEMA, *files], capture_output=True, text=True, check=False)
+    checked = subprocess.run(
+        [CHECK, "--schemafile", SCHEMA, *files], capture_output=True, text=True, check=False
+    )
     assert checked.returncode == 0, checked.stdout
 
 
@@ -95,7 +100,10 @@ def test_a_share_of_mps_comes_with_its_pipes(tmp_path: Path) -> None:
     pod = Pod(gpus=(0,), files={"mps/nvidia.com/gpu/pipe/control": ""}, env=env, expected={})
     pod.write(tmp_path)
     edits = specification(tmp_path, pod)["containerEdits"]
-    assert edits["env"] == ["NVIDIA_VISIBLE_DEVICES=void", "CUDA_MPS_PIPE_DIRECTORY=/mps/nvidia.com/gpu/pipe"]
+    assert edits["env"] == [
+        "NVIDIA_VISIBLE_DEVICES=void",
+        "CUDA_MPS_PIPE_DIRECTORY=/mps/nvidia.com/gpu/pipe",
+    ]
     (mount,) = edits["mounts"]
     assert mount["options"][0] == "rw"
 
@@ -152,7 +160,9 @@ class Nvml:
         put(number, self.PARTS[part.value - 1][1])
         return 0
 
-    def nvmlDeviceGetUUID(self, handle: Any, buffer: ctypes.Array[ctypes.c_char], _size: int) -> int:  # noqa: N802
+    def nvmlDeviceGetUUID(  # noqa: N802
+        self, handle: Any, buffer: ctypes.Array[ctypes.c_char], _size: int
+    ) -> int:
         buffer.value = b"GPU-2" if handle.value >= 100 else self.PARTS[handle.value - 1][2]
         return 0
 
@@ -168,23 +178,38 @@ def test_nvml_names_the_parts_of_a_gpu(tmp_path: Path) -> None:
 def test_nvml_names_a_gpu_where_the_driver_does_not(tmp_path: Path) -> None:
     pod = Pod(gpus=(2,), expected={})
     pod.write(tmp_path)
-    assert devices(specification(tmp_path, pod, Nvml())) == {name: {"nvidia2"} for name in ("0", "GPU-2", "all")}
+    assert devices(specification(tmp_path, pod, Nvml())) == {
+        name: {"nvidia2"} for name in ("0", "GPU-2", "all")
+    }
     assert "GPU-2" not in devices(specification(tmp_path, pod, Nvml(broken=True)))
 
 
 @pytest.mark.parametrize("visible", [uuid(6), "6", f"{uuid(6)},{uuid(6)}"])
-def test_a_privileged_pod_has_all_device_files_and_gets_its_own(tmp_path: Path, visible: str) -> None:
-    pod = Pod(gpus=tuple(range(8)), node=PODS["no GPU"].node, env={"NVIDIA_VISIBLE_DEVICES": visible}, expected={})
+def test_a_privileged_pod_has_all_device_files_and_gets_its_own(
+    tmp_path: Path, visible: str
+) -> None:
+    pod = Pod(
+        gpus=tuple(range(8)),
+        node=PODS["no GPU"].node,
+        env={"NVIDIA_VISIBLE_DEVICES": visible},
+        expected={},
+    )
     pod.write(tmp_path, status=PRIVILEGED)
-    assert devices(specification(tmp_path, pod)) == {name: {"nvidia6"} for name in ("0", uuid(6), "all")}
+    assert devices(specification(tmp_path, pod)) == {
+        name: {"nvidia6"} for name in ("0", uuid(6), "all")
+    }
 
 
 @pytest.mark.parametrize("visible", ["", "all", "void", "GPU-of-elsewhere"])
-def test_a_privileged_pod_that_is_not_told_its_gpus_gets_none_of_its_neighbors(tmp_path: Path, visible: str) -> None:
+def test_a_privileged_pod_that_is_not_told_its_gpus_gets_none_of_its_neighbors(
+    tmp_path: Path, visible: str
+) -> None:
     Pod(gpus=(0, 1), node=PODS["no GPU"].node, expected={}).write(tmp_path, status=PRIVILEGED)
     done = run(tmp_path, tmp_path, NVIDIA_VISIBLE_DEVICES=visible)
     assert done.returncode == 3
-    assert done.stderr.startswith("error: this container is privileged, so it has the device files of all 2 GPUs")
+    assert done.stderr.startswith(
+        "error: this container is privileged, so it has the device files of all 2 GPUs"
+    )
     assert not (tmp_path / cdi.FILE).exists()
 
 
@@ -219,10 +244,11 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     PODS["no GPU"].write(tmp_path)
     done = run(tmp_path, tmp_path / "missing")
     assert done.returncode == 4
-    assert done.stderr == (
-        f"error: the CDI specification cannot be written to {tmp_path}/missing: No such file or "
-        "directory; podman would see no"
-        " GPU or those of another pod. Mount an emptyDir there that the container's user may write to\n"
+    assert (
+        done.stderr
+        == f"error: the CDI specification cannot be written to {tmp_path}/missing: No such file or"
+        " directory; podman would see no GPU or those of another pod. Mount an emptyDir there"
+        " that the container's user may write to\n"
     )
 
 

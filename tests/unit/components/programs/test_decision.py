@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from berth.components.programs.decision import Known, Work, decide, known_of, next_begin, outside_since
+from berth.components.programs.decision import (
+    Known,
+    Work,
+    decide,
+    known_of,
+    next_begin,
+    outside_since,
+)
 from berth.components.programs.lifetimes import Lifetime, lifetime_of, parse_days
 from tests.unit.cases import table
 
@@ -58,16 +65,25 @@ def test_expiry(annotations: dict[str, str], expires: str | None) -> None:
     assert lifetime(annotations).expires_at(CREATED) == (at(expires) if expires else None)
 
 
-@pytest.mark.parametrize(("settings", "facts", "work", "now", "suspend", "suspended_by"), CASES["decisions"])
+@pytest.mark.parametrize(
+    ("settings", "facts", "work", "now", "suspend", "suspended_by"), CASES["decisions"]
+)
 def test_decisions(
-    settings: dict[str, str], facts: dict[str, Any], work: str | None, now: str, suspend: object, suspended_by: str
+    settings: dict[str, str],
+    facts: dict[str, Any],
+    work: str | None,
+    now: str,
+    suspend: object,
+    suspended_by: str,
 ) -> None:
     decision = decide(lifetime(settings), known(**facts), WORK[work], at(now))
     assert (decision.suspend, decision.suspended_by) == (suspend, suspended_by)
 
 
 @pytest.mark.parametrize(("annotations", "words"), CASES["unreadable"])
-def test_an_annotation_that_can_not_be_read_is_named(annotations: dict[str, str], words: str) -> None:
+def test_an_annotation_that_can_not_be_read_is_named(
+    annotations: dict[str, str], words: str
+) -> None:
     with pytest.raises(ValueError, match=words):
         lifetime(annotations)
 
@@ -78,7 +94,10 @@ def test_idle_time_counts_from_the_first_look_that_saw_nothing_and_anew_after_an
     for work in [NOTHING, NOTHING, JOB, NOTHING, NOTHING, UNKNOWN, NOTHING, NOTHING, NOTHING]:
         decision = decide(settings, seen_before, work, now)
         seen.append(decision.suspend)
-        seen_before, now = Known(CREATED, idle_since=decision.idle_since), now + timedelta(minutes=5)
+        seen_before, now = (
+            Known(CREATED, idle_since=decision.idle_since),
+            now + timedelta(minutes=5),
+        )
     assert seen == [None] * 8 + [True]
 
 
@@ -89,23 +108,37 @@ def test_what_is_due_and_held_up_is_said() -> None:
     )
     two = Work(running=("job a (running)", "job b (pending)"))
     assert (
-        decide(lifetime(EXPIRING), AWAKE, two, at(DAY)).held_up == "it has expired, but job a (running) and 1 more run"
+        decide(lifetime(EXPIRING), AWAKE, two, at(DAY)).held_up
+        == "it has expired, but job a (running) and 1 more run"
     )
-    assert "its work is unknown: http://10.0.0.1" in decide(lifetime(EXPIRING), AWAKE, UNKNOWN, at(DAY)).held_up
+    assert (
+        "its work is unknown: http://10.0.0.1"
+        in decide(lifetime(EXPIRING), AWAKE, UNKNOWN, at(DAY)).held_up
+    )
     assert decide(lifetime(EXPIRING), AWAKE, NOTHING, at(DAY)).held_up == ""
 
 
 def test_deletion_is_only_ever_noted() -> None:
     settings = lifetime(EXPIRING | {"delete-after": "30d"})
     suspended = Known(CREATED, suspended=True, suspended_by="expired")
-    before, after = (decide(settings, suspended, None, at(f"2026-12-{day} 12:00")) for day in (20, 21))
+    before, after = (
+        decide(settings, suspended, None, at(f"2026-12-{day} 12:00")) for day in (20, 21)
+    )
     assert (before.delete_due, after.delete_due) == (None, at("2026-12-21 00:00"))
     assert (after.suspend, after.notes()["berth/delete-due"]) == (None, "2026-12-21T00:00:00Z")
 
 
 def cluster(manager: str, suspend: object, annotations: dict[str, str]) -> dict[str, Any]:
-    owner = {"manager": manager, "time": "2026-11-23T21:00:00Z", "fieldsV1": {"f:spec": {"f:suspend": {}}}}
-    stack = {"manager": "berth-lab", "time": "2026-11-24T10:00:00Z", "fieldsV1": {"f:spec": {"f:rayVersion": {}}}}
+    owner = {
+        "manager": manager,
+        "time": "2026-11-23T21:00:00Z",
+        "fieldsV1": {"f:spec": {"f:suspend": {}}},
+    }
+    stack = {
+        "manager": "berth-lab",
+        "time": "2026-11-24T10:00:00Z",
+        "fieldsV1": {"f:spec": {"f:rayVersion": {}}},
+    }
     return {
         "metadata": {
             "creationTimestamp": "2026-11-02T09:00:00Z",
@@ -125,7 +158,12 @@ def test_who_suspended_or_woke_it_is_the_api_servers_to_say(
 
 @pytest.mark.parametrize(
     ("text", "days"),
-    [("mon-fri", {0, 1, 2, 3, 4}), ("Sun-Tue", {6, 0, 1}), ("mon,wed, fri", {0, 2, 4}), ("mon-sun", set(range(7)))],
+    [
+        ("mon-fri", {0, 1, 2, 3, 4}),
+        ("Sun-Tue", {6, 0, 1}),
+        ("mon,wed, fri", {0, 2, 4}),
+        ("mon-sun", set(range(7))),
+    ],
 )
 def test_days(text: str, days: set[int]) -> None:
     assert parse_days(text) == days

@@ -40,7 +40,12 @@ NOTES = {"idle_since"}
 
 def annotated(name: str, annotations: dict[str, str], **metadata: Any) -> Object:
     marks = {f"berth/{key.replace('_', '-')}": text for key, text in annotations.items()}
-    created = {"name": name, "creationTimestamp": LONG_AGO, "resourceVersion": "1", "annotations": marks}
+    created = {
+        "name": name,
+        "creationTimestamp": LONG_AGO,
+        "resourceVersion": "1",
+        "annotations": marks,
+    }
     return {"metadata": created | metadata}
 
 
@@ -75,8 +80,12 @@ class World:
     broken: set[str] = field(default_factory=set)
     url: str = ""
 
-    def berth(self, name: str, head: Callable[[Handler], None] | None = None, **annotations: str) -> None:
-        facts = {key: text for key, text in annotations.items() if key not in NOTES} or {"expires": "1d"}
+    def berth(
+        self, name: str, head: Callable[[Handler], None] | None = None, **annotations: str
+    ) -> None:
+        facts = {key: text for key, text in annotations.items() if key not in NOTES} or {
+            "expires": "1d"
+        }
         notes = {key: text for key, text in annotations.items() if key in NOTES}
         self.spaces[name] = annotated(f"berth-{name}", facts)
         self.clusters[name] = ray_cluster(name, f"berth-{name}", **notes)
@@ -99,7 +108,11 @@ class World:
             answer(handler, self.clusters[words[-1]])
         elif words[-2] == "resourcequotas":
             name = words[-3].removeprefix("berth-")
-            answer(handler, b"{}" if name in self.older else annotated(name, {}), 404 if name in self.older else 200)
+            answer(
+                handler,
+                b"{}" if name in self.older else annotated(name, {}),
+                404 if name in self.older else 200,
+            )
         elif words[-1] == "pods" and "node-type" in parts.query:
             started = {"state": {"running": {"startedAt": LONG_AGO}}}
             status = {"phase": "Running", "podIP": "127.0.0.1", "containerStatuses": [started]}
@@ -123,7 +136,10 @@ class World:
 
     def look(self) -> dict[str, Object]:
         pass_over = Keeper(Server(self.url), NOW, dashboard=f"{self.url}/heads/{{name}}")
-        return {report["rayCluster"].partition("/")[2]: report for report in pass_over.look("berth/environment=e")}
+        return {
+            report["rayCluster"].partition("/")[2]: report
+            for report in pass_over.look("berth/environment=e")
+        }
 
 
 def answer_jobs(handler: Handler, jobs: Any) -> None:
@@ -146,7 +162,10 @@ def test_an_open_login_holds_up_a_suspension(world: World) -> None:
         world.clusters[name]["metadata"]["annotations"][OPEN_UNTIL] = until
     reports = world.look()
     assert (reports["left"]["did"], reports["used"]["did"]) == ("suspended", "")
-    assert reports["used"]["heldUp"] == "it has expired, but an open login (renewed until 22:04 UTC) runs"
+    assert (
+        reports["used"]["heldUp"]
+        == "it has expired, but an open login (renewed until 22:04 UTC) runs"
+    )
 
 
 RELEASE = threading.Event()
@@ -182,7 +201,10 @@ HOSTILE: dict[str, tuple[Callable[[Handler], None], str]] = {
     "drips headers": (_drips_headers, "not in time"),
     "answers too much": (_answers_too_much, "more than 1 MiB"),
     "nests for ever": (lambda handler: answer(handler, b"[" * 200_000), "nonsense"),
-    "ends at the end of time": (lambda handler: answer_jobs(handler, [{"end_time": 1e300}]), "nonsense"),
+    "ends at the end of time": (
+        lambda handler: answer_jobs(handler, [{"end_time": 1e300}]),
+        "nonsense",
+    ),
     "answers a number": (lambda handler: answer_jobs(handler, 5), "not a list of jobs"),
     "has jobs that are lists": (lambda handler: answer_jobs(handler, [[]]), "nonsense"),
     "refuses": (lambda handler: answer(handler, b'{"message": "no"}', 503), "answers 503: no"),
@@ -277,14 +299,21 @@ def test_what_is_beside_a_berth_is_carried_out(world: World) -> None:
     }
     service = annotated("forever", {}) | {"spec": {"rayClusterConfig": {}}}
     pod = annotated("stays", {}) | {"status": {"phase": "Running"}}
-    world.beside = {"berth-alice/rayjobs": [job], "berth-alice/rayservices": [service], "berth-alice/pods": [pod]}
+    world.beside = {
+        "berth-alice/rayjobs": [job],
+        "berth-alice/rayservices": [service],
+        "berth-alice/pods": [pod],
+    }
     report = world.look()["alice"]
     assert report["beside"] == ["suspended RayJob night", "suspended RayService forever"]
     assert report["closed"] == "pod stays does not end"
     assert world.patches["rayjobs/night"] == {"spec": {"suspend": True}}
     assert world.patches["rayservices/forever"] == {"spec": {"rayClusterConfig": {"suspend": True}}}
     quota = world.patches["resourcequotas/closed-until-berth-wakes"]
-    assert quota == {"spec": {"hard": {"pods": "0"}}, "metadata": {"annotations": {"berth/begun": LONG_AGO}}}
+    assert quota == {
+        "spec": {"hard": {"pods": "0"}},
+        "metadata": {"annotations": {"berth/begun": LONG_AGO}},
+    }
     notes = world.patches["rayclusters/alice"]["metadata"]["annotations"]
     assert notes["berth/closed"] == "pod stays does not end"
 
@@ -299,7 +328,9 @@ def test_whoever_writes_all_the_time_keeps_no_berth_awake(world: World) -> None:
 def test_a_raycluster_that_takes_no_change_keeps_nothing_beside_it(world: World) -> None:
     world.berth("alice")
     world.broken = {"alice"}
-    world.beside = {"berth-alice/rayservices": [annotated("s", {}) | {"spec": {"rayClusterConfig": {}}}]}
+    world.beside = {
+        "berth-alice/rayservices": [annotated("s", {}) | {"spec": {"rayClusterConfig": {}}}]
+    }
     assert "answers 422" in world.look()["alice"]["error"]
     assert world.patches["rayservices/s"] == {"spec": {"rayClusterConfig": {"suspend": True}}}
 
@@ -309,7 +340,9 @@ def test_a_stack_of_an_older_version_goes_on_as_it_was(world: World) -> None:
     world.berth("bob")
     world.spaces["bob"]["metadata"]["annotations"] = {}
     world.clusters["bob"]["metadata"]["annotations"] = {"berth/expires": "1d"}
-    world.beside = {"berth-bob/rayservices": [annotated("s", {}) | {"spec": {"rayClusterConfig": {}}}]}
+    world.beside = {
+        "berth-bob/rayservices": [annotated("s", {}) | {"spec": {"rayClusterConfig": {}}}]
+    }
     world.older = {"bob"}
     assert world.look()["bob"]["did"] == "suspended"
     assert world.patches.keys() == {"rayclusters/bob"}
@@ -318,7 +351,9 @@ def test_a_stack_of_an_older_version_goes_on_as_it_was(world: World) -> None:
 def test_what_a_raycluster_says_of_its_life_counts_for_nothing(world: World) -> None:
     """Nor does a berth whose RayCluster is gone begin its life again."""
     world.berth("alice", working_hours="mon-fri 08:00-20:00")
-    world.clusters["alice"]["metadata"]["annotations"] = {"berth/working-hours": "mon-sun 00:00-24:00"}
+    world.clusters["alice"]["metadata"]["annotations"] = {
+        "berth/working-hours": "mon-sun 00:00-24:00"
+    }
     assert world.look()["alice"]["suspendedBy"] == "hours"
     world.berth("bob")
     world.beside = {"berth-bob/rayclusters": [ray_cluster("other", "berth-bob")]}
@@ -338,7 +373,9 @@ def test_labels_of_a_raycluster_keep_no_keeper_away_and_call_none(world: World) 
 
 def test_an_api_server_that_answers_badly_ends_the_pass_with_its_name(world: World) -> None:
     world.heads["api"] = lambda handler: answer(handler, b"[]")
-    with pytest.raises(ApiError, match=f"{world.url}/heads/api/api/v1/namespaces does not answer an object"):
+    with pytest.raises(
+        ApiError, match=f"{world.url}/heads/api/api/v1/namespaces does not answer an object"
+    ):
         list(Keeper(Server(f"{world.url}/heads/api"), NOW).look("a=b"))
 
 
@@ -379,7 +416,8 @@ import re, sys
 from berth.components.programs.keeper import main
 code = main(sys.argv[1:])
 # Not ru_maxrss, which begins at the memory of the process that started this one.
-print(int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) // 1024, file=sys.stderr)
+status = open("/proc/self/status").read()
+print(int(re.search(r"VmHWM:\\s+(\\d+)", status)[1]) // 1024, file=sys.stderr)
 sys.exit(code)
 """
 
@@ -396,7 +434,13 @@ def test_a_pass_over_a_thousand_berths_fits_into_the_pod(world: World, tmp_path:
         cluster["status"] = {"text": "x" * len(json.dumps(spec))}
     config = tmp_path / "kubeconfig"
     config.write_text(json.dumps(yaml.safe_load(kubeconfig(world.url))))
-    command = [sys.executable, "-c", _RUN, "--selector=berth/environment=e", f"--dashboard={world.url}/heads/{{name}}"]
+    command = [
+        sys.executable,
+        "-c",
+        _RUN,
+        "--selector=berth/environment=e",
+        f"--dashboard={world.url}/heads/{{name}}",
+    ]
     environment = os.environ | {"KUBECONFIG": str(config)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     reports = [json.loads(line) for line in done.stdout.splitlines()]

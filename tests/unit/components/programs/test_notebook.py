@@ -25,12 +25,19 @@ class Head:
 
     def __init__(self, folder: Path, packages: Path) -> None:
         self.state = folder / f"berth-notebook-{os.getuid()}"
-        self.env = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(packages), "JUPYTER_TOKEN": "another"}
+        self.env = {
+            **os.environ,
+            "TMPDIR": str(folder),
+            "PYTHONPATH": str(packages),
+            "JUPYTER_TOKEN": "another",
+        }
 
     def ask(self, verb: str, home: str = "/") -> dict[str, Any]:
         text = Path(notebook.__file__).read_text()
         command = [sys.executable, "-c", text, verb, home]
-        done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(
+            command, env=self.env, capture_output=True, text=True, timeout=60, check=True
+        )
         return dict(json.loads(done.stdout))
 
 
@@ -67,7 +74,11 @@ def test_the_token_is_in_files_of_the_user_alone(head: Head) -> None:
     assert holders == {"server.json", "token"}
     assert {stat.S_IMODE((head.state / name).stat().st_mode) for name in holders} == {0o600}
     assert stat.S_IMODE(head.state.stat().st_mode) == 0o700
-    seen = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if os.access(path, os.R_OK)]
+    seen = [
+        path.read_bytes()
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if os.access(path, os.R_OK)
+    ]
     assert not any(token in arguments for arguments in seen)
 
 
@@ -87,7 +98,9 @@ def test_an_image_without_jupyter_is_named(head: Head) -> None:
 
 
 def test_the_words_of_a_jupyter_that_ends_are_kept(head: Head, tmp_path: Path) -> None:
-    (tmp_path / "packages" / "jupyter_server" / "__main__.py").write_text("raise SystemExit('no such setting')")
+    (tmp_path / "packages" / "jupyter_server" / "__main__.py").write_text(
+        "raise SystemExit('no such setting')"
+    )
     assert head.ask("start") == {"failed": "Jupyter ended at its start: no such setting"}
     assert head.ask("find") == {}
 
@@ -100,6 +113,8 @@ def test_a_folder_that_others_can_write_to_is_refused(head: Head) -> None:
 
 
 @pytest.mark.parametrize(("module", "page"), [("notebook", "/tree"), ("jupyterlab", "/lab")])
-def test_the_page_is_that_of_the_package_that_is_there(head: Head, tmp_path: Path, module: str, page: str) -> None:
+def test_the_page_is_that_of_the_package_that_is_there(
+    head: Head, tmp_path: Path, module: str, page: str
+) -> None:
     (tmp_path / "packages" / f"{module}.py").touch()
     assert head.ask("start")["page"] == page

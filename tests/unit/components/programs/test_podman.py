@@ -20,7 +20,9 @@ def test_both_programs_mean_the_same_devices() -> None:
 
 
 @pytest.mark.parametrize(("given", "added", "rest"), table(__file__, "podman.yaml"))
-def test_run_gets_the_gpus_and_the_identity_of_the_pod_once(given: str, added: list[str], rest: str) -> None:
+def test_run_gets_the_gpus_and_the_identity_of_the_pod_once(
+    given: str, added: list[str], rest: str
+) -> None:
     command, *arguments = given.split()
     before = [word for kind in added for word in {"gpus": OURS, "identity": IDENTITY}[kind]]
     assert podman.changed([command, *arguments], 1000, 100) == [command, *before, *rest.split()]
@@ -31,13 +33,20 @@ def test_global_options_and_the_long_form_are_understood() -> None:
     assert podman.changed(given, 1000, 100) == [*given[:-1], *OURS, *IDENTITY, "image"]
 
 
-@pytest.mark.parametrize("given", ["ps -a", "images", "exec box run", "--version", "", "pull run", "container ls"])
+@pytest.mark.parametrize(
+    "given", ["ps -a", "images", "exec box run", "--version", "", "pull run", "container ls"]
+)
 def test_other_commands_are_as_they_were(given: str) -> None:
     assert podman.changed(given.split(), 1000, 100) == given.split()
 
 
 def test_root_keeps_its_users() -> None:
-    assert podman.changed(["run", "--userns=keep-id", "image"], 0, 0) == ["run", *OURS, "--userns=keep-id", "image"]
+    assert podman.changed(["run", "--userns=keep-id", "image"], 0, 0) == [
+        "run",
+        *OURS,
+        "--userns=keep-id",
+        "image",
+    ]
 
 
 def program(folder: Path, text: str) -> Path:
@@ -68,7 +77,7 @@ def test_an_image_without_podman_is_said(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (
         127,
         (
-            "error: this image has no podman, which Ray's image_uri and container need; add podman (4.1 "
-            "or newer) and crun to it\n"
+            "error: this image has no podman, which Ray's image_uri and container need; add podman"
+            " (4.1 or newer) and crun to it\n"
         ),
     )

@@ -11,7 +11,12 @@ FOLDER = Path("/run/x")
 
 
 def test_a_session_gets_the_environment_of_the_container() -> None:
-    variables = {"PATH": "/opt/bin:/bin", "RAY_AUTH_TOKEN": 'a "b" \\c', "HOME": "/root", "TWO": "a\nb"}
+    variables = {
+        "PATH": "/opt/bin:/bin",
+        "RAY_AUTH_TOKEN": 'a "b" \\c',
+        "HOME": "/root",
+        "TWO": "a\nb",
+    }
     text = ssh_server.configuration(FOLDER, variables)
     assert 'SetEnv "PATH=/opt/bin:/bin" "RAY_AUTH_TOKEN=a \\"b\\" \\\\c"\n' in text
     assert text.count("SetEnv") == 1, "sshd takes the first line alone"
@@ -20,11 +25,17 @@ def test_a_session_gets_the_environment_of_the_container() -> None:
 
 def test_only_the_key_of_the_caller_opens_the_server() -> None:
     lines = ssh_server.configuration(FOLDER, {}).splitlines()
-    assert {"AuthenticationMethods publickey", "AuthorizedKeysFile /run/x/authorized_keys", "UsePAM no"} <= set(lines)
+    assert {
+        "AuthenticationMethods publickey",
+        "AuthorizedKeysFile /run/x/authorized_keys",
+        "UsePAM no",
+    } <= set(lines)
     assert not any(line.startswith("SetEnv") for line in lines)
 
 
-def test_an_image_without_sshd_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_image_without_sshd_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(shutil, "which", lambda _name, **_: None)
     assert ssh_server.serve("ssh-ed25519 AAAA") == ssh_server.MISSING
     assert "the image has no sshd: install openssh-server in it" in capsys.readouterr().err

@@ -28,14 +28,21 @@ def raw(case: str | None = "good", **changes: Any) -> dict[str, Any]:
     """Return the program's evidence: over NCCL with the logs of a case, over gloo with None."""
     gloo = case is None
     logs = [log for value in logs_of(case).values() for log in value] if case else []
-    versions = {"nccl_built": "2.28.3", "nccl_loaded": "2.28.3", "nccl_file": "/usr/local/nvidia/lib64/libnccl.so.2"}
+    versions = {
+        "nccl_built": "2.28.3",
+        "nccl_loaded": "2.28.3",
+        "nccl_file": "/usr/local/nvidia/lib64/libnccl.so.2",
+    }
     sizes = [2**20, 2**28, 2**30]
     operations = {str(size): 10 for size in sizes}
     # As many bytes as two pods have to exchange at least, and one in a hundred more.
     half = int(1.01 * sum(sizes) * 10 / 2)
     moved = {name: {"sent": half, "received": half} for name in ("gpu0rdma0", "gpu1rdma0")}
     still = {name: {"sent": 900, "received": 900} for name in moved}
-    rdma = {f"mlx5_{number}": {**item, "interface": name} for number, (name, item) in enumerate(moved.items())}
+    rdma = {
+        f"mlx5_{number}": {**item, "interface": name}
+        for number, (name, item) in enumerate(moved.items())
+    }
     eth0 = {"eth0": {"sent": 10**6, "received": 10**6}}
     return {
         "format": 1,
@@ -60,14 +67,25 @@ def raw(case: str | None = "good", **changes: Any) -> dict[str, Any]:
         ],
         "seed": {"want": 6.0, "got": [[6.0] * 4] * 4},
         "sweep": [
-            {"bytes": size, "iterations": 5, "seconds": size / 6e10, "algorithm": 60.0, "bus": bus, "wrong": []}
+            {
+                "bytes": size,
+                "iterations": 5,
+                "seconds": size / 6e10,
+                "algorithm": 60.0,
+                "bus": bus,
+                "wrong": [],
+            }
             for size, bus in zip(sizes, (12.0, 80.0, 90.0), strict=True)
         ],
         "stopped": "",
         "operations": operations,
         "traffic": {
             pod: {
-                "interfaces": {**eth0, **(moved if gloo else still), "lo": {"sent": 5, "received": 5}},
+                "interfaces": {
+                    **eth0,
+                    **(moved if gloo else still),
+                    "lo": {"sent": 5, "received": 5},
+                },
                 "rdma": {} if gloo else rdma,
             }
             for pod in PODS

@@ -17,7 +17,12 @@ import yaml
 
 from berth.components.hardware.machines import MACHINES
 from berth.components.programs import all_reduce, all_reduce_rank
-from berth.components.proof.fabric.evidence import Evidence, NoEvidenceError, progress_in, raw_from_log
+from berth.components.proof.fabric.evidence import (
+    Evidence,
+    NoEvidenceError,
+    progress_in,
+    raw_from_log,
+)
 from berth.components.proof.fabric.job import job_manifest, program_seconds, program_text
 from berth.components.proof.fabric.report import page
 from berth.components.proof.fabric.run import Found
@@ -51,8 +56,19 @@ def test_the_program_comes_with_the_job_and_its_start_passes_two_shells() -> Non
     assert (python, option) == ("python", "-c")
     assert name in start
     compile(start, "start", "exec")
-    assert arguments == ["--workers", "2", "--gpus", "8", "--seconds", "540", "--max-bytes", str(2**30)]
-    with_ray = job_manifest(CLUSTER, "abc", workers=2, gpus=8, max_bytes=0, seconds=600, pods=[], collective=True)
+    assert arguments == [
+        "--workers",
+        "2",
+        "--gpus",
+        "8",
+        "--seconds",
+        "540",
+        "--max-bytes",
+        str(2**30),
+    ]
+    with_ray = job_manifest(
+        CLUSTER, "abc", workers=2, gpus=8, max_bytes=0, seconds=600, pods=[], collective=True
+    )
     assert with_ray["spec"]["entrypoint"].endswith(" --max-bytes 0 --collective")
 
 
@@ -72,11 +88,21 @@ def test_the_program_needs_nothing_but_the_standard_library_to_begin() -> None:
 
 
 def test_the_files_of_the_program_see_each_others_names() -> None:
-    names = "driver_version", "lockable_memory", "main_interface", "rdma_bytes", "Rank", "Member", "Collective"
+    names = (
+        "driver_version",
+        "lockable_memory",
+        "main_interface",
+        "rdma_bytes",
+        "Rank",
+        "Member",
+        "Collective",
+    )
     program = program_text().replace("sys.exit(main(sys.argv[1:]))", "pass")
     look = f"print(*[name in globals() for name in {names}])"
     command = [sys.executable, "-I", "-S", "-c", f"{program}\n{look}"]
-    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == ["True"] * len(names)
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.split() == [
+        "True"
+    ] * len(names)
 
 
 def test_evidence_survives_a_log_with_other_lines_between() -> None:
@@ -108,12 +134,18 @@ def test_sizes_and_bandwidths() -> None:
 
 
 def test_what_was_moved_between_two_readings() -> None:
-    before = {"interfaces": {"a": {"sent": 1, "received": 2}, "gone": {"sent": 1, "received": 1}}, "rdma": {}}
+    before = {
+        "interfaces": {"a": {"sent": 1, "received": 2}, "gone": {"sent": 1, "received": 1}},
+        "rdma": {},
+    }
     after = {
         "interfaces": {"a": {"sent": 11, "received": 22}, "new": {"sent": 9, "received": 9}},
         "rdma": {"mlx5_0": {"sent": 5, "received": 5, "interface": "a"}},
     }
-    assert all_reduce.difference(before, after) == {"interfaces": {"a": {"sent": 10, "received": 20}}, "rdma": {}}
+    assert all_reduce.difference(before, after) == {
+        "interfaces": {"a": {"sent": 10, "received": 20}},
+        "rdma": {},
+    }
 
 
 def test_a_log_that_is_too_long_keeps_both_ends() -> None:
@@ -145,7 +177,8 @@ def test_the_log_of_a_process_that_gib_ended_is_read_by_another_one(
     ray.get.side_effect = lambda answer: answer
     process = ray.remote.return_value.options.return_value.remote
     process.side_effect = lambda rank, world: SimpleNamespace(
-        lost_log=SimpleNamespace(remote=all_reduce_rank.Rank(rank, world).lost_log), leave=MagicMock()
+        lost_log=SimpleNamespace(remote=all_reduce_rank.Rank(rank, world).lost_log),
+        leave=MagicMock(),
     )
     alive, ended = MagicMock(), MagicMock()
     alive.log.remote.return_value = {"rank": 0, "log": "fine"}
@@ -155,7 +188,10 @@ def test_the_log_of_a_process_that_gib_ended_is_read_by_another_one(
     collective.nodes, collective.actors = [{"NodeID": "a"}, {"NodeID": "b"}], [alive, ended]
     collective.evidence["ranks"] = [{"rank": 0}, {"rank": 1}]
     collective.collect()
-    assert [(log["rank"], log["log"][-8:]) for log in collective.evidence["logs"]] == [(0, "fine"), (1, "enforced")]
+    assert [(log["rank"], log["log"][-8:]) for log in collective.evidence["logs"]] == [
+        (0, "fine"),
+        (1, "enforced"),
+    ]
 
 
 class _Tensor(list[float]):
@@ -168,7 +204,9 @@ class _Tensor(list[float]):
         return self
 
 
-def test_rays_collective_sums_a_tensor_on_each_gpu_of_each_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rays_collective_sums_a_tensor_on_each_gpu_of_each_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def allreduce(tensors: list[_Tensor], group: str) -> None:
         assert group == all_reduce_rank.GROUP
         on_one = sum(tensor[0] for tensor in tensors)
@@ -178,7 +216,9 @@ def test_rays_collective_sums_a_tensor_on_each_gpu_of_each_worker(monkeypatch: p
     ray.util.collective.allreduce_multigpu = allreduce
     ray.get.side_effect = lambda answers, **_: answers
     process = ray.remote.return_value.options.return_value.remote
-    process.side_effect = lambda *given: SimpleNamespace(sum=SimpleNamespace(remote=all_reduce_rank.Member(*given).sum))
+    process.side_effect = lambda *given: SimpleNamespace(
+        sum=SimpleNamespace(remote=all_reduce_rank.Member(*given).sum)
+    )
     torch = SimpleNamespace(ones=lambda count, **_: _Tensor([1.0] * count))
     for name, module in {"ray": ray, "ray.util": ray.util, "torch": torch}.items():
         monkeypatch.setitem(sys.modules, name, module)
@@ -190,10 +230,15 @@ def test_rays_collective_sums_a_tensor_on_each_gpu_of_each_worker(monkeypatch: p
     assert found["got"] == [[[24.0] * 4] * 8] * 2
     ray.get.side_effect = RuntimeError("NCCL in Ray requires Cupy being available!")
     collective.sum_by_ray()
-    assert collective.evidence["ray_collective"]["problem"] == "NCCL in Ray requires Cupy being available!"
+    assert (
+        collective.evidence["ray_collective"]["problem"]
+        == "NCCL in Ray requires Cupy being available!"
+    )
 
 
-@pytest.mark.parametrize(("number", "version"), [(22803, "2.28.3"), (2708, "2.7.8"), (21000, "2.10.0")])
+@pytest.mark.parametrize(
+    ("number", "version"), [(22803, "2.28.3"), (2708, "2.7.8"), (21000, "2.10.0")]
+)
 def test_versions_of_nccl(number: int, version: str) -> None:
     assert all_reduce_rank.nccl_version(number) == version
 
@@ -222,7 +267,12 @@ def test_the_report_shows_verdicts_the_plot_traffic_and_versions() -> None:
     evidence = Evidence.model_validate(raw("gdr-off"))
     threshold = threshold_of(MACHINES["a4-highgpu-8g"], 2, None)
     findings = judge(evidence, EXPECTED, threshold)
-    text = page("Fabric proof of <train>", "abc123", Found(findings.checks, [], evidence, findings=findings), threshold)
+    text = page(
+        "Fabric proof of <train>",
+        "abc123",
+        Found(findings.checks, [], evidence, findings=findings),
+        threshold,
+    )
     read = _Texts()
     read.feed(text)
     assert read.open == []
@@ -238,7 +288,12 @@ def test_the_report_shows_verdicts_the_plot_traffic_and_versions() -> None:
         "v1.1.2",
     } <= set(read.texts)
     assert (
-        page("Fabric proof of <train>", "abc123", Found(findings.checks, [], evidence, findings=findings), threshold)
+        page(
+            "Fabric proof of <train>",
+            "abc123",
+            Found(findings.checks, [], evidence, findings=findings),
+            threshold,
+        )
         == text
     )
 

@@ -42,10 +42,18 @@ def test_what_a_log_says_beside_the_way() -> None:
 
 
 def test_what_went_wrong_is_quoted() -> None:
-    assert read("wrong-plugin")[PODS[0]][0].no_plugin == ("NET/Plugin: Could not find: libnccl-net.so",)
-    assert read("no-tuner-config")[PODS[0]][0].tuner_problems[0].startswith("TUNER/gIB: No NCCL_TUNER_CONFIG_PATH")
+    assert read("wrong-plugin")[PODS[0]][0].no_plugin == (
+        "NET/Plugin: Could not find: libnccl-net.so",
+    )
+    assert (
+        read("no-tuner-config")[PODS[0]][0]
+        .tuner_problems[0]
+        .startswith("TUNER/gIB: No NCCL_TUNER_CONFIG_PATH")
+    )
     (mismatch,) = read("mismatched-nccl")[PODS[0]][0].mismatches
-    assert mismatch == "Mismatched NCCL version detected : rank 0 version 22803 rank 2 version 22501"
+    assert (
+        mismatch == "Mismatched NCCL version detected : rank 0 version 22803 rank 2 version 22501"
+    )
     lines = read("plugin-not-found")[PODS[0]][0].no_plugin
     assert any("Failed to initialize any NET plugin" in line for line in lines)
 
@@ -59,37 +67,57 @@ def test_a_log_that_breaks_off_is_never_good(cut: int) -> None:
         if any("Connected all rings" in line for line in remaining):
             break
         logs[cut] = "\n".join(remaining)
-        broken = {PODS[0]: [parse(log) for log in logs[:2]], PODS[1]: [parse(log) for log in logs[2:]]}
+        broken = {
+            PODS[0]: [parse(log) for log in logs[:2]],
+            PODS[1]: [parse(log) for log in logs[2:]],
+        }
         assert transport_of(broken).way == "unknown", f"after line {lines}"
     else:
         pytest.fail("the log never came to its end")
 
 
-@pytest.mark.parametrize("logs", [{}, {PODS[0]: []}, {PODS[0]: [""], PODS[1]: [""]}, {PODS[0]: ["nonsense\n"]}])
+@pytest.mark.parametrize(
+    "logs", [{}, {PODS[0]: []}, {PODS[0]: [""], PODS[1]: [""]}, {PODS[0]: ["nonsense\n"]}]
+)
 def test_no_log_is_unknown(logs: dict[str, list[str]]) -> None:
-    assert transport_of({pod: [parse(log) for log in item] for pod, item in logs.items()}).way == "unknown"
+    assert (
+        transport_of({pod: [parse(log) for log in item] for pod, item in logs.items()}).way
+        == "unknown"
+    )
 
 
 def test_one_bad_connection_among_good_ones_counts() -> None:
     logs = logs_of("good")
-    for bad, way in (("NET/gIB/0", "staged"), ("NET/Socket/0", "tcp"), ("NET/IB/0/GDRDMA", "other plugin")):
+    for bad, way in (
+        ("NET/gIB/0", "staged"),
+        ("NET/Socket/0", "tcp"),
+        ("NET/IB/0/GDRDMA", "other plugin"),
+    ):
         one = [logs[PODS[0]][0].replace("NET/gIB/0/GDRDMA", bad, 1), *logs[PODS[0]][1:]]
-        mixed = {PODS[0]: [parse(log) for log in one], PODS[1]: [parse(log) for log in logs[PODS[1]]]}
+        mixed = {
+            PODS[0]: [parse(log) for log in one],
+            PODS[1]: [parse(log) for log in logs[PODS[1]]],
+        }
         assert transport_of(mixed).way == way
 
 
 def test_a_pod_that_no_connection_leaves_is_not_good() -> None:
     logs = {pod: [parse(log) for log in item] for pod, item in logs_of("good").items()}
     alone = [
-        parse("\n".join(line for line in log.splitlines() if "via NET" not in line)) for log in logs_of("good")[PODS[0]]
+        parse("\n".join(line for line in log.splitlines() if "via NET" not in line))
+        for log in logs_of("good")[PODS[0]]
     ]
     assert transport_of({**logs, PODS[0]: alone}).way == "unknown"
     assert transport_of({PODS[0]: alone}).way == "none"
 
 
-@pytest.mark.parametrize(("line", "network", "device", "direct"), table(__file__, "nccl_connections.yaml"))
+@pytest.mark.parametrize(
+    ("line", "network", "device", "direct"), table(__file__, "nccl_connections.yaml")
+)
 def test_forms_of_a_connection(line: str, network: str, device: int, *, direct: bool) -> None:
-    assert parse(f"pod:1:2 [0] NCCL INFO {line}").between == ((f"{network}/GDRDMA" if direct else network, device),)
+    assert parse(f"pod:1:2 [0] NCCL INFO {line}").between == (
+        (f"{network}/GDRDMA" if direct else network, device),
+    )
 
 
 def test_algorithms_as_numbers_of_older_versions() -> None:
@@ -99,5 +127,8 @@ def test_algorithms_as_numbers_of_older_versions() -> None:
 
 def test_nics_that_nccl_joined_are_counted_one_by_one() -> None:
     logs = logs_of("good")
-    joined = {pod: [parse(log.replace("'mlx5_0'", "'mlx5_0+mlx5_2'")) for log in item] for pod, item in logs.items()}
+    joined = {
+        pod: [parse(log.replace("'mlx5_0'", "'mlx5_0+mlx5_2'")) for log in item]
+        for pod, item in logs.items()
+    }
     assert transport_of(joined).nics[PODS[0]] == ("mlx5_0", "mlx5_1", "mlx5_2")

@@ -34,9 +34,14 @@ def judged(
     sourced: bool = False,
 ) -> Any:
     """Findings on the evidence of a case, and their causes in order."""
-    evidence, expected = Evidence.model_validate(over(raw(case), edit or {})), replace(EXPECTED, sourced=sourced)
+    evidence, expected = (
+        Evidence.model_validate(over(raw(case), edit or {})),
+        replace(EXPECTED, sourced=sourced),
+    )
     found = judge(evidence, expected, threshold)
-    return found, [cause.text for cause in causes_of(found.checks, expected, "berth-train", evidence, found)]
+    return found, [
+        cause.text for cause in causes_of(found.checks, expected, "berth-train", evidence, found)
+    ]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -44,7 +49,10 @@ def test_verdicts(name: str) -> None:
     case = CASES[name]
     machine, nics, least = case.get("threshold", [A4.name, 2, None])
     found, causes = judged(
-        case["log"], threshold_of(MACHINES[machine], nics, least), case.get("edit"), sourced="sourced" in case
+        case["log"],
+        threshold_of(MACHINES[machine], nics, least),
+        case.get("edit"),
+        sourced="sourced" in case,
     )
     checks = {check.name: check for check in found.checks}
     assert {name: check.verdict for name, check in checks.items()} == GOOD | case["verdicts"]
@@ -61,7 +69,13 @@ def test_the_least_traffic_is_what_two_pods_must_exchange() -> None:
 
 @pytest.mark.parametrize(("kind", "cause"), table(__file__, "fabric_verdicts.yaml"))
 def test_what_stops_the_program_is_told_with_its_cause(kind: str, cause: str) -> None:
-    nothing: dict[str, Any] = {"seed": None, "sweep": [], "operations": {}, "traffic": {}, "logs": []}
+    nothing: dict[str, Any] = {
+        "seed": None,
+        "sweep": [],
+        "operations": {},
+        "traffic": {},
+        "logs": [],
+    }
     nothing["ray_collective"] = None
     problem = {"stage": "placing", "kind": kind, "text": "it is so"}
     evidence = Evidence.model_validate(raw(problem=problem, **nothing))
@@ -87,7 +101,10 @@ def test_rdma_devices_of_other_pods_are_not_counted() -> None:
 
 def test_where_nothing_ran_nothing_passes() -> None:
     assert {check.verdict for check in without_evidence("skipped", "no workers")} == {"skipped"}
-    assert [check.verdict for check in without_evidence("simulated", "")][:2] == ["simulated", "skipped"]
+    assert [check.verdict for check in without_evidence("simulated", "")][:2] == [
+        "simulated",
+        "skipped",
+    ]
     assert [check.verdict for check in without_evidence("fail", "gone")][:2] == ["fail", "skipped"]
     assert [check.name for check in without_evidence("skipped", "")] == list(AFTER_PROGRAM)
 
@@ -95,7 +112,17 @@ def test_where_nothing_ran_nothing_passes() -> None:
 def test_every_symptom_has_causes_with_all_names_filled_in() -> None:
     found = yaml.safe_load(Path(causes.__file__).with_name("causes.yaml").read_text())
     names = dict.fromkeys(
-        ("cluster", "namespace", "why_no_nics", "libraries", "reason", "tuner", "workers", "environment"), "x"
+        (
+            "cluster",
+            "namespace",
+            "why_no_nics",
+            "libraries",
+            "reason",
+            "tuner",
+            "workers",
+            "environment",
+        ),
+        "x",
     )
     names |= {"in_worker": "x", "in_head": "x"}
     for symptom, entries in found.items():

@@ -19,9 +19,17 @@ Object = dict[str, Any]
 CASES: dict[str, list[Object]] = table(__file__, "gpu_cases.yaml")
 GPU = "nvidia.com/gpu"
 SHARED = {f"{GPU}.count": "8", f"{GPU}.replicas": "4", f"{GPU}.sharing-strategy": "time-slicing"}
-FAILURE = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "too often"}
+FAILURE = {
+    "type": "Failed",
+    "status": "True",
+    "reason": "BackoffLimitExceeded",
+    "message": "too often",
+}
 JOBS: dict[str, Object | None] = {
-    "complete": {"metadata": {"name": "j"}, "status": {"conditions": [{"type": "Complete", "status": "True"}]}},
+    "complete": {
+        "metadata": {"name": "j"},
+        "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+    },
     "failed": {"metadata": {"name": "j"}, "status": {"conditions": [FAILURE]}},
     "waiting": {"metadata": {"name": "j"}, "status": {}},
     "gone": None,
@@ -29,7 +37,9 @@ JOBS: dict[str, Object | None] = {
 
 
 def cases(part: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("case", CASES[part], ids=lambda case: case.get("name") or case["says"])
+    return pytest.mark.parametrize(
+        "case", CASES[part], ids=lambda case: case.get("name") or case["says"]
+    )
 
 
 def pool(nodes: object = 2, **settings: Any) -> Pool:
@@ -61,9 +71,15 @@ def node(name: str, **facts: Any) -> Object:
         parts[part] = facts.get("others", {}) | ({} if count is None else {GPU: str(count)})
     labels = facts.get("labels", {}) | (SHARED | facts["shared"] if "shared" in facts else {})
     return {
-        "metadata": {"name": name, "labels": {key: value for key, value in labels.items() if value is not None}},
+        "metadata": {
+            "name": name,
+            "labels": {key: value for key, value in labels.items() if value is not None},
+        },
         "spec": {"unschedulable": True} if facts.get("unschedulable") else {},
-        "status": {**parts, "conditions": [{"type": "Ready", "status": facts.get("ready", "True")}]},
+        "status": {
+            **parts,
+            "conditions": [{"type": "Ready", "status": facts.get("ready", "True")}],
+        },
     }
 
 
@@ -100,14 +116,18 @@ def test_nodes(case: Object) -> None:
     if "verdicts" in case:
         assert {check.name: check.verdict for check in checks} == case["verdicts"]
     evidence = {check.name: check.evidence for check in checks}
-    assert all(words in evidence[name] for name, words in case.get("evidence", {}).items()), evidence
+    assert all(words in evidence[name] for name, words in case.get("evidence", {}).items()), (
+        evidence
+    )
 
 
 @cases("jobs")
 def test_jobs(case: Object) -> None:
     found = [[check.verdict, check.evidence] for check in judge_run(run_of(case), GPU)]
     expected = [case.get("scheduling", ["pass"]), case["ran"]]
-    assert [part[: len(wanted_part)] for part, wanted_part in zip(found, expected, strict=True)] == expected
+    assert [
+        part[: len(wanted_part)] for part, wanted_part in zip(found, expected, strict=True)
+    ] == expected
 
 
 @cases("progress")
@@ -124,12 +144,17 @@ def test_no_job_is_started_where_it_cannot_run(case: Object) -> None:
 def test_manifests(golden: Callable[[str, Any], None]) -> None:
     tainted = pool(taints=[{"key": "team", "value": "ml"}])
     golden("proof/cuda-vector-add-namespace", namespace_manifest("a1b2c3"))
-    golden("proof/cuda-vector-add-job", job_manifest(tainted, CUDA_SAMPLE_IMAGE, GPU, "a1b2c3", 300, keep=False))
+    golden(
+        "proof/cuda-vector-add-job",
+        job_manifest(tainted, CUDA_SAMPLE_IMAGE, GPU, "a1b2c3", 300, keep=False),
+    )
 
 
 def test_pods_that_look_for_other_gpus(golden: Callable[[str, Any], None]) -> None:
     slices = pool(sharing="slices")
-    jobs = {look.name: look_job(slices, look, "sample:1", "a1b2c3", 300, keep=False) for look in looks()}
+    jobs = {
+        look.name: look_job(slices, look, "sample:1", "a1b2c3", 300, keep=False) for look in looks()
+    }
     pods = {name: job["spec"]["template"]["spec"] for name, job in jobs.items()}
     asked = {
         name: (
@@ -185,7 +210,9 @@ def test_what_the_operators_own_pods_say() -> None:
 def test_a_kept_job_is_not_removed_by_the_cluster() -> None:
     slices = pool(sharing="slices")
     remaining = job_manifest(slices, CUDA_SAMPLE_IMAGE, f"{GPU}.shared", "a1b2c3", 300, keep=True)
-    again = copy.deepcopy(job_manifest(slices, CUDA_SAMPLE_IMAGE, f"{GPU}.shared", "a1b2c3", 300, keep=False))
+    again = copy.deepcopy(
+        job_manifest(slices, CUDA_SAMPLE_IMAGE, f"{GPU}.shared", "a1b2c3", 300, keep=False)
+    )
     assert again["spec"].pop("ttlSecondsAfterFinished")
     assert remaining == again
     container = remaining["spec"]["template"]["spec"]["containers"][0]

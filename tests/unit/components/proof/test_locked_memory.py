@@ -57,7 +57,9 @@ def test_a_limit_that_did_not_suffice_fails_and_is_the_likeliest_cause() -> None
     evidence = Evidence.model_validate(case)
     found = judge(evidence, EXPECTED, THRESHOLD)
     first = causes_of(found.checks, EXPECTED, "berth-train", evidence, found)[0]
-    assert first.text.startswith("containers inherit their limit of locked memory from their node's containerd")
+    assert first.text.startswith(
+        "containers inherit their limit of locked memory from their node's containerd"
+    )
     assert first.look.endswith("-- sh -c 'ulimit -l'")
 
 
@@ -72,13 +74,24 @@ def test_without_nics_or_an_answer_nothing_is_said() -> None:
     assert locked_memory(with_limits(None, None, None, None)).verdict == "skipped"
 
 
-READ = "import sys; sys.path.insert(0, sys.argv[1]); import all_reduce_rank; print(all_reduce_rank.lockable_memory())"
+READ = (
+    "import sys; sys.path.insert(0, sys.argv[1]); import all_reduce_rank;"
+    " print(all_reduce_rank.lockable_memory())"
+)
 
 
 @pytest.mark.parametrize("limit", [2**16, 2**20])
 def test_the_program_reads_the_limit_of_its_own_process(limit: int) -> None:
     folder = str(Path(all_reduce_rank.__file__).parent)
-    command = ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock", sys.executable, "-c", READ, folder]
+    command = [
+        "setpriv",
+        "--bounding-set=-ipc_lock",
+        "--inh-caps=-ipc_lock",
+        sys.executable,
+        "-c",
+        READ,
+        folder,
+    ]
     done = subprocess.run(
         command,
         capture_output=True,
@@ -93,7 +106,9 @@ def test_the_program_reads_the_limit_of_its_own_process(limit: int) -> None:
 
 def test_a_process_with_the_capability_has_no_limit() -> None:
     effective = next(
-        int(line.split()[1], 16) for line in Path("/proc/self/status").read_text().splitlines() if "CapEff" in line
+        int(line.split()[1], 16)
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if "CapEff" in line
     )
     if not effective >> 14 & 1:
         pytest.skip("this process has no CAP_IPC_LOCK")

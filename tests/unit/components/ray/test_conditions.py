@@ -34,7 +34,10 @@ def cluster(
     pod = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "2"}}}]}
     return {
         "metadata": {"name": "alice", "namespace": "berth-alice", "generation": generation},
-        "spec": {"suspend": suspend, "workerGroupSpecs": [{"replicas": desired, "template": {"spec": pod}}]},
+        "spec": {
+            "suspend": suspend,
+            "workerGroupSpecs": [{"replicas": desired, "template": {"spec": pod}}],
+        },
         "status": {
             "state": state,
             "observedGeneration": 1,
@@ -52,18 +55,23 @@ def pod(kind: str = "worker", uid: str = "", **status: Any) -> dict[str, Any]:
 
 def pods(kinds: dict[str, dict[str, int]]) -> list[dict[str, Any]]:
     """Pods by their state and kind."""
-    ready: dict[str, Any] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    ready: dict[str, Any] = {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
     found = []
     for state, counts in kinds.items():
         for kind, count in counts.items():
             one = pod(kind, **({} if state == "pending" else ready))
-            one["metadata"] |= {"deletionTimestamp": "2026-11-21T10:00:00Z"} if state == "terminating" else {}
+            one["metadata"] |= (
+                {"deletionTimestamp": "2026-11-21T10:00:00Z"} if state == "terminating" else {}
+            )
             found += [one] * count
     return found
 
 
 @pytest.mark.parametrize(("given", "ready", "text"), TABLE["clusters"])
-def test_clusters(given: dict[str, Any], ready: bool, text: str) -> None:  # noqa: FBT001
+def test_clusters(given: dict[str, Any], ready: bool, text: str) -> None:
     condition = condition_of(cluster(**given))
     assert (condition.ready, str(condition)) == (ready, text)
 
@@ -75,7 +83,9 @@ def test_a_status_of_the_last_edits_pods_is_not_believed(
     assert condition_of(cluster(**given)).ready
     assert pods_missing(cluster(**given), pods(kinds)) == missing
     pending = ["worker pod is not ready yet (phase Pending)"] if "pending" in kinds else []
-    assert reasons_not_ready(cluster(**given), pods(kinds), []) == (pending or ([missing] if missing else []))
+    assert reasons_not_ready(cluster(**given), pods(kinds), []) == (
+        pending or ([missing] if missing else [])
+    )
 
 
 @pytest.mark.parametrize(("image", "running", "words"), TABLE["swallowed"])
@@ -84,14 +94,19 @@ def test_pods_of_before_an_edit_are_not_ready(image: str, running: str, words: s
         return {"spec": {"containers": [{"name": "ray", "image": image}]}}
 
     edited = cluster(desired=1)
-    edited["spec"] |= {"upgradeStrategy": {"type": "Recreate"}, "headGroupSpec": {"template": spec(image)}}
+    edited["spec"] |= {
+        "upgradeStrategy": {"type": "Recreate"},
+        "headGroupSpec": {"template": spec(image)},
+    }
     found = pods({"ready": {"head": 1, "worker": 1}})
     found[0]["metadata"]["labels"]["ray.io/group"] = "headgroup"
     found[0] |= spec(running)
     missing = pods_missing(edited, found)
     assert (bool(missing), words in missing) == (bool(words), True)
     edited["metadata"]["generation"] = 2
-    assert reasons_not_ready(edited, found, [])[0].startswith("pod None" if words else "the KubeRay operator")
+    assert reasons_not_ready(edited, found, [])[0].startswith(
+        "pod None" if words else "the KubeRay operator"
+    )
     edited["spec"]["upgradeStrategy"]["type"] = "None"
     assert pods_missing(edited, found) == ""
 
@@ -104,11 +119,16 @@ def test_a_cluster_that_wakes_is_not_suspended_any_more() -> None:
 @pytest.mark.parametrize(("statuses", "messages", "expected"), TABLE["reasons"])
 def test_reasons(statuses: list[dict[str, Any]], messages: list[str], expected: list[str]) -> None:
     events = [{"message": message} for message in messages]
-    assert reasons_not_ready(cluster(ready=1), [pod(**status) for status in statuses], events) == expected
+    assert (
+        reasons_not_ready(cluster(ready=1), [pod(**status) for status in statuses], events)
+        == expected
+    )
 
 
 @pytest.mark.parametrize(("given", "expected"), TABLE["stuck"])
-def test_pods_that_neither_start_nor_end_come_with_the_command(given: dict[str, Any], expected: list[str]) -> None:
+def test_pods_that_neither_start_nor_end_come_with_the_command(
+    given: dict[str, Any], expected: list[str]
+) -> None:
     named = {"metadata": {"name": "p", "namespace": "berth-x"}}
     spec = {"spec": {"nodeName": "n", "resourceClaims": [{"name": "gpus"}]}}
     stuck = over(over(pod(), named) | spec, given)
@@ -118,7 +138,9 @@ def test_pods_that_neither_start_nor_end_come_with_the_command(given: dict[str, 
 
 
 @pytest.mark.parametrize(("events", "words"), TABLE["autoscaler"])
-def test_why_no_node_comes_is_the_autoscalers_to_say(events: list[tuple[str, str, str, str]], words: str) -> None:
+def test_why_no_node_comes_is_the_autoscalers_to_say(
+    events: list[tuple[str, str, str, str]], words: str
+) -> None:
     scaling = [
         {
             "involvedObject": {"uid": uid},
@@ -129,7 +151,10 @@ def test_why_no_node_comes_is_the_autoscalers_to_say(events: list[tuple[str, str
         for reason, message, hour, uid in events
     ]
     (reason,) = reasons_not_ready(cluster(ready=1), [pod(uid="a", **UNSCHEDULABLE)], [], scaling)
-    assert reason == f"worker pod cannot be scheduled: {UNSCHEDULABLE['conditions'][0]['message']}{words}"
+    assert (
+        reason
+        == f"worker pod cannot be scheduled: {UNSCHEDULABLE['conditions'][0]['message']}{words}"
+    )
 
 
 def test_an_operator_that_does_not_look_is_suspected() -> None:
@@ -147,9 +172,16 @@ def test_gpus_are_those_of_all_workers_counted_or_claimed() -> None:
     assert gpus_of(cluster(desired=3)) == 6
     claiming = {
         "metadata": {"annotations": {"berth/claimed-gpus": "4"}},
-        "spec": {"containers": [{"resources": {"limits": {"cpu": "4"}, "claims": [{"name": "gpus"}]}}]},
+        "spec": {
+            "containers": [{"resources": {"limits": {"cpu": "4"}, "claims": [{"name": "gpus"}]}}]
+        },
     }
-    assert gpus_of(over(cluster(desired=3), {"spec": {"workerGroupSpecs": {0: {"template": claiming}}}})) == 12
+    assert (
+        gpus_of(
+            over(cluster(desired=3), {"spec": {"workerGroupSpecs": {0: {"template": claiming}}}})
+        )
+        == 12
+    )
 
 
 @pytest.mark.parametrize(("message", "command"), TABLE["secrets"])
@@ -158,7 +190,9 @@ def test_a_missing_secret_comes_with_the_command_that_sets_it(message: str, comm
     places = {"HF_TOKEN": {"name": "hf", "key": "token"}, "HUB": {"name": "hub", "key": SYNCED}}
     references = [{"name": name, "valueFrom": {"secretKeyRef": at}} for name, at in places.items()]
     waiting = pod("head", containerStatuses=[{"name": "ray-head", "state": waits}])
-    waiting["spec"] = {"containers": [{"name": "ray-head", "env": [{"name": "LOG", "value": "1"}, *references]}]}
+    waiting["spec"] = {
+        "containers": [{"name": "ray-head", "env": [{"name": "LOG", "value": "1"}, *references]}]
+    }
     waiting["metadata"]["labels"]["berth/engineer"] = "x"
     reason = why_not_ready(waiting, "head")
     assert reason == f"head pod, container ray-head: CreateContainerConfigError: {message}{command}"
@@ -172,11 +206,15 @@ def job(deployment: str, state: str, **status: Any) -> dict[str, Any]:
 def test_jobs(deployment: str, job_state: str, state: str, holds: list[str]) -> None:
     condition = job_condition(job(deployment, job_state))
     assert condition.state == state
-    assert [name for name in ("running", "succeeded", "failed") if getattr(condition, name)] == holds
+    assert [
+        name for name in ("running", "succeeded", "failed") if getattr(condition, name)
+    ] == holds
 
 
 def test_a_failed_job_tells_why() -> None:
-    report = job_condition(job("Failed", "FAILED", reason="AppFailed", message="exit code 1")).reason
+    report = job_condition(
+        job("Failed", "FAILED", reason="AppFailed", message="exit code 1")
+    ).reason
     assert report == "AppFailed: exit code 1"
 
 
@@ -194,19 +232,29 @@ def service(applications: dict[str, str]) -> dict[str, Any]:
         "status": {
             "observedGeneration": 1,
             "numServeEndpoints": 2,
-            "conditions": [{"type": "Ready", "status": "True"}, {"type": "UpgradeInProgress", "status": "False"}],
-            "activeServiceStatus": {"rayClusterName": "chat-abcde", "applicationStatuses": statuses},
+            "conditions": [
+                {"type": "Ready", "status": "True"},
+                {"type": "UpgradeInProgress", "status": "False"},
+            ],
+            "activeServiceStatus": {
+                "rayClusterName": "chat-abcde",
+                "applicationStatuses": statuses,
+            },
             "pendingServiceStatus": {},
         },
     }
 
 
 @pytest.mark.parametrize(("applications", "edit", "state", "text"), TABLE["services"])
-def test_services(applications: dict[str, str], edit: dict[str, Any], state: str, text: str) -> None:
+def test_services(
+    applications: dict[str, str], edit: dict[str, Any], state: str, text: str
+) -> None:
     condition = service_condition(over(service(applications), edit))
     assert (condition.state, str(condition), condition.ready) == (state, text, state == "ready")
 
 
 def test_an_application_that_fails_tells_why() -> None:
     condition = service_condition(service({"a": "DEPLOY_FAILED"}))
-    assert condition.reasons == ("application a: DEPLOY_FAILED: ModuleNotFoundError: No module named 'a'",)
+    assert condition.reasons == (
+        "application a: DEPLOY_FAILED: ModuleNotFoundError: No module named 'a'",
+    )

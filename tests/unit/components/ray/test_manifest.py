@@ -46,7 +46,9 @@ def test_a_head_that_is_reached_from_outside_has_a_load_balancer(
     golden: Callable[[str, Any], None], dashboard: str
 ) -> None:
     cluster, _ = complete("engineers", {"dashboard": dashboard})
-    golden(f"ray/dashboard-{dashboard}", dashboard_service(cluster, "berth-x", {"berth/engineer": "x"}))
+    golden(
+        f"ray/dashboard-{dashboard}", dashboard_service(cluster, "berth-x", {"berth/engineer": "x"})
+    )
 
 
 @pytest.mark.parametrize("dashboard", ["private", "internal", "public"])
@@ -69,13 +71,17 @@ def test_limits_equal_requests_in_every_container() -> None:
 def test_only_pods_that_ask_for_gpus_see_any() -> None:
     spec = manifest("engineers", {})["spec"]
     head, worker = spec["headGroupSpec"], spec["workerGroupSpecs"][0]
-    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in head["template"]["spec"]["containers"][0]["env"]
+    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in head["template"]["spec"][
+        "containers"
+    ][0]["env"]
     assert worker["template"]["spec"]["containers"][0]["env"] == []
     assert "nvidia.com/gpu" not in head["template"]["spec"]["containers"][0]["resources"]["limits"]
 
 
 def on_fabric(pool: str, kind: str, shape: dict[str, Any]) -> dict[str, Any]:
-    return ray_cluster(*fabric.complete(getattr(fabric, pool), kind, shape), "berth-x", {"berth/engineer": "x"})
+    return ray_cluster(
+        *fabric.complete(getattr(fabric, pool), kind, shape), "berth-x", {"berth/engineer": "x"}
+    )
 
 
 def worker_group(pool: str, kind: str, shape: dict[str, Any]) -> dict[str, Any]:
@@ -97,7 +103,9 @@ def test_a_group_of_workers(name: str) -> None:
 
 
 def test_claimed_gpus_of_a_pod_are_counted() -> None:
-    assert gpus_of_pod(worker_group("PAIRED", "engineers", {"worker": {"gpus": 4}})["template"]) == 4
+    assert (
+        gpus_of_pod(worker_group("PAIRED", "engineers", {"worker": {"gpus": 4}})["template"]) == 4
+    )
 
 
 @pytest.mark.parametrize("pool", ["BY_NETWORKS", "MANAGED", "PAIRED", "CLAIMED"])
@@ -117,7 +125,10 @@ def test_a_head_claims_nothing_and_knows_nothing_of_nccl() -> None:
 
 
 def test_env_is_laid_over_nccls() -> None:
-    shape = {"nccl": {"env": {"NCCL_DEBUG": "WARN", "NCCL_ALGO": "Ring"}}, "env": {"NCCL_ALGO": "Tree", "LOG": "1"}}
+    shape = {
+        "nccl": {"env": {"NCCL_DEBUG": "WARN", "NCCL_ALGO": "Ring"}},
+        "env": {"NCCL_ALGO": "Tree", "LOG": "1"},
+    }
     (container,) = worker_group("BY_NETWORKS", "clusters", shape)["template"]["spec"]["containers"]
     values = {variable["name"]: variable["value"] for variable in container["env"]}
     assert len(values) == len(container["env"])
@@ -138,7 +149,9 @@ def test_what_berths_have_by_default_of_cores_and_nics_is_not_a_clusters() -> No
 
 
 def test_custom_resources_are_one_word_for_the_shell_and_json_for_ray() -> None:
-    group = worker_group("A4", "engineers", {"worker": {"rayResources": {"spot": 1, "local-disk": 4}}})
+    group = worker_group(
+        "A4", "engineers", {"worker": {"rayResources": {"spot": 1, "local-disk": 4}}}
+    )
     given = group["rayStartParams"]["resources"]
     assert [json.loads(word) for word in shlex.split(given)] == [{"spot": 1, "local-disk": 4}]
     # Ray's autoscaler reads what stands between the first character and the last.
@@ -164,7 +177,10 @@ def test_what_ray_counts_on_berths_workers_is_not_counted_on_a_clusters() -> Non
 
 
 def test_an_entry_of_a_default_is_replaced_as_a_whole() -> None:
-    defaults = {"env": {"A": {"secret": "a", "key": "a"}, "B": "b"}, "secrets": {"C": {"secret": "team", "key": "c"}}}
+    defaults = {
+        "env": {"A": {"secret": "a", "key": "a"}, "B": "b"},
+        "secrets": {"C": {"secret": "team", "key": "c"}},
+    }
     own = {"env": {"A": {"configMap": "b", "key": "b"}}, "secrets": {"C": {}}}
     merged = BerthShape.model_validate(over_defaults(defaults, own))
     assert entries_of(merged.env | references_of(merged.secrets)) == [

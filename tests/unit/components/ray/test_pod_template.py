@@ -14,7 +14,11 @@ from tests.lab.bad_pods import over as over_by_position
 from tests.unit.components.ray.test_manifest import POOLS, manifest
 from tests.unit.loaded import environment_of
 
-LOGS = {"name": "logs", "image": "example.invalid/logs", "resources": {"requests": {"cpu": 3, "memory": "2Gi"}}}
+LOGS = {
+    "name": "logs",
+    "image": "example.invalid/logs",
+    "resources": {"requests": {"cpu": 3, "memory": "2Gi"}},
+}
 PROXY = {"name": "proxy", "image": "example.invalid/proxy", "restartPolicy": "Always"}
 EVERYTHING = {
     "metadata": {"labels": {"team": "ml"}, "annotations": {"example.com/scrape": "true"}},
@@ -24,14 +28,20 @@ EVERYTHING = {
         "tolerations": [{"key": "spot", "operator": "Exists"}],
         "nodeSelector": {"disk": "fast"},
         "topologySpreadConstraints": [
-            {"topologyKey": "kubernetes.io/hostname", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}
+            {
+                "topologyKey": "kubernetes.io/hostname",
+                "maxSkew": 1,
+                "whenUnsatisfiable": "ScheduleAnyway",
+            }
         ],
         "initContainers": [PROXY],
         "containers": [
             LOGS | {"volumeMounts": [{"name": "logs", "mountPath": "/logs", "readOnly": True}]},
             {
                 "name": "ray-worker",
-                "env": [{"name": "CORES", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}],
+                "env": [
+                    {"name": "CORES", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}
+                ],
                 "volumeMounts": [{"name": "logs", "mountPath": "/ray-logs"}],
                 "lifecycle": {"preStop": {"exec": {"command": ["sync"]}}},
             },
@@ -42,7 +52,13 @@ EVERYTHING = {
 
 
 def environment(kind: str, shape: dict[str, Any], **more: Any) -> Environment:
-    values = {"project": "berth-lab", "zone": "us-central1-b", "pools": POOLS, kind: {"x": shape}, **more}
+    values = {
+        "project": "berth-lab",
+        "zone": "us-central1-b",
+        "pools": POOLS,
+        kind: {"x": shape},
+        **more,
+    }
     return environment_of("test", values)
 
 
@@ -60,7 +76,9 @@ def worker_of(loaded: Environment) -> dict[str, Any]:
 
 
 def quota_of(loaded: Environment) -> dict[str, str]:
-    (quota,) = (found for found in loaded.berths[0].manifests.objects if found["kind"] == "ResourceQuota")
+    (quota,) = (
+        found for found in loaded.berths[0].manifests.objects if found["kind"] == "ResourceQuota"
+    )
     return dict(quota["spec"]["hard"])
 
 
@@ -69,7 +87,10 @@ def of_containers(*containers: Any) -> dict[str, Any]:
 
 
 def test_a_patch_of_every_kind(golden: Callable[[str, Any], None]) -> None:
-    head = {"metadata": {"annotations": {"example.com/scrape": "true"}}, "spec": {"containers": [LOGS]}}
+    head = {
+        "metadata": {"annotations": {"example.com/scrape": "true"}},
+        "spec": {"containers": [LOGS]},
+    }
     shape = {"worker": {"podTemplate": EVERYTHING}, "head": {"podTemplate": head}}
     golden("ray/berth-with-pod-templates", manifest("engineers", shape))
 
@@ -86,7 +107,9 @@ def test_the_quota_counts_sidecars() -> None:
     assert int(after["requests.memory"][:-2]) - int(before["requests.memory"][:-2]) == 2048 + 256
     # A request of more than the LimitRange's limit is its limit too, which Kubernetes insists on.
     assert int(after["limits.memory"][:-2]) - int(before["limits.memory"][:-2]) == 2048 + 1024
-    limits = worker_of(environment("engineers", {"worker": {"podTemplate": of_containers(LOGS)}}))["spec"]
+    limits = worker_of(environment("engineers", {"worker": {"podTemplate": of_containers(LOGS)}}))[
+        "spec"
+    ]
     assert limits["containers"][1]["resources"]["limits"] == {"cpu": "3", "memory": "2Gi"}
 
 
@@ -94,7 +117,11 @@ def test_an_init_container_runs_beside_sidecars_that_start_before_it() -> None:
     big = {"name": "load", "image": "i", "resources": {"limits": {"cpu": "6", "memory": "1Gi"}}}
     beside = PROXY | {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
     for containers, cores in (([beside, big], 7), ([big, beside], 6)):
-        hard = quota_of(environment("engineers", {"worker": {"podTemplate": {"spec": {"initContainers": containers}}}}))
+        hard = quota_of(
+            environment(
+                "engineers", {"worker": {"podTemplate": {"spec": {"initContainers": containers}}}}
+            )
+        )
         # The head has 2 cores, and the reserve 2.
         assert hard["requests.cpu"] == str(cores + 4)
 
@@ -113,7 +140,12 @@ def test_patches_of_defaults_merge_with_a_berths_own() -> None:
     }
     own: dict[str, Any] = {
         "metadata": {"annotations": {"b": "3", "c": "4"}},
-        "spec": {"containers": [{"name": "logs", "image": "other"}, {"name": "proxy", "$patch": "delete"}]},
+        "spec": {
+            "containers": [
+                {"name": "logs", "image": "other"},
+                {"name": "proxy", "$patch": "delete"},
+            ]
+        },
     }
     template = worker_of(
         environment(
@@ -124,23 +156,37 @@ def test_patches_of_defaults_merge_with_a_berths_own() -> None:
     )
     assert template["metadata"]["annotations"] == {"a": "1", "b": "3", "c": "4"}
     assert [container["image"] for container in template["spec"]["containers"][1:]] == ["other"]
-    assert template["spec"]["containers"][1]["resources"]["requests"] == {"cpu": "3", "memory": "2Gi"}
+    assert template["spec"]["containers"][1]["resources"]["requests"] == {
+        "cpu": "3",
+        "memory": "2Gi",
+    }
     assert {"key": "x"} in template["spec"]["tolerations"]
     assert "hostname" not in template["spec"]
 
 
 @pytest.mark.parametrize("kind", ["engineers", "clusters"])
 def test_two_patches_over_a_template_are_one_patch(kind: str) -> None:
-    below, above = EVERYTHING, {"spec": {"initContainers": [{"name": "proxy", "$patch": "delete"}], "volumes": []}}
-    both = environment(kind, {"worker": {"podTemplate": over(WorkerShape(pod_template=below).pod_template, above)}})
-    merged = environment(kind, {"worker": {"podTemplate": above}}, defaults={"worker": {"podTemplate": below}})
+    below, above = (
+        EVERYTHING,
+        {"spec": {"initContainers": [{"name": "proxy", "$patch": "delete"}], "volumes": []}},
+    )
+    both = environment(
+        kind, {"worker": {"podTemplate": over(WorkerShape(pod_template=below).pod_template, above)}}
+    )
+    merged = environment(
+        kind, {"worker": {"podTemplate": above}}, defaults={"worker": {"podTemplate": below}}
+    )
     assert worker_of(both) == worker_of(merged)
     assert not worker_of(both)["spec"].get("initContainers")
 
 
 @pytest.mark.parametrize("what", BAD_PODS)
 def test_what_the_api_server_refuses_is_refused_in_settings_or_lowers_the_level(what: str) -> None:
-    sidecar = {"name": "c", "image": "example.invalid/image", "securityContext": {"capabilities": {"drop": ["ALL"]}}}
+    sidecar = {
+        "name": "c",
+        "image": "example.invalid/image",
+        "securityContext": {"capabilities": {"drop": ["ALL"]}},
+    }
     spec = over_by_position({"containers": [sidecar]}, BAD_PODS[what])
     try:
         loaded = environment("engineers", {"worker": {"podTemplate": {"spec": spec}}})
@@ -153,7 +199,13 @@ def test_what_the_api_server_refuses_is_refused_in_settings_or_lowers_the_level(
 
 @pytest.mark.parametrize(
     "what",
-    ["privileged", "folder of the node", "network of the node", "port of the node", "administrator's capability"],
+    [
+        "privileged",
+        "folder of the node",
+        "network of the node",
+        "port of the node",
+        "administrator's capability",
+    ],
 )
 def test_the_worst_is_refused(what: str) -> None:
     sidecar = {"name": "c", "image": "example.invalid/image"}
@@ -166,5 +218,8 @@ def test_groups_have_patches_of_their_own_over_the_workers() -> None:
     loaded = environment("engineers", {"worker": worker, "workerGroups": groups})
     spec = loaded.berths[0].manifests.main["spec"]
     big, small = (group["template"] for group in spec["workerGroupSpecs"])
-    assert (big["spec"]["runtimeClassName"], "runtimeClassName" in small["spec"]) == ("gvisor", False)
+    assert (big["spec"]["runtimeClassName"], "runtimeClassName" in small["spec"]) == (
+        "gvisor",
+        False,
+    )
     assert [found["metadata"]["annotations"]["team"] for found in (big, small)] == ["ml", "ml"]

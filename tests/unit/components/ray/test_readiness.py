@@ -30,7 +30,10 @@ Waiter = Callable[..., Waited]
 KEY = ("berth-nightly", "nightly-1a2b3c4d")
 LONG_SECONDS = 3600.0
 CLUSTER = Awaited("RayCluster", "ready", KEY, "1h")
-RUNNING, SUCCEEDED = Awaited("RayJob", "running", KEY, "1h"), Awaited("RayJob", "succeeded", KEY, "1h")
+RUNNING, SUCCEEDED = (
+    Awaited("RayJob", "running", KEY, "1h"),
+    Awaited("RayJob", "succeeded", KEY, "1h"),
+)
 OF_STACK = {STACK_LABEL: "env"}
 READY: Object = {"state": "ready", "conditions": [{"type": "HeadPodReady", "status": "True"}]}
 
@@ -42,7 +45,12 @@ def named(status: Object | None = None, **metadata: Any) -> Object:
 
 
 def job(deployment: str, state: str, **metadata: Any) -> Object:
-    status = {"jobDeploymentStatus": deployment, "jobStatus": state, "reason": "AppFailed", "message": "exit code 3"}
+    status = {
+        "jobDeploymentStatus": deployment,
+        "jobStatus": state,
+        "reason": "AppFailed",
+        "message": "exit code 3",
+    }
     return named(status, **metadata)
 
 
@@ -71,7 +79,15 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Waiter:
             reports.append(text)
             reported()
 
-        found = Wait("env", "", [resource], set(stay), report, lambda _, going: put_off.append(going), once=once)
+        found = Wait(
+            "env",
+            "",
+            [resource],
+            set(stay),
+            report,
+            lambda _, going: put_off.append(going),
+            once=once,
+        )
         return found.run(), reports, put_off
 
     return waited
@@ -89,10 +105,15 @@ class Moves(RecordedCluster):
         del seconds, query
         for state in self._later if path.endswith("/rayjobs") else ():
             assert self.reported.acquire(timeout=LONG_SECONDS)
-            yield {"type": "MODIFIED", "object": state | {"metadata": state["metadata"] | {"resourceVersion": version}}}
+            yield {
+                "type": "MODIFIED",
+                "object": state | {"metadata": state["metadata"] | {"resourceVersion": version}},
+            }
 
 
-def moved(wait: Waiter, resource: Awaited, *states: Object) -> tuple[dict[Awaited, list[str]], list[str]]:
+def moved(
+    wait: Waiter, resource: Awaited, *states: Object
+) -> tuple[dict[Awaited, list[str]], list[str]]:
     cluster = Moves(*states)
     failed, reports, put_off = wait(cluster, resource, reported=cluster.reported.release)
     assert put_off == []
@@ -107,8 +128,12 @@ def test_a_job_that_runs_is_waited_for_no_longer(wait: Waiter) -> None:
     assert moved(wait, RUNNING, RUNS) == ({}, []), "what is ready already is not reported"
 
 
-@pytest.mark.parametrize(("state", "ready"), [(RUNS, True), (STARTS, False), (job("Failed", "FAILED"), False)])
-def test_one_look_says_whether_there_is_anything_to_wait_for(wait: Waiter, state: Object, ready: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(
+    ("state", "ready"), [(RUNS, True), (STARTS, False), (job("Failed", "FAILED"), False)]
+)
+def test_one_look_says_whether_there_is_anything_to_wait_for(
+    wait: Waiter, state: Object, ready: bool
+) -> None:
     assert (wait(RecordedCluster({RAY_JOBS: [state]}), RUNNING, once=True)[0] == {}) == ready
 
 
@@ -124,7 +149,9 @@ def test_nobody_waits_for_a_job_that_has_failed(wait: Waiter, resource: Awaited)
 
 
 def pod(namespace: str, pool: str, node: str = "") -> Object:
-    conditions = [] if node else [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    conditions = (
+        [] if node else [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    )
     spec = {"nodeSelector": {POOL_LABEL: pool}} | ({"nodeName": node} if node else {})
     return named({"conditions": conditions}, namespace=namespace, name="head") | {"spec": spec}
 
@@ -136,13 +163,20 @@ def pod(namespace: str, pool: str, node: str = "") -> Object:
         pytest.param(("berth-prod", "cpu", "node-1"), None, id="what goes is on another pool"),
         pytest.param(("berth-bob", "dev", "node-1"), None, id="what has the GPUs stays"),
         pytest.param(("berth-prod", "dev", ""), None, id="what goes has nothing either"),
-        pytest.param(("berth-mallory", "dev", "node-1"), None, id="pods of another stack have this stack's label"),
+        pytest.param(
+            ("berth-mallory", "dev", "node-1"),
+            None,
+            id="pods of another stack have this stack's label",
+        ),
     ],
 )
 def test_what_waits_for_something_that_goes_is_put_off(
     wait: Waiter, other: tuple[str, str, str], before: list[str] | None
 ) -> None:
-    namespaces = [{"metadata": {"name": name, "labels": OF_STACK}} for name in ("berth-bob", "berth-prod", KEY[0])]
+    namespaces = [
+        {"metadata": {"name": name, "labels": OF_STACK}}
+        for name in ("berth-bob", "berth-prod", KEY[0])
+    ]
     pods = [pod(KEY[0], "dev"), pod(*other)]
     cluster = RecordedCluster({NAMESPACES: namespaces, PODS: pods, RAY_CLUSTERS: [named()]})
     goal = Goal(RAY_CLUSTERS, lambda _: Standing("waits", done=False), lambda *_: ["no room"])
@@ -152,13 +186,17 @@ def test_what_waits_for_something_that_goes_is_put_off(
 
 
 def test_an_object_without_its_label_is_found(wait: Waiter) -> None:
-    assert wait(RecordedCluster({RAY_JOBS: [job("Running", "RUNNING", labels={})]}), RUNNING)[0] == {}
+    assert (
+        wait(RecordedCluster({RAY_JOBS: [job("Running", "RUNNING", labels={})]}), RUNNING)[0] == {}
+    )
 
 
 def test_nobody_waits_for_an_object_that_does_not_exist(wait: Waiter) -> None:
     assert wait(RecordedCluster(), CLUSTER)[0] == {CLUSTER: [GONE]}
     problem = CLUSTER.problem([GONE])
-    assert problem.startswith(f"RayCluster {'/'.join(KEY)} does not exist: it was deleted outside of Pulumi")
+    assert problem.startswith(
+        f"RayCluster {'/'.join(KEY)} does not exist: it was deleted outside of Pulumi"
+    )
     assert "pulumi refresh" in problem
 
 
@@ -171,7 +209,12 @@ def test_nobody_waits_for_a_server_that_does_not_answer(monkeypatch: pytest.Monk
 
 def ray_pod(role: str, node: str = "") -> Object:
     labels = {"ray.io/cluster": KEY[1], "ray.io/node-type": role}
-    found = named({"conditions": [{"type": "Ready", "status": "True"}]}, name=role, labels=labels, resourceVersion="2")
+    found = named(
+        {"conditions": [{"type": "Ready", "status": "True"}]},
+        name=role,
+        labels=labels,
+        resourceVersion="2",
+    )
     return found | {"spec": {"nodeName": node}}
 
 
@@ -179,7 +222,9 @@ class Recreates(RecordedCluster):
     """A cluster whose RayCluster counts pods that an edit has deleted; the new ones come later."""
 
     def __init__(self) -> None:
-        super().__init__({RAY_CLUSTERS: [named(READY | {"readyWorkerReplicas": 1, "desiredWorkerReplicas": 1})]})
+        super().__init__(
+            {RAY_CLUSTERS: [named(READY | {"readyWorkerReplicas": 1, "desiredWorkerReplicas": 1})]}
+        )
         self.lists: list[str] = []
 
     def list(self, path: str, **query: str) -> Any:

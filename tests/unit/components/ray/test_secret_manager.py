@@ -36,12 +36,17 @@ def test_each_secret_has_objects_of_its_own_and_one_account_reads_them() -> None
     assert yaml.safe_load(parameters["parameters"]["secrets"]) == [
         {"resourceName": "projects/some-project/secrets/hf/versions/latest", "path": "value"}
     ]
-    wandb = yaml.safe_load(found["SecretProviderClass", "wandb-api-key"]["spec"]["parameters"]["secrets"])
+    wandb = yaml.safe_load(
+        found["SecretProviderClass", "wandb-api-key"]["spec"]["parameters"]["secrets"]
+    )
     assert wandb[0]["resourceName"] == "projects/team-secrets/secrets/wandb/versions/3"
     assert found["SecretSync", "hf-token"]["spec"] == {
         "serviceAccountName": "secret-manager",
         "secretProviderClassName": "hf-token",
-        "secretObject": {"type": "Opaque", "data": [{"sourcePath": "value", "targetKey": "synced"}]},
+        "secretObject": {
+            "type": "Opaque",
+            "data": [{"sourcePath": "value", "targetKey": "synced"}],
+        },
     }
 
 
@@ -49,7 +54,9 @@ def test_pods_read_the_secret_that_gke_writes_and_run_under_another_account() ->
     (berth,) = environment_of("some", values(OWN, secrets=SECRETS)).berths
     pod = berth.manifests.main["spec"]["headGroupSpec"]["template"]["spec"]
     variables = {entry["name"]: entry for entry in pod["containers"][0]["env"]}
-    assert variables["HF_TOKEN"]["valueFrom"] == {"secretKeyRef": {"name": "hf-token", "key": "synced"}}
+    assert variables["HF_TOKEN"]["valueFrom"] == {
+        "secretKeyRef": {"name": "hf-token", "key": "synced"}
+    }
     assert "serviceAccountName" not in pod
 
 
@@ -63,7 +70,9 @@ def test_users_may_read_why_a_value_is_missing() -> None:
 
 
 def test_without_such_secrets_nothing_is_added() -> None:
-    assert not {"ServiceAccount", "SecretSync", "SecretProviderClass"} & {kind for kind, _ in objects(OWN)}
+    assert not {"ServiceAccount", "SecretSync", "SecretProviderClass"} & {
+        kind for kind, _ in objects(OWN)
+    }
 
 
 def test_an_engineers_own_stack_takes_the_project_of_its_environment() -> None:
@@ -71,9 +80,15 @@ def test_an_engineers_own_stack_takes_the_project_of_its_environment() -> None:
     contract = environment_of("lab", values({**OWN, "cluster": {"secretSync": True}})).contract()
     berth = engineer_of("amy", **shape).on(contract).berth
     (found,) = [item for item in berth.manifests.objects if item["kind"] == "SecretProviderClass"]
-    assert "projects/some-project/secrets/hf/versions/latest" in found["spec"]["parameters"]["secrets"]
+    assert (
+        "projects/some-project/secrets/hf/versions/latest" in found["spec"]["parameters"]["secrets"]
+    )
 
 
 def test_an_environment_that_uses_neither_tells_engineers_nothing_new() -> None:
-    text = environment_of("lab", values(OWN)).contract().model_dump_json(by_alias=True, exclude_none=True)
+    text = (
+        environment_of("lab", values(OWN))
+        .contract()
+        .model_dump_json(by_alias=True, exclude_none=True)
+    )
     assert not {"filestore", "project"} & set(yaml.safe_load(text))

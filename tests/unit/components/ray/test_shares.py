@@ -28,7 +28,9 @@ def manifests(shape: dict[str, Any], cluster: dict[str, Any] | None = None) -> B
 
 def claims(found: BerthManifests) -> dict[str, dict[str, Any]]:
     kind = "PersistentVolumeClaim"
-    return {item["metadata"]["name"]: item["spec"] for item in found.objects if item["kind"] == kind}
+    return {
+        item["metadata"]["name"]: item["spec"] for item in found.objects if item["kind"] == kind
+    }
 
 
 def test_a_share_is_a_claim_that_head_and_workers_mount() -> None:
@@ -72,7 +74,15 @@ def test_a_share_keeps_its_namespace_unless_told_otherwise() -> None:
 
 def test_an_engineers_own_stack_has_the_class_of_its_environment() -> None:
     shape = {"worker": {"gpus": 0, "pool": "cpu"}, "volumes": {"team": TEAM}}
-    berth = engineer_of("amy", **shape).on(environment_of("lab", values({}, {"filestore": True})).contract()).berth
+    berth = (
+        engineer_of("amy", **shape)
+        .on(environment_of("lab", values({}, {"filestore": True})).contract())
+        .berth
+    )
     assert claims(berth.manifests)["share-team"]["storageClassName"] == "berth-standard-rwx"
-    existing = engineer_of("amy", **shape).on(environment_of("lab", values({}, KUBECONFIG)).contract()).berth
+    existing = (
+        engineer_of("amy", **shape)
+        .on(environment_of("lab", values({}, KUBECONFIG)).contract())
+        .berth
+    )
     assert claims(existing.manifests)["share-team"]["storageClassName"] == "standard-rwx"

@@ -10,7 +10,13 @@ from berth.components.berth import Berth, BerthInputs
 from berth.components.core.types import canonical_quantity
 from berth.components.isolation import harden
 from berth.components.ray.manifest import ray_cluster
-from berth.components.ray.workload import CLUSTER_CONFIG, as_kuberay_writes_it, ray_job, ray_service, with_fingerprint
+from berth.components.ray.workload import (
+    CLUSTER_CONFIG,
+    as_kuberay_writes_it,
+    ray_job,
+    ray_service,
+    with_fingerprint,
+)
 from berth.components.ray.workload_settings import RayServiceSettings
 from berth.stacks.load.stack import Environment
 from berth.stacks.program.awaited import awaited_of
@@ -25,7 +31,9 @@ RAY_SERVICE = "kubernetes:ray.io/v1:RayService"
 QUOTA = "kubernetes:core/v1:ResourceQuota"
 
 NIGHTLY: dict[str, Any] = {"entrypoint": "python -m nightly", "workers": 2}
-CHAT: dict[str, Any] = {"serveConfig": {"applications": [{"name": "chat", "import_path": "chat:app"}]}}
+CHAT: dict[str, Any] = {
+    "serveConfig": {"applications": [{"name": "chat", "import_path": "chat:app"}]}
+}
 
 
 def values(**parts: Any) -> dict[str, Any]:
@@ -49,7 +57,9 @@ def job_manifest(shape: dict[str, Any], **parts: Any) -> dict[str, Any]:
     (job,) = found.jobs
     owner = {"berth/job": "nightly"} if job.own_cluster else {"berth/engineer": job.cluster.name}
     cluster = ray_cluster(job.cluster, found.pools, f"berth-{job.cluster.name}", owner)
-    created = harden(ray_job(job, cluster, {"berth/job": "nightly"}), "restricted", job.cluster.priority)
+    created = harden(
+        ray_job(job, cluster, {"berth/job": "nightly"}), "restricted", job.cluster.priority
+    )
     return as_kuberay_writes_it(created)
 
 
@@ -80,11 +90,15 @@ def test_a_job_with_a_cluster_of_its_own(golden: Callable[[str, Any], None]) -> 
 
 def test_a_job_on_a_berth(golden: Callable[[str, Any], None]) -> None:
     shape = {"entrypoint": "python -m look", "cluster": "alice"}
-    golden("ray/job-on-a-berth", job_manifest(shape, engineers={"alice": {"worker": {"pool": "gpu"}}}))
+    golden(
+        "ray/job-on-a-berth", job_manifest(shape, engineers={"alice": {"worker": {"pool": "gpu"}}})
+    )
 
 
 def test_a_service_that_autoscales(golden: Callable[[str, Any], None]) -> None:
-    golden("ray/service-that-autoscales", service_manifest(CHAT | {"workers": {"min": 1, "max": 2}}))
+    golden(
+        "ray/service-that-autoscales", service_manifest(CHAT | {"workers": {"min": 1, "max": 2}})
+    )
 
 
 def test_what_kuberay_writes_again_is_in_its_own_words() -> None:
@@ -143,7 +157,9 @@ def test_an_edit_of_the_cluster_that_it_runs_on_runs_it_no_second_time() -> None
     before = job_manifest(shape, engineers={"alice": {}})
     after = job_manifest(shape, engineers={"alice": {"image": "example.com/team/ray:2.60.0"}})
     assert before["metadata"]["name"] == after["metadata"]["name"]
-    assert before["spec"]["submitterPodTemplate"] != after["spec"]["submitterPodTemplate"], "its image is the head's"
+    assert before["spec"]["submitterPodTemplate"] != after["spec"]["submitterPodTemplate"], (
+        "its image is the head's"
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,7 +170,9 @@ def test_every_edit_of_a_services_cluster_is_with_fingerprint(edit: dict[str, An
         head = service_manifest(shape)["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]
         return str(head["metadata"]["annotations"][CLUSTER_CONFIG])
 
-    assert mark(CHAT) == mark(CHAT | {"serveConfig": {"applications": [{"import_path": "other:app"}]}}), "it stays"
+    assert mark(CHAT) == mark(
+        CHAT | {"serveConfig": {"applications": [{"import_path": "other:app"}]}}
+    ), "it stays"
     assert mark(CHAT | edit) != mark(CHAT)
 
 
@@ -169,7 +187,9 @@ def test_a_services_head_takes_no_replicas_unless_there_is_nothing_else() -> Non
 
 def inputs(found: Resolved) -> BerthInputs:
     """Return the inputs of the first job with a cluster of its own, or of the first service."""
-    workload = next(workload for workload in found.workloads() if workload.kind in {"job", "service"})
+    workload = next(
+        workload for workload in found.workloads() if workload.kind in {"job", "service"}
+    )
     return BerthInputs(workload, found.pools, environment="test", stack="test")
 
 
@@ -184,13 +204,20 @@ def registered(found: Resolved) -> Recorder:
 
 
 def quota(found: Resolved) -> dict[str, str]:
-    (quota,) = [item for item in registered(found).of_type(QUOTA) if item.inputs["metadata"]["name"] == "berth"]
+    (quota,) = [
+        item
+        for item in registered(found).of_type(QUOTA)
+        if item.inputs["metadata"]["name"] == "berth"
+    ]
     return dict(quota.inputs["spec"]["hard"])
 
 
 def test_the_quota_has_room_for_the_second_cluster_of_an_upgrade() -> None:
     shape = CHAT | {"workers": {"min": 0, "max": 2}}
-    both, one = (quota(resolved(services={"chat": shape | item})) for item in ({}, {"upgradeStrategy": "Recreate"}))
+    both, one = (
+        quota(resolved(services={"chat": shape | item}))
+        for item in ({}, {"upgradeStrategy": "Recreate"})
+    )
     assert (both["requests.nvidia.com/gpu"], one["requests.nvidia.com/gpu"]) == ("4", "2")
     assert (both["services.loadbalancers"], both["services.nodeports"]) == ("0", "0")
 
@@ -202,11 +229,15 @@ def policies(shape: dict[str, Any]) -> dict[str, Registration]:
 
 
 def test_requests_come_from_where_the_settings_say_and_from_nowhere_else() -> None:
-    unasked, asked = (policies(shape)["pods"].inputs["spec"] for shape in ({}, {"clients": ["gateway"]}))
+    unasked, asked = (
+        policies(shape)["pods"].inputs["spec"] for shape in ({}, {"clients": ["gateway"]})
+    )
     assert unasked["podSelector"] == {}
     assert [rule for rule in asked["ingress"] if rule not in unasked["ingress"]] == [
         {
-            "from": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gateway"}}}],
+            "from": [
+                {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gateway"}}}
+            ],
             "ports": [{"protocol": "TCP", "port": 8000}],
         }
     ]
@@ -214,7 +245,9 @@ def test_requests_come_from_where_the_settings_say_and_from_nowhere_else() -> No
 
 
 def test_people_of_a_service_read_no_secret_whose_name_nobody_knows() -> None:
-    recorder = registered(resolved(services={"chat": CHAT | {"access": {"users": ["bob@example.com"]}}}))
+    recorder = registered(
+        resolved(services={"chat": CHAT | {"access": {"users": ["bob@example.com"]}}})
+    )
     (role,) = recorder.of_type("kubernetes:rbac.authorization.k8s.io/v1:Role")
     assert [rule for rule in role.inputs["rules"] if "secrets" in rule["resources"]] == []
 
@@ -287,7 +320,9 @@ def test_the_next_job_is_made_when_the_last_one_is_gone() -> None:
     assert options(resolved(jobs={"nightly": NIGHTLY}))[RAY_JOB].delete_before_replace is True
 
 
-@pytest.mark.parametrize(("strategy", "anew"), [("NewCluster", []), ("Recreate", ["spec.rayClusterConfig"])])
+@pytest.mark.parametrize(
+    ("strategy", "anew"), [("NewCluster", []), ("Recreate", ["spec.rayClusterConfig"])]
+)
 def test_only_where_it_is_asked_for_a_service_is_made_anew(strategy: str, anew: list[str]) -> None:
     found = resolved(services={"chat": CHAT | {"upgradeStrategy": strategy}})
     assert options(found)[RAY_SERVICE].replace_on_changes == anew
@@ -304,7 +339,9 @@ def test_neither_takes_what_only_berths_have_from_the_defaults() -> None:
 
 def test_a_job_that_has_ended_takes_no_room_from_others() -> None:
     shapes = {f"job-{number}": NIGHTLY | {"workers": 4} for number in range(3)}
-    found = resolved(jobs=shapes, services={"chat": CHAT | {"upgradeStrategy": "Recreate", "workers": 4}})
+    found = resolved(
+        jobs=shapes, services={"chat": CHAT | {"upgradeStrategy": "Recreate", "workers": 4}}
+    )
     assert found.problems == []
     assert {demand.owner for demand in found.demands} == {"chat"}
     assert loaded(jobs=shapes).contract().namespaces["berth-job-0"] == "jobs.job-0"
@@ -312,12 +349,12 @@ def test_a_job_that_has_ended_takes_no_room_from_others() -> None:
 
 def test_a_pool_without_room_for_a_second_cluster_is_warned_of() -> None:
     (warning,) = resolved(services={"chat": CHAT | {"workers": 3}}).warnings
-    assert f"{warning.where}: {warning.message}" == (
-        "environment.services.chat.upgradeStrategy: an edit of the cluster makes a second one beside "
-        "it, and its 3 GPUs find no room:"
-        " pool 'gpu' has 4 GPUs (4 × g2-standard-8 with 1), so the edit waits until more are "
-        "there; add nodes, or write"
-        " `upgradeStrategy: Recreate`, which interrupts the service"
+    assert (
+        f"{warning.where}: {warning.message}"
+        == "environment.services.chat.upgradeStrategy: an edit of the cluster makes a second one"
+        " beside it, and its 3 GPUs find no room: pool 'gpu' has 4 GPUs (4 × g2-standard-8 with"
+        " 1), so the edit waits until more are there; add nodes, or write `upgradeStrategy:"
+        " Recreate`, which interrupts the service"
     )
     assert resolved(services={"chat": CHAT | {"workers": 2}}).warnings == []
 
@@ -325,5 +362,7 @@ def test_a_pool_without_room_for_a_second_cluster_is_warned_of() -> None:
 def test_a_services_settings_are_complete_by_themselves() -> None:
     (found,) = resolved(services={"chat": CHAT}).services
     assert isinstance(found, RayServiceSettings)
-    assert [(group.gpus, group.cpu) for group in found.cluster.groups] == [(1, "7")], "a worker takes a whole node"
+    assert [(group.gpus, group.cpu) for group in found.cluster.groups] == [(1, "7")], (
+        "a worker takes a whole node"
+    )
     assert found.cluster.priority == "berth-production"

@@ -15,7 +15,8 @@ def test_other_replicas_disturb_the_pools_that_use_the_profile_and_name_who_is_t
     old, new = plugin_config(TIME_SLICING), plugin_config(TIME_SLICING | {"replicas": 2})
     (line,) = of_configs(old, new, pools, {"dev": ["bob", "carol"]})
     assert line.startswith(
-        "pool dev: sharing profile 'any' changes; the device plugin restarts on its nodes; running pods keep"
+        "pool dev: sharing profile 'any' changes; the device plugin restarts on its nodes; running"
+        " pods keep"
     )
     assert line.endswith("(on them: bob, carol, and what engineers' own stacks have there)")
 

@@ -50,7 +50,8 @@ class Player(Api):
         return sorted(
             name
             for name, labels in self.labels.items()
-            if selected(spec, labels) and not untolerated(self._taints[name], spec.get("tolerations") or [])
+            if selected(spec, labels)
+            and not untolerated(self._taints[name], spec.get("tolerations") or [])
         )
 
     def settle(self, pending: Mapping[str, list[str]]) -> None:
@@ -105,14 +106,29 @@ class Player(Api):
         for name, daemonset in self.daemonsets.items():
             nodes = self.nodes_of(name)
             count = len([node for node in nodes if node not in waiting.get(name, [])])
-            daemonset["status"] = {"desiredNumberScheduled": len(nodes), "updatedNumberScheduled": len(nodes)}
-            daemonset["status"] |= {"numberAvailable": count, "numberUnavailable": len(nodes) - count}
+            daemonset["status"] = {
+                "desiredNumberScheduled": len(nodes),
+                "updatedNumberScheduled": len(nodes),
+            }
+            daemonset["status"] |= {
+                "numberAvailable": count,
+                "numberUnavailable": len(nodes) - count,
+            }
 
     def change(self, change: Mapping[str, Any]) -> None:
         """Apply the change of a step."""
         if self._stops:
             self._running = change.get("operator") == "started"
-        known = {"node", "newNode", "labels", "removeLabels", "clusterPolicySpec", "configMap", "data", "operator"}
+        known = {
+            "node",
+            "newNode",
+            "labels",
+            "removeLabels",
+            "clusterPolicySpec",
+            "configMap",
+            "data",
+            "operator",
+        }
         known |= {"deletedDaemonSet", "daemonSet", "nodeSelectorAdded", "allocatablePods"}
         assert change.keys() <= known, f"a change that nobody plays: {change}"
         if "newNode" in change:
@@ -135,7 +151,9 @@ class Player(Api):
         self._specify(None)
 
     def _specify(self, change: Mapping[str, Any] | None) -> None:
-        self._policy["spec"] = copy.deepcopy(self._given) if change is None else merged(self._policy["spec"], change)
+        self._policy["spec"] = (
+            copy.deepcopy(self._given) if change is None else merged(self._policy["spec"], change)
+        )
         self._policy["metadata"]["generation"] += 1
 
     def list(self, path: str, **query: str) -> list[Object]:

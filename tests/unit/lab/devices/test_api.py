@@ -13,7 +13,9 @@ NOT_SERVED: tuple[list[Object], str] = ([], "")
 class Cluster(ClusterApi):
     """A cluster that answers lists in order; a watch yields the events since a version."""
 
-    def __init__(self, *answers: tuple[list[Object], str] | RefusedError, events: dict[str, list[Object]]) -> None:
+    def __init__(
+        self, *answers: tuple[list[Object], str] | RefusedError, events: dict[str, list[Object]]
+    ) -> None:
         self._answers = list(answers)
         self._events = events
 
@@ -33,7 +35,9 @@ class EndError(Exception):
     pass
 
 
-def test_objects_are_seen_although_their_kind_comes_goes_and_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_objects_are_seen_although_their_kind_comes_goes_and_comes_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     waits: list[float] = []
 
     def wait(seconds: float) -> None:
@@ -50,7 +54,10 @@ def test_objects_are_seen_although_their_kind_comes_goes_and_comes_again(monkeyp
         RefusedError(500, {"message": "starting"}),
         ([second], "9"),
         NOT_SERVED,
-        events={"5": [{"type": "ADDED", "object": first}, {"type": "DELETED", "object": first}], "9": []},
+        events={
+            "5": [{"type": "ADDED", "object": first}, {"type": "DELETED", "object": first}],
+            "9": [],
+        },
     )
     found: list[tuple[Object | None, bool]] = []
     with pytest.raises(EndError):

@@ -83,14 +83,20 @@ class World(Api):
             bound = query["fieldSelector"].startswith("spec.nodeName")
             return [pod for pod in self.pods if bool(pod["spec"]["nodeName"]) is bound]
         pools = self.store.list("nodePools")
-        nodes = [manifest(pool, zone, number, "v1") for pool in pools for zone, number in expected(pool).values()]
+        nodes = [
+            manifest(pool, zone, number, "v1")
+            for pool in pools
+            for zone, number in expected(pool).values()
+        ]
         for node in nodes:
             node["status"]["allocatable"] |= self.advertised
         return nodes
 
 
 def pod(name: str = "pod", asks: Mapping[str, Any] | None = None, node: str = "") -> dict[str, Any]:
-    container = {"resources": {"requests": {key: str(count) for key, count in (asks or {}).items()}}}
+    container = {
+        "resources": {"requests": {key: str(count) for key, count in (asks or {}).items()}}
+    }
     toleration = {"key": GPU, "operator": "Exists"}
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     return {
@@ -108,7 +114,9 @@ def claiming(name: str, device_class: str, count: int, node: str = "") -> tuple[
     """A pod, and its claim of some devices."""
     found = pod(name, node=node)
     found["spec"]["resourceClaims"] = [{"name": "nics"}]
-    found["status"]["resourceClaimStatuses"] = [{"name": "nics", "resourceClaimName": f"{name}-claim"}]
+    found["status"]["resourceClaimStatuses"] = [
+        {"name": "nics", "resourceClaimName": f"{name}-claim"}
+    ]
     request = {"name": "nic", "exactly": {"deviceClassName": device_class, "count": count}}
     metadata = {"name": f"{name}-claim", "namespace": "default"}
     return found, {"metadata": metadata, "spec": {"devices": {"requests": [request]}}}
@@ -124,7 +132,10 @@ def test_a_pool_grows_into_its_emptier_zones_up_to_its_limit(tmp_path: Path) -> 
     world.pods = [cpus(6)]
     world.scaler.step()
     assert world.sizes() == [1, 0]
-    world.pods = [cpus(6, world.nodes()[0]), *(cpus(6, name=f"pod-{number}") for number in range(5))]
+    world.pods = [
+        cpus(6, world.nodes()[0]),
+        *(cpus(6, name=f"pod-{number}") for number in range(5)),
+    ]
     world.scaler.step()
     world.scaler.step()
     assert sum(world.sizes()) == 3
@@ -144,16 +155,22 @@ def test_idle_nodes_go_down_to_the_least_and_daemons_keep_no_node(tmp_path: Path
     assert sum(world.sizes()) == 1
 
 
-def test_a_node_whose_gpus_are_still_to_come_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_whose_gpus_are_still_to_come_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(IDLE_VARIABLE, "3600")
     world = World(tmp_path, UP_TO_8, nodeConfig=GPUS)
     ask(world, {GPU: 8})
     for _ in range(3):
         world.scaler.step()
-    assert sum(world.sizes()) == 1, "the node is there and shows no GPU yet; another one would not help"
+    assert sum(world.sizes()) == 1, (
+        "the node is there and shows no GPU yet; another one would not help"
+    )
 
 
-def test_a_node_that_has_published_nothing_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_that_has_published_nothing_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(IDLE_VARIABLE, "3600")
     world = World(tmp_path, UP_TO_8, nodeConfig=GPUS)
     world.resize(1, 0)
@@ -172,10 +189,15 @@ def test_a_node_that_has_published_nothing_is_waited_for(tmp_path: Path, monkeyp
     ("change", "reason"),
     [
         ({}, "2 Insufficient cpu"),
-        ({"nodeSelector": {"kind": "other"}}, "2 node(s) didn't match Pod's node affinity/selector"),
+        (
+            {"nodeSelector": {"kind": "other"}},
+            "2 node(s) didn't match Pod's node affinity/selector",
+        ),
     ],
 )
-def test_a_pod_that_no_pool_would_help_gets_the_reason(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+def test_a_pod_that_no_pool_would_help_gets_the_reason(
+    tmp_path: Path, change: dict[str, Any], reason: str
+) -> None:
     world = World(tmp_path, UP_TO_8)
     world.pods = [cpus(64)]
     world.pods[0]["spec"] |= change
@@ -220,9 +242,21 @@ def show(world: World, shown: dict[str, str], nics: int) -> None:
     (node,) = world.nodes()
     world.advertised = shown
     devices = [{"name": f"nic-{number}", "attributes": RDMA_NIC} for number in range(nics)]
-    world.slices = [{"spec": {"driver": "dra.net", "nodeName": node, "pool": {"name": node}, "devices": devices}}]
+    world.slices = [
+        {
+            "spec": {
+                "driver": "dra.net",
+                "nodeName": node,
+                "pool": {"name": node},
+                "devices": devices,
+            }
+        }
+    ]
     holder, claim = claiming("holder", "dranet", nics, node)
-    world.pods, world.claims = [pod("full", {"pods": 109, **shown}, node), *([holder] if nics else [])], [claim]
+    world.pods, world.claims = (
+        [pod("full", {"pods": 109, **shown}, node), *([holder] if nics else [])],
+        [claim],
+    )
 
 
 def ask(world: World, asks: dict[str, int] | list[Any], name: str = "pending") -> None:

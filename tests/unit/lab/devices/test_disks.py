@@ -58,12 +58,19 @@ class Calls:
 
 def test_a_disk_of_the_real_node_is_a_folder_that_goes_with_the_volume(tmp_path: Path) -> None:
     api, real = Calls(), RealNode("real", tmp_path / "disks")
-    play(cast("Api", api), CLAIMS, claim(NOTES | {"volume.kubernetes.io/selected-node": "real"}), real)
+    play(
+        cast("Api", api),
+        CLAIMS,
+        claim(NOTES | {"volume.kubernetes.io/selected-node": "real"}),
+        real,
+    )
     (volume,) = api.created
     folder = tmp_path / "disks" / "pvc-1"
     assert volume["spec"]["hostPath"] == {"path": str(folder), "type": "Directory"}
     (term,) = volume["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
-    assert term["matchExpressions"] == [{"key": "kubernetes.io/hostname", "operator": "In", "values": ["real"]}]
+    assert term["matchExpressions"] == [
+        {"key": "kubernetes.io/hostname", "operator": "In", "values": ["real"]}
+    ]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o777, "the container's user is not root"
     (folder / "file").write_text("data")
     play(cast("Api", api), VOLUMES, volume | {"status": {"phase": "Bound"}}, real)

@@ -39,7 +39,10 @@ def test_nics_are_published_with_types_as_dranets() -> None:
     }
     assert expected.items() <= first["attributes"].items()
     assert "dra.net/rdmaDevice" not in first["attributes"]
-    assert (value(found["gpu6rdma0"], ROOT), value(found["gpu6rdma0"], "dra.net/numaNode")) == ("pci0000:c8", 1)
+    assert (value(found["gpu6rdma0"], ROOT), value(found["gpu6rdma0"], "dra.net/numaNode")) == (
+        "pci0000:c8",
+        1,
+    )
     assert nics(A4, []) == nics({}, CARDS[1:]) == [], "a machine shows the cards that it has"
 
 
@@ -83,5 +86,9 @@ def test_a_slice_is_current_with_its_devices_and_its_node() -> None:
     wanted = resource_slice(node(), "gpu.nvidia.com", gpus(NODE, A4))
     assert is_current(wanted, stored(wanted))
     assert not is_current(wanted, None)
-    assert not is_current(wanted, stored(resource_slice(node(), "gpu.nvidia.com", gpus(NODE, A4)[1:])))
-    assert not is_current(wanted, stored(resource_slice(node("uid-2"), "gpu.nvidia.com", gpus(NODE, A4))))
+    assert not is_current(
+        wanted, stored(resource_slice(node(), "gpu.nvidia.com", gpus(NODE, A4)[1:]))
+    )
+    assert not is_current(
+        wanted, stored(resource_slice(node("uid-2"), "gpu.nvidia.com", gpus(NODE, A4)))
+    )

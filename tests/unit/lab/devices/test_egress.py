@@ -23,8 +23,17 @@ def echo(server: socket.socket) -> None:
 
 def relayed(folder: Path, port: int) -> subprocess.CompletedProcess[str]:
     """Say hello to a port of a simulated head as KWOK does."""
-    words = [sys.executable, "-I", program.__file__, "relay", str(folder / "egress.sock"), "berth-bob/bob-head-1"]
-    return subprocess.run([*words, str(port)], input="hello", capture_output=True, text=True, timeout=120, check=False)
+    words = [
+        sys.executable,
+        "-I",
+        program.__file__,
+        "relay",
+        str(folder / "egress.sock"),
+        "berth-bob/bob-head-1",
+    ]
+    return subprocess.run(
+        [*words, str(port)], input="hello", capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def test_a_connection_is_passed_on_in_both_directions_or_refused(tmp_path: Path) -> None:
@@ -53,7 +62,9 @@ def test_a_connection_is_passed_on_in_both_directions_or_refused(tmp_path: Path)
         near.sendall(b"hello")
         near.shutdown(socket.SHUT_WR)
         assert near.recv(100) == b"hello"
-        assert connect("10.0.0.9:8265")[1] == "HTTP/1.1 502 Bad Gateway", "an address of a simulated pod"
+        assert connect("10.0.0.9:8265")[1] == "HTTP/1.1 502 Bad Gateway", (
+            "an address of a simulated pod"
+        )
         with pytest.raises(ConnectionRefusedError, match="simulated pod"):
             egress.dial("CONNECT example.com:80 HTTP/1.1")
         with pytest.raises(ValueError, match="not CONNECT"):

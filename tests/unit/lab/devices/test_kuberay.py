@@ -15,7 +15,10 @@ CLUSTER = "projects/p/locations/us-central1-b/clusters/fleet"
 
 
 def deployment(
-    image: str = "quay.io/kuberay/operator:v1.6.2", available: int = 1, replicas: int = 1, **more: Any
+    image: str = "quay.io/kuberay/operator:v1.6.2",
+    available: int = 1,
+    replicas: int = 1,
+    **more: Any,
 ) -> Any:
     container = {"name": "kuberay-operator", "image": image} | more
     return {
@@ -26,7 +29,11 @@ def deployment(
 
 
 def test_the_operator_runs_with_the_containers_flags_but_the_labs_addresses() -> None:
-    arguments = ["--feature-gates=RayCronJob=false", "--enable-leader-election=true", "--metrics-addr=:8080"]
+    arguments = [
+        "--feature-gates=RayCronJob=false",
+        "--enable-leader-election=true",
+        "--metrics-addr=:8080",
+    ]
     arguments += ["--watch-namespace=a,b", "--enable-metrics", "--health-probe-bind-address=:8082"]
     variables = [
         {"name": "ENABLE_PROBES_INJECTION", "value": "false"},
@@ -36,13 +43,21 @@ def test_the_operator_runs_with_the_containers_flags_but_the_labs_addresses() ->
     ]
     process = process_of(Home(Path("/lab")), deployment(args=arguments, env=variables))
     assert process
-    assert process.argv[1:4] == ("-feature-gates=RayCronJob=false", "-watch-namespace=a,b", "-enable-metrics")
+    assert process.argv[1:4] == (
+        "-feature-gates=RayCronJob=false",
+        "-watch-namespace=a,b",
+        "-enable-metrics",
+    )
     assert {"-metrics-addr=127.0.0.1:0", "-kubeconfig=/lab/kubeconfig.yaml"} <= {*process.argv[4:]}
-    assert process.environment == {"ENABLE_PROBES_INJECTION": "false", "POD_NAMESPACE": "kuberay-system"}
+    assert process.environment == {
+        "ENABLE_PROBES_INJECTION": "false",
+        "POD_NAMESPACE": "kuberay-system",
+    }
 
 
 @pytest.mark.parametrize(
-    "body", [deployment(available=0), deployment(replicas=0), deployment(image="quay.io/other/thing:v1")]
+    "body",
+    [deployment(available=0), deployment(replicas=0), deployment(image="quay.io/other/thing:v1")],
 )
 def test_nothing_runs_for_a_deployment_that_is_not_available_or_another_program(body: Any) -> None:
     assert process_of(Home(Path("/lab")), body) is None
@@ -83,13 +98,18 @@ def test_an_operator_runs_for_the_chart_or_for_the_add_on_and_in_the_labs_versio
     operator.step()
     of_chart = running.copy()
     assert len(of_chart) == 1
-    for image in ("quay.io/kuberay/operator:v1.7.0", "registry.example:5000/kuberay/operator@sha256:0"):
+    for image in (
+        "quay.io/kuberay/operator:v1.7.0",
+        "registry.example:5000/kuberay/operator@sha256:0",
+    ):
         cluster.deployments = [deployment(image=image)]
         operator.see()
         operator.step()
     assert running == []
     assert {reason for reason, _ in cluster.events} == {"OperatorVersionNotBuilt"}
-    assert "has built v1.6.2 only; quay.io/kuberay/operator:v1.7.0 is not run" in cluster.events[0][1]
+    assert (
+        "has built v1.6.2 only; quay.io/kuberay/operator:v1.7.0 is not run" in cluster.events[0][1]
+    )
     store.put(Record(CLUSTER, {"addonsConfig": {"rayOperatorConfigs": [{"enabled": True}]}}))
     operator.step()
     assert len(running) == 1

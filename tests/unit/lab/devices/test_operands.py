@@ -16,7 +16,10 @@ NODE = {
     "cloud.google.com/gke-accelerator-count": "8",
     "gke-no-default-nvidia-gpu-device-plugin": "true",
 }
-L4 = NODE | {"cloud.google.com/gke-accelerator": "nvidia-l4", "cloud.google.com/gke-accelerator-count": "1"}
+L4 = NODE | {
+    "cloud.google.com/gke-accelerator": "nvidia-l4",
+    "cloud.google.com/gke-accelerator-count": "1",
+}
 COS = NODE | {"cloud.google.com/gke-os-distribution": "cos"}
 GKE_DRIVER = {"cloud.google.com/gke-gpu-driver-version": "latest"}
 PREINSTALLED = {"berth/driver": "preinstalled"}
@@ -29,14 +32,21 @@ WHOLE = PluginConfig()
 SLICED = PluginConfig("", "time-slicing", {GPU: 4})
 
 
-OWNER = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy", "uid": "p"}}
+OWNER = {
+    "apiVersion": "nvidia.com/v1",
+    "kind": "ClusterPolicy",
+    "metadata": {"name": "cluster-policy", "uid": "p"},
+}
 
 
 def specs(spec: dict[str, Any]) -> dict[str, Any]:
     """Spec of a pod of each DaemonSet that a ClusterPolicy with this spec has."""
     policy = Policy(spec)
     operands = [operand for operand in OPERANDS if operand.on(policy)]
-    sets = {operand.name: daemonset(operand, policy, OWNER, "gpu-operator", "cos125") for operand in operands}
+    sets = {
+        operand.name: daemonset(operand, policy, OWNER, "gpu-operator", "cos125")
+        for operand in operands
+    }
     return {name: entry["spec"]["template"]["spec"] for name, entry in sets.items()}
 
 
@@ -52,7 +62,12 @@ def specs(spec: dict[str, Any]) -> dict[str, Any]:
         (COS, {"driver": {"enabled": True}}, False, "no driver image for Container-Optimized OS"),
         (COS, ON_COS, True, ""),
         (COS | GKE_DRIVER, ON_COS, False, ""),
-        (COS, ON_COS | {"hostPaths": {}}, True, r"no NVIDIA driver in /run/nvidia/driver: Google's is in /home"),
+        (
+            COS,
+            ON_COS | {"hostPaths": {}},
+            True,
+            r"no NVIDIA driver in /run/nvidia/driver: Google's is in /home",
+        ),
         ({}, ON_COS, True, "the machine has no GPU"),
     ],
 )
@@ -81,9 +96,15 @@ def test_the_layouts_are_mig_parteds() -> None:
 
 @pytest.mark.parametrize(
     ("layout", "state", "instances"),
-    [("all-7g.180gb", "success", {"7g.180gb": 1}), ("all-disabled", "success", {}), ("all-1g.10gb", "failed", {})],
+    [
+        ("all-7g.180gb", "success", {"7g.180gb": 1}),
+        ("all-disabled", "success", {}),
+        ("all-1g.10gb", "failed", {}),
+    ],
 )
-def test_a_gpu_is_not_cut_in_a_way_that_it_does_not_have(layout: str, state: str, instances: dict[str, int]) -> None:
+def test_a_gpu_is_not_cut_in_a_way_that_it_does_not_have(
+    layout: str, state: str, instances: dict[str, int]
+) -> None:
     labels = NODE | {"nvidia.com/mig.config": layout}
     assert state_of(labels) == state
     assert cut(labels | {"nvidia.com/mig.config.state": state}) == instances
@@ -95,7 +116,12 @@ def test_a_gpu_is_not_cut_in_a_way_that_it_does_not_have(layout: str, state: str
     [
         (WHOLE, "single", {}, {GPU: 8}),
         (SLICED, "single", {}, {GPU: 32}),
-        (PluginConfig("", "time-slicing", {GPU: 4}, renamed=True), "none", {}, {f"{GPU}.shared": 32}),
+        (
+            PluginConfig("", "time-slicing", {GPU: 4}, renamed=True),
+            "none",
+            {},
+            {f"{GPU}.shared": 32},
+        ),
         (PluginConfig("", "mps", {GPU: 2}), "single", {}, {GPU: 16}),
         (PluginConfig("", "time-slicing", {"nvidia.com/mig-1g.23gb": 4}), "single", {}, {GPU: 8}),
         (WHOLE, "single", {"1g.23gb": 7}, {GPU: 56}),
@@ -146,7 +172,9 @@ def test_a_resource_that_is_no_longer_advertised_goes() -> None:
     assert status_change(renamed, {"capacity": shown, "allocatable": shown}) == dict.fromkeys(
         ("capacity", "allocatable"), change
     )
-    assert status_change({GPU: 8}, {"capacity": {GPU: "8"}, "allocatable": {GPU: "0"}}) == {"allocatable": {GPU: "8"}}
+    assert status_change({GPU: 8}, {"capacity": {GPU: "8"}, "allocatable": {GPU: "0"}}) == {
+        "allocatable": {GPU: "8"}
+    }
 
 
 FEATURES = "feature.node.kubernetes.io/"

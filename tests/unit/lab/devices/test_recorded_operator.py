@@ -117,22 +117,36 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, li
     found = {
         "created": sorted(after.keys() - before.keys()),
         "deleted": sorted(before.keys() - after.keys()),
-        "specUpdated": sorted(name for name in before.keys() & after.keys() if before[name] != after[name]),
+        "specUpdated": sorted(
+            name for name in before.keys() & after.keys() if before[name] != after[name]
+        ),
     }
     return {kind: names for kind, names in found.items() if names}
 
 
 def expected_changes(step: Mapping[str, Any]) -> dict[str, list[str]]:
     """The recorded changes of DaemonSets, but replaced pods, which are Kubernetes' own work."""
-    found = {kind: sorted(names) for kind, names in step["daemonSetChanges"].items() if kind != "podsReplaced"}
+    found = {
+        kind: sorted(names)
+        for kind, names in step["daemonSetChanges"].items()
+        if kind != "podsReplaced"
+    }
     found.pop("recreated", None)  # the same one again
     if "nodeSelectorAdded" in step["change"]:
         found.pop("specUpdated")  # the step's own doing
     return found
 
 
-def compare(player: Player, output: Mapping[str, Any], before: Mapping[str, Mapping[str, str]]) -> None:
-    known = {"nodeLabelsAdded", "nodeLabelsChanged", "nodeLabelsRemoved", "daemonSets", "runtimeClasses"}
+def compare(
+    player: Player, output: Mapping[str, Any], before: Mapping[str, Mapping[str, str]]
+) -> None:
+    known = {
+        "nodeLabelsAdded",
+        "nodeLabelsChanged",
+        "nodeLabelsRemoved",
+        "daemonSets",
+        "runtimeClasses",
+    }
     assert output.keys() <= {*known, "clusterPolicyStatus", *UNKNOWN}
     player.settle({entry["name"]: _pending(entry["podsOnNodes"]) for entry in output["daemonSets"]})
     compare_labels(player, output, before)
@@ -147,16 +161,28 @@ def _pending(nodes: list[str]) -> list[str]:
     return [node.removesuffix(" (Pending)") for node in nodes if node.endswith(" (Pending)")]
 
 
-def compare_labels(player: Player, output: Mapping[str, Any], before: Mapping[str, Mapping[str, str]]) -> None:
+def compare_labels(
+    player: Player, output: Mapping[str, Any], before: Mapping[str, Mapping[str, str]]
+) -> None:
     for name, now in player.labels.items():
         then = before[name]
         added = {key: value for key, value in now.items() if key not in then}
         expected = output["nodeLabelsAdded"].get(name, {})
-        assert added == {key: value for key, value in expected.items() if key not in TABLE["labels"]}
-        changed = {key: {"from": then[key], "to": now[key]} for key in then if key in now and now[key] != then[key]}
+        assert added == {
+            key: value for key, value in expected.items() if key not in TABLE["labels"]
+        }
+        changed = {
+            key: {"from": then[key], "to": now[key]}
+            for key in then
+            if key in now and now[key] != then[key]
+        }
         expected = output.get("nodeLabelsChanged", {}).get(name, {})
-        assert changed == {key: value for key, value in expected.items() if key not in TABLE["labels"]}
-        assert sorted(then.keys() - now.keys()) == sorted(output.get("nodeLabelsRemoved", {}).get(name, []))
+        assert changed == {
+            key: value for key, value in expected.items() if key not in TABLE["labels"]
+        }
+        assert sorted(then.keys() - now.keys()) == sorted(
+            output.get("nodeLabelsRemoved", {}).get(name, [])
+        )
 
 
 def compare_daemonset(player: Player, recorded: Mapping[str, Any]) -> None:
@@ -202,18 +228,28 @@ def compare_daemonset(player: Player, recorded: Mapping[str, Any]) -> None:
 
 def compare_containers(found: list[Any], recorded: list[Any], *, all_fields: bool) -> None:
     """Compare containers; only full recordings have variables that bear on no setting."""
-    assert [container["name"] for container in found] == [container["name"] for container in recorded]
+    assert [container["name"] for container in found] == [
+        container["name"] for container in recorded
+    ]
     for mine, theirs in zip(found, recorded, strict=True):
         assert theirs.keys() <= {"name", "env", "mounts", *TABLE["of containers"]}
         variables = {entry["name"]: entry["value"] for entry in mine["env"]}
         if mine["name"] in CHECKS:
             assert variables.items() <= (theirs.get("env") or {}).items()
             continue
-        expected = {key: value for key, value in (theirs.get("env") or {}).items() if key not in TABLE["variables"]}
+        expected = {
+            key: value
+            for key, value in (theirs.get("env") or {}).items()
+            if key not in TABLE["variables"]
+        }
         assert expected.items() <= variables.items(), mine["name"]
         assert not all_fields or variables == expected, mine["name"]
         mounts = {mount["mountPath"]: mount["name"] for mount in mine.get("volumeMounts") or []}
-        assert mounts == {path: name for path, name in (theirs.get("mounts") or {}).items() if path in CONFIG_PATHS}
+        assert mounts == {
+            path: name
+            for path, name in (theirs.get("mounts") or {}).items()
+            if path in CONFIG_PATHS
+        }
 
 
 def in_any_order(objects: list[dict[str, str]]) -> list[str]:

@@ -29,7 +29,9 @@ def affinity(**expression: Any) -> dict[str, Any]:
         (affinity(key="kind", operator="Gt", values=["4"]), False),
     ],
 )
-def test_labels_of_a_node_meet_selector_and_affinity(spec: dict[str, Any], *, expected: bool) -> None:
+def test_labels_of_a_node_meet_selector_and_affinity(
+    spec: dict[str, Any], *, expected: bool
+) -> None:
     assert selected(spec, {"kind": "flex", "count": "8"}) is expected
 
 
@@ -43,7 +45,9 @@ def test_labels_of_a_node_meet_selector_and_affinity(spec: dict[str, Any], *, ex
         ([{"key": GPU, "operator": "Exists", "effect": "NoExecute"}], TAINT),
     ],
 )
-def test_tolerations_are_compared_as_the_scheduler_does(tolerations: list[Any], expected: Any) -> None:
+def test_tolerations_are_compared_as_the_scheduler_does(
+    tolerations: list[Any], expected: Any
+) -> None:
     soft = {"key": "soft", "effect": "PreferNoSchedule"}
     assert untolerated([soft, TAINT], tolerations) == expected
 
@@ -51,5 +55,7 @@ def test_tolerations_are_compared_as_the_scheduler_does(tolerations: list[Any], 
 def test_a_pod_takes_its_containers_and_the_largest_init_container() -> None:
     large = {"resources": {"requests": {"cpu": "4", "memory": "1Gi"}}}
     small = {"resources": {"requests": {"cpu": "500m", GPU: 8}}}
-    found = requests({"containers": [small], "initContainers": [large, large], "overhead": {"cpu": "1"}})
+    found = requests(
+        {"containers": [small], "initContainers": [large, large], "overhead": {"cpu": "1"}}
+    )
     assert found == amounts({"cpu": "5", "memory": "1Gi", GPU: "8", "pods": "1"})

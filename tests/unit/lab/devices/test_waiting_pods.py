@@ -25,7 +25,12 @@ class Server(ClusterApi):
         return self.objects.get(path)
 
     def request(
-        self, method: str, path: str, body: Any = None, query: dict[str, str] | None = None, content_type: str = ""
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        query: dict[str, str] | None = None,
+        content_type: str = "",
     ) -> dict[str, Any]:
         assert (method, bool(content_type or query)) == ("PATCH", True)
         if self._failures:
@@ -52,13 +57,21 @@ def test_definitions_are_applied_though_a_write_failed_at_first() -> None:
 
 @pytest.mark.parametrize(
     ("secret", "message"),
-    [(None, 'secret "hf" not found'), ({"data": {"other": ""}}, "couldn't find key token in Secret n/hf")],
+    [
+        (None, 'secret "hf" not found'),
+        ({"data": {"other": ""}}, "couldn't find key token in Secret n/hf"),
+    ],
 )
-def test_a_pod_waits_for_the_secret_that_it_names(secret: dict[str, Any] | None, message: str) -> None:
+def test_a_pod_waits_for_the_secret_that_it_names(
+    secret: dict[str, Any] | None, message: str
+) -> None:
     variables = [
         {"name": "LOG", "value": "1"},
         {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hf", "key": "token"}}},
-        {"name": "MAYBE", "valueFrom": {"secretKeyRef": {"name": "none", "key": "none", "optional": True}}},
+        {
+            "name": "MAYBE",
+            "valueFrom": {"secretKeyRef": {"name": "none", "key": "none", "optional": True}},
+        },
     ]
     pod: dict[str, Any] = {
         "metadata": {"name": "p", "namespace": "n", "uid": "1"},
@@ -71,10 +84,14 @@ def test_a_pod_waits_for_the_secret_that_it_names(secret: dict[str, Any] | None,
     (status, _event) = (body for _, body in server.written)
     assert status["status"]["phase"] == "Pending"
     (container,) = status["status"]["containerStatuses"]
-    assert container["state"] == {"waiting": {"reason": "CreateContainerConfigError", "message": message}}
+    assert container["state"] == {
+        "waiting": {"reason": "CreateContainerConfigError", "message": message}
+    }
     pod["status"] |= status["status"]
     waiting.step()
     assert len(server.written) == 2, "nothing has changed"
     server.objects[PLACE] = {"data": {"token": ""}}
     waiting.step()
-    assert server.written[2:] == [("/api/v1/namespaces/n/pods/p/status", {"status": {"podIP": None, "podIPs": None}})]
+    assert server.written[2:] == [
+        ("/api/v1/namespaces/n/pods/p/status", {"status": {"podIP": None, "podIPs": None}})
+    ]

@@ -23,10 +23,20 @@ class Nothing:
 
 def test_a_head_is_found_at_the_address_that_it_has_now(tmp_path: Path) -> None:
     heads = Heads(Home(tmp_path), Api(cast("ClusterApi", Nothing())))
-    metadata = {"name": "bob-head-1", "namespace": "berth-bob", "uid": "1", "labels": {"ray.io/node-type": "head"}}
-    for address in ("10.0.0.1", "10.0.0.2"):  # another one after a wait for a Secret (lab/devices/kubelet.py)
+    metadata = {
+        "name": "bob-head-1",
+        "namespace": "berth-bob",
+        "uid": "1",
+        "labels": {"ray.io/node-type": "head"},
+    }
+    for address in (
+        "10.0.0.1",
+        "10.0.0.2",
+    ):  # another one after a wait for a Secret (lab/devices/kubelet.py)
         heads.see({"metadata": metadata, "status": {"podIP": address}}, gone=False)
-    with pytest.raises(ConnectionRefusedError, match="berth-bob/bob-head-1 does not listen on port 8265 yet"):
+    with pytest.raises(
+        ConnectionRefusedError, match="berth-bob/bob-head-1 does not listen on port 8265 yet"
+    ):
         heads.dial_pod("10.0.0.2", 8265)
     with pytest.raises(ConnectionRefusedError, match="a simulated pod"):
         heads.dial_pod("10.0.0.1", 8265)

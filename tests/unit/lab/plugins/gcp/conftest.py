@@ -50,7 +50,11 @@ class RememberedFleet(Fleet):
         return []
 
     def nodes(self, pool: str) -> dict[str, Any]:
-        return {name: node for name, node in self.there.items() if node["metadata"]["labels"][POOL_LABEL] == pool}
+        return {
+            name: node
+            for name, node in self.there.items()
+            if node["metadata"]["labels"][POOL_LABEL] == pool
+        }
 
     def reconcile(self, pool: Record) -> None:
         self.remove(list(self.nodes(pool.name)))
@@ -97,9 +101,13 @@ class Simulated:
 
     def check(self, token: str, **inputs: Any) -> tuple[Inputs, list[tuple[str, str]]]:
         seed = b"\x01\x02\x03\x04"
-        request = provider_pb2.CheckRequest(urn=urn_of(token), news=written(inputs), randomSeed=seed)
+        request = provider_pb2.CheckRequest(
+            urn=urn_of(token), news=written(inputs), randomSeed=seed
+        )
         result = self.provider.Check(request, Context())
-        return read(result.inputs), [(failure.property, failure.reason) for failure in result.failures]
+        return read(result.inputs), [
+            (failure.property, failure.reason) for failure in result.failures
+        ]
 
     def create(self, token: str, **inputs: Any) -> str:
         checked, failures = self.check(token, **inputs)
@@ -132,21 +140,28 @@ class Simulated:
     def read(self, token: str, resource: str) -> tuple[str, Inputs, Inputs]:
         """Id, outputs and inputs of a resource; empty if it is gone."""
         olds, outputs = map(written, self.states.get(resource, ({}, {})))
-        request = provider_pb2.ReadRequest(urn=urn_of(token), id=resource, properties=outputs, inputs=olds)
+        request = provider_pb2.ReadRequest(
+            urn=urn_of(token), id=resource, properties=outputs, inputs=olds
+        )
         result = self.provider.Read(request, Context())
         return result.id, read(result.properties), read(result.inputs)
 
     def delete(self, token: str, resource: str) -> None:
         olds, outputs = map(written, self.states[resource])
-        request = provider_pb2.DeleteRequest(urn=urn_of(token), id=resource, properties=outputs, old_inputs=olds)
+        request = provider_pb2.DeleteRequest(
+            urn=urn_of(token), id=resource, properties=outputs, old_inputs=olds
+        )
         self.provider.Delete(request, Context())
 
     def network(self, name: str = "gpu", **more: Any) -> str:
         return self.create(NETWORK, name=name, autoCreateSubnetworks=False, **more)
 
-    def subnetwork(self, network: str, name: str = "gpu", cidr: str = "10.0.0.0/20", **more: Any) -> str:
+    def subnetwork(
+        self, network: str, name: str = "gpu", cidr: str = "10.0.0.0/20", **more: Any
+    ) -> str:
         return self.create(
-            SUBNETWORK, **{"name": name, "network": network, "ipCidrRange": cidr, "region": REGION} | more
+            SUBNETWORK,
+            **{"name": name, "network": network, "ipCidrRange": cidr, "region": REGION} | more,
         )
 
     def cluster(self, **more: Any) -> str:
@@ -163,7 +178,11 @@ POOL = "gcp:container/nodePool:NodePool"
 A4: Inputs = {
     "machineType": "a4-highgpu-8g",
     "guestAccelerators": [
-        {"type": "nvidia-b200", "count": 8, "gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}
+        {
+            "type": "nvidia-b200",
+            "count": 8,
+            "gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"},
+        }
     ],
     "ephemeralStorageLocalSsdConfig": {"localSsdCount": 32},
     "labels": {"berth.dev/pool": "whole"},
@@ -186,7 +205,13 @@ def cluster_inputs(network: str, subnetwork: str, **more: Any) -> Inputs:
 
 def pool_inputs(cluster: str, config: Inputs | None = None, **more: Any) -> Inputs:
     config = copy.deepcopy(A4) | (config or {})
-    return {"name": "a4", "cluster": cluster, "location": ZONE, "nodeCount": 1, "nodeConfig": config} | more
+    return {
+        "name": "a4",
+        "cluster": cluster,
+        "location": ZONE,
+        "nodeCount": 1,
+        "nodeConfig": config,
+    } | more
 
 
 def urn_of(token: str) -> str:

@@ -44,11 +44,16 @@ stock:
     ("text", "message"),
     [
         ("projects: {p: {service: []}}", "projects.p.service: Extra inputs are not permitted"),
-        ("stock: [{zone: z, machineType: m, capacity: reserved, available: 0}]", "stock.0.capacity: Input should be"),
+        (
+            "stock: [{zone: z, machineType: m, capacity: reserved, available: 0}]",
+            "stock.0.capacity: Input should be",
+        ),
         ("reservations: [", "while parsing"),
     ],
 )
-def test_a_broken_file_is_said_in_one_sentence_with_what_mends_it(tmp_path: Path, text: str, message: str) -> None:
+def test_a_broken_file_is_said_in_one_sentence_with_what_mends_it(
+    tmp_path: Path, text: str, message: str
+) -> None:
     file = tmp_path / "conditions.yaml"
     file.write_text(text)
     with pytest.raises(ProviderError) as caught:

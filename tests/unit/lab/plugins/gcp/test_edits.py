@@ -26,11 +26,16 @@ def test_values_that_are_left_out_stay_in_force(simulated: Simulated) -> None:
     (record,) = simulated.store.list("nodePools")
     assert record.inputs["maxPodsPerNode"] == 32
     assert record.inputs["nodeConfig"] == {**A4, **given}
-    assert {node["metadata"]["labels"]["team"] for node in simulated.fleet.there.values()} == {"research"}
+    assert {node["metadata"]["labels"]["team"] for node in simulated.fleet.there.values()} == {
+        "research"
+    }
     # A refresh finds no drift in what the program does not ask for.
     assert "labels" not in simulated.read(POOL, pool)[2]["nodeConfig"]
     # What comes back as it is there is no change either.
-    assert simulated.diff(POOL, pool, **pool_inputs(cluster, given, maxPodsPerNode=32, nodeCount=2)) == {}
+    assert (
+        simulated.diff(POOL, pool, **pool_inputs(cluster, given, maxPodsPerNode=32, nodeCount=2))
+        == {}
+    )
 
 
 def test_gke_taints_gpu_nodes_only_beside_a_pool_without_gpus_and_until_the_taints_are_edited(
@@ -39,10 +44,17 @@ def test_gke_taints_gpu_nodes_only_beside_a_pool_without_gpus_and_until_the_tain
     cluster = simulated.cluster()
 
     def taints(pool: str) -> list[str]:
-        return [taint["key"] for node in simulated.fleet.nodes(pool).values() for taint in node["spec"]["taints"]]
+        return [
+            taint["key"]
+            for node in simulated.fleet.nodes(pool).values()
+            for taint in node["spec"]["taints"]
+        ]
 
     simulated.create(POOL, **pool_inputs(cluster) | {"name": "alone"})
-    simulated.create(POOL, **pool_inputs(cluster) | {"name": "plain", "nodeConfig": {"machineType": "n2-standard-16"}})
+    simulated.create(
+        POOL,
+        **pool_inputs(cluster) | {"name": "plain", "nodeConfig": {"machineType": "n2-standard-16"}},
+    )
     beside = simulated.create(POOL, **pool_inputs(cluster) | {"name": "beside"})
     assert (taints("alone"), taints("beside")) == ([], ["nvidia.com/gpu"])
     team = {"key": "team", "value": "research", "effect": "NO_SCHEDULE"}
@@ -60,7 +72,9 @@ def test_the_last_label_for_bills_never_goes(simulated: Simulated) -> None:
 
 
 @pytest.mark.parametrize(("config", "anew"), table(__file__, "edits.yaml"))
-def test_what_makes_every_node_anew(simulated: Simulated, config: dict[str, Any], anew: bool) -> None:  # noqa: FBT001
+def test_what_makes_every_node_anew(
+    simulated: Simulated, config: dict[str, Any], anew: bool
+) -> None:
     cluster = simulated.cluster()
     pool = simulated.create(POOL, **pool_inputs(cluster))
     before = set(simulated.fleet.there)
@@ -71,7 +85,14 @@ def test_what_makes_every_node_anew(simulated: Simulated, config: dict[str, Any]
 
 def test_what_nobody_knows_is_said(simulated: Simulated) -> None:
     cluster = simulated.cluster()
-    pool = simulated.create(POOL, **pool_inputs(cluster, networkConfig={"enablePrivateNodes": True}))
-    simulated.update(POOL, pool, **pool_inputs(cluster, networkConfig={"enablePrivateNodes": False}))
+    pool = simulated.create(
+        POOL, **pool_inputs(cluster, networkConfig={"enablePrivateNodes": True})
+    )
+    simulated.update(
+        POOL, pool, **pool_inputs(cluster, networkConfig={"enablePrivateNodes": False})
+    )
     (warning,) = simulated.warnings
-    assert "networkConfig.enablePrivateNodes: whether GKE recreates the nodes for this change is not known" in warning
+    assert (
+        "networkConfig.enablePrivateNodes: whether GKE recreates the nodes for this change is not"
+        " known" in warning
+    )

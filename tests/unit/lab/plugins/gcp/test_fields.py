@@ -67,9 +67,15 @@ def test_another_value_replaces_or_changes_in_place(token: str) -> None:
 def test_a_value_that_is_left_out_stays_or_goes(token: str) -> None:
     for path, fact in of(token, blocks=False):
         pair = values(fact)
-        one = next(value for value in pair if value not in (fact.default, fact.empty) and (value or fact.default))
+        one = next(
+            value
+            for value in pair
+            if value not in (fact.default, fact.empty) and (value or fact.default)
+        )
         assert found(token, path, one, None) == (set() if fact.keeps else {fact.replaces}), path
-        remaining = with_kept(inside(token, path, one), inside(token, path, None), resources()[token])
+        remaining = with_kept(
+            inside(token, path, one), inside(token, path, None), resources()[token]
+        )
         assert (remaining == inside(token, path, one)) is (fact.keeps or fact.sticks), path
 
 
@@ -96,7 +102,9 @@ def test_the_order_of_a_set_means_nothing(token: str) -> None:
 
 
 def refused(token: str, inputs: dict[str, Any]) -> str:
-    return "; ".join(f"{path}: {reason}" for path, reason in field_problems(inputs, resources()[token]))
+    return "; ".join(
+        f"{path}: {reason}" for path, reason in field_problems(inputs, resources()[token])
+    )
 
 
 @pytest.mark.parametrize("token", resources())
@@ -104,23 +112,43 @@ def test_values_out_of_the_providers_lists_and_bounds_are_refused(token: str) ->
     for path, fact in resources()[token].fields.items():
         at = _indexed(token, path)
         wrong: dict[str, tuple[list[Any], list[Any]]] = {
-            f"expected {at} to be one of": (["SOMETHING-ELSE"] if fact.allowed else [], list(fact.allowed)),
-            f"expected {at}[0] to be one of": ([["SOMETHING-ELSE"]] if fact.elements else [], [list(fact.elements)]),
-            f"expected {at} to be at least": ([] if fact.least is None else [fact.least - 1], [fact.least]),
-            f"expected {at} to be at most": ([] if fact.most is None else [fact.most + 1], [fact.most]),
-            f"Attribute {at} supports": ([["a"] * (fact.items + 1)] if fact.items else [], [["a"] * fact.items]),
+            f"expected {at} to be one of": (
+                ["SOMETHING-ELSE"] if fact.allowed else [],
+                list(fact.allowed),
+            ),
+            f"expected {at}[0] to be one of": (
+                [["SOMETHING-ELSE"]] if fact.elements else [],
+                [list(fact.elements)],
+            ),
+            f"expected {at} to be at least": (
+                [] if fact.least is None else [fact.least - 1],
+                [fact.least],
+            ),
+            f"expected {at} to be at most": (
+                [] if fact.most is None else [fact.most + 1],
+                [fact.most],
+            ),
+            f"Attribute {at} supports": (
+                [["a"] * (fact.items + 1)] if fact.items else [],
+                [["a"] * fact.items],
+            ),
             f'The argument "{at}" is required': ([None] if fact.required else [], []),
         }
         for text, (bad, good) in wrong.items():
             assert all(text in refused(token, inside(token, path, value)) for value in bad), text
-            assert not any(text in refused(token, inside(token, path, value)) for value in good), text
+            assert not any(text in refused(token, inside(token, path, value)) for value in good), (
+                text
+            )
 
 
 def _indexed(token: str, path: str) -> str:
     """A path with the index of the first element of each list."""
     *way, last = path.split(".")
     steps = [".".join(way[: number + 1]) for number in range(len(way))]
-    names = [f"{at.rsplit('.', 1)[-1]}{'[0]' if resources()[token].fields[at].kind else ''}" for at in steps]
+    names = [
+        f"{at.rsplit('.', 1)[-1]}{'[0]' if resources()[token].fields[at].kind else ''}"
+        for at in steps
+    ]
     return ".".join([*names, last])
 
 
@@ -135,7 +163,11 @@ def test_fields_that_exclude_each_other(token: str) -> None:
 
 def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     both = one.keys() & other.keys()
-    return one | other | {key: _merged(one[key], other[key]) for key in both if isinstance(one[key], dict)}
+    return (
+        one
+        | other
+        | {key: _merged(one[key], other[key]) for key in both if isinstance(one[key], dict)}
+    )
 
 
 CODE = table(__file__, "code_rules.yaml")
@@ -150,8 +182,14 @@ def test_every_rule_of_the_providers_code_is_known(rules: str) -> None:
 def test_further_networks_that_are_left_out_replace_the_pool(simulated: Simulated) -> None:
     cluster = simulated.cluster()
     second = simulated.network("second")
-    extra = [{"network": second, "subnetwork": simulated.subnetwork(second, "second", "10.9.0.0/24")}]
-    inputs = pool_inputs(cluster, networkConfig={"enablePrivateNodes": True, "additionalNodeNetworkConfigs": extra})
+    extra = [
+        {"network": second, "subnetwork": simulated.subnetwork(second, "second", "10.9.0.0/24")}
+    ]
+    inputs = pool_inputs(
+        cluster, networkConfig={"enablePrivateNodes": True, "additionalNodeNetworkConfigs": extra}
+    )
     pool = simulated.create(POOL, **inputs)
     without = inputs | {"networkConfig": {"enablePrivateNodes": True}}
-    assert simulated.diff(POOL, pool, **without) == {"networkConfig.additionalNodeNetworkConfigs": Kind.DELETE_REPLACE}
+    assert simulated.diff(POOL, pool, **without) == {
+        "networkConfig.additionalNodeNetworkConfigs": Kind.DELETE_REPLACE
+    }

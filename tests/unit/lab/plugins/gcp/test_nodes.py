@@ -10,7 +10,13 @@ from .conftest import A4, ZONE
 
 Golden = Callable[[str, Any], None]
 
-L4 = [{"type": "nvidia-l4", "count": 1, "gpuDriverInstallationConfig": {"gpuDriverVersion": "INSTALLATION_DISABLED"}}]
+L4 = [
+    {
+        "type": "nvidia-l4",
+        "count": 1,
+        "gpuDriverInstallationConfig": {"gpuDriverVersion": "INSTALLATION_DISABLED"},
+    }
+]
 
 
 def pool(config: dict[str, Any], name: str = "pool", **more: Any) -> Record:
@@ -22,17 +28,27 @@ def pool(config: dict[str, Any], name: str = "pool", **more: Any) -> Record:
     ("case", "config", "more"),
     [
         ("a4", A4 | {"taints": [{"key": "team", "value": "research", "effect": "NO_EXECUTE"}]}, {}),
-        ("g2-own-device-plugin", {"machineType": "g2-standard-12", "guestAccelerators": L4, "spot": True}, {}),
+        (
+            "g2-own-device-plugin",
+            {"machineType": "g2-standard-12", "guestAccelerators": L4, "spot": True},
+            {},
+        ),
         ("cpu", {"machineType": "n2-standard-16", "diskSizeGb": 200}, {"maxPodsPerNode": 64}),
     ],
 )
-def test_nodes_are_as_gke_makes_them(golden: Golden, case: str, config: dict[str, Any], more: dict[str, Any]) -> None:
+def test_nodes_are_as_gke_makes_them(
+    golden: Golden, case: str, config: dict[str, Any], more: dict[str, Any]
+) -> None:
     golden(f"gke/node-{case}", manifest(pool(config, case, **more), ZONE, 0, "v1.36.3"))
 
 
 def test_no_node_brings_gpus_before_its_device_plugin_does() -> None:
     status = manifest(pool(A4), ZONE, 0, "v1.36.3")["status"]
-    assert set(status["capacity"]) == set(status["allocatable"]) == {"cpu", "memory", "ephemeral-storage", "pods"}
+    assert (
+        set(status["capacity"])
+        == set(status["allocatable"])
+        == {"cpu", "memory", "ephemeral-storage", "pods"}
+    )
 
 
 def test_names_are_stable_unique_and_no_longer_than_kubernetes_allows() -> None:
@@ -58,7 +74,9 @@ def test_the_newest_nodes_go_first_and_come_back_under_their_names() -> None:
 
 def test_a_pool_that_taints_its_gpus_itself_is_not_tainted_twice() -> None:
     own = {"key": "nvidia.com/gpu", "value": "mine", "effect": "NO_SCHEDULE"}
-    assert taints(pool(A4 | {"taints": [own]})) == [{"key": "nvidia.com/gpu", "value": "mine", "effect": "NoSchedule"}]
+    assert taints(pool(A4 | {"taints": [own]})) == [
+        {"key": "nvidia.com/gpu", "value": "mine", "effect": "NoSchedule"}
+    ]
 
 
 @pytest.mark.parametrize(

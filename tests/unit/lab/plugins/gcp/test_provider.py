@@ -31,7 +31,9 @@ def test_a_range_grows_in_place_and_shrinks_by_replacement(simulated: Simulated)
     network = simulated.network()
     subnetwork = simulated.subnetwork(network)
     inputs = {"name": "gpu", "network": network, "region": "us-central1"}
-    assert simulated.diff(SUBNETWORK, subnetwork, ipCidrRange="10.0.0.0/16", **inputs) == {"ipCidrRange": Kind.UPDATE}
+    assert simulated.diff(SUBNETWORK, subnetwork, ipCidrRange="10.0.0.0/16", **inputs) == {
+        "ipCidrRange": Kind.UPDATE
+    }
     assert simulated.diff(SUBNETWORK, subnetwork, ipCidrRange="10.0.0.0/24", **inputs) == {
         "ipCidrRange": Kind.UPDATE_REPLACE
     }
@@ -42,15 +44,25 @@ def test_a_reference_may_be_a_name_a_path_or_a_link(simulated: Simulated) -> Non
     subnetwork = simulated.subnetwork(network)
     link = simulated.states[network][1]["selfLink"]
     for reference in ("gpu", network, link):
-        inputs = {"name": "gpu", "network": reference, "region": "us-central1", "ipCidrRange": "10.0.0.0/20"}
+        inputs = {
+            "name": "gpu",
+            "network": reference,
+            "region": "us-central1",
+            "ipCidrRange": "10.0.0.0/20",
+        }
         assert simulated.diff(SUBNETWORK, subnetwork, **inputs) == {}
 
 
 def test_a_regional_pool_has_its_count_in_each_zone(simulated: Simulated) -> None:
     cluster = simulated.cluster(location="us-central1")
     config = {"machineType": "n2-standard-8"}
-    pool = simulated.create(POOL, name="cpu", cluster=cluster, location="us-central1", nodeCount=2, nodeConfig=config)
-    zones = sorted(node["metadata"]["labels"]["topology.kubernetes.io/zone"] for node in simulated.fleet.there.values())
+    pool = simulated.create(
+        POOL, name="cpu", cluster=cluster, location="us-central1", nodeCount=2, nodeConfig=config
+    )
+    zones = sorted(
+        node["metadata"]["labels"]["topology.kubernetes.io/zone"]
+        for node in simulated.fleet.there.values()
+    )
     assert zones == sorted(["us-central1-a", "us-central1-b", "us-central1-c"] * 2)
     outputs = simulated.read(POOL, pool)[1]
     assert (outputs["nodeCount"], len(outputs["instanceGroupUrls"])) == (2, 3)
@@ -80,9 +92,13 @@ def test_an_import_finds_a_resource_by_path_and_by_name(simulated: Simulated) ->
 
 
 def test_a_preview_makes_nothing_and_knows_what_it_cannot_know(simulated: Simulated) -> None:
-    checked, failures = simulated.check(POOL, **pool_inputs(UNKNOWN, location=UNKNOWN, nodeCount=UNKNOWN))
+    checked, failures = simulated.check(
+        POOL, **pool_inputs(UNKNOWN, location=UNKNOWN, nodeCount=UNKNOWN)
+    )
     assert not failures
-    request = provider_pb2.CreateRequest(urn=urn_of(POOL), properties=written(checked), preview=True)
+    request = provider_pb2.CreateRequest(
+        urn=urn_of(POOL), properties=written(checked), preview=True
+    )
     result = simulated.provider.Create(request, Context())
     outputs = read(result.properties)
     assert (result.id, outputs["instanceGroupUrls"], outputs["name"]) == ("", UNKNOWN, "a4")
@@ -94,25 +110,34 @@ def test_a_name_is_made_up_once(simulated: Simulated) -> None:
     inputs, _ = simulated.check(NETWORK, autoCreateSubnetworks=False)
     assert inputs["name"] == "name-0102030"
     news = written({"autoCreateSubnetworks": False})
-    again = provider_pb2.CheckRequest(urn=urn_of(NETWORK), olds=written(inputs), news=news, randomSeed=b"other seed")
+    again = provider_pb2.CheckRequest(
+        urn=urn_of(NETWORK), olds=written(inputs), news=news, randomSeed=b"other seed"
+    )
     assert read(simulated.provider.Check(again, Context()).inputs)["name"] == inputs["name"]
 
 
 def test_whole_numbers_are_integers() -> None:
-    assert repr(read(written({"count": 8, "half": 0.5, "more": [None, {"a": 1}]}))["more"]) == "[None, {'a': 1}]"
+    assert (
+        repr(read(written({"count": 8, "half": 0.5, "more": [None, {"a": 1}]}))["more"])
+        == "[None, {'a': 1}]"
+    )
 
 
 def test_a_pool_that_an_earlier_update_left_is_there(simulated: Simulated) -> None:
     cluster = simulated.cluster()
     simulated.create(POOL, **pool_inputs(cluster))
-    with pytest.raises(ProviderError, match=f"Error 409: The resource '{cluster}/nodePools/a4' already exists"):
+    with pytest.raises(
+        ProviderError, match=f"Error 409: The resource '{cluster}/nodePools/a4' already exists"
+    ):
         simulated.create(POOL, **pool_inputs(cluster))
     assert len(simulated.fleet.there) == 1
 
 
 def test_the_provider_refuses_nothing_that_berth_registers() -> None:
     for registration in registrations():
-        assert [*field_problems(registration.inputs, resources()[registration.type])] == [], registration.name
+        assert [*field_problems(registration.inputs, resources()[registration.type])] == [], (
+            registration.name
+        )
 
 
 def _environments() -> list[list[Registration]]:
@@ -121,7 +146,9 @@ def _environments() -> list[list[Registration]]:
     """
     environments: list[list[Registration]] = [[]]
     for registration in registrations():
-        if registration.type == NETWORK and any(earlier.type == CLUSTER for earlier in environments[-1]):
+        if registration.type == NETWORK and any(
+            earlier.type == CLUSTER for earlier in environments[-1]
+        ):
             environments.append([])
         environments[-1].append(registration)
     return environments
@@ -133,7 +160,9 @@ def test_google_grants_everything_that_berth_registers(simulated: Simulated) -> 
         shutil.rmtree(simulated.store.folder, ignore_errors=True)
         simulated.fleet.there.clear()
         (cluster,) = [registration for registration in environment if registration.type == CLUSTER]
-        project = cluster.inputs["workloadIdentityConfig"]["workloadPool"].removesuffix(".svc.id.goog")
+        project = cluster.inputs["workloadIdentityConfig"]["workloadPool"].removesuffix(
+            ".svc.id.goog"
+        )
         for registration in environment:
             try:
                 simulated.create(registration.type, **{"project": project} | registration.inputs)

@@ -7,12 +7,20 @@ from berth.lab.plugins.gcp import real_node
 
 def test_an_adopted_node_keeps_its_pools_labels_and_taints_and_nothing_of_kwok() -> None:
     node = {
-        "metadata": {"name": "n", "labels": {"a": "b"}, "annotations": {real_node.PLAYED: "fake", "other": "kept"}},
+        "metadata": {
+            "name": "n",
+            "labels": {"a": "b"},
+            "annotations": {real_node.PLAYED: "fake", "other": "kept"},
+        },
         "spec": {"taints": [{"key": "t"}]},
         "status": {"nodeInfo": {"kubeletVersion": "kwok"}},
     }
     assert real_node.adopted(node) == {
-        "metadata": {"name": "n", "labels": {"a": "b", "lab-kubelet": "real"}, "annotations": {"other": "kept"}},
+        "metadata": {
+            "name": "n",
+            "labels": {"a": "b", "lab-kubelet": "real"},
+            "annotations": {"other": "kept"},
+        },
         "spec": {"taints": [{"key": "t"}]},
     }
 

@@ -26,7 +26,10 @@ def conditions(simulated: Simulated, text: str) -> None:
 
 
 def reservation(zone: str = ZONE, machine: str = "a4-highgpu-8g", count: int = 2) -> str:
-    inner = f"project: {PROJECT}, name: block, zone: {zone}, machineType: {machine}, count: {count}, blocks: [one]"
+    inner = (
+        f"project: {PROJECT}, name: block, zone: {zone}, machineType: {machine}, count: {count},"
+        " blocks: [one]"
+    )
     return f"reservations: [{{{inner}}}]"
 
 
@@ -41,7 +44,9 @@ def reservation(zone: str = ZONE, machine: str = "a4-highgpu-8g", count: int = 2
         ({"machineType": "e2-standard-4"}, "on-demand", {"CPUS": 4}),
     ],
 )
-def test_which_quotas_a_node_takes(config: dict[str, Any], capacity: str, taken: dict[str, int]) -> None:
+def test_which_quotas_a_node_takes(
+    config: dict[str, Any], capacity: str, taken: dict[str, int]
+) -> None:
     pool = Pool({"nodeConfig": config})
     assert (capacity_of(pool), metrics(pool)) == (capacity, taken)
 
@@ -51,7 +56,10 @@ def test_which_quotas_a_node_takes(config: dict[str, Any], capacity: str, taken:
     [
         (
             "other",
-            'googleapi: Error 404: Google Compute Engine: reservation "other" not found for node pool "a4" at zone',
+            (
+                'googleapi: Error 404: Google Compute Engine: reservation "other" not found for'
+                ' node pool "a4" at zone'
+            ),
         ),
         ("projects/another/reservations/block", "not found"),
         (f"{RESERVATION}/reservationBlocks/two", "not found"),
@@ -71,11 +79,16 @@ def test_a_reservation_that_is_not_there(simulated: Simulated, value: str, text:
     ("there", "text"),
     [
         ({"zone": "us-central1-c"}, f'not found for node pool "a4" at zone "{ZONE}"'),
-        ({"machine": "a3-ultragpu-8g"}, "of machine type a3-ultragpu-8g and incompatible with node pool"),
+        (
+            {"machine": "a3-ultragpu-8g"},
+            "of machine type a3-ultragpu-8g and incompatible with node pool",
+        ),
         ({"count": 0}, "required 1 and short of 1 VM count of machine type a4-highgpu-8g"),
     ],
 )
-def test_a_reservation_that_does_not_do(simulated: Simulated, there: dict[str, Any], text: str) -> None:
+def test_a_reservation_that_does_not_do(
+    simulated: Simulated, there: dict[str, Any], text: str
+) -> None:
     cluster = simulated.cluster()
     conditions(simulated, reservation(**there))
     with pytest.raises(ProviderError) as refusal:
