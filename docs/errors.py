@@ -1,7 +1,10 @@
 """Errors with their remedies, read from the sources: a page of the site that its search finds."""
 
 import ast
+import importlib
+import inspect
 import re
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -11,6 +14,7 @@ from string import Formatter
 
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BAD_INPUT, FAILED
+from berth.components.core.rules import all_rules
 from berth.components.core.table import rows_of
 from berth.lab.home import CLONE
 
@@ -187,7 +191,29 @@ def errors() -> tuple[Message, ...]:
 def problems() -> tuple[Message, ...]:
     """Return the messages of all problems across settings, each once."""
     in_code = (_problems(file, tree) for file, tree in _modules())
-    return _once(chain(in_code, [_contradictions()]))
+    return _once(chain(in_code, [_of_rules(), _contradictions()]))
+
+
+def _of_rules() -> Iterator[Message]:
+    """Yield the messages of the rules of settings, from the sources of their functions."""
+    importlib.import_module("berth.stacks.load.stack")  # imports the rules of all slices
+    for rule in all_rules():
+        file = Path(inspect.getfile(rule.judge)).resolve().relative_to(CLONE)
+        function = ast.parse(textwrap.dedent(inspect.getsource(rule.judge)))
+        for text in filter(None, map(_message_of_rule, ast.walk(function))):
+            message = _message(text, "", BAD_INPUT, str(file))
+            yield message if message.remedy else replace(message, remedy=_EXPLAIN)
+
+
+def _message_of_rule(node: ast.AST) -> str:
+    """Return the message in a rule's `return` or `Breach(...)`; empty for other code."""
+    if isinstance(node, ast.Return) and node.value is not None:
+        text = template(node.value)
+    elif isinstance(node, ast.Call) and ast.unparse(node.func) == "Breach":
+        text = template(node.args[0])
+    else:
+        return ""
+    return text if text.strip("… ") else ""
 
 
 def _contradictions() -> Iterator[Message]:

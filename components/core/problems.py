@@ -17,7 +17,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.printable import one_line
 from berth.components.core.settings import Settings
 
-Path = tuple[str | int, ...]
+SettingPath = tuple[str | int, ...]
 """Keys and list positions from the top of a stack's settings down to a value."""
 
 _LIKENESS = 0.75
@@ -28,13 +28,13 @@ _LIKENESS = 0.75
 class Problem:
     """Thing that is wrong."""
 
-    path: Path
+    path: SettingPath
     message: str
-    rests_on: tuple[Path, ...] = ()
+    rests_on: tuple[SettingPath, ...] = ()
     """Other settings that it comes from: nothing can be said while one of them, or what is in it,
     is wrong by itself."""
 
-    def rests_on_any(self, paths: Iterable[Path]) -> bool:
+    def rests_on_any(self, paths: Iterable[SettingPath]) -> bool:
         """Whether a setting that it depends on is among the paths, or holds one of them."""
         return any(path[: len(root)] == root for path in paths for root in self.rests_on)
 
@@ -52,7 +52,9 @@ class Problem:
         return one_line(f"{self.where}: {self.message}" if self.where else self.message)
 
 
-def from_validation(error: ValidationError, model: type[BaseModel], root: Path) -> list[Problem]:
+def from_validation(
+    error: ValidationError, model: type[BaseModel], root: SettingPath
+) -> list[Problem]:
     """Pydantic's errors as problems; the model tells the known keys, `root` is its value's path."""
     problems = []
     for detail in error.errors(include_url=False):
@@ -155,10 +157,10 @@ def _as_mapping(given: Any) -> str:
     return "write its keys on lines of their own, or {}"
 
 
-def _location(parts: Path, model: type[BaseModel]) -> Path:
+def _location(parts: SettingPath, model: type[BaseModel]) -> SettingPath:
     """Return the parts of pydantic's location that the YAML has, without tags of unions."""
     types: list[Any] = [model]
-    location: Path = ()
+    location: SettingPath = ()
     for part in parts:
         if steps := [found for outer in types if (found := _step(outer, part)) is not None]:
             types = list(chain.from_iterable(steps))
@@ -166,7 +168,15 @@ def _location(parts: Path, model: type[BaseModel]) -> Path:
     return location
 
 
-def _types(model: type[BaseModel], path: Path) -> list[Any]:
+def has_setting(model: type[BaseModel], path: SettingPath) -> bool:
+    """Whether a model has a setting at a path, in which `*` stands for any key or position."""
+    if not path:
+        return True
+    *above, key = path
+    return any(_step(outer, key) is not None for outer in _types(model, tuple(above)))
+
+
+def _types(model: type[BaseModel], path: SettingPath) -> list[Any]:
     types: list[Any] = [model]
     for part in path:
         types = [inner for outer in types for inner in _step(outer, part) or ()]

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from berth.components.core import fast_yaml
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.words import listed
 
 Row = Mapping[str, Any]
@@ -52,7 +52,7 @@ def rows_of(group: Row) -> Iterator[Row]:
         yield {**group, **row, "when": {**group.get("when", {}), **row.get("when", {})}}
 
 
-def broken(table: Sequence[Row], path: Path, **objects: Any) -> Iterator[Problem]:
+def broken(table: Sequence[Row], path: SettingPath, **objects: Any) -> Iterator[Problem]:
     """Yield the problems of the rows that fit some objects, by the names that the table has.
 
     `path` leads to the settings that `at` is in; one that begins with `environment.` is whole.
@@ -99,6 +99,6 @@ class _Words(Formatter):
         return str(super().format_field(value, format_spec))
 
 
-def _path(name: str, below: Path, objects: Mapping[str, Any]) -> Path:
+def _path(name: str, below: SettingPath, objects: Mapping[str, Any]) -> SettingPath:
     parts = tuple(filter(None, name.format_map(objects).split(".")))
     return parts if parts[:1] == ("environment",) else (*below, *parts)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
 from berth.components.core.types import parse_quantity
 from berth.components.core.words import counted
@@ -13,7 +13,7 @@ from berth.components.sharing import Pool
 
 
 def fabric_problems(
-    table: Literal["nics", "nccl", "alignment"], worker: Worker, pool: Pool, path: Path
+    table: Literal["nics", "nccl", "alignment"], worker: Worker, pool: Pool, path: SettingPath
 ) -> Iterable[Problem]:
     """Return what a table of contradictions says of a worker on its pool, at a path of settings."""
     profile, tuned, most = (
@@ -42,6 +42,6 @@ def fabric_problems(
     )
 
 
-def resource_problems(given: str | None, pool: Pool, path: Path) -> Iterable[Problem]:
+def resource_problems(given: str | None, pool: Pool, path: SettingPath) -> Iterable[Problem]:
     """Return a problem for a name of GPUs on a pool that claims them."""
     return broken(beside(__file__)["resource"], path, given=given, pool=pool)

@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from berth.components.core.image import Image
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.settings import DefaultedSettings, Settings
 from berth.components.core.table import beside, broken
 from berth.components.core.types import Duration, NonEmpty, iso_time, number_to_text, parse_duration
@@ -272,7 +272,7 @@ class KeeperSettings(Settings):
 
 
 def lifecycle_problems(
-    written: LifecycleShape, lifecycle: Lifecycle, path: Path
+    written: LifecycleShape, lifecycle: Lifecycle, path: SettingPath
 ) -> Iterable[Problem]:
     """Return the settings of a lifecycle, as written and as completed, that have no effect."""
     return broken(

@@ -16,7 +16,7 @@ from berth.components.cluster.api import ClusterApi, Object
 from berth.components.cluster.pods import untolerated
 from berth.components.core import fast_yaml
 from berth.components.core.manifest import MANAGED_BY
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
 from berth.components.gke import tolerations
 from berth.components.operators.gpu_operator import GpuOperator
@@ -63,7 +63,7 @@ def found_on(api: ClusterApi, settings: OperatedSettings) -> list[Problem]:
 
 def _signs(
     operator: Operator[Any], settings: OperatedSettings
-) -> Iterator[tuple[Path, str, list[str], str]]:
+) -> Iterator[tuple[SettingPath, str, list[str], str]]:
     """Yield what stands in an operator's way: setting, text, images and name of a workload."""
     path = path_of(operator, settings) if operator.setting else ()
     places = {
@@ -129,7 +129,7 @@ def _left(
 
 def _used(api: ClusterApi, pools: Pools) -> Iterator[Problem]:
     """Yield what the GPU Operator of a cluster lacks for the pools that it serves."""
-    where: Path = ("environment", "operators", "gpu", "source")
+    where: SettingPath = ("environment", "operators", "gpu", "source")
     policies, _ = api.list(CLUSTER_POLICIES)
     if not policies:
         yield Problem(

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 
 from berth.components.core.manifest import Manifest, manifest_of
 from berth.components.core.merge import merged
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
 from berth.components.core.types import Name
 from berth.components.gke import PoolSettings, tolerations
@@ -117,7 +117,7 @@ class GpuOperator(Operator[GpuOperatorSettings]):
 
     @classmethod
     def problems(
-        cls, settings: GpuOperatorSettings, path: Path, *, existing: bool
+        cls, settings: GpuOperatorSettings, path: SettingPath, *, existing: bool
     ) -> Iterator[Problem]:
         """Yield Helm values with which a pod would get GPUs that it does not request."""
         del existing
@@ -205,7 +205,7 @@ class GpuOperator(Operator[GpuOperatorSettings]):
         return effects
 
 
-def _of_environment(values: Values, daemon: str, where: Path) -> Iterator[Problem]:
+def _of_environment(values: Values, daemon: str, where: SettingPath) -> Iterator[Problem]:
     """Yield what is wrong with variables of a daemon in the Helm values of a user."""
     of_daemon = values.get(daemon, {})
     if not isinstance(of_daemon, Mapping):

@@ -14,7 +14,7 @@ from berth.components.core import fast_yaml
 from berth.components.core.image import mirrored
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.core.merge import merged
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.settings import Settings
 from berth.components.core.table import broken
 from berth.components.core.types import Document, NonEmpty
@@ -273,7 +273,9 @@ class Operator(ABC, Generic[SettingsType]):
         )
 
     @classmethod
-    def problems(cls, settings: SettingsType, path: Path, *, existing: bool) -> Iterable[Problem]:
+    def problems(
+        cls, settings: SettingsType, path: SettingPath, *, existing: bool
+    ) -> Iterable[Problem]:
         """Return what is wrong with the settings at a path, on an existing cluster or a new one."""
         return broken(
             _CONTRADICTIONS.get(cls.setting, ()), path, settings=settings, existing=existing

@@ -8,17 +8,17 @@ from pydantic import BaseModel
 
 from berth.components.core import fast_yaml
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.settings import written
 from berth.components.core.table import beside, broken
 from berth.components.operators.operator import Chart, Operator, Site
 from berth.components.operators.settings import OPERATORS, OperatedSettings
 from berth.components.sharing import offered
 
-_OPERATORS: Path = ("environment", "operators")
+_OPERATORS: SettingPath = ("environment", "operators")
 
 _Place = tuple[str, ...]
-"""Path of a Helm value."""
+"""SettingPath of a Helm value."""
 
 _TABLES = beside(__file__)
 _WORDS: Mapping[str, Any] = fast_yaml.beside(__file__, "words.yaml")
@@ -76,7 +76,9 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def path_of(operator: Operator[Any] | type[Operator[Any]], settings: OperatedSettings) -> Path:
+def path_of(
+    operator: Operator[Any] | type[Operator[Any]], settings: OperatedSettings
+) -> SettingPath:
     """Return the path of an operator's settings."""
     return (
         *_OPERATORS,
@@ -84,7 +86,9 @@ def path_of(operator: Operator[Any] | type[Operator[Any]], settings: OperatedSet
     )
 
 
-def _of_values(operator: type[Operator[Any]], given: BaseModel, path: Path) -> Iterable[Problem]:
+def _of_values(
+    operator: type[Operator[Any]], given: BaseModel, path: SettingPath
+) -> Iterable[Problem]:
     """Return Helm values for which there are settings, which other parts of berth read too."""
     for value, setting in operator.by_setting().items():
         if found := reaches(getattr(given, "values", None) or {}, tuple(value.split("."))):
@@ -93,7 +97,9 @@ def _of_values(operator: type[Operator[Any]], given: BaseModel, path: Path) -> I
             )
 
 
-def _of_source(operator: type[Operator[Any]], given: BaseModel, path: Path) -> Iterable[Problem]:
+def _of_source(
+    operator: type[Operator[Any]], given: BaseModel, path: SettingPath
+) -> Iterable[Problem]:
     """Return keys that belong to another source than the chosen one."""
     source = getattr(given, "source", None)
     rows = _WORDS["of_source"]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.settings import Settings
 from berth.components.core.table import beside, broken
 from berth.components.core.types import Name, parse_quantity
@@ -60,7 +60,7 @@ def fit_problems(placed: Placed) -> Iterable[Problem]:
     yield from broken(beside(__file__)["head"], (*path, "head"), pool=pool, **facts)
 
 
-def _gpu_problems(group: WorkerGroup, pool: Pool, path: Path) -> Iterable[Problem]:
+def _gpu_problems(group: WorkerGroup, pool: Pool, path: SettingPath) -> Iterable[Problem]:
     """Return requests for GPUs and cores of a group that its nodes or its pool cannot give."""
     facts = {
         "in": ".".join(group.within),
@@ -99,7 +99,11 @@ def sizes_of(group: WorkerGroup, pool: Pool) -> dict[str, Any]:
 
 
 def _size_problems(
-    role: str, pod: Head | WorkerGroup, cluster: RayClusterSettings, pools: Pools, where: Path
+    role: str,
+    pod: Head | WorkerGroup,
+    cluster: RayClusterSettings,
+    pools: Pools,
+    where: SettingPath,
 ) -> Iterable[Problem]:
     machine = pools[pod.pool].settings.machine
     cores, memory = _requests(pod, cluster)
@@ -177,7 +181,7 @@ def version_problems(placed: Placed) -> Iterable[Problem]:
 
 
 def second_cluster_warnings(
-    cluster: RayClusterSettings, pools: Pools, path: Path
+    cluster: RayClusterSettings, pools: Pools, path: SettingPath
 ) -> Iterable[Problem]:
     """Yield a warning for each pool without room for the second cluster that an edit makes."""
     for pool in (pools[name] for name in cluster.pools):
@@ -207,7 +211,7 @@ def demands_of(cluster: RayClusterSettings) -> list[Demand]:
     ]
 
 
-def capacity_problems(pools: Pools, demands: list[Demand], root: Path) -> Iterable[Problem]:
+def capacity_problems(pools: Pools, demands: list[Demand], root: SettingPath) -> Iterable[Problem]:
     """Yield the pools whose demands at the start are more than they can ever have, with the sum."""
     for name, pool in pools.items():
         asking = [demand for demand in demands if demand.pool == name]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
 from berth.components.ray.pod_template import over as patch_over
 from berth.components.ray.settings import RayShape
@@ -69,6 +69,6 @@ def within(given: Mapping[str, Any], name: str) -> tuple[str, ...]:
     return ("workerGroups", name) if given.get("worker_groups") else ("worker",)
 
 
-def group_problems(shape: RayShape, path: Path) -> Iterable[Problem]:
+def group_problems(shape: RayShape, path: SettingPath) -> Iterable[Problem]:
     """Return problems of groups as written: two numbers of workers, and the head's name."""
     return broken(beside(__file__)["groups"], path, shape=shape)

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
 from berth.components.core.types import parse_quantity
 from berth.components.fabric import resource_problems
@@ -44,7 +44,7 @@ class Placed:
     cluster: RayClusterSettings
     written: RayShape
     """Settings as written, without those of `defaults`."""
-    path: Path
+    path: SettingPath
     ground: Ground
 
     @property
@@ -58,7 +58,7 @@ def place(
     written: RayShape,
     defaults: Layer,
     ground: Ground,
-    path: Path,
+    path: SettingPath,
     *,
     for_whole_node: bool,
 ) -> tuple[Placed | None, list[Problem]]:
@@ -127,10 +127,10 @@ def _whole(worker: Mapping[str, object], own: Layer, pool: Pool) -> Layer:
 
 
 def _pool(
-    given: str | None, role: str, path: Path, ground: Ground, *, gpus: bool
+    given: str | None, role: str, path: SettingPath, ground: Ground, *, gpus: bool
 ) -> Pool | Problem | None:
     """Return a pool by its name, or the only one that fits; None if broken ones may decide it."""
-    where: Path = (*path, "pool")
+    where: SettingPath = (*path, "pool")
     pools, known = ground.pools, {*ground.pools, *ground.unknown}
     if given is not None and given not in known:
         return Problem(where, f"there is no pool {given!r}{did_you_mean(given, known)}")

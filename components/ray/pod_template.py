@@ -20,7 +20,7 @@ from berth.components.core import fast_yaml
 from berth.components.core.manifest import Manifest
 from berth.components.core.merge import REMOVES, merged
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.problems import Path
+from berth.components.core.problems import SettingPath
 from berth.components.core.types import parse_quantity
 from berth.components.hardware.names import VISIBLE_DEVICES
 from berth.components.isolation import DEFAULT_LIMIT, LONGEST_GRACE, RESTRICTED_VOLUMES
@@ -81,7 +81,9 @@ def _fields(kind: str) -> Mapping[str, str]:
     return {name: model.openapi_types[attribute] for attribute, name in model.attribute_map.items()}
 
 
-def problems(value: Any, kind: str = "template", path: Path = ()) -> Iterator[tuple[Path, str]]:
+def problems(
+    value: Any, kind: str = "template", path: SettingPath = ()
+) -> Iterator[tuple[SettingPath, str]]:
     """Yield what is wrong with a part of a pod template; quantities in it become text."""
     if value is None:
         if path in _NEVER_EMPTY:
@@ -98,7 +100,9 @@ def problems(value: Any, kind: str = "template", path: Path = ()) -> Iterator[tu
         yield from _of_mapping(value, kind, path)
 
 
-def _of_mapping(value: dict[str, Any], kind: str, path: Path) -> Iterator[tuple[Path, str]]:
+def _of_mapping(
+    value: dict[str, Any], kind: str, path: SettingPath
+) -> Iterator[tuple[SettingPath, str]]:
     any_key = re.fullmatch(r"Dict\[str, (.*)\]", kind)
     known = {} if any_key else _fields(kind)
     for key, inner in list(value.items()):
@@ -116,7 +120,7 @@ def _of_mapping(value: dict[str, Any], kind: str, path: Path) -> Iterator[tuple[
         yield from problems(value[key], field, (*path, key))
 
 
-def _of_list(value: Any, kind: str, path: Path) -> Iterator[tuple[Path, str]]:
+def _of_list(value: Any, kind: str, path: SettingPath) -> Iterator[tuple[SettingPath, str]]:
     if not isinstance(value, list):
         yield path, f"{value!r} is not a list; begin each entry with `- `"
         return
@@ -146,7 +150,7 @@ def _of_list(value: Any, kind: str, path: Path) -> Iterator[tuple[Path, str]]:
             seen.add(identity)
 
 
-def _of_value(value: Any, kind: str, path: Path) -> Iterator[tuple[Path, str]]:
+def _of_value(value: Any, kind: str, path: SettingPath) -> Iterator[tuple[SettingPath, str]]:
     types, words = _VALUES[kind]
     if not isinstance(value, types) or (kind != "bool" and isinstance(value, bool)):
         yield path, f"{value!r} {words}"
@@ -157,11 +161,11 @@ def _of_value(value: Any, kind: str, path: Path) -> Iterator[tuple[Path, str]]:
             yield path, str(error)
 
 
-def _is_quantity(path: Path) -> bool:
+def _is_quantity(path: SettingPath) -> bool:
     return path[-1] in _QUANTITIES or (len(path) > 1 and path[-2] in _QUANTITIES)
 
 
-def _refusal(path: Path, value: Any) -> str:
+def _refusal(path: SettingPath, value: Any) -> str:
     """Return why a patch may not have a value at a path; "" for what it may have."""
     if not path or isinstance(path[-1], int):
         return ""
@@ -207,7 +211,7 @@ def _of_named(name: str, value: Any) -> str:
     return f"{value!r} is taken: {taken}; take another name" if taken else ""
 
 
-def _name(path: Path) -> str:
+def _name(path: SettingPath) -> str:
     parts = [str(part) for part in path if not isinstance(part, int)]
     if parts[:2] in (["spec", "containers"], ["spec", "initContainers"]) and len(path) > len(parts):
         parts = ["container", *parts[2:]]
@@ -287,8 +291,8 @@ def _limit(container: Manifest) -> None:
 
 
 def clashes(
-    base: Any, patch: Any, path: Path = (), names: Path = ()
-) -> Iterator[tuple[Path, Path, Any]]:
+    base: Any, patch: Any, path: SettingPath = (), names: SettingPath = ()
+) -> Iterator[tuple[SettingPath, SettingPath, Any]]:
     """Yield what a template has and a patch changes or removes: path, path by names, own value."""
     if isinstance(base, dict) and isinstance(patch, dict) and REMOVES not in patch:
         for key in (key for key in patch if key in base):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from berth.components.core.manifest import Manifest
 from berth.components.core.merge import REMOVES
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.ray.manifest import RAY_HEAD, RAY_WORKER, ray_cluster
 from berth.components.ray.pod_template import REFUSALS, clashes, patched
 from berth.components.ray.settings import RayClusterSettings, RayShape
@@ -17,7 +17,7 @@ _KUBERAYS_VOLUMES = ("shared-mem",)
 
 
 def pod_template_problems(
-    cluster: RayClusterSettings, pools: Pools, path: Path, written: RayShape
+    cluster: RayClusterSettings, pools: Pools, path: SettingPath, written: RayShape
 ) -> Iterable[Problem]:
     """Yield the problems of patches of a RayCluster's pods, at their places as written."""
     if not any(patch for _, _, patch in _patches(cluster)):
@@ -54,7 +54,7 @@ def _written(shape: RayShape, within: tuple[str, ...]) -> Manifest | None:
     return group.pod_template if group else None
 
 
-def _up_to_list(path: Path) -> Path:
+def _up_to_list(path: SettingPath) -> SettingPath:
     """Return the part of a path before the first position, which counts entries of `defaults`."""
     first = next((index for index, part in enumerate(path) if isinstance(part, int)), len(path))
     return path[:first]
@@ -62,7 +62,7 @@ def _up_to_list(path: Path) -> Path:
 
 def _problems(
     template: Manifest, patch: Manifest, where: str, ray: str
-) -> Iterator[tuple[Path, str]]:
+) -> Iterator[tuple[SettingPath, str]]:
     for path, names, value in clashes(template, patch):
         fields = [part for part in path if not isinstance(part, int)]
         starts = (".".join(fields[:length]) for length in range(len(fields), 0, -1))
@@ -77,7 +77,9 @@ def _problems(
     yield from _of_containers(template, patch, ray)
 
 
-def _of_containers(template: Manifest, patch: Manifest, ray: str) -> Iterator[tuple[Path, str]]:
+def _of_containers(
+    template: Manifest, patch: Manifest, ray: str
+) -> Iterator[tuple[SettingPath, str]]:
     """Yield containers without an image, and mounts of volumes that the pod lacks."""
     named = {
         kind: {container["name"] for container in template["spec"].get(kind) or []}
@@ -86,7 +88,7 @@ def _of_containers(template: Manifest, patch: Manifest, ray: str) -> Iterator[tu
     volumes = {volume["name"] for volume in patched(template, patch)["spec"].get("volumes") or []}
     for kind, own in named.items():
         for number, container in enumerate((patch.get("spec") or {}).get(kind) or []):
-            where: Path = ("spec", kind, number)
+            where: SettingPath = ("spec", kind, number)
             name = container["name"]
             if REMOVES in container:
                 continue

@@ -5,7 +5,7 @@ from typing import Any
 
 from berth.components.core import fast_yaml
 from berth.components.core.bounds import Bounds
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
 from berth.components.core.types import parse_quantity
 from berth.components.fabric import fabric_problems
@@ -110,7 +110,7 @@ def may_be_evicted(cluster: RayClusterSettings, pools: Pools) -> bool:
     return isinstance(nodes, Bounds) and nodes.min < nodes.max and SAFE_TO_EVICT not in annotations
 
 
-def _image(cluster: RayClusterSettings, path: Path) -> Iterable[Problem]:
+def _image(cluster: RayClusterSettings, path: SettingPath) -> Iterable[Problem]:
     """Yield a warning if the image is not known to have what the cluster needs beyond Ray."""
     needed: list[ImageContent] = (
         ["libnl", "torch"] if any(group.nics for group in cluster.groups) else []

@@ -14,7 +14,7 @@ from typing import Any
 
 from berth.components.cluster.pods import SYNCED
 from berth.components.core.manifest import Manifest, manifest_of
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
 from berth.components.ray.variables import VALUE, SecretKey, from_secret_manager, references_of
 
@@ -25,7 +25,7 @@ SYNC_GROUP = "secret-sync.gke.io/v1"
 """API of GKE's synchronization with Secret Manager."""
 
 SYNCS = f"/apis/{SYNC_GROUP}/secretsyncs"
-"""Path of the objects for which GKE writes Secrets."""
+"""SettingPath of the objects for which GKE writes Secrets."""
 
 
 def full_name(secret: str, project: str | None) -> str:
@@ -67,7 +67,7 @@ def secret_objects(
 
 
 def secret_problems(
-    secrets: Mapping[str, SecretKey], path: Path, *, projects: bool
+    secrets: Mapping[str, SecretKey], path: SettingPath, *, projects: bool
 ) -> Iterable[Problem]:
     """Yield secrets that lack a project, and variables that would have one Secret."""
     places = references_of(secrets)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from berth.components.core.manifest import Manifest, manifest_of, unawaited
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.settings import Settings
 from berth.components.core.table import beside, broken
 from berth.components.core.types import Memory, Name, Quantity, parse_quantity, written_as
@@ -49,7 +49,7 @@ HomeSetting = Annotated[Home, BeforeValidator(_from_size, json_schema_input_type
 """Home of a berth: its size, or `{size, storageClass, retain}`."""
 
 
-def home_problems(home: Home | None, head: Pool, path: Path) -> Iterable[Problem]:
+def home_problems(home: Home | None, head: Pool, path: SettingPath) -> Iterable[Problem]:
     """Yield what no StorageClass, and no node of the head's pool, can have."""
     if home is None:
         return
@@ -357,10 +357,10 @@ def keeps(home: Home | None, volumes: Mapping[str, Volume]) -> bool:
 
 
 def share_problems(
-    home: Home | None, volumes: Mapping[str, Volume], path: Path
+    home: Home | None, volumes: Mapping[str, Volume], path: SettingPath
 ) -> Iterable[Problem]:
     """Yield what no StorageClass can have, and shares of which some go and others stay."""
-    retained: dict[Path, bool] = {("home",): home.retain} if home else {}
+    retained: dict[SettingPath, bool] = {("home",): home.retain} if home else {}
     for name, share in _shares(volumes).items():
         where = (*path, "volumes", name)
         retained["volumes", name] = share.retain
@@ -386,7 +386,7 @@ def share_problems(
 
 
 def volume_problems(
-    volumes: Mapping[str, Volume], local_ssds: int, pool: str, path: Path
+    volumes: Mapping[str, Volume], local_ssds: int, pool: str, path: SettingPath
 ) -> Iterable[Problem]:
     """Yield the problems of volumes of a RayCluster, some of them by the node's local SSDs."""
     before: dict[str, str] = {}

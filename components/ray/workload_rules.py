@@ -5,7 +5,7 @@ from typing import Any
 
 from berth.components.core import fast_yaml
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
 from berth.components.isolation import SERVE_PORT
 from berth.components.ray.settings import RayShape
@@ -27,7 +27,7 @@ def workload_problems(
 ) -> Iterable[Problem]:
     """Yield the problems of jobs and services, given the names of engineers and clusters."""
     for name, job in jobs.items():
-        path: Path = ("environment", "jobs", name)
+        path: SettingPath = ("environment", "jobs", name)
         yield from broken(beside(__file__)["job_names"], path, name=name, length=len(name))
         yield from _runtime_env(
             job.runtime_env, (*path, "runtimeEnv"), by_shell=job.submission_mode == "K8sJobMode"
@@ -47,7 +47,9 @@ def workload_problems(
             )
 
 
-def _on_existing_cluster(job: JobShape, there: Collection[str], path: Path) -> Iterable[Problem]:
+def _on_existing_cluster(
+    job: JobShape, there: Collection[str], path: SettingPath
+) -> Iterable[Problem]:
     if job.cluster not in there:
         message = (
             "there is no engineer or cluster"
@@ -63,7 +65,9 @@ def _on_existing_cluster(job: JobShape, there: Collection[str], path: Path) -> I
             )
 
 
-def _runtime_env(given: Mapping[str, Any], path: Path, *, by_shell: bool) -> Iterable[Problem]:
+def _runtime_env(
+    given: Mapping[str, Any], path: SettingPath, *, by_shell: bool
+) -> Iterable[Problem]:
     for key in given:
         hint = did_you_mean(key, _RUNTIME_ENV)
         if key not in _RUNTIME_ENV and hint.startswith("; did you mean"):
@@ -79,7 +83,7 @@ def _runtime_env(given: Mapping[str, Any], path: Path, *, by_shell: bool) -> Ite
             yield from broken(beside(__file__)["by_shell"], where, mark=found[0])
 
 
-def _texts(value: Any, path: Path) -> Iterable[tuple[Path, str]]:
+def _texts(value: Any, path: SettingPath) -> Iterable[tuple[SettingPath, str]]:
     if isinstance(value, str):
         yield path, value
     for key, inner in (
@@ -92,7 +96,7 @@ def _texts(value: Any, path: Path) -> Iterable[tuple[Path, str]]:
         yield from _texts(inner, (*path, key))
 
 
-def _serve_config(service: ServiceShape, path: Path) -> Iterable[Problem]:
+def _serve_config(service: ServiceShape, path: SettingPath) -> Iterable[Problem]:
     applications = service.serve_config.get("applications")
     if not isinstance(applications, list) or not applications:
         yield Problem(
@@ -103,7 +107,7 @@ def _serve_config(service: ServiceShape, path: Path) -> Iterable[Problem]:
     names: set[str] = set()
     prefixes: set[str] = set()
     for index, application in enumerate(applications):
-        where: Path = (*path, "applications", index)
+        where: SettingPath = (*path, "applications", index)
         if not isinstance(application, dict):
             yield Problem(
                 where, f"{application!r} is not a mapping; write import_path: MODULE:APPLICATION"
@@ -121,7 +125,7 @@ def _serve_config(service: ServiceShape, path: Path) -> Iterable[Problem]:
         yield from broken(beside(__file__)["serve_port"], path, port=port, right=SERVE_PORT)
 
 
-def _application(application: Mapping[str, Any], path: Path) -> Iterable[Problem]:
+def _application(application: Mapping[str, Any], path: SettingPath) -> Iterable[Problem]:
     named, prefix = application.get("import_path"), application.get("route_prefix", "/")
     import_path = named if isinstance(named, str) else ""
     yield from broken(
@@ -139,7 +143,7 @@ def _application(application: Mapping[str, Any], path: Path) -> Iterable[Problem
             yield from _deployment(deployment, (*path, "deployments", index))
 
 
-def _deployment(deployment: Mapping[str, Any], path: Path) -> Iterable[Problem]:
+def _deployment(deployment: Mapping[str, Any], path: SettingPath) -> Iterable[Problem]:
     """Problems for which Ray refuses a deployment (tests/unit/stacks/ray_serve.json)."""
     replicas, scaling = deployment.get("num_replicas"), deployment.get("autoscaling_config")
     bounds = scaling if isinstance(scaling, dict) else {}
@@ -159,7 +163,7 @@ def _deployment(deployment: Mapping[str, Any], path: Path) -> Iterable[Problem]:
         yield from _remote(options, (*path, "ray_actor_options"))
 
 
-def _remote(part: Mapping[str, Any], path: Path) -> Iterable[Problem]:
+def _remote(part: Mapping[str, Any], path: SettingPath) -> Iterable[Problem]:
     """Yield problems of a runtime environment for Ray Serve, which uploads no folders."""
     runtime_env = part.get("runtime_env", {})
     path = (*path, "runtime_env")

@@ -17,7 +17,7 @@ from berth.stacks.files import document
 if (
     TYPE_CHECKING
 ):  # the module of problems takes pydantic along, which a shell's completion need not wait for
-    from berth.components.core.problems import Path as SettingsPath
+    from berth.components.core.problems import SettingPath
 
 NAMESPACE = "berth"
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
@@ -74,7 +74,7 @@ class StackFile:
         """The path as a user in the project's folder would write it."""
         return shown(self.path)
 
-    def line(self, path: SettingsPath) -> int | None:
+    def line(self, path: SettingPath) -> int | None:
         """Return the line, from 1, of a setting, or of its nearest parent in the file."""
         if not path:
             return None

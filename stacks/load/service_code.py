@@ -8,8 +8,7 @@ from pathlib import Path
 
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.problems import Path as SettingsPath
-from berth.components.core.problems import Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
 from berth.stacks.files.stack_file import path_of, shown
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -66,7 +65,7 @@ def read_all(settings: EnvironmentSettings) -> tuple[dict[str, dict[str, str]], 
     for name, service in settings.services.items():
         if service.code is None:
             continue
-        path: SettingsPath = ("environment", "services", name)
+        path: SettingPath = ("environment", "services", name)
         try:
             code[name] = read(path_of(service.code))
         except BadInputError as error:
@@ -81,7 +80,7 @@ def read_all(settings: EnvironmentSettings) -> tuple[dict[str, dict[str, str]], 
 
 
 def _application(
-    application: Mapping[str, object], code: str, files: Mapping[str, str], path: SettingsPath
+    application: Mapping[str, object], code: str, files: Mapping[str, str], path: SettingPath
 ) -> Iterable[Problem]:
     """Yield the problem of an import path that finds nothing in the code."""
     import_path, runtime_env = application.get("import_path"), application.get("runtime_env")

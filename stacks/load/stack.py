@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from berth.components.berth import BerthInputs
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.problems import Path, Problem, from_validation
+from berth.components.core.problems import Problem, SettingPath, from_validation
 from berth.components.core.table import broken
 from berth.components.core.types import checked_name
 from berth.components.core.words import counted
@@ -213,7 +213,7 @@ CLUSTER_NAME_LIMIT = 40
 
 def _name_problems(stack: str, settings: EnvironmentSettings | EngineerSettings) -> list[Problem]:
     """Return the problems with the name of the cluster or berth, by default the stack's."""
-    path: Path
+    path: SettingPath
     if isinstance(settings, EngineerSettings):
         given, limit, path = settings.name, None, ("engineer", "name")
     elif settings.cluster.existing:
@@ -228,7 +228,7 @@ def _name_problems(stack: str, settings: EnvironmentSettings | EngineerSettings)
 
 
 def _problems_of_name(
-    stack: str, given: str | None, limit: int | None, path: Path
+    stack: str, given: str | None, limit: int | None, path: SettingPath
 ) -> list[Problem]:
     name = given or stack
     from_stack = "" if given else "; it defaults to the stack's name: set `name` to override"
@@ -357,7 +357,7 @@ def rest_of(error: SettingsError) -> EngineerStack | None:
     return EngineerStack(error.stack, settings, error.file)
 
 
-def _without(value: Any, paths: Iterable[Path]) -> Any:
+def _without(value: Any, paths: Iterable[SettingPath]) -> Any:
     """Return a copy of a value without what is at some paths."""
     rest = copy.deepcopy(value)
     for path in sorted(paths, key=len, reverse=True):
@@ -365,7 +365,7 @@ def _without(value: Any, paths: Iterable[Path]) -> Any:
     return rest
 
 
-def _remove(value: Any, path: Path) -> None:
+def _remove(value: Any, path: SettingPath) -> None:
     for part in path[:-1]:
         try:
             value = value[part]

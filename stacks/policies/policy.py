@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from berth.components.core.problems import Path
+from berth.components.core.problems import SettingPath
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Policy:
     """Finds the breaches in one resource."""
     applies_to: Literal["raycluster", "environment"]
     """Whose settings the policy judges."""
-    setting: Path
+    setting: SettingPath
     """Setting that a breach is reported at, from those settings on."""
     production: bool = False
     """The policy holds for production environments only."""
@@ -68,10 +68,10 @@ class Policy:
     unset_at_defaults: bool = False
     """Berth's own default breaks the policy, so that a setting which nobody wrote is reported at
     `defaults`."""
-    elsewhere: Mapping[str, Path] = field(default_factory=dict, compare=False)
+    elsewhere: Mapping[str, SettingPath] = field(default_factory=dict, compare=False)
     """Setting of the environment that a breach of a resource that is no berth's is reported at, by
     the resource's type."""
-    rests_on: tuple[Path, ...] = ()
+    rests_on: tuple[SettingPath, ...] = ()
     """Settings of the environment that must be valid before the policy is judged."""
 
     def holds(self, context: PolicyContext) -> bool:

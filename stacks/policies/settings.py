@@ -7,7 +7,7 @@ from berth.components.berth import BerthInputs
 from berth.components.core.manifest import resource_type
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import OwnerKind
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.gke import cluster_arguments, node_account
 from berth.components.lifecycle import KeeperSettings, keeper
 from berth.components.operators import Gib, Site
@@ -116,7 +116,7 @@ def _where(
     violation: Violation,
     path_of: Mapping[str, tuple[OwnerKind, RayShape]],
     settings: EnvironmentSettings,
-) -> Path:
+) -> SettingPath:
     """Return the setting to report a violation at: the RayCluster's own, or one of `defaults`."""
     if policy.applies_to == "environment":
         return ("environment", *policy.setting)
@@ -134,7 +134,7 @@ def _where(
     return ("environment", KEYS[kind], violation.resource, *policy.setting)
 
 
-def _written(shape: RayShape, setting: Path) -> bool:
+def _written(shape: RayShape, setting: SettingPath) -> bool:
     return setting[0] in shape.model_fields_set
 
 
@@ -146,10 +146,10 @@ def _held(context: PolicyContext, policies: Iterable[Policy]) -> list[str]:
     ]
 
 
-def _rests_on(policy: Policy) -> tuple[Path, ...]:
+def _rests_on(policy: Policy) -> tuple[SettingPath, ...]:
     """Return the settings that decide whether a policy holds, which must be valid."""
-    above: Path = ("environment", "policies")
-    paths: list[Path] = [above, (*above, "waived"), (*above, "waived", policy.name)]
+    above: SettingPath = ("environment", "policies")
+    paths: list[SettingPath] = [above, (*above, "waived"), (*above, "waived", policy.name)]
     if policy.production:
         paths.append(("environment", "production"))
     return (*paths, *(("environment", *path) for path in policy.rests_on))
@@ -158,7 +158,7 @@ def _rests_on(policy: Policy) -> tuple[Path, ...]:
 def _judge_waivers(waived: Mapping[str, str], judgment: Judgment) -> None:
     needed = {waiver.policy for waiver in judgment.waivers}
     for name in waived:
-        path: Path = ("environment", "policies", "waived", name)
+        path: SettingPath = ("environment", "policies", "waived", name)
         if name not in policies():
             message = f"there is no policy {name!r}{did_you_mean(name, policies())}"
             judgment.problems.append(Problem(path, message))

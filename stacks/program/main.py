@@ -11,7 +11,7 @@ import pulumi
 from pulumi.runtime import get_config_env
 
 from berth.components.core.errors import BerthError
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.types import iso_time
 from berth.stacks.files import passphrase, stack_file
 from berth.stacks.files.stack_file import NAMESPACE, StackFile
@@ -92,7 +92,7 @@ def _refuse_differences(file: StackFile, values: dict[str, Any]) -> None:
         raise SettingsError(pulumi.get_stack(), [Problem(path, message) for path in found], file)
 
 
-def differences(judged: Any, given: Any, path: Path = ()) -> Iterator[Path]:
+def differences(judged: Any, given: Any, path: SettingPath = ()) -> Iterator[SettingPath]:
     """Yield the paths at which two values differ; an instant equals its text."""
     if isinstance(judged, dict) and isinstance(given, dict):
         for key in dict.fromkeys([*judged, *given]):

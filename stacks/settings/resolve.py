@@ -12,7 +12,7 @@ from typing import Any
 
 from berth.components.core.manifest import at
 from berth.components.core.owner import OwnerKind, namespace_of
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import broken
 from berth.components.core.words import few
 from berth.components.fabric import pinned_by_default
@@ -61,7 +61,7 @@ def resolve_environment(
         if name in names:
             continue  # a problem of the rules
         names.add(name)
-        path: Path = ("environment", KEYS[kind], name)
+        path: SettingPath = ("environment", KEYS[kind], name)
         if isinstance(shape, JobShape) and shape.cluster:
             # A cluster that does not exist is a problem of the workloads' rules.
             known = (*resolved.berths, *resolved.clusters)

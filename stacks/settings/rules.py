@@ -6,7 +6,7 @@ from ipaddress import IPv4Network
 from berth.components import operators, sharing
 from berth.components.core.bounds import Bounds
 from berth.components.core.owner import OwnerKind, namespace_of
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
 from berth.components.gke import SHARE_CLASSES, ranges_of
 from berth.components.gke import rules as gke
@@ -43,7 +43,7 @@ def _groups_of_nobody(settings: EnvironmentSettings) -> Iterable[Problem]:
     """Yield `groups` under `access` that would give nobody access on a cluster of berth's own."""
     if settings.cluster.existing or settings.cluster.security_group:
         return
-    written: dict[Path, list[str]] = {("defaults",): settings.defaults.access.groups}
+    written: dict[SettingPath, list[str]] = {("defaults",): settings.defaults.access.groups}
     written |= {(KEYS[kind], name): shape.access.groups for kind, name, shape in settings.owners()}
     for path, groups in written.items():
         if groups:

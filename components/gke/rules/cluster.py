@@ -3,7 +3,7 @@
 import ipaddress
 from collections.abc import Iterable
 
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.settings import written
 from berth.components.core.table import beside, broken
 from berth.components.core.types import location_of_key
@@ -12,8 +12,8 @@ from berth.components.gke.settings import GkeSettings
 from berth.components.gke.versions import too_old
 
 _TABLES = beside(__file__)
-_TOP: Path = ("environment",)
-_CLUSTER: Path = (*_TOP, "cluster")
+_TOP: SettingPath = ("environment",)
+_CLUSTER: SettingPath = (*_TOP, "cluster")
 _EVERYWHERE = "0.0.0.0/0"
 
 

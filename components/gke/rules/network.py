@@ -4,7 +4,7 @@ import ipaddress
 import itertools
 from collections.abc import Iterable
 
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
 from berth.components.core.words import are, counted
 from berth.components.gke.network_settings import WIDEST_SERVICES, ranges_of
@@ -13,7 +13,7 @@ from berth.components.hardware.allocatable import DEFAULT_MAX_PODS
 from berth.components.hardware.machines import RDMA_NICS
 
 _TABLES = beside(__file__)
-_NETWORK: Path = ("environment", "network")
+_NETWORK: SettingPath = ("environment", "network")
 _WIDEST, _NARROWEST = 8, 20
 
 # Google Cloud keeps 4 addresses of every subnetwork, and the smallest is a /29 ("Subnets",

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from berth.components.core import fast_yaml
 from berth.components.core.bounds import Bounds
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.problems import Path, Problem
+from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
 from berth.components.core.types import parse_duration, region_of
 from berth.components.core.words import are
@@ -32,7 +32,7 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
     """Yield what GKE refuses of pools; those of an existing cluster are only described."""
     made = settings.cluster.existing is None
     for name, pool in settings.pools.items():
-        path: Path = ("environment", "pools", name)
+        path: SettingPath = ("environment", "pools", name)
         yield from broken(_TABLES["gpus"], path, pool=pool, **_attached(pool))
         yield from _names(name, pool, path, made=made)
         if made:
@@ -75,7 +75,9 @@ def _attached(pool: PoolSettings) -> dict[str, object]:
     }
 
 
-def _of_made(name: str, pool: PoolSettings, settings: GkeSettings, path: Path) -> Iterable[Problem]:
+def _of_made(
+    name: str, pool: PoolSettings, settings: GkeSettings, path: SettingPath
+) -> Iterable[Problem]:
     yield from broken(_TABLES["capacity"], path, pool=pool, **_capacity(pool))
     zones = settings.zones_of(pool)
     several, at_once = len(zones) > 1, pool.max_surge + pool.max_unavailable
@@ -121,7 +123,7 @@ def _capacity(pool: PoolSettings) -> dict[str, object]:
     }
 
 
-def _elsewhere(zones: list[str], settings: GkeSettings, path: Path) -> Iterable[Problem]:
+def _elsewhere(zones: list[str], settings: GkeSettings, path: SettingPath) -> Iterable[Problem]:
     """Yield zones in a list that are in another region, or named twice."""
     elsewhere = [zone for zone in dict.fromkeys(zones) if region_of(zone) != settings.in_region]
     twice = sorted({zone for zone in zones if zones.count(zone) > 1})
@@ -134,7 +136,7 @@ def _elsewhere(zones: list[str], settings: GkeSettings, path: Path) -> Iterable[
     return broken(_TABLES["zones"], path, **facts)
 
 
-def _names(name: str, pool: PoolSettings, path: Path, *, made: bool) -> Iterable[Problem]:
+def _names(name: str, pool: PoolSettings, path: SettingPath, *, made: bool) -> Iterable[Problem]:
     """Yield problems of names, labels and taints; on an existing cluster taints describe nodes."""
     yield from broken(_TABLES["names"], path, name=name, length=len(name))
     for key, value in pool.labels.items():
@@ -151,7 +153,7 @@ def _names(name: str, pool: PoolSettings, path: Path, *, made: bool) -> Iterable
 
 
 def _key_and_value(
-    key: str, value: str, path: Path, what: str, *, reserved: bool = True
+    key: str, value: str, path: SettingPath, what: str, *, reserved: bool = True
 ) -> Iterable[Problem]:
     prefix = key.rpartition("/")[0]
     owner = next(

@@ -22,7 +22,7 @@ def test_an_operator_is_the_files_that_the_page_names(tree: Copy) -> None:
         "from berth.components.operators.fake import Fake, FakeSettings\n"
         "from berth.components.operators.gib import Gib, GibSettings\n",
     )
-    tree.replace(REGISTRY, "(KubeRay, Driver", "(KubeRay, Fake, Driver")
+    tree.replace(REGISTRY, "    KubeRay,\n    Driver", "    KubeRay,\n    Fake,\n    Driver")
     tree.replace(
         REGISTRY,
         'Field(examples=[{"source": "present"}])] = GibSettings()\n',
