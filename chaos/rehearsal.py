@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from berth.cli.pulumi.update.score import Score, Wrong, losses, seen
+from berth.cli.pulumi.update.score import Score, Wrong, losses_of_pods, observed_clusters
 from berth.components.cluster.api import ClusterApi
 from berth.components.core import fast_yaml
 from berth.components.hardware.names import POOL_LABEL
@@ -129,7 +129,7 @@ class Rehearsal:
             "the guest has its pods",
         )
         self._api = ClusterApi(lab.kubeconfig.read_text())
-        self._seen = seen(self._api) or {}
+        self._seen = observed_clusters(self._api) or {}
 
     def chosen(self, chance: random.Random) -> list[Edit]:
         """Return edits of different parts of the environment, and one each of some engineers."""
@@ -201,7 +201,7 @@ class Rehearsal:
 
     def _judged(self, code: int, stdout: str, stderr: str) -> Score:
         """Return the score, with losses after the end of the update before."""
-        before, self._seen = self._seen, seen(self._api) or {}
+        before, self._seen = self._seen, observed_clusters(self._api) or {}
         if code:
             errors = [line for line in stderr.splitlines() if line.startswith("error: ")]
             return Score(0, [], [Wrong("", error) for error in errors or [f"exit code {code}"]], [])
@@ -218,7 +218,7 @@ class Rehearsal:
         )
         late = [
             Wrong(key[1], f"{loss} after an update")
-            for key, loss in losses(before, self._seen).items()
+            for key, loss in losses_of_pods(before, self._seen).items()
             if loss and key[1] not in (*plan["lost"], *plan["foreseen"])
         ]
         return Score(plan["right"], plan["lost"], [*missed, *late], false)

@@ -110,50 +110,69 @@ def errors_of(events: Sequence[Event]) -> list[str]:
 
 
 def failure(stack: str, outcome: Outcome) -> BerthError:
-    """Return the error for a failed command, in the engine's words."""
-    events, stderr = outcome.events, outcome.stderr
-    if _UNKNOWN.search(stderr):
-        if not stack_file.stack_path(stack).exists():
-            known = did_you_mean(stack, stack_file.stack_names())
-            return UnknownStackError(
-                f"there is no stack {stack!r}, neither in Pulumi's backend nor in stacks/{known}"
-            )
+    """Return the error for a failed command, in the engine's words and with berth's remedy."""
+    if _UNKNOWN.search(outcome.stderr):
+        return _unknown_stack(stack)
+    if not outcome.events and is_logged_out(outcome.stderr):
+        return BerthError(f"{LOGGED_OUT}; run: {LOG_IN}, or bring the lab up: make lab")
+    errors = errors_of(outcome.events)
+    if not errors:
+        return _failure_without_errors(outcome)
+    if lines := _problems_of_settings(stack, errors):
+        return ProblemsError(stack, lines)
+    text = "\n".join(errors)
+    if all(map(_NO_CONNECTION.search, errors)):
+        return BerthError(
+            f"Pulumi needs a connection that failed: {text[:_LONGEST_ERROR]}",
+            "check the network, and run this again",
+        )
+    advice: list[str] = []
+    for error in errors:
+        advice += [line for line in conflict_advice(error, stack) if line not in advice]
+    return BerthError(_shortened(text), "; ".join(advice))
+
+
+def _unknown_stack(stack: str) -> UnknownStackError:
+    if stack_file.stack_path(stack).exists():
         return UnknownStackError(
             f"stack {stack} is not in Pulumi's backend yet; run: pulumi stack init {stack}"
         )
-    if not events and is_logged_out(stderr):
-        return BerthError(f"{LOGGED_OUT}; run: {LOG_IN}, or bring the lab up: make lab")
-    errors = errors_of(events)
+    known = did_you_mean(stack, stack_file.stack_names())
+    return UnknownStackError(
+        f"there is no stack {stack!r}, neither in Pulumi's backend nor in stacks/{known}"
+    )
+
+
+def _problems_of_settings(stack: str, errors: Sequence[str]) -> list[str]:
+    """Return the lines with which the program refuses settings (stacks/load/stack.py)."""
     for text in errors:
         first, *rest = text.splitlines()
-        # The program's words: stacks/load/stack.py.
         if first.startswith(f"stack {stack}: ") and "in its settings; nothing was changed" in first:
-            return ProblemsError(stack, rest)
-    if errors and all(map(_NO_CONNECTION.search, errors)):
-        text = "\n".join(errors)[:_LONGEST_ERROR]
+            return rest
+    return []
+
+
+def _failure_without_errors(outcome: Outcome) -> BerthError:
+    """Return the error of a command of which only standard error and the exit code speak."""
+    words = outcome.stderr.strip().removeprefix("error: ")
+    no_connection = [line for line in outcome.stderr.splitlines() if _NO_CONNECTION.search(line)]
+    if no_connection and "plugin" in outcome.stderr:
         return BerthError(
-            f"Pulumi needs a connection that failed: {text}",
-            "check the network, and run this again",
+            f"Pulumi cannot download a plugin: {words[:_LONGEST_ERROR]}",
+            "check the network; pulumi plugin ls lists the installed plugins",
         )
-    words = stderr.strip().removeprefix("error: ")
-    if not errors and (lost := next(filter(_NO_CONNECTION.search, stderr.splitlines()), "")):
-        if "plugin" in stderr:
-            return BerthError(
-                f"Pulumi cannot download a plugin: {words[:_LONGEST_ERROR]}",
-                "check the network; pulumi plugin ls lists the installed plugins",
-            )
+    if no_connection:
+        line = no_connection[0].strip().removeprefix("error: ")
         return BerthError(
-            "Pulumi cannot reach its state backend:"
-            f" {lost.strip().removeprefix('error: ')[:_LONGEST_ERROR]}",
+            f"Pulumi cannot reach its state backend: {line[:_LONGEST_ERROR]}",
             "check the network; pulumi whoami --verbose names the backend",
         )
-    silent = (
-        f"pulumi was killed by signal {-outcome.code}"
-        if outcome.code < 0
-        else "pulumi failed without a reason"
-    )
-    text = "\n".join(errors) or words or silent
-    advice = "; ".join(
-        dict.fromkeys(line for error in errors for line in conflict_advice(error, stack))
-    )
-    return BerthError(text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…", advice)
+    if words:
+        return BerthError(_shortened(words))
+    if outcome.code < 0:
+        return BerthError(f"pulumi was killed by signal {-outcome.code}")
+    return BerthError("pulumi failed without a reason")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_ERROR else f"{text[:_LONGEST_ERROR]}…"

@@ -1,9 +1,10 @@
 """Lookup of a berth by an engineer's id or a cluster's name, by a stack, or by both."""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from berth.cli.reach.berth_names import names_in, names_of_stack, own_name
 from berth.cli.reach.environment import Environment, NotUpError, brought_up
@@ -87,7 +88,7 @@ def find(name: str | None, stack: str | None) -> Berth:
     Raises:
         NotUpError: the berth or its environment is in the settings and not up.
     """
-    name, stack = which(name, stack)
+    name, stack = berth_and_stack(name, stack)
     environment = brought_up(stack)
     api = ClusterApi(environment.kubeconfig)
     if cluster := _ray_cluster(api, environment.contract.name, name):
@@ -134,36 +135,46 @@ def names_of(objects: Iterable[Object]) -> list[str]:
     )
 
 
-def which(name: str | None, stack: str | None) -> tuple[str, str]:
+def berth_and_stack(name: str | None, stack: str | None) -> tuple[str, str]:
     """Return the berth that arguments name, by the stacks' files, and a stack that leads to it.
 
     Of several stacks that have the name, the selected one is meant, else the only one that is up.
+
+    Raises:
+        BadInputError: no berth is named, or no stack or several stacks have it.
     """
     if stack is not None:
-        settings = stack_file.find(stack).settings
-        own = own_name(stack, settings)
-        if name is None and own is None:
-            known = names_in(settings)
-            choose = f": {', '.join(known)}" if known else ""
-            raise BadInputError(f"stack {stack} is an environment; name a berth on it{choose}")
-        return name or str(own), stack
+        return _berth_of_stack(name, stack), stack
     if name is None:
         raise BadInputError("name a berth: NAME, or --stack STACK of an engineer's own stack")
     stacks = stack_file.all_settings()
     owners = [owner for owner, settings in stacks.items() if own_name(owner, settings) == name]
     owners += [owner for owner, settings in stacks.items() if name in names_in(settings)]
-    if len(owners) == 1:
-        return name, owners[0]
-    if owners and (meant := one_of(owners)):
-        return name, meant
-    if owners:
+    if not owners:
+        raise _no_such_berth(name, stacks)
+    meant = owners[0] if len(owners) == 1 else one_of(owners)
+    if not meant:
         options = " or ".join(f"--stack {owner}" for owner in owners)
         raise BadInputError(f"more than one stack has a berth {name!r}; choose one: {options}")
-    there = {
-        other for owner, settings in stacks.items() for other in names_of_stack(owner, settings)
-    }
+    return name, meant
+
+
+def _berth_of_stack(name: str | None, stack: str) -> str:
+    settings = stack_file.find(stack).settings
+    meant = name or own_name(stack, settings)
+    if meant is None:
+        names = names_in(settings)
+        choose = f": {', '.join(names)}" if names else ""
+        raise BadInputError(f"stack {stack} is an environment; name a berth on it{choose}")
+    return meant
+
+
+def _no_such_berth(name: str, stacks: Mapping[str, Mapping[str, Any]]) -> BadInputError:
+    names: set[str] = set()
+    for owner, settings in stacks.items():
+        names.update(names_of_stack(owner, settings))
     folder = stack_file.shown(stack_file.stack_path("NAME").parent)
-    raise BadInputError(
-        f"no stack of {folder}/ has a berth {name!r}{did_you_mean(name, there)};"
+    return BadInputError(
+        f"no stack of {folder}/ has a berth {name!r}{did_you_mean(name, names)};"
         " if its stack file isn't in this checkout, pass --stack ENVIRONMENT"
     )

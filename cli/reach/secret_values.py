@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 
 import typer
 
-from berth.cli.reach.berths import which
+from berth.cli.reach.berths import berth_and_stack
 from berth.cli.reach.environment import NotUpError, brought_up
 from berth.cli.shell.console import Table, err, print_result
 from berth.components.berth import BerthInputs
@@ -232,7 +232,7 @@ def _find(name: str, stack: str | None) -> _Berth:
 
     The settings come first: a value is set before the update that has pods read it.
     """
-    name, stack = which(name, stack)
+    name, stack = berth_and_stack(name, stack)
     environment = brought_up(stack)
     api = ClusterApi(environment.kubeconfig)
     loaded = load_stack(stack)

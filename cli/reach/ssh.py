@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from berth.cli.reach.berths import Berth, find, which
+from berth.cli.reach.berths import Berth, berth_and_stack, find
 from berth.cli.reach.pods import attached, pod_of
 from berth.cli.shell.console import err, out, print_result
 from berth.components.core import whole_file
@@ -112,7 +112,7 @@ def options(place: Place) -> dict[str, str]:
 
 def place_of(name: str | None, stack: str | None, worker: str | None, user: str) -> Place:
     """Return the pod that arguments name, by the stacks' files."""
-    return Place(*which(name, stack), worker, user)
+    return Place(*berth_and_stack(name, stack), worker, user)
 
 
 def _berth_of(place: Place) -> Berth:

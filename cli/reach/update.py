@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ def up(
     """Bring a stack up, within a plan if one was reviewed; return the exit code."""
     began = time.monotonic()
     saved = read(reviewed, stack) if reviewed else None
-    plan = planned(stack, engine=engine, ready=partial(_is_ready, stack))
+    plan = planned(stack, engine=engine)
     report = plan.report
     print_warnings(report.warnings)
     if report.verdict != "nothing":
@@ -58,7 +57,7 @@ def up(
 def is_up(stack: str, plan: Planned) -> bool:
     """Return whether an update would change nothing, in the state too, and wait for nothing."""
     try:
-        return _state_stays(plan) and (plan.ready or _is_ready(stack, plan.loaded, plan.outputs))
+        return _state_stays(plan) and _is_ready(stack, plan.loaded, plan.outputs)
     except BerthError:
         return False  # the update has the words for it
 

@@ -1,6 +1,6 @@
 """`berth check`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -8,6 +8,9 @@ from berth.cli.reach import completion
 from berth.cli.reach.arguments import Json
 from berth.cli.shell.console import Table, err, out, print_json, print_problems, print_result
 from berth.components.core.errors import BAD_INPUT, BadInputError
+
+if TYPE_CHECKING:
+    from berth.cli.repository.check import Checked
 
 
 def run(
@@ -36,30 +39,36 @@ def run(
     """
     from berth.cli.repository import check
     from berth.stacks.files.stack_file import named, stack_names
-    from berth.stacks.policies import registry
 
     if policies:
-        table = Table("policy", "asks", "without it")
-        for policy in registry.policies().values():
-            table.add_row(policy.name, policy.asks, policy.why)
-        return print_result(
-            [policy.as_json() for policy in registry.policies().values()], table, as_json=as_json
-        )
+        return _show_policies(as_json=as_json)
     results = check.check_all([named(stack) for stack in stacks] if stacks else stack_names())
     if as_json:
         print_json([result.as_json() for result in results])
-        return BAD_INPUT if any(result.lines for result in results) else 0
-    for result in results:
-        if result.lines:
-            print_problems(result.stack, result.lines)
-        else:
-            out.print(f"[green]✓[/] {result.stack} ({result.summary})", markup=True)
-        for waiver in result.waivers:
-            err.print(f"  note: {waiver}")
-        for note in result.notes:
-            err.print(f"  note: {note}")
-        for line in result.warnings:
-            err.print(f"  warning: {line}", style="yellow")
-    if not results:
-        raise BadInputError("there is no stack: stacks/ has no Pulumi.<stack>.yaml")
+    else:
+        for result in results:
+            _print_check(result)
+        if not results:
+            raise BadInputError("there is no stack: stacks/ has no Pulumi.<stack>.yaml")
     return BAD_INPUT if any(result.lines for result in results) else 0
+
+
+def _show_policies(*, as_json: bool) -> int:
+    from berth.stacks.policies import registry
+
+    table = Table("policy", "asks", "without it")
+    policies = registry.policies().values()
+    for policy in policies:
+        table.add_row(policy.name, policy.asks, policy.why)
+    return print_result([policy.as_json() for policy in policies], table, as_json=as_json)
+
+
+def _print_check(result: "Checked") -> None:
+    if result.lines:
+        print_problems(result.stack, result.lines)
+    else:
+        out.print(f"[green]✓[/] {result.stack} ({result.summary})", markup=True)
+    for note in (*result.waivers, *result.notes):
+        err.print(f"  note: {note}")
+    for line in result.warnings:
+        err.print(f"  warning: {line}", style="yellow")

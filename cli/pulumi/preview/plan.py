@@ -1,36 +1,28 @@
 """Plan of an update or a destruction: the engine's preview, and what it means for the fleet."""
 
 import json
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
 
 from berth.cli.pulumi import stack as pulumi_stack
+from berth.cli.pulumi.preview.cluster_view import ClusterView, cluster_view
 from berth.cli.pulumi.program import Engine, Interrupts, begun
 from berth.cli.pulumi.stack import errors_of, failure
 from berth.cli.repository.check import check
 from berth.cli.shell.console import ProblemsError, err
-from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, UnreachableError
-from berth.components.cluster.owned import owners_of
-from berth.components.cluster.rights import may
+from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BerthError
-from berth.components.gke import ExistingCluster
-from berth.components.plan.plan import Event, differences, plan_of
+from berth.components.plan.plan import Event, Property, differences, plan_of
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, EngineerStack, Environment
 from berth.stacks.policies.policy import PolicyContext
 from berth.stacks.preview.report import Known, Report, report_of
-from berth.stacks.program.login import own_login
 from berth.stacks.settings.contract import EnvironmentContract
 
 Loaded = Environment | EngineerBerth | EngineerStack
-Ready = Callable[[Loaded, Mapping[str, Any]], bool]
-"""Tells from an environment's settings and outputs whether an update would wait for nothing."""
 
 _RELEASES = "**kubernetes:helm.sh/v3:Release::**"
 _UNREAD = (
@@ -51,113 +43,73 @@ class Planned:
     """Outputs of an environment's last update, secret ones in clear text."""
     cluster: ClusterApi | None = None
     """The environment's cluster, if it could be asked."""
-    ready: bool = False
-    """All that an update would wait for was ready while the engine previewed."""
-
-
-_SECONDS = 10
-"""Time that a cluster has to answer once the engine has its plan."""
-
-
-class _Question(threading.Thread):
-    """Question to Pulumi for a stack's outputs, then to its cluster, while the engine previews.
-
-    Attributes:
-        outputs: outputs of the stack, secret ones in clear text.
-        api: its cluster; None if the outputs name none.
-        live: RayClusters of its cluster; None if the cluster was not asked.
-        not_asked: why it was not asked; "" where there was nothing to ask.
-        reads_releases: whether this identity may read Helm's record of releases, which is Secrets.
-        ready: whether all that an update would wait for is ready, if that was asked.
-    """
-
-    def __init__(
-        self, stack: str, *, releases: bool = False, ready: partial[bool] | None = None
-    ) -> None:
-        super().__init__(daemon=True)
-        self._stack, self._releases, self._is_ready = stack, releases, ready
-        self.outputs: Mapping[str, Any] = {}
-        self.api: ClusterApi | None = None
-        self.live: Sequence[Mapping[str, Any]] | None = None
-        self.not_asked = f"no answer within {_SECONDS} s"
-        self.reads_releases, self.ready = True, False
-        self.start()
-
-    def run(self) -> None:
-        """Ask."""
-        try:
-            self.outputs = pulumi_stack.outputs(self._stack)
-            self.live = self._live()
-        except UnreachableError as error:
-            self.not_asked = str(error.of_stack(self._stack))
-        except BerthError as error:
-            self.not_asked = str(error)
-        else:
-            self.not_asked = ""
-        if self._is_ready and self.api:
-            with suppress(BerthError):
-                self.ready = self._is_ready(self.outputs)
-
-    def _live(self) -> Sequence[Mapping[str, Any]] | None:
-        kubeconfig = self.outputs.get("kubeconfig")
-        if not kubeconfig:
-            return None
-        contract = self.outputs.get("environment")
-        named = contract.get("login") if isinstance(contract, Mapping) else None
-        text, _ = own_login(
-            str(kubeconfig), ExistingCluster.model_validate(named) if named else None
-        )
-        self.api = api = ClusterApi(text)
-        self.reads_releases = not self._releases or may(api, ("list", "", "secrets"))
-        return owners_of(api).labeled(api.list(RAY_CLUSTERS)[0])
 
 
 # A replacement and a deletion, in the engine's words (pulumi, pkg/resource/deploy).
 _PROTECTED = ("as it is currently marked for protection", "because it is protected")
 
 
-def planned(
-    stack: str, *, refresh: bool = False, engine: Engine | None = None, ready: Ready | None = None
-) -> Planned:
+def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) -> Planned:
     """Return what `pulumi up` would do to a stack, and what that means.
 
-    `engine` is a preview that has begun already; `ready` is asked while it runs.
+    Args:
+        stack: name of the stack.
+        refresh: whether the engine compares with the cluster instead of its state.
+        engine: a preview that has begun already.
 
     Raises:
         ProblemsError: the settings have problems.
         UnknownStackError: the backend has no such stack.
         BerthError: the engine fails, or Pulumi is not installed.
     """
+    loaded = _checked(stack)
+    with Interrupts() as interrupts, err.status(f"previewing {stack}"):
+        if refresh:
+            view = _view_beside(loaded, stack, asks_for_releases=True)
+            engine = begun(stack, *_refresh_options(view))
+        else:
+            # The engine is a process of its own: it previews while the cluster is asked.
+            engine = engine or begun(stack)
+            view = _view_beside(loaded, stack)
+        edits = _edits_since_the_update(stack)
+        events = events_of(stack, engine, interrupts)
+    interrupts.stop()
+    known = Known(stack, loaded.kind, refreshed=refresh, policies=policies_of(loaded), edits=edits)
+    if isinstance(loaded, Environment):
+        known = _of_environment(known, loaded, view)
+    report = report_of(plan_of(events), known)
+    if not view.reads_releases:
+        report = replace(report, warnings=[*report.warnings, _UNREAD])
+    return Planned(report, events, loaded, view.outputs, view.api)
+
+
+def _checked(stack: str) -> Loaded:
     checked = check(stack)
     if checked.lines or checked.loaded is None:
         raise ProblemsError(stack, checked.lines)
-    loaded = checked.loaded
-    # An engineer's plan touches no other RayCluster, so the cluster is not asked.
-    look = partial(ready, loaded) if ready else None
-    question = (
-        _Question(stack, releases=refresh, ready=look) if isinstance(loaded, Environment) else None
-    )
-    options, unread = ["--refresh"] if refresh else [], list[str]()
-    with Interrupts() as interrupts, err.status(f"previewing {stack}"):
-        if refresh and question:
-            question.join(_SECONDS)
-            if not question.reads_releases:
-                options, unread = [*options, "--exclude", _RELEASES], [_UNREAD]
-        engine = engine or begun(stack, *options)
-        before, settings = pulumi_stack.applied(stack), settings_as_json(stack)
-        events = events_of(stack, engine, interrupts)
-        if question:
-            question.join(_SECONDS)
-    interrupts.stop()
-    edits = [edit for key in before for edit in differences(before[key], settings.get(key) or {})]
-    known = Known(stack, loaded.kind, refreshed=refresh, policies=policies_of(loaded), edits=edits)
-    if question and isinstance(loaded, Environment):
-        known = _of_environment(known, loaded, question)
-    report = report_of(plan_of(events), known)
-    report = replace(report, warnings=[*report.warnings, *unread])
-    if not question:
-        return Planned(report, events, loaded, {})
-    return Planned(report, events, loaded, question.outputs, question.api, question.ready)
+    return checked.loaded
+
+
+def _view_beside(loaded: Loaded, stack: str, *, asks_for_releases: bool = False) -> ClusterView:
+    """Return the view of an environment's cluster; an engineer's plan touches no other berth."""
+    if not isinstance(loaded, Environment):
+        return ClusterView()
+    return cluster_view(stack, asks_for_releases=asks_for_releases)
+
+
+def _refresh_options(view: ClusterView) -> list[str]:
+    if view.reads_releases:
+        return ["--refresh"]
+    return ["--refresh", "--exclude", _RELEASES]
+
+
+def _edits_since_the_update(stack: str) -> list[Property]:
+    """Return what the settings have in another way than those of the last update."""
+    settings = settings_as_json(stack)
+    edits = []
+    for key, before in pulumi_stack.applied(stack).items():
+        edits += differences(before, settings.get(key) or {})
+    return edits
 
 
 def settings_as_json(stack: str) -> dict[str, Any]:
@@ -167,18 +119,17 @@ def settings_as_json(stack: str) -> dict[str, Any]:
 
 def planned_destruction(stack: str) -> Planned:
     """Return what `pulumi destroy` would do."""
-    question = _Question(stack)
     with Interrupts() as interrupts, err.status(f"previewing {stack}"):
-        events = events_of(
-            stack, Engine(["destroy", "--preview-only", "--stack", stack]), interrupts
-        )
-        question.join(_SECONDS)
+        engine = Engine(["destroy", "--preview-only", "--stack", stack])
+        # The engine is a process of its own: it previews while the cluster is asked.
+        view = cluster_view(stack)
+        events = events_of(stack, engine, interrupts)
     interrupts.stop()
-    if question.not_asked and not question.outputs:
-        raise BerthError(question.not_asked)  # whose berths would be lost is not known
-    kind = "environment" if "environment" in question.outputs else "engineer"
-    known = Known(stack, kind, question.live, question.not_asked)
-    return Planned(report_of(plan_of(events), known), events, None, question.outputs)
+    if view.not_asked and not view.outputs:
+        raise BerthError(view.not_asked)  # whose berths would be lost is not known
+    kind = "environment" if "environment" in view.outputs else "engineer"
+    known = Known(stack, kind, view.live, view.not_asked)
+    return Planned(report_of(plan_of(events), known), events, None, view.outputs)
 
 
 def events_of(stack: str, engine: Engine, interrupts: Interrupts) -> list[Event]:
@@ -198,25 +149,34 @@ def policies_of(loaded: Loaded) -> PolicyContext | None:
     return None if isinstance(loaded, EngineerStack) else loaded.judgment.context
 
 
-def _of_environment(known: Known, environment: Environment, question: _Question) -> Known:
+def _of_environment(known: Known, environment: Environment, view: ClusterView) -> Known:
     """Return what is known, completed by the cluster and the settings as they are and were."""
     rates = {name: pool.hourly_rate for name, pool in environment.settings.pools.items()}
-    new, changed = environment.contract(), list[str]()
-    with suppress(KeyError, ValidationError):  # there is none, or one of another version of berth
-        old = EnvironmentContract.model_validate(question.outputs["environment"])
+    changed: Sequence[str] = ()
+    before = _last_contract(view)
+    if before:
         # A pool that is taken out of the settings costs what they said at the last update.
-        rates = {name: pool.hourly_rate for name, pool in old.pools.items()} | rates
+        rates = {name: pool.hourly_rate for name, pool in before.pools.items()} | rates
+        after = environment.contract()
         changed = [
             name
             for name in EnvironmentContract.model_fields
-            if getattr(old, name) != getattr(new, name)
+            if getattr(before, name) != getattr(after, name)
         ]
     return replace(
         known,
-        live=question.live,
-        not_asked=question.not_asked,
+        live=view.live,
+        not_asked=view.not_asked,
         rates={name: rate for name, rate in rates.items() if rate is not None},
         currency=environment.settings.currency,
         changed_outputs=changed,
         pools=environment.resolved.pools,
     )
+
+
+def _last_contract(view: ClusterView) -> EnvironmentContract | None:
+    """Return the contract of the last update; None without one that this berth reads."""
+    try:
+        return EnvironmentContract.model_validate(view.outputs["environment"])
+    except (KeyError, ValidationError):
+        return None

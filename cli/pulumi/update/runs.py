@@ -16,7 +16,7 @@ from berth.cli.pulumi.program import Engine, Interrupts, Outcome
 from berth.cli.pulumi.stack import backend, failure
 from berth.cli.pulumi.update.progress import Progress
 from berth.cli.pulumi.update.question import Options, Verb
-from berth.cli.pulumi.update.score import score_of, seen
+from berth.cli.pulumi.update.score import observed_clusters, score_of
 from berth.cli.pulumi.update.summary import Result, print_failure, print_success
 from berth.cli.pulumi.update.tracker import Tracker
 from berth.cli.shell.console import print_warnings
@@ -82,7 +82,7 @@ def update(
     """
     tracker, outcome = Tracker(report, time.monotonic), Outcome()
     progress = Progress(tracker)
-    before = seen(cluster)
+    before = observed_clusters(cluster)
     began = time.monotonic()
     with Interrupts() as interrupts, progress.bars:
         for more_options, variables in runs_of(report, verb, backend):
@@ -94,7 +94,7 @@ def update(
     print_warnings([warning for warning in warnings if warning not in report.warnings])
     result = Result(stack, verb, tracker, time.monotonic() - began, options, dict(more or {}))
     if not outcome.code:
-        after = seen(cluster)
+        after = observed_clusters(cluster)
         score = (
             None
             if before is None or after is None

@@ -1,7 +1,7 @@
-"""Score of a plan: what it foresaw for RayClusters and resources, beside what was seen."""
+"""Score of a plan: what it foresaw for RayClusters and resources, beside what was observed."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, ClusterError, Object
@@ -11,11 +11,11 @@ from berth.components.ray.condition import condition_of
 from berth.components.ray.reasons import Key, key_of
 from berth.stacks.preview.report import Report
 
-_OF_RAY = "ray.io/cluster"
+_CLUSTER_LABEL = "ray.io/cluster"
 
 
 @dataclass(frozen=True)
-class Seen:
+class ObservedCluster:
     """RayCluster at one moment: the UIDs of the pods that nobody but an update takes away."""
 
     pods: frozenset[str]
@@ -25,6 +25,10 @@ class Seen:
     """Pods for which no node has room."""
     scaled: frozenset[str] = frozenset()
     """UIDs of the workers that Ray's autoscaler takes away at any time."""
+
+
+Observed = Mapping[Key, ObservedCluster]
+"""RayClusters of a cluster at one moment, by namespace and name."""
 
 
 @dataclass(frozen=True)
@@ -53,96 +57,142 @@ class Score:
     """Names of the RayClusters that may lose pods by the plan."""
 
     def __str__(self) -> str:
-        wrong = [f"not foreseen: {found.text}" for found in self.missed]
-        wrong += [f"foreseen, and did not happen: {found.text}" for found in self.false_alarms]
+        wrong = [f"not foreseen: {missed.text}" for missed in self.missed]
+        wrong += [f"foreseen, and did not happen: {alarm.text}" for alarm in self.false_alarms]
         return "; ".join(wrong)
 
 
-def seen(api: ClusterApi | None) -> dict[Key, Seen] | None:
+def observed_clusters(api: ClusterApi | None) -> Observed | None:
     """Return the RayClusters of a cluster with their pods; None if it cannot be asked."""
     if api is None:
         return None
     try:
-        found, listed = api.list(RAY_CLUSTERS)[0], api.metadata(PODS, labelSelector=_OF_RAY)
-        pending = api.list(PODS, labelSelector=_OF_RAY, fieldSelector="status.phase=Pending")[0]
+        clusters, _ = api.list(RAY_CLUSTERS)
+        pods = api.metadata(PODS, labelSelector=_CLUSTER_LABEL)
+        pending, _ = api.list(
+            PODS, labelSelector=_CLUSTER_LABEL, fieldSelector="status.phase=Pending"
+        )
     except ClusterError:
         return None
-    clusters = {key_of(item): item for item in found}
-    pods, scaled = ({key: set[str]() for key in clusters} for _ in range(2))
-    for pod in listed:
-        metadata, key = pod["metadata"], _cluster_of(pod)
-        if key not in clusters or "deletionTimestamp" in metadata:
-            continue
-        worker = metadata["labels"].get("ray.io/node-type") == "worker"
-        comes_and_goes = worker and clusters[key]["spec"].get("enableInTreeAutoscaling")
-        (scaled if comes_and_goes else pods)[key].add(metadata["uid"])
     waiting = Counter(map(_cluster_of, filter(_finds_no_room, pending)))
-    return {
-        key: Seen(frozenset(pods[key]), moving, waiting[key], frozenset(scaled[key]))
-        for key, item in clusters.items()
-        for moving in [bool(item["spec"].get("suspend")) or not condition_of(item).seen]
-    }
+    pods_of = defaultdict(list)
+    for pod in pods:
+        if "deletionTimestamp" not in pod["metadata"]:
+            pods_of[_cluster_of(pod)].append(pod)
+    observed = {}
+    for cluster in clusters:
+        key = key_of(cluster)
+        own = pods_of[key]
+        scaled = [pod for pod in own if _autoscaler_takes(pod, cluster)]
+        observed[key] = ObservedCluster(
+            pods=_uids(own) - _uids(scaled),
+            moving=bool(cluster["spec"].get("suspend")) or not condition_of(cluster).seen,
+            waiting=waiting[key],
+            scaled=_uids(scaled),
+        )
+    return observed
+
+
+def _uids(pods: Sequence[Object]) -> frozenset[str]:
+    return frozenset(pod["metadata"]["uid"] for pod in pods)
+
+
+def _autoscaler_takes(pod: Object, cluster: Object) -> bool:
+    """Whether Ray's autoscaler may take a pod away at any time."""
+    is_worker = pod["metadata"]["labels"].get("ray.io/node-type") == "worker"
+    return is_worker and bool(cluster["spec"].get("enableInTreeAutoscaling"))
 
 
 def _cluster_of(pod: Object) -> Key:
-    return pod["metadata"]["namespace"], pod["metadata"]["labels"]["ray.io/cluster"]
+    return pod["metadata"]["namespace"], pod["metadata"]["labels"][_CLUSTER_LABEL]
 
 
 def _finds_no_room(pod: Object) -> bool:
-    return any(
-        found.get("reason") == "Unschedulable" for found in pod["status"].get("conditions") or ()
-    )
+    conditions = pod["status"].get("conditions") or ()
+    return any(condition.get("reason") == "Unschedulable" for condition in conditions)
 
 
-def losses(before: Mapping[Key, Seen], after: Mapping[Key, Seen]) -> dict[Key, str]:
+def losses_of_pods(before: Observed, after: Observed) -> dict[Key, str]:
     """Return the RayClusters that had pods, with the loss in words; empty words for none.
 
     RayClusters that moved, or move, are left out: hours or users take pods of suspended ones away,
     and an update that does not wait for KubeRay ends before its pods go.
     """
-    found = {}
+    losses = {}
     for key, was in before.items():
-        now = after.get(key, Seen(frozenset(), moving=False))
+        now = after.get(key, ObservedCluster(frozenset(), moving=False))
         if was.pods and not was.moving and not now.moving:
-            went = len(was.pods - now.pods)
-            found[key] = f"RayCluster {key[1]} lost {went} of {len(was.pods)} pods" if went else ""
-    return found
+            count = len(was.pods - now.pods)
+            text = f"RayCluster {key[1]} lost {count} of {len(was.pods)} pods"
+            losses[key] = text if count else ""
+    return losses
 
 
-def score_of(
-    report: Report, done: Mapping[str, str], before: Mapping[Key, Seen], after: Mapping[Key, Seen]
-) -> Score:
-    """Return the score of a plan, by the engine's operations by URN, and by the RayClusters."""
+def score_of(report: Report, done: Mapping[str, str], before: Observed, after: Observed) -> Score:
+    """Return the score of a plan.
+
+    Args:
+        report: the plan, with its meaning.
+        done: the engine's operations by URN.
+        before: RayClusters before the update.
+        after: RayClusters after the update.
+    """
+    losses = losses_of_pods(before, after)
     reached = {sitting.key for sitting in report.sitting(Level.DISTURBS)}
-    to_go = {sitting.key for sitting in report.sitting(Level.DESTROYS, sure=True)}
-    found = losses(before, after)
-    missed = [Wrong(key[1], loss) for key, loss in found.items() if loss and key not in reached]
-    false_alarms = [
-        Wrong(key[1], f"RayCluster {key[1]} keeps its pods")
-        for key, loss in found.items()
-        if not loss and key in to_go and before[key].scaled <= after[key].scaled
+    missed_losses = [
+        Wrong(key[1], loss) for key, loss in losses.items() if loss and key not in reached
     ]
-    right = len(found) - len(missed) - len(false_alarms)
+    kept = list(_kept_against_the_plan(report, losses, before, after))
+    waiting = [key for key, now in after.items() if now.waiting and not now.moving]
+    return Score(
+        right=len(losses) - len(missed_losses) - len(kept),
+        lost=[key[1] for key, loss in losses.items() if loss],
+        missed=[
+            *missed_losses,
+            *_missed_operations(report, done),
+            *_missed_waits(report, before, after, waiting),
+        ],
+        false_alarms=[*kept, *_waits_that_did_not_happen(report, after)],
+        waiting=[key[1] for key in waiting],
+        foreseen=[key[1] for key in reached],
+    )
+
+
+def _kept_against_the_plan(
+    report: Report, losses: Mapping[Key, str], before: Observed, after: Observed
+) -> Iterator[Wrong]:
+    """Yield RayClusters that keep all pods, though the plan was sure of a loss."""
+    sure = {sitting.key for sitting in report.sitting(Level.DESTROYS, sure=True)}
+    for key, loss in losses.items():
+        if not loss and key in sure and before[key].scaled <= after[key].scaled:
+            yield Wrong(key[1], f"RayCluster {key[1]} keeps its pods")
+
+
+def _missed_operations(report: Report, done: Mapping[str, str]) -> Iterator[Wrong]:
+    """Yield resources that were replaced or deleted, and for which the plan says something else."""
     planned = {change.urn: change.operation for change in report.changes}
     for urn, operation in done.items():
         if operation in ("replace", "delete") and planned.get(urn) != operation:
             name = urn.rsplit("::", 1)[-1]
-            missed.append(Wrong(name, f"{name} was {operation}d"))
-    waiting = {key: now.waiting for key, now in after.items() if now.waiting and not now.moving}
-    missed += [
-        Wrong(key[1], f"RayCluster {key[1]} waits for room for {counted(pods, 'pod')}")
-        for key, pods in waiting.items()
-        if not (key in before and before[key].waiting)
-        and not any(key in wait.ray_clusters for wait in report.waits)
-    ]
-    false_alarms += [
-        Wrong(wait.pool, f"nobody waits for room on pool {wait.pool}")
-        for wait in report.waits
-        if not any(
-            now.waiting or now.moving for key, now in after.items() if key in wait.ray_clusters
-        )
-    ]
-    lost = [key[1] for key, loss in found.items() if loss]
-    return Score(
-        right, lost, missed, false_alarms, [key[1] for key in waiting], [key[1] for key in reached]
-    )
+            yield Wrong(name, f"{name} was {operation}d")
+
+
+def _missed_waits(
+    report: Report, before: Observed, after: Observed, waiting: Sequence[Key]
+) -> Iterator[Wrong]:
+    """Yield RayClusters whose pods wait for room since the update, against the plan."""
+    foreseen: set[Key] = set()
+    for wait in report.waits:
+        foreseen.update(wait.ray_clusters)
+    for key in waiting:
+        waited_before = key in before and before[key].waiting
+        if not waited_before and key not in foreseen:
+            pods = counted(after[key].waiting, "pod")
+            yield Wrong(key[1], f"RayCluster {key[1]} waits for room for {pods}")
+
+
+def _waits_that_did_not_happen(report: Report, after: Observed) -> Iterator[Wrong]:
+    for wait in report.waits:
+        waiters = [now for key, now in after.items() if key in wait.ray_clusters]
+        if not any(now.waiting or now.moving for now in waiters):
+            yield Wrong(wait.pool, f"nobody waits for room on pool {wait.pool}")

@@ -17,7 +17,7 @@ import yaml
 
 from berth.cli.pulumi.preview.document import document
 from berth.cli.pulumi.preview.plan import planned, settings_as_json
-from berth.cli.reach.berths import Berth, find, which
+from berth.cli.reach.berths import Berth, berth_and_stack, find
 from berth.cli.reach.current_work import running_on
 from berth.cli.reach.environment import NotUpError
 from berth.cli.reach.fleet import fleet_of
@@ -249,7 +249,7 @@ def diagnose(
     name: str | None, stack: str | None, output: Path | None, *, plan: bool, as_json: bool
 ) -> int:
     """Write the diagnosis of a berth; return the exit code."""
-    name, stack = which(name, stack)
+    name, stack = berth_and_stack(name, stack)
     now = datetime.now(tz=UTC)
     path = output or Path(f"berth-{name}-{now:%Y%m%d-%H%M%S}.md")
     parts, known, code = gather(name, stack, plan=plan)

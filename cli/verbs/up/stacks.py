@@ -85,7 +85,7 @@ class OwnStack:
         return f"✓ {self.stack}: {self.result}, {self.seconds:.0f} s"
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """The result for programs."""
         return {
             "stack": self.stack,
@@ -121,42 +121,51 @@ def up_all(stack: str, options: Options) -> int:
 
 def _update(stack: str, own: Sequence[OwnStack], options: Options) -> int:
     """Plan all own stacks, ask once, and update them; return the exit code."""
-    began, known = time.monotonic(), pulumi_stack.stacks()
+    began = time.monotonic()
+    in_backend = pulumi_stack.stacks()
     with Interrupts() as interrupts:
-        _at_once("planning", [item.plan for item in own if item.stack in known], interrupts)
+        plans = [item.plan for item in own if item.stack in in_backend]
+        _at_once("planning", plans, interrupts)
     changing = [item for item in own if item.result != "failed"]
     refused = None if interrupts.count else _refusal(stack, changing, options)
     if not interrupts.count and refused is None:
         with Interrupts() as interrupts:
             _at_once("updating", [item.update for item in changing], interrupts)
-    failed = [item for item in own if item.result == "failed"]
-    result = (
-        "refused"
-        if refused
-        else "interrupted"
-        if interrupts.count
-        else "failed"
-        if failed
-        else "succeeded"
-    )
+    result = _result_of(own, interrupts, refused=refused is not None)
     seconds = time.monotonic() - began
     if options.as_json:
-        facts = {"stack": stack, "verb": "up", "result": result, "seconds": round(seconds, 1)}
-        print_json(facts | {"ownStacks": [item.facts for item in own]})
+        document = {"stack": stack, "verb": "up", "result": result, "seconds": round(seconds, 1)}
+        print_json(document | {"ownStacks": [item.document for item in own]})
     if refused is not None:
         return refused
     if not options.as_json:
-        counts = {word: sum(item.result == word for item in own) for word in _RESULTS}
-        line = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-        sign = ("✓", "green") if result == "succeeded" else ("✗", "bold red")
-        done = f" {counted(len(own), 'own stack')} on {stack}: {line or 'none'}, {seconds:.0f} s"
-        out.print(Text.assemble(sign, done))
-    for item in failed:
-        err.print(f"failed: {item.stack}: {item.errors[0]}")
+        _print_summary(stack, own, result, seconds)
+    for item in own:
+        if item.result == "failed":
+            err.print(f"failed: {item.stack}: {item.errors[0]}")
     if interrupts.count:
         err.print(f"go on with: berth up -s {stack} --all")
         return interrupts.code
-    return FAILED if failed else 0
+    return FAILED if result == "failed" else 0
+
+
+def _result_of(own: Sequence[OwnStack], interrupts: Interrupts, *, refused: bool) -> str:
+    """Return the result of an update of many, for programs."""
+    if refused:
+        return "refused"
+    if interrupts.count:
+        return "interrupted"
+    if any(item.result == "failed" for item in own):
+        return "failed"
+    return "succeeded"
+
+
+def _print_summary(stack: str, own: Sequence[OwnStack], result: str, seconds: float) -> None:
+    counts = {word: sum(item.result == word for item in own) for word in _RESULTS}
+    line = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    sign = ("✓", "green") if result == "succeeded" else ("✗", "bold red")
+    text = f" {counted(len(own), 'own stack')} on {stack}: {line or 'none'}, {seconds:.0f} s"
+    out.print(Text.assemble(sign, text))
 
 
 def _at_once(

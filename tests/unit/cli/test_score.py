@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from berth.cli.pulumi.update.score import Seen, score_of, seen
+from berth.cli.pulumi.update.score import ObservedCluster, observed_clusters, score_of
 from berth.components.cluster.api import PODS, RAY_CLUSTERS, ClusterApi, ClusterError
 from berth.components.plan.effect import Effect, Level, Sitting
 from berth.components.plan.plan import plan_of
@@ -30,10 +30,10 @@ def plan(level: str, names: Sequence[str]) -> Report:
     )
 
 
-def clusters(pods: Mapping[str, str | None]) -> dict[tuple[str, str], Seen]:
+def clusters(pods: Mapping[str, str | None]) -> dict[tuple[str, str], ObservedCluster]:
     """RayClusters by name: their pods, a letter each; None for a suspended one."""
     return {
-        (f"berth-{name}", name): Seen(frozenset(letters or ""), moving=letters is None)
+        (f"berth-{name}", name): ObservedCluster(frozenset(letters or ""), moving=letters is None)
         for name, letters in pods.items()
     }
 
@@ -55,7 +55,10 @@ def test_a_plan_is_compared_with_what_was_seen(
 
 
 def test_workers_that_come_and_go_show_that_a_foreseen_loss_happened() -> None:
-    key, was = ("berth-ann", "ann"), Seen(frozenset("h"), moving=False, scaled=frozenset("w"))
+    key, was = (
+        ("berth-ann", "ann"),
+        ObservedCluster(frozenset("h"), moving=False, scaled=frozenset("w")),
+    )
     for scaled, right in (frozenset("x"), 1), (frozenset("wx"), 0):
         score = score_of(
             plan("destroys", ["ann"]),
@@ -73,7 +76,9 @@ def test_who_waits_is_compared(
     report = report_of(plan_of([NEW]), Known("prod", "environment", live=[GUEST], pools=POOLS))
     was, now = (
         {
-            (f"berth-{name}", name): Seen(frozenset("a"), moving=pods is None, waiting=pods or 0)
+            (f"berth-{name}", name): ObservedCluster(
+                frozenset("a"), moving=pods is None, waiting=pods or 0
+            )
             for name, pods in ({"ann": 0, "eve": 0} | found).items()
         }
         for found in (before, after)
@@ -106,8 +111,8 @@ def test_a_raycluster_that_kuberay_has_yet_to_look_at_is_not_judged(
     lists = {RAY_CLUSTERS: [item], PODS: [waiting, starting]}
     monkeypatch.setattr(ClusterApi, "list", lambda _, path, **_query: (lists[path], ""))
     monkeypatch.setattr(ClusterApi, "metadata", lambda *_, **_query: [pod])
-    assert seen(object.__new__(ClusterApi)) == {
-        ("berth-ann", "ann"): Seen(frozenset("a"), moving, waiting=1)
+    assert observed_clusters(object.__new__(ClusterApi)) == {
+        ("berth-ann", "ann"): ObservedCluster(frozenset("a"), moving, waiting=1)
     }
 
 
@@ -117,4 +122,4 @@ def test_a_cluster_that_does_not_answer_gives_no_score(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(ClusterApi, "list", away)
     api = object.__new__(ClusterApi)
-    assert seen(api) is None
+    assert observed_clusters(api) is None

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from berth.cli.reach import head as head_of
-from berth.cli.reach.berths import Berth, which
+from berth.cli.reach.berths import Berth, berth_and_stack
 from berth.cli.reach.environment import Environment
 from berth.cli.reach.head import token_secret
 from berth.cli.reach.kubectl import Kubectl, private_folder, write_private
@@ -66,7 +66,7 @@ def write(project: Path, stack: str, **config: Any) -> None:
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize(("name", "stack", "expected"), table(__file__, "connect.yaml"))
 def test_which_berth_is_meant(name: str | None, stack: str | None, expected: list[str]) -> None:
-    assert list(which(name, stack)) == expected
+    assert list(berth_and_stack(name, stack)) == expected
 
 
 @pytest.mark.usefixtures("project")
@@ -87,7 +87,7 @@ def test_it_cannot_be_told_which_berth_is_meant(
     name: str | None, stack: str | None, message: str
 ) -> None:
     with pytest.raises(BadInputError) as caught:
-        which(name, stack)
+        berth_and_stack(name, stack)
     assert message in str(caught.value)
 
 

@@ -1,0 +1,71 @@
+"""View of an environment's cluster: what a preview compares with beside the engine's plan."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from berth.cli.pulumi import stack as pulumi_stack
+from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, UnreachableError
+from berth.components.cluster.owned import owners_of
+from berth.components.cluster.rights import may
+from berth.components.core.errors import BerthError
+from berth.components.gke import ExistingCluster
+from berth.stacks.program.login import own_login
+
+_SECRETS = ("list", "", "secrets")
+"""The right to read Helm's records of releases, which are Secrets."""
+
+
+@dataclass(frozen=True)
+class ClusterView:
+    """Outputs of a stack, and the RayClusters of its cluster.
+
+    Attributes:
+        outputs: outputs of the stack's last update, secret ones in clear text.
+        api: the cluster; None if the outputs name none, or it does not answer.
+        live: RayClusters with the owners of their namespaces; None if the cluster was not asked.
+        not_asked: why the cluster was not asked; empty if there is none to ask.
+        reads_releases: whether this identity may read Helm's records of releases.
+    """
+
+    outputs: Mapping[str, Any] = field(default_factory=dict)
+    api: ClusterApi | None = None
+    live: Sequence[Mapping[str, Any]] | None = None
+    not_asked: str = ""
+    reads_releases: bool = True
+
+
+def cluster_view(stack: str, *, asks_for_releases: bool = False) -> ClusterView:
+    """Return the view of a stack's cluster; a failure stands in `not_asked`.
+
+    A cluster that does not answer takes the Kubernetes client's bound, 10 s.
+
+    Args:
+        stack: name of an environment's stack.
+        asks_for_releases: whether the view says if Helm's records of releases can be read.
+    """
+    view = ClusterView()
+    try:
+        view = replace(view, outputs=pulumi_stack.outputs(stack))
+        api = _cluster_of(view.outputs)
+        if api is None:
+            return view
+        view = replace(view, api=api)
+        if asks_for_releases:
+            view = replace(view, reads_releases=may(api, _SECRETS))
+        return replace(view, live=owners_of(api).labeled(api.list(RAY_CLUSTERS)[0]))
+    except UnreachableError as error:
+        return replace(view, not_asked=str(error.of_stack(stack)))
+    except BerthError as error:
+        return replace(view, not_asked=str(error))
+
+
+def _cluster_of(outputs: Mapping[str, Any]) -> ClusterApi | None:
+    kubeconfig = outputs.get("kubeconfig")
+    if not kubeconfig:
+        return None
+    contract = outputs.get("environment")
+    named = contract.get("login") if isinstance(contract, Mapping) else None
+    existing = ExistingCluster.model_validate(named) if named else None
+    text, _ = own_login(str(kubeconfig), existing)
+    return ClusterApi(text)
