@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 from berth.lab.home import CLONE
 from berth.stacks.load.schema import schema_text
-from docs import commands, pictures, policies, proven, security, settings, supported_versions
+from docs import commands, house, pictures, policies, proven, security, settings, supported_versions
 
 GENERATED: Mapping[str, Callable[[], str]] = {
     "stacks/schema.json": schema_text,
@@ -14,6 +14,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "docs/policies.md": policies.page,
     "docs/proven.md": proven.page,
     "docs/security.md": security.page,
+    "docs/project/house.md": house.page,
     "docs/own-repository.md": supported_versions.page,
     **pictures.GENERATED,
 }
