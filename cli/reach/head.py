@@ -16,7 +16,7 @@ from berth.cli.shell.console import err
 from berth.components.cluster.api import RAY_CLUSTERS, SECRETS, ClusterError, Object, within
 from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
-from berth.components.ray.condition import condition_of
+from berth.components.ray.conditions.cluster import condition_of
 from berth.components.ray.reasons import Evidence, reasons_of
 
 DASHBOARD, CLIENT = 8265, 10001

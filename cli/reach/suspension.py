@@ -12,7 +12,7 @@ from berth.components.core.errors import FAILED, BadInputError, BerthError
 from berth.components.lifecycle import life_of
 from berth.components.programs.decision import KUEUE
 from berth.components.ray import suspension
-from berth.components.ray.condition import condition_of
+from berth.components.ray.conditions.cluster import condition_of
 
 _WORDS = {True: ("suspending", "suspended"), False: ("waking", "ready")}
 """Words for the way to a state and for the state, by whether it is suspension."""

@@ -19,7 +19,13 @@ from berth.components.cluster.api import (
     Object,
     Reader,
 )
-from berth.components.cluster.demand import claimed_gpus_of, gpus_in, gpus_of_pod, replicas_of
+from berth.components.cluster.demand import (
+    claimed_gpus_of,
+    gpus_in,
+    gpus_of_pod,
+    gpus_of_ray_cluster,
+    replicas_of,
+)
 from berth.components.cluster.inventory import NOTHING, Inventory
 from berth.components.cluster.owned import Owners, owners_of
 from berth.components.cluster.pods import is_ready, why_not_ready
@@ -28,7 +34,9 @@ from berth.components.core.words import counted
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.isolation import SERVE_PORT
 from berth.components.lifecycle import Life, life_of
-from berth.components.ray.condition import condition_of, gpus_of, job_condition, service_condition
+from berth.components.ray.conditions.cluster import condition_of
+from berth.components.ray.conditions.job import job_condition
+from berth.components.ray.conditions.service import service_condition
 from berth.components.ray.nodes import Node, nodes_of
 from berth.components.ray.reasons import (
     Evidence,
@@ -335,7 +343,7 @@ def _ray(
         ready=condition.ready,
         workers_ready=condition.workers_ready,
         workers_desired=condition.workers_desired,
-        gpus=gpus_of(cluster),
+        gpus=gpus_of_ray_cluster(cluster),
         nics=nics[metadata["namespace"]],
         reasons=[] if condition.ready else reasons_of(evidence, key_of(cluster)),
         life=life_of(cluster),
@@ -423,7 +431,7 @@ def _service(evidence: Evidence, service: Object) -> Service:
         serving=condition.serving,
         workers_ready=sum(condition.workers_ready for condition in conditions),
         workers_desired=sum(condition.workers_desired for condition in conditions),
-        gpus=sum(gpus_of(cluster) for cluster in clusters),
+        gpus=sum(gpus_of_ray_cluster(cluster) for cluster in clusters),
         address=f"http://{metadata['name']}-serve-svc.{metadata['namespace']}:{SERVE_PORT}",
         created=str(metadata.get("creationTimestamp") or ""),
         reasons=[] if condition.ready else reasons_of_service(evidence, key_of(service)),

@@ -17,7 +17,7 @@ from berth.components.cluster.api import (
 )
 from berth.components.core.words import are, counted
 from berth.components.programs.decision import SUSPENSION
-from berth.components.ray.condition import condition_of
+from berth.components.ray.conditions.cluster import condition_of
 from berth.components.ray.reasons import Evidence, Key, reasons_of
 
 _PAUSE_SECONDS = 1

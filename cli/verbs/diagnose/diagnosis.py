@@ -37,7 +37,7 @@ from berth.components.cluster.api import EVENTS, NODES, PODS, ClusterApi, Object
 from berth.components.cluster.pods import runs_here
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BadInputError, BerthError
-from berth.components.ray.condition import condition_of
+from berth.components.ray.conditions.cluster import condition_of
 from berth.components.ray.reasons import Evidence, reasons_of
 from berth.stacks.files import stack_file
 

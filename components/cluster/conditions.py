@@ -1,0 +1,20 @@
+"""Conditions in the status of a Kubernetes object. Pure."""
+
+from berth.components.cluster.api import Object
+
+
+def conditions_of(item: Object) -> dict[str, Object]:
+    """Return the conditions of an object by their type."""
+    conditions = (item.get("status") or {}).get("conditions") or []
+    return {condition["type"]: condition for condition in conditions}
+
+
+def is_true(item: Object, condition: str) -> bool:
+    """Return whether an object has a condition of a type, and its status is `True`."""
+    return conditions_of(item).get(condition, {}).get("status") == "True"
+
+
+def is_seen(item: Object) -> bool:
+    """Return whether the operator of an object has seen its newest edit."""
+    observed = (item.get("status") or {}).get("observedGeneration") or 0
+    return bool(observed >= item["metadata"].get("generation", 0))
