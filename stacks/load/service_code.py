@@ -9,11 +9,9 @@ from pathlib import Path
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath
-from berth.components.core.table import beside, broken
+from berth.components.core.words import listed
 from berth.stacks.files.stack_file import path_of, shown
 from berth.stacks.settings.environment import EnvironmentSettings
-
-_TABLES = beside(__file__)
 
 LIMIT_BYTES = 128 * 1024
 """Most bytes of all files: they become annotations, of which an object has 256 KiB at most
@@ -83,42 +81,42 @@ def _application(
     application: Mapping[str, object], code: str, files: Mapping[str, str], path: SettingPath
 ) -> Iterable[Problem]:
     """Yield the problem of an import path that finds nothing in the code."""
-    import_path, runtime_env = application.get("import_path"), application.get("runtime_env")
+    import_path = application.get("import_path")
     if not isinstance(import_path, str) or not import_path:
         return  # a problem of ray/workload_rules.py
-    module, _, name = (
-        import_path.rpartition(":") if ":" in import_path else import_path.rpartition(".")
-    )
-    file, where = _file_of(module, files), {"module": module, "code": code}
+    place = (*path, "import_path")
+    separator = ":" if ":" in import_path else "."
+    module, _, name = import_path.rpartition(separator)
+    file = _file_of(module, files)
     if file is None:
-        if isinstance(runtime_env, dict) and any(key in runtime_env for key in _OTHER_CODE):
-            return
-        known = sorted(_modules(files))
-        yield from broken(
-            _TABLES["no_module"], path, hint=did_you_mean(module, known), known=known, **where
-        )
+        if not _has_other_code(application):
+            modules = sorted(_modules(files))
+            yield Problem(
+                place,
+                f"there is no module {module!r} in {code}{did_you_mean(module, modules)}; it has"
+                f" {listed(modules, ',')}",
+            )
         return
     try:
         names = _names(ast.parse(files[file]))
     except SyntaxError as error:
-        yield from broken(
-            _TABLES["unread"], path, code=code, file=f"{file}:{error.lineno}", error=error.msg
-        )
+        yield Problem(place, f"{code}: {file}:{error.lineno}: Python cannot read this: {error.msg}")
         return
-    except (
-        ValueError,
-        RecursionError,
-        MemoryError,
-    ) as error:  # NUL, and brackets in brackets in brackets
-        yield from broken(
-            _TABLES["unread"], path, code=code, file=file, error=str(error) or "too deep"
-        )
+    except (ValueError, RecursionError, MemoryError) as error:  # NUL, and too many brackets
+        reason = str(error) or "too deep"
+        yield Problem(place, f"{code}: {file}: Python cannot read this: {reason}")
         return
     first = name.split(".")[0]
     if names is not None and first not in names:
-        yield from broken(
-            _TABLES["no_name"], path, name=first, hint=did_you_mean(first, names), **where
+        yield Problem(
+            place, f"module {module!r} of {code} has no {first!r}{did_you_mean(first, names)}"
         )
+
+
+def _has_other_code(application: Mapping[str, object]) -> bool:
+    """Return whether an application's runtime environment brings modules of its own."""
+    runtime_env = application.get("runtime_env")
+    return isinstance(runtime_env, dict) and any(key in runtime_env for key in _OTHER_CODE)
 
 
 def _names(module: ast.Module) -> Collection[str] | None:
