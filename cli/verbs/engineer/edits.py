@@ -16,7 +16,8 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted, listed
 from berth.components.ray import RayClusterSettings, condition_of
-from berth.components.ray.fleet import WHOLE, live_groups
+from berth.components.ray.fleet import WHOLE_GPU
+from berth.components.ray.fleet_observation import live_groups
 from berth.components.sharing import offered
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, Environment, Judged, load_stack
@@ -97,7 +98,7 @@ def show(stack: str, *, as_json: bool) -> int:
     table = Table("berth", "stack", *({"group"} - left_out), "workers", "GPUs a worker", "pool")
     for row in rows:
         cells = {key: value for key, value in row.items() if key not in {*left_out, "unit"}}
-        if row["gpus"] is not None and row["unit"] not in {None, WHOLE}:
+        if row["gpus"] is not None and row["unit"] not in {None, WHOLE_GPU}:
             cells["gpus"] = counted(row["gpus"], row["unit"])  # `1 share` instead of a number
         table.add_row(*("–" if value is None else str(value) for value in cells.values()))
     return print_result(rows, table if rows else f"nobody has a berth on {stack}", as_json=as_json)
@@ -188,6 +189,6 @@ def _gpus(berth: Berth) -> str:
     pools = offered(contract.pools, contract.sharing)
     units: Counter[str] = Counter()
     for group in live_groups(berth.cluster, (), suspended=False):
-        units[pools[group.pool].unit if group.pool in pools else WHOLE] += group.gpus
+        units[pools[group.pool].unit if group.pool in pools else WHOLE_GPU] += group.gpus
     given = {unit: gpus for unit, gpus in units.items() if gpus} or {next(iter(units)): 0}
     return " and ".join(counted(gpus, unit) for unit, gpus in given.items())

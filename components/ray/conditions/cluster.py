@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from berth.components.cluster.api import Object
-from berth.components.cluster.conditions import is_seen, is_true
 from berth.components.cluster.demand import replicas_of
+from berth.components.cluster.object_fields import is_seen, is_true
 from berth.components.cluster.pods import why_not_ready, why_still_there
 from berth.components.core.words import are, counted
 from berth.components.ray.layers import HEAD_GROUP

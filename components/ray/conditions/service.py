@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import yaml
 
 from berth.components.cluster.api import Object
-from berth.components.cluster.conditions import conditions_of, is_seen, is_true
+from berth.components.cluster.object_fields import conditions_of, is_seen, is_true
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,16 @@
-"""Conditions in the status of a Kubernetes object. Pure."""
+"""Fields that every Kubernetes object may have: labels, annotations and conditions. Pure."""
 
 from berth.components.cluster.api import Object
+
+
+def labels_of(item: Object) -> dict[str, str]:
+    """Return the labels of an object or a pod template."""
+    return (item.get("metadata") or {}).get("labels") or {}
+
+
+def annotations_of(item: Object) -> dict[str, str]:
+    """Return the annotations of an object or a pod template."""
+    return (item.get("metadata") or {}).get("annotations") or {}
 
 
 def conditions_of(item: Object) -> dict[str, Object]:
