@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
-from berth.components.core.words import few
+from berth.components.core.words import first_names
 from berth.stacks.files import document
 from berth.stacks.files.stack_file import LARGEST, NAMESPACE, project
 
@@ -43,9 +43,8 @@ class Proposal:
         if not self.left:
             return ""
         names = [f"`{re.sub(r'[^-+./ @A-Za-z0-9_]', '?', name)}`" for name in self.left]
-        return (
-            f"This preview runs main's code. Changes of {few(names, _MOST_SHOWN)} are not in it.\n"
-        )
+        shown = first_names(names, _MOST_SHOWN)
+        return f"This preview runs main's code. Changes of {shown} are not in it.\n"
 
 
 def read(commit: str) -> Proposal:

@@ -33,7 +33,7 @@ from berth.components.ray.fleet import (
     MissingOwner,
 )
 from berth.components.ray.fleet_observation import observed_fleet
-from berth.components.sharing import offered
+from berth.components.sharing import offered_pools
 
 NOTHING = "–"
 
@@ -69,7 +69,7 @@ def require_up(fleet: Fleet, stack: str, up: Environment) -> None:
 
 def observed(reader: Reader, stack: str, up: Environment) -> Fleet:
     """Return the fleet of a stack on an environment that is up."""
-    pools = offered(up.contract.pools, up.contract.sharing).values()
+    pools = offered_pools(up.contract.pools, up.contract.sharing).values()
     fleet = observed_fleet(
         reader, stack, up.contract.name, pools, lambda text: err.print(text, style="yellow")
     )

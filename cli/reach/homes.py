@@ -11,7 +11,7 @@ from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import KEEPS_HOME, namespace_of
-from berth.components.core.words import are, listed
+from berth.components.core.words import is_or_are, names_in_words
 from berth.components.ray.storage import CLAIM, SHARE_PREFIX
 
 CLAIMS = "/api/v1/persistentvolumeclaims"
@@ -79,7 +79,7 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
             f" -s {home.stack}",
         )
     if not yes:
-        err.print(f"deletes, of {name}, with all files: {listed(disks, 'and')}")
+        err.print(f"deletes, of {name}, with all files: {names_in_words(disks, 'and')}")
         if not agreed("Delete it?", f"berth home remove {name} --yes"):
             return LOST
     path = f"{NAMESPACES}/{namespace_of(name)}"
@@ -94,7 +94,7 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
             )
         time.sleep(_LOOK_SECONDS)
     document = {**asdict(home), "claims": [disk.claim for disk in disks], "removed": True}
-    done = f"{listed(disks, 'and')} of {name} {are(len(disks))} deleted"
+    done = f"{names_in_words(disks, 'and')} of {name} {is_or_are(len(disks))} deleted"
     return print_result(document, done, as_json=as_json, to=err)
 
 

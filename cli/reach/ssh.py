@@ -221,4 +221,4 @@ def _write(file: Path, text: str) -> None:
     """Replace a file of the user at once, readable by nobody else; a link stays a link."""
     target = file.resolve()
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    whole_file.write(target, text, mode=0o600)
+    whole_file.replace_file(target, text, mode=0o600)

@@ -43,7 +43,7 @@ class Change:
     def write(self) -> None:
         """Replace the file in one step, with the mode and the line breaks that it has."""
         ends = "\r\n" if self.path.exists() and b"\r\n" in self.path.read_bytes() else "\n"
-        whole_file.write(self.path, self.after, newline=ends)
+        whole_file.replace_file(self.path, self.after, newline=ends)
 
 
 def with_entry(text: str, keys: Keys, name: str, entry: Any) -> str:

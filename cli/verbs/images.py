@@ -149,9 +149,9 @@ def _commands(
 
 def _site(environment: EnvironmentSettings, mirror: str) -> Site:
     from berth.components.operators import Site
-    from berth.components.sharing import offered
+    from berth.components.sharing import offered_pools
 
-    return Site(pools=offered(environment.pools, environment.sharing), image_mirror=mirror)
+    return Site(pools=offered_pools(environment.pools, environment.sharing), image_mirror=mirror)
 
 
 def _row(setting: str, image: str, source: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from pydantic import (
 
 from berth.components.core import fast_yaml
 
-_FORMS: dict[str, dict[str, Any]] = fast_yaml.beside(__file__, "forms.yaml")
+_FORMS: dict[str, dict[str, Any]] = fast_yaml.load_beside(__file__, "forms.yaml")
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?", re.ASCII)

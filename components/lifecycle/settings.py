@@ -252,9 +252,9 @@ class Lifecycle(LifecycleShape):
         return {key: value for key, value in written.items() if value is not None}
 
 
-def complete(shape: LifecycleShape) -> Lifecycle:
+def complete_lifecycle(shape: LifecycleShape) -> Lifecycle:
     """Return the complete lifecycle of a shape."""
-    return Lifecycle.model_validate(shape.written())
+    return Lifecycle.model_validate(shape.written_values())
 
 
 class KeeperSettings(Settings):

@@ -10,7 +10,7 @@ from typing import Any
 
 from berth.components.cluster.demand import replicas_of
 from berth.components.core.owner import OWNER_LABELS, OwnerKind
-from berth.components.core.words import are, counted
+from berth.components.core.words import counted, is_or_are
 from berth.components.plan.effect import Effect, Level, Sitting, sitting_whole
 from berth.components.plan.fleet import Occupant, PlannedFleet, occupant_of
 from berth.components.plan.paths import below
@@ -183,7 +183,9 @@ def _reasons_of_restart(step: Step) -> list[str]:
         "changed": changed if len(changed) < len(both) else [],
     }
     reasons = [
-        f"worker {_named(names)} {are(len(names))} {verb}" for verb, names in verbs.items() if names
+        f"worker {_named(names)} {is_or_are(len(names))} {verb}"
+        for verb, names in verbs.items()
+        if names
     ]
     if _changes(step, "spec.enableInTreeAutoscaling"):
         reasons.append("Ray's autoscaler comes or goes")

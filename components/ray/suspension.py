@@ -15,7 +15,7 @@ from berth.components.cluster.api import (
     Object,
     within,
 )
-from berth.components.core.words import are, counted
+from berth.components.core.words import counted, is_or_are
 from berth.components.programs.decision import SUSPENSION
 from berth.components.ray.conditions.cluster import condition_of
 from berth.components.ray.reasons import Evidence, Key, reasons_of
@@ -91,7 +91,7 @@ def wait(
                 still = [f"pods are still there: {', '.join(left)}"]
                 return still if ending else reasons_of(Evidence(api, namespace), key)
             text = (
-                f"{counted(len(left), 'pod')} {are(len(left))} still terminating"
+                f"{counted(len(left), 'pod')} {is_or_are(len(left))} still terminating"
                 if ending
                 else str(condition)
             )

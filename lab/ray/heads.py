@@ -311,7 +311,7 @@ class Heads:
             NOTEBOOK_PORT: str(notebook),
         }
         environment = json.dumps(_environment(folder, programs) | dict(of_pod) | own)
-        whole_file.write(folder / program.ENVIRONMENT, environment, mode=0o600)
+        whole_file.replace_file(folder / program.ENVIRONMENT, environment, mode=0o600)
         return ready
 
     def _start_ray(self, head: str, ready: _Prepared, resources: Mapping[str, float]) -> None:

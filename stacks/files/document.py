@@ -21,7 +21,7 @@ from ruamel.yaml.scalarbool import ScalarBoolean
 
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BadInputError
-from berth.components.core.printable import printable, unprintable
+from berth.components.core.printable import first_unsafe_character, printable
 
 DEEPEST = 50
 _MOST_VALUES = 100_000
@@ -62,7 +62,7 @@ class _Constructor(RoundTripConstructor):
             ) from None
 
 
-_IN_WORDS: Mapping[str, Mapping[str, str]] = fast_yaml.beside(__file__)
+_IN_WORDS: Mapping[str, Mapping[str, str]] = fast_yaml.load_beside(__file__)
 """Errors of the parser, and what they mean for a line of settings."""
 
 
@@ -74,7 +74,7 @@ def read(text: str) -> Any:
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     # A comment ends at such a character for one reader and goes on for the other, or for the eye.
-    if found := unprintable(text):
+    if found := first_unsafe_character(text):
         line = text.count("\n", 0, found.start()) + 1
         raise DocumentError(
             f"has the character {printable(found[0])}, which a reader of YAML or an editor may take"

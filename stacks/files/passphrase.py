@@ -19,7 +19,7 @@ PUBLIC = "lab"
 LAB_SIGN = "berth-lab"
 """File in the lab's folder, which has the folder of its Pulumi backend beside it."""
 
-SALTS = frozenset(fast_yaml.beside(__file__, "salts.yaml"))
+SALTS = frozenset(fast_yaml.load_beside(__file__, "salts.yaml"))
 """Salts of the lab's passphrase in files that berth ships."""
 
 _SALT = re.compile(r"^encryptionsalt:[ \t]*[\"']?(\S+?)[\"']?[ \t]*$", re.MULTILINE)

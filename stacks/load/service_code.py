@@ -9,7 +9,7 @@ from pathlib import Path
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath
-from berth.components.core.words import listed
+from berth.components.core.words import names_in_words
 from berth.stacks.files.stack_file import path_of, shown
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -94,7 +94,7 @@ def _application(
             yield Problem(
                 place,
                 f"there is no module {module!r} in {code}{did_you_mean(module, modules)}; it has"
-                f" {listed(modules, ',')}",
+                f" {names_in_words(modules, ',')}",
             )
         return
     try:

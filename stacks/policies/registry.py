@@ -21,7 +21,7 @@ _MODULES = [
     import_module(module.name) for module in iter_modules(rules.__path__, f"{rules.__name__}.")
 ]
 _DESCRIBED = [
-    fast_yaml.beside(str(module.__file__)) | {"judge": module.judge} for module in _MODULES
+    fast_yaml.load_beside(str(module.__file__)) | {"judge": module.judge} for module in _MODULES
 ]
 
 POLICIES: dict[str, Policy] = {

@@ -13,8 +13,13 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.core.problems import Problem
 from berth.components.gke import storage_classes
-from berth.components.isolation import operator_policy, policies, preview_rights, priority_classes
-from berth.components.lifecycle import KEEPER_USER, KeeperSettings, keeper
+from berth.components.isolation import (
+    admission_policies,
+    operator_policy,
+    preview_rights,
+    priority_classes,
+)
+from berth.components.lifecycle import KEEPER_USER, KeeperSettings, keeper_manifests
 from berth.components.lifecycle.component import Keeper
 from berth.components.operators import Installation, OperatorsSettings, Site
 from berth.stacks.files import manifest_file
@@ -61,7 +66,7 @@ async def environment(loaded: Environment, *, recorded: bool = False) -> Registe
     )
     operators = install(settings.operators, site, on_nodes)
     classes = storage_classes(settings, settings.cluster.name or stack)
-    *first, last = [*priority_classes(), *classes, *policies([KEEPER_USER])]
+    *first, last = [*priority_classes(), *classes, *admission_policies([KEEPER_USER])]
     shared = settings.cluster.existing is not None
     # Berths of other stacks may be on a cluster that this stack has not made: these objects stay.
     of_cluster = pulumi.ResourceOptions(
@@ -149,7 +154,9 @@ def _keeper(loaded: Environment) -> list[Manifest]:
     without_gpus = {name for name, pool in pools.items() if not pool.per_node}
     chosen = heads or without_gpus or set(pools)
     on = {name: pools[name].settings for name in chosen}
-    return keeper(loaded.stack, keeper_image(loaded.settings), settings.schedule, on, MANAGED_BY)
+    return keeper_manifests(
+        loaded.stack, keeper_image(loaded.settings), settings.schedule, on, MANAGED_BY
+    )
 
 
 async def _platform(loaded: Environment, occupants: Mapping[str, Sequence[str]]) -> Platform:

@@ -8,10 +8,10 @@ Defaults and an owner's settings are merged as plain data and validated once, wi
 from collections.abc import Iterable
 from dataclasses import replace
 
-from berth.components.core.manifest import at
+from berth.components.core.manifest import value_at
 from berth.components.core.owner import OwnerKind
 from berth.components.core.problems import Problem, SettingPath
-from berth.components.core.words import few
+from berth.components.core.words import first_names
 from berth.components.ray import (
     JobShape,
     RayClusterSettings,
@@ -23,7 +23,7 @@ from berth.components.ray import (
 from berth.components.ray.fit import capacity_problems, demands_of, second_cluster_warnings
 from berth.components.ray.place import Ground, place
 from berth.components.ray.rules import cluster_problems, cluster_warnings
-from berth.components.sharing import offered
+from berth.components.sharing import offered_pools
 from berth.stacks.settings.contract import EnvironmentContract
 from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import KEYS, EnvironmentSettings
@@ -60,7 +60,7 @@ def resolve_environment(
         settings: the environment.
         unknown_pools: names of pools that were taken out of the settings, since they are invalid.
     """
-    pools = offered(settings.pools, settings.sharing)
+    pools = offered_pools(settings.pools, settings.sharing)
     unknown = unknown_pools | (settings.pools.keys() - pools.keys())
     ground = Ground(pools, unknown, existing=settings.cluster.existing is not None)
     resolved = Resolved(pools)
@@ -108,7 +108,7 @@ def _add_owner(
 ) -> None:
     """Add the RayCluster of an owner, and what is wrong with it."""
     path: SettingPath = ("environment", KEYS[kind], name)
-    inherited = settings.defaults_here.written()
+    inherited = settings.defaults_here.written_values()
     for key in _NOT_INHERITED[kind]:
         inherited.pop(key, None)
     placed, problems = place(
@@ -143,12 +143,14 @@ def resolve_engineer(
     """Return the RayCluster of an engineer's stack, checked against its environment."""
     name = settings.name or stack
     path: SettingPath = ("engineer",)
-    ground = Ground(offered(contract.pools, contract.sharing), existing=contract.login is not None)
+    ground = Ground(
+        offered_pools(contract.pools, contract.sharing), existing=contract.login is not None
+    )
     resolved = Resolved(ground.pools)
     resolved.problems += OWN_BERTHS.problems(OwnBerth(name, settings, contract), path)
     resolved.problems += OWNER_NAMES.problems(name, path)
     placed, problems = place(
-        name, settings, contract.defaults.written(), ground, path, for_whole_node=False
+        name, settings, contract.defaults.written_values(), ground, path, for_whole_node=False
     )
     resolved.problems += problems
     if placed is None:
@@ -184,7 +186,9 @@ def _once(problems: Iterable[Problem], settings: EnvironmentSettings) -> list[Pr
     named: list[Problem] = []
     for problem, names in engineers_of.items():
         if names:
-            named.append(replace(problem, message=f"{problem.message} (for {few(names, _SHOWN)})"))
+            named.append(
+                replace(problem, message=f"{problem.message} (for {first_names(names, _SHOWN)})")
+            )
         else:
             named.append(problem)
     return named
@@ -198,7 +202,9 @@ def _inherits(settings: EnvironmentSettings, engineer: str, setting: list[str | 
 
 def _written_value(shape: RayShape, setting: list[str | int]) -> object:
     """Return the value that settings have as written; None where they leave it out."""
-    return at(shape.model_dump(by_alias=True, exclude_unset=True, exclude_none=True), *setting)
+    return value_at(
+        shape.model_dump(by_alias=True, exclude_unset=True, exclude_none=True), *setting
+    )
 
 
 def _job(name: str, shape: JobShape, cluster: RayClusterSettings) -> RayJobSettings:
@@ -207,5 +213,5 @@ def _job(name: str, shape: JobShape, cluster: RayClusterSettings) -> RayJobSetti
         "until": "submitted" if cluster.wait.until == "submitted" else "running",
         "timeout": cluster.wait.timeout,
     }
-    wait = type(shape.wait).model_validate(goal | shape.wait.written())
+    wait = type(shape.wait).model_validate(goal | shape.wait.written_values())
     return RayJobSettings(name, shape, cluster, own_cluster=shape.cluster is None, wait=wait)

@@ -61,7 +61,7 @@ def save(planned: Planned, path: Path) -> None:
         "inputs": _inputs(planned),
     }
     try:
-        whole_file.write(
+        whole_file.replace_file(
             path, json.dumps(document(planned.report) | more, indent=2, ensure_ascii=False) + "\n"
         )
     except OSError as error:

@@ -20,7 +20,7 @@ from berth.cli.reach.kubectl import Kubectl, kubectl
 from berth.cli.shell.console import err
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError
-from berth.components.core.printable import loads
+from berth.components.core.printable import load_json
 
 _HEADER = "X-Ray-Authorization"
 _SECONDS = 180.0
@@ -69,7 +69,7 @@ class Dashboard:
         """Send a request, with a JSON body or none; return the JSON of the answer, or None."""
         text = self._send(method, path, _SECONDS, json=body)
         try:
-            return loads(text) if text else None
+            return load_json(text) if text else None
         except ValueError:
             raise DashboardError(
                 f"the dashboard of {self._name} answers {path} with something other than JSON"

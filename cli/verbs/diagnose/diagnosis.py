@@ -49,7 +49,7 @@ _SUMMARY = (
 LOG_LINES = 400
 """Number of last lines of each log."""
 
-_TABLES = fast_yaml.beside(__file__)
+_TABLES = fast_yaml.load_beside(__file__)
 
 # Failures of one part; anything else is a bug of berth.
 _FAILURES = (BerthError, OSError, ValueError)

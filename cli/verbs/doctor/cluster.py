@@ -52,8 +52,8 @@ _GRANT = (
 
 _DAEMON_SETS = "/apis/apps/v1/daemonsets"
 
-_ENFORCERS = set(fast_yaml.beside(__file__)["enforcers"])
-_BY_IDENTITY = set(fast_yaml.beside(__file__)["by_identity"])
+_ENFORCERS = set(fast_yaml.load_beside(__file__)["enforcers"])
+_BY_IDENTITY = set(fast_yaml.load_beside(__file__)["by_identity"])
 
 _SOON = timedelta(minutes=1)
 """Time in which a controller that runs lets an object go."""

@@ -14,7 +14,7 @@ from berth.cli.verbs.doctor import capacity, cluster, machine, place, project
 from berth.cli.verbs.doctor.capacity import Running
 from berth.cli.verbs.doctor.findings import Finding, State, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError
-from berth.components.core.words import are, counted
+from berth.components.core.words import counted, is_or_are
 from berth.stacks.files.stack_file import marks, shown, stack_path
 from berth.stacks.load.stack import Environment
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -221,7 +221,7 @@ def _sum(examination: Examination) -> Text:
     missing = len(examination.missing)
     if missing:
         return Text(
-            f"{counted(missing, 'thing')} {are(missing)} missing{rest};"
+            f"{counted(missing, 'thing')} {is_or_are(missing)} missing{rest};"
             f" run the commands, then: berth doctor -s {examination.stack}",
             "bold",
         )

@@ -22,7 +22,7 @@ _SECONDS = 60
 
 KMS = "gcpkms://"
 """Beginning of a secrets provider that is a key of Cloud KMS."""
-_PERMISSIONS = fast_yaml.beside(__file__, "permissions.yaml")["on_the_state"]
+_PERMISSIONS = fast_yaml.load_beside(__file__, "permissions.yaml")["on_the_state"]
 
 # Pulumi's passphrase encryption (pulumi/pulumi, pkg/secrets/passphrase and
 # sdk/go/common/resource/config/crypt.go).

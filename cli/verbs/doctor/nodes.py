@@ -15,7 +15,7 @@ from berth.components.hardware.names import (
     METADATA_SERVER_LABEL,
     POOL_LABEL,
 )
-from berth.components.sharing import Pool, label_command, offered, serving_labels
+from berth.components.sharing import Pool, label_command, offered_pools, serving_labels
 from berth.stacks.settings.environment import EnvironmentSettings
 
 CLUSTER = Topic("cluster")
@@ -60,7 +60,7 @@ def check_pools(nodes: Iterable[Object], least: Mapping[str, int]) -> Iterable[F
 def check_nodes(nodes: Iterable[Object], settings: EnvironmentSettings) -> list[Finding]:
     """Return findings on labels and taints of declared pools' nodes; none if all is well."""
     there = list(nodes)
-    pools = offered(settings.pools, settings.sharing)
+    pools = offered_pools(settings.pools, settings.sharing)
     operator = any(pool.settings.by_operator for pool in pools.values())
     findings: list[Finding] = []
     for name, pool in pools.items():

@@ -18,7 +18,7 @@ from berth.stacks.settings.engineer import EngineerSettings
 CLUSTER, ROAD = Topic("cluster"), Topic("road")
 
 _BINDINGS = "/apis/rbac.authorization.k8s.io/v1/rolebindings"
-_TABLES: dict[str, Any] = fast_yaml.beside(__file__)
+_TABLES: dict[str, Any] = fast_yaml.load_beside(__file__)
 
 
 def rights_for(types: Iterable[str]) -> list[Right]:

@@ -14,11 +14,11 @@ from berth.cli.shell.console import Table, print_result
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
-from berth.components.core.words import counted, listed
+from berth.components.core.words import counted, names_in_words
 from berth.components.ray import RayClusterSettings, condition_of
 from berth.components.ray.fleet import WHOLE_GPU
 from berth.components.ray.fleet_observation import live_groups
-from berth.components.sharing import offered
+from berth.components.sharing import offered_pools
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, Environment, Judged, load_stack
 
@@ -71,8 +71,9 @@ def remove(stack: str, name: str, *, forget_home: bool, dry_run: bool, as_json: 
         raise BadInputError(f"berth {name} has no home", "leave --forget-home out")
     text = (
         f"the next `berth up -s {stack}` removes everything in namespace {namespace_of(name)}, also"
-        f" {listed(disks, 'and')}, which nothing undoes: {_standing(berth, len(berth.pods()))}; the"
-        f" empty namespace stays, until berth home remove {name} -s {stack}"
+        f" {names_in_words(disks, 'and')}, which nothing undoes:"
+        f" {_standing(berth, len(berth.pods()))}; the empty namespace stays, until berth home"
+        f" remove {name} -s {stack}"
     )
     code = write(stack, name, change, text, dry_run=dry_run, as_json=as_json)
     if code == 0 and not dry_run:
@@ -167,7 +168,7 @@ def _disks(stack: str, disks: Sequence[HomeDisk]) -> str:
     """Return what the next update does with home and Filestore volumes."""
     if not disks:
         return ""
-    words = listed(disks, "and")
+    words = names_in_words(disks, "and")
     if not disks[0].retained:
         return f", also {words}"
     stay = "stays" if len(disks) == 1 else "stay"
@@ -186,7 +187,7 @@ def _standing(berth: Berth, pods: int) -> str:
 def _gpus(berth: Berth) -> str:
     """Return what a berth's workers request: GPUs, shares of them, or both."""
     contract = berth.environment.contract
-    pools = offered(contract.pools, contract.sharing)
+    pools = offered_pools(contract.pools, contract.sharing)
     units: Counter[str] = Counter()
     for group in live_groups(berth.cluster, (), suspended=False):
         units[pools[group.pool].unit if group.pool in pools else WHOLE_GPU] += group.gpus

@@ -12,7 +12,7 @@ from berth.cli.reach.pods import HEAD_CONTAINER, marked_as_used
 from berth.cli.shell.console import err, out, print_json, print_result
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError
-from berth.components.core.printable import loads
+from berth.components.core.printable import load_json
 from berth.components.programs import notebook as program_of_the_head
 from berth.components.programs.notebook import FIND, SECONDS, START, STOP
 from berth.components.ray.storage import HOME
@@ -95,7 +95,7 @@ class Head:
             SECONDS + _MARGIN_SECONDS,
         )
         try:
-            found = loads(answer)
+            found = load_json(answer)
         except ValueError:
             found = None
         if not isinstance(found, dict):

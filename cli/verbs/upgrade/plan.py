@@ -25,7 +25,7 @@ from berth.components.plan.fleet import (
     planned_pool,
 )
 from berth.components.plan.plan import Operation, Property, State, Step
-from berth.components.sharing import offered
+from berth.components.sharing import offered_pools
 from berth.stacks.load.stack import Environment, load_stack
 from berth.stacks.preview.effects import effects_of
 
@@ -148,7 +148,7 @@ def _changes(
             path = "spec.rayClusterConfig" if ray["kind"] == "RayService" else "spec.headGroupSpec"
             if numbers(version_of(ray)) < numbers(default_of("ray")):
                 yield resource_type(ray), path, ray
-    for operator in settings.operators.on(Site(offered(settings.pools, settings.sharing))):
+    for operator in settings.operators.on(Site(offered_pools(settings.pools, settings.sharing))):
         for piece in operator.parts(operator.release) if operator.setting == part else ():
             if isinstance(piece, Chart):
                 yield (

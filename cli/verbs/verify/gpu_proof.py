@@ -14,7 +14,7 @@ from berth.components.core.image import mirrored
 from berth.components.core.nearest import did_you_mean
 from berth.components.hardware.versions import CUDA_SAMPLE_IMAGE
 from berth.components.proof import NAMESPACE, GpuRun, IsolationRun
-from berth.components.sharing import Pool, offered
+from berth.components.sharing import Pool, offered_pools
 from berth.stacks.load.stack import EngineerStack, load_stack
 
 
@@ -56,7 +56,7 @@ def verify_gpus(
 
 
 def _choose(stack: str, environment: Environment, names: Sequence[str]) -> list[Pool]:
-    pools = offered(environment.contract.pools, environment.contract.sharing)
+    pools = offered_pools(environment.contract.pools, environment.contract.sharing)
     own = environment.stack != stack and not names
     if own and isinstance(loaded := load_stack(stack), EngineerStack):
         settings = loaded.on(environment.contract).berth.settings

@@ -8,7 +8,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
 from berth.components.core.types import parse_duration, region_of
-from berth.components.core.words import are
+from berth.components.core.words import is_or_are
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.settings import GkeSettings
 from berth.components.gke.versions import parse
@@ -16,7 +16,7 @@ from berth.components.gke.versions import parse
 _TABLES = beside(__file__)
 _SYSCTLS = frozenset(
     f"{group}.{name}"
-    for group, names in fast_yaml.beside(__file__, "sysctls.yaml").items()
+    for group, names in fast_yaml.load_beside(__file__, "sysctls.yaml").items()
     for name in names
 )
 _BREAKS_TCPX = parse("1.34.1-gke.1431000")
@@ -129,7 +129,7 @@ def _elsewhere(zones: list[str], settings: GkeSettings, path: SettingPath) -> It
     twice = sorted({zone for zone in zones if zones.count(zone) > 1})
     facts = {
         "elsewhere": elsewhere,
-        "are": are(len(elsewhere)),
+        "are": is_or_are(len(elsewhere)),
         "twice": twice,
         "region": settings.in_region,
     }

@@ -8,7 +8,7 @@ from berth.components.cluster.api import Object
 from berth.components.cluster.demand import replicas_of
 from berth.components.cluster.object_fields import is_seen, is_true
 from berth.components.cluster.pods import why_not_ready, why_still_there
-from berth.components.core.words import are, counted
+from berth.components.core.words import counted, is_or_are
 from berth.components.ray.layers import HEAD_GROUP
 
 _WARNINGS_SHOWN = 3
@@ -79,7 +79,9 @@ def pods_missing(cluster: Object, pods: Iterable[Object]) -> str:
     if ready["head"] >= 1 and ready["worker"] >= condition.workers_desired:
         return _pod_with_old_image(cluster, staying)
     ending = len(all_pods) - len(staying)
-    terminating = f"{counted(ending, 'pod')} {are(ending)} still terminating, " if ending else ""
+    terminating = (
+        f"{counted(ending, 'pod')} {is_or_are(ending)} still terminating, " if ending else ""
+    )
     up = (
         f"{ready['head']}/1 heads and {ready['worker']}/{condition.workers_desired} workers are"
         " ready"

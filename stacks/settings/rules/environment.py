@@ -7,7 +7,7 @@ from berth.components.core.bounds import Bounds
 from berth.components.core.owner import OwnerKind
 from berth.components.core.problems import SettingPath
 from berth.components.core.rules import Breach, Rules
-from berth.components.core.words import listed
+from berth.components.core.words import names_in_words
 from berth.components.gke import SHARE_CLASSES, PoolSettings, ranges_of
 from berth.components.isolation import Access
 from berth.components.ray import BerthShape, RayShape
@@ -60,9 +60,9 @@ def reachable_ranges_of_the_cluster(settings: EnvironmentSettings) -> Iterator[B
         ]
         if inside:
             yield Breach(
-                f"{cidr} holds the cluster's {listed(inside, 'and')}, and Dataplane V2 matches no"
-                " range against those: berths reach none of them by it; name the namespaces that"
-                " they may reach: `reachableNamespaces: [NAME]`",
+                f"{cidr} holds the cluster's {names_in_words(inside, 'and')}, and Dataplane V2"
+                " matches no range against those: berths reach none of them by it; name the"
+                " namespaces that they may reach: `reachableNamespaces: [NAME]`",
                 at=("isolation", "reachable", position),
             )
 
@@ -80,7 +80,7 @@ def homes_in_one_of_several_zones(settings: EnvironmentSettings) -> Iterator[Bre
             yield Breach(
                 "is a disk in the zone of the node that its head starts on first, and the pool may"
                 " have no node there later, so that the head waits; give heads a pool with one of"
-                f" {listed(zones, ',')} under `zones`, or the home a StorageClass of Filestore",
+                f" {', '.join(zones)} under `zones`, or the home a StorageClass of Filestore",
                 at=(KEYS[kind], name, "home"),
             )
 

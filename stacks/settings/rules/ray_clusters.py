@@ -7,7 +7,7 @@ from functools import cached_property
 from pydantic.alias_generators import to_camel
 
 from berth.components.core.rules import Breach, Rules
-from berth.components.core.words import listed
+from berth.components.core.words import names_in_words
 from berth.components.fabric import pinned_by_default
 from berth.components.gke import Addon
 from berth.components.ray import BerthShape, RayClusterSettings
@@ -89,7 +89,7 @@ def addons_that_are_off_and_in_use(environment: EnvironmentClusters) -> Iterator
         users = [cluster.name for cluster in environment.clusters if USES[addon](cluster)]
         if users and getattr(environment.settings.cluster, addon) is False:
             yield Breach(
-                f"is false, but {listed(users, ',')} {use}; take it out",
+                f"is false, but {names_in_words(users, ',')} {use}; take it out",
                 at=("cluster", to_camel(addon)),
             )
 
@@ -105,9 +105,9 @@ def variables_of_an_older_gib(environment: EnvironmentClusters) -> str | None:
     if not pinned:
         return None
     return (
-        f"workers of {listed(pinned, 'and')} have gIB's variables of July 2025, with which a newer"
-        " gIB may end a job; write `gib` for those of the installed one, which restarts these"
-        " workers, or name a profile in their own `nccl`"
+        f"workers of {names_in_words(pinned, 'and')} have gIB's variables of July 2025, with which"
+        " a newer gIB may end a job; write `gib` for those of the installed one, which restarts"
+        " these workers, or name a profile in their own `nccl`"
     )
 
 
@@ -121,8 +121,9 @@ def heads_that_the_autoscaler_ends(heads: Heads) -> str | None:
     if not evicted:
         return None
     return (
-        f"heads of {listed(evicted, 'and')} are on a pool that shrinks, and to remove a node GKE's"
-        " autoscaler ends the head on it, with all its jobs and actors; write head: {podTemplate:"
-        ' {metadata: {annotations: {cluster-autoscaler.kubernetes.io/safe-to-evict: "false"}}}},'
+        f"heads of {names_in_words(evicted, 'and')} are on a pool that shrinks, and to remove a"
+        " node GKE's autoscaler ends the head on it, with all its jobs and actors; write head:"
+        " {podTemplate: {metadata: {annotations:"
+        ' {cluster-autoscaler.kubernetes.io/safe-to-evict: "false"}}}},'
         ' which restarts them once ("true" allows it)'
     )

@@ -13,7 +13,7 @@ from berth.cli.verbs.gpus.free_gpus import Offer, offers_of, table
 from berth.components.core.errors import BadInputError
 from berth.components.ray.fleet import Fleet
 from berth.components.ray.nodes import Holder, Node
-from berth.components.sharing import offered
+from berth.components.sharing import offered_pools
 from berth.stacks.settings.contract import EnvironmentContract
 
 CONTRACT = EnvironmentContract.model_validate(
@@ -52,7 +52,9 @@ NODES = [
 
 @pytest.fixture
 def offers() -> list[Offer]:
-    return offers_of(offered(CONTRACT.pools, CONTRACT.sharing).values(), NODES, CONTRACT.currency)
+    return offers_of(
+        offered_pools(CONTRACT.pools, CONTRACT.sharing).values(), NODES, CONTRACT.currency
+    )
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import yaml
 
 from berth.components.gke import tolerations
 from berth.components.hardware.names import OPERANDS_LABEL
-from berth.components.sharing import node_labels, offered
+from berth.components.sharing import node_labels, offered_pools
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -72,7 +72,7 @@ def test_every_gpu_pool_of_a_shipped_stack_is_served_by_one(path: Path) -> None:
     settings = load(path.stem.removeprefix("Pulumi."), file.settings, file).settings
     if not isinstance(settings, EnvironmentSettings):
         pytest.skip("an engineer's stack has no pools")
-    for pool in offered(settings.pools, settings.sharing).values():
+    for pool in offered_pools(settings.pools, settings.sharing).values():
         labels = node_labels(pool)
         if pool.settings.machine.gpus:
             assert (labels.get(OPERANDS_LABEL) == "false") is not pool.settings.by_operator, (
