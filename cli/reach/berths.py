@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from berth.cli.reach.berth_names import names_in, names_of_stack, own_name
-from berth.cli.reach.environment import Environment, NotUpError, brought_up
+from berth.cli.reach.environment import LiveEnvironment, NotUpError, brought_up
 from berth.cli.reach.selected_stack import one_of
 from berth.components.cluster.api import (
     NAMESPACES,
@@ -31,12 +31,12 @@ from berth.stacks.files import stack_file
 
 
 @dataclass(frozen=True)
-class Berth:
+class LiveBerth:
     """A berth, or a named cluster, that is up."""
 
     name: str
     """The engineer's id or the cluster's name."""
-    environment: Environment
+    environment: LiveEnvironment
     api: ClusterApi
     cluster: Object
 
@@ -82,7 +82,7 @@ class Berth:
         return pod["spec"].get("nodeName") in self.simulated_nodes
 
 
-def find(name: str | None, stack: str | None) -> Berth:
+def find(name: str | None, stack: str | None) -> LiveBerth:
     """Return a berth that is up.
 
     Raises:
@@ -92,7 +92,7 @@ def find(name: str | None, stack: str | None) -> Berth:
     environment = brought_up(stack)
     api = ClusterApi(environment.kubeconfig)
     if cluster := _ray_cluster(api, environment.contract.name, name):
-        return Berth(name, environment, api, cluster)
+        return LiveBerth(name, environment, api, cluster)
     for owner, settings in stack_file.all_settings().items():
         own = own_name(owner, settings) == name
         if (own and settings["engineer"].get("environment") == environment.stack) or (

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from berth.cli.reach.environment import (
-    Environment,
+    LiveEnvironment,
     NotUpError,
     brought_up,
     namespaces_not_in_state,
@@ -50,7 +50,7 @@ def fleet_of(stack: str) -> Fleet:
     return fleet
 
 
-def fleet_on(up: Environment, stack: str) -> Fleet:
+def fleet_on(up: LiveEnvironment, stack: str) -> Fleet:
     """Return the fleet of a stack on an environment that is up."""
     try:
         return observed(Snapshot(ClusterApi(up.kubeconfig)), stack, up)
@@ -59,7 +59,7 @@ def fleet_on(up: Environment, stack: str) -> Fleet:
         raise BerthError(f"stack {up.stack}: {known.problem}", known.remedy) from None
 
 
-def require_up(fleet: Fleet, stack: str, up: Environment) -> None:
+def require_up(fleet: Fleet, stack: str, up: LiveEnvironment) -> None:
     """Refuse an engineer's stack without a berth on its environment."""
     if up.stack != stack and not fleet.berths:
         raise NotUpError(
@@ -67,7 +67,7 @@ def require_up(fleet: Fleet, stack: str, up: Environment) -> None:
         )
 
 
-def observed(reader: Reader, stack: str, up: Environment) -> Fleet:
+def observed(reader: Reader, stack: str, up: LiveEnvironment) -> Fleet:
     """Return the fleet of a stack on an environment that is up."""
     pools = offered_pools(up.contract.pools, up.contract.sharing).values()
     fleet = observed_fleet(

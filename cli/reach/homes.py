@@ -3,7 +3,7 @@
 import time
 from dataclasses import asdict, dataclass, replace
 
-from berth.cli.reach.environment import Environment, brought_up
+from berth.cli.reach.environment import LiveEnvironment, brought_up
 from berth.cli.shell.console import LOST, Table, agreed, err, print_result
 from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, Object, within
 from berth.components.cluster.owned import owners_of
@@ -98,7 +98,7 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
     return print_result(document, done, as_json=as_json, to=err)
 
 
-def homes_on(environment: Environment) -> list[HomeDisk]:
+def homes_on(environment: LiveEnvironment) -> list[HomeDisk]:
     """Return the homes and Filestore volumes on an environment, by name."""
     api = ClusterApi(environment.kubeconfig)
     owners = owners_of(api).of_environment(environment.contract.name)
@@ -142,7 +142,7 @@ def _is_disk(claim: Object) -> bool:
     )
 
 
-def _left(api: ClusterApi, environment: Environment, name: str) -> list[HomeDisk]:
+def _left(api: ClusterApi, environment: LiveEnvironment, name: str) -> list[HomeDisk]:
     """Return the namespace that a home, which is gone, has left."""
     owners = owners_of(api).of_environment(environment.contract.name)
     owner = owners.by_namespace.get(namespace_of(name))

@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from berth.cli.reach.berths import Berth, find
-from berth.cli.reach.environment import Environment
+from berth.cli.reach.berths import LiveBerth, find
+from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.reach.head import (
     CLIENT,
     DASHBOARD,
@@ -57,7 +57,7 @@ def connect(
 
 
 def _forward(
-    berth: Berth,
+    berth: LiveBerth,
     head: Object,
     program: Kubectl,
     ports: Mapping[int, int],
@@ -93,7 +93,7 @@ def _forward(
     keep_forwarding(berth, head, program, lambda _head: ports, connected)
 
 
-def _kubeconfig_command(environment: Environment) -> str:
+def _kubeconfig_command(environment: LiveEnvironment) -> str:
     """Return the command that prints a kubeconfig of the environment's cluster with a login."""
     if environment.login is None:
         return (

@@ -11,7 +11,7 @@ from berth.cli.pulumi.update.question import Options, refusal, refused
 from berth.cli.pulumi.update.runs import update
 from berth.cli.pulumi.update.summary import Result, print_success
 from berth.cli.pulumi.update.tracker import Tracker
-from berth.cli.reach.berths import Berth, names_of
+from berth.cli.reach.berths import LiveBerth, names_of
 from berth.cli.reach.current_work import Running, running_on
 from berth.cli.reach.environment import NotUpError, brought_up
 from berth.cli.shell.console import err
@@ -30,7 +30,7 @@ _AT_ONCE = 16
 class Loss:
     """A berth that is lost, and the work that runs on it."""
 
-    berth: Berth
+    berth: LiveBerth
     running: Running
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ def losses_of(stack: str, outputs: Mapping[str, Any], *, of_environment: bool) -
 
     def loss(cluster: Object) -> Loss:
         name = next(iter(names_of([cluster])), cluster["metadata"]["name"])
-        berth = Berth(name, environment, api, cluster)
+        berth = LiveBerth(name, environment, api, cluster)
         try:
             return Loss(berth, running_on(berth))
         except BerthError as error:

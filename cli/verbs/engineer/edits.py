@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from berth.cli.reach.berths import Berth, find
+from berth.cli.reach.berths import LiveBerth, find
 from berth.cli.reach.environment import own_stacks
 from berth.cli.reach.homes import HomeDisk, disks_of, forget
 from berth.cli.repository.check import check_all
@@ -177,14 +177,14 @@ def _disks(stack: str, disks: Sequence[HomeDisk]) -> str:
     )
 
 
-def _standing(berth: Berth, pods: int) -> str:
+def _standing(berth: LiveBerth, pods: int) -> str:
     if not pods:
         return f"RayCluster {berth.key[1]}, {condition_of(berth.cluster).state}, without pods"
     count = f"{counted(pods, 'pod')} and {_gpus(berth)}"
     return f"RayCluster {berth.key[1]} is up now, with {count}, and what runs there is lost"
 
 
-def _gpus(berth: Berth) -> str:
+def _gpus(berth: LiveBerth) -> str:
     """Return what a berth's workers request: GPUs, shares of them, or both."""
     contract = berth.environment.contract
     pools = offered_pools(contract.pools, contract.sharing)

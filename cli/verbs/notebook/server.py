@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from berth.cli.reach.berths import Berth, find
+from berth.cli.reach.berths import LiveBerth, find
 from berth.cli.reach.head import keep_forwarding, local_port, ready_head
 from berth.cli.reach.kubectl import Kubectl, kubectl
 from berth.cli.reach.pods import HEAD_CONTAINER, marked_as_used
@@ -32,7 +32,7 @@ class Head:
 
     def __init__(
         self,
-        berth: Berth,
+        berth: LiveBerth,
         pod: Object,
         program: Kubectl,
         python: str,

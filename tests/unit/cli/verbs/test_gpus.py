@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from berth.cli.reach.environment import Environment
+from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.verbs.gpus import free_gpus
 from berth.cli.verbs.gpus.free_gpus import Offer, offers_of, table
 from berth.components.core.errors import BadInputError
@@ -59,7 +59,9 @@ def offers() -> list[Offer]:
 
 @pytest.fixture
 def up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(free_gpus, "brought_up", lambda _stack: Environment("env", CONTRACT, ""))
+    monkeypatch.setattr(
+        free_gpus, "brought_up", lambda _stack: LiveEnvironment("env", CONTRACT, "")
+    )
     monkeypatch.setattr(
         free_gpus, "fleet_on", lambda *_: Fleet("env", "env", [], [], [], nodes=NODES)
     )
