@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from berth.components.cluster.demand import replicas_of
+from berth.components.cluster.object_fields import labels_of
 from berth.components.core.owner import OWNER_LABELS, OwnerKind
 from berth.components.core.words import counted, is_or_are
 from berth.components.plan.effect import Effect, Level, Sitting, sitting_whole
-from berth.components.plan.fleet import Occupant, PlannedFleet, occupant_of
+from berth.components.plan.fleet import PlannedFleet
+from berth.components.plan.occupants import Occupant, occupant_of
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Step
 from berth.components.ray.workload import RAY_CLUSTER_CONFIG
@@ -132,10 +134,8 @@ def _changes(step: Step, *prefixes: str) -> bool:
 
 
 def _owner(step: Step, kind: OwnerKind) -> str:
-    metadata = step.before.get("metadata") or {}
-    return str(
-        (metadata.get("labels") or {}).get(OWNER_LABELS[kind]) or metadata.get("name") or step.name
-    )
+    in_cluster = (step.before.get("metadata") or {}).get("name")
+    return labels_of(step.before).get(OWNER_LABELS[kind]) or str(in_cluster or step.name)
 
 
 def _made_for(step: Step, fleet: PlannedFleet) -> list[Sitting]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from berth.components.core import fast_yaml
 from berth.components.operators import OPERATORS
-from berth.components.plan.fleet import occupant_of
+from berth.components.plan.occupants import occupant_of
 from berth.components.plan.plan import BERTH, Plan, Step
 
 _WORDS = fast_yaml.load_beside(__file__, "words.yaml")

@@ -19,7 +19,7 @@ from berth.components.hardware.names import POOL_LABEL
 from berth.components.operators import OPERATORS
 from berth.components.operators.gib import NAME as GIB
 from berth.components.operators.record import deployed
-from berth.components.plan.fleet import occupant_of
+from berth.components.plan.occupants import occupant_of
 from berth.components.sharing import offered_pools
 from berth.stacks.load.stack import Environment
 from berth.stacks.policies.planned import ray_specs

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from berth.components.cluster.api import Object
 from berth.components.cluster.demand import replicas_of
-from berth.components.cluster.object_fields import is_seen, is_true
+from berth.components.cluster.object_fields import is_seen, is_true, labels_of
 from berth.components.cluster.pods import why_not_ready, why_still_there
 from berth.components.core.words import counted, is_or_are
 from berth.components.ray.layers import HEAD_GROUP
@@ -100,7 +100,7 @@ def _pod_with_old_image(cluster: Object, pods: Iterable[Object]) -> str:
         return ""
     templates = _templates_of(cluster)
     for pod in pods:
-        template = templates.get((pod["metadata"].get("labels") or {}).get("ray.io/group")) or {}
+        template = templates.get(labels_of(pod).get("ray.io/group")) or {}
         running = _images(pod)
         for name, image in _images(template).items():
             runs = running.get(name, image)
@@ -200,4 +200,4 @@ def _is_terminating(pod: Object) -> bool:
 
 
 def _role(pod: Object) -> str:
-    return str((pod["metadata"].get("labels") or {}).get("ray.io/node-type", ""))
+    return labels_of(pod).get("ray.io/node-type", "")
