@@ -25,6 +25,7 @@ from berth.components.cluster.pods import is_simulated
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL, namespace_of
+from berth.components.core.project import shown_path
 from berth.components.ray.reasons import Key
 from berth.components.ray.suspension import is_suspended
 from berth.stacks.files import stack_file
@@ -160,7 +161,7 @@ def berth_and_stack(name: str | None, stack: str | None) -> tuple[str, str]:
 
 
 def _berth_of_stack(name: str | None, stack: str) -> str:
-    settings = stack_file.find(stack).settings
+    settings = stack_file.file_of_stack(stack).settings
     meant = name or own_name(stack, settings)
     if meant is None:
         names = names_in(settings)
@@ -173,7 +174,7 @@ def _no_such_berth(name: str, stacks: Mapping[str, Mapping[str, Any]]) -> BadInp
     names: set[str] = set()
     for owner, settings in stacks.items():
         names.update(names_of_stack(owner, settings))
-    folder = stack_file.shown(stack_file.stack_path("NAME").parent)
+    folder = shown_path(stack_file.stack_path("NAME").parent)
     return BadInputError(
         f"no stack of {folder}/ has a berth {name!r}{did_you_mean(name, names)};"
         " if its stack file isn't in this checkout, pass --stack ENVIRONMENT"

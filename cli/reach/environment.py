@@ -53,7 +53,7 @@ def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> LiveEnvi
         NotUpError: it was never brought up, or was destroyed.
         KubeconfigError: no kubeconfig of this machine logs in to its cluster.
     """
-    engineer = stack_file.find(stack).settings.get("engineer")
+    engineer = stack_file.file_of_stack(stack).settings.get("engineer")
     environment = (
         str(engineer["environment"])
         if isinstance(engineer, dict) and "environment" in engineer

@@ -15,8 +15,8 @@ from berth.cli.reach.pods import attached, pod_of
 from berth.cli.shell.console import err, out, print_result
 from berth.components.core import whole_file
 from berth.components.core.errors import BerthError
+from berth.components.core.project import project_folder
 from berth.components.programs import ssh_server
-from berth.stacks.files import stack_file
 
 USER = "ray"
 """User of Ray's images, https://github.com/ray-project/ray/blob/ray-2.60.0/docker/base-deps/Dockerfile."""
@@ -82,7 +82,7 @@ def public_key() -> str:
 
 def options(place: SshTarget) -> dict[str, str]:
     """Return the options of ssh_config(5) that reach a pod from any folder."""
-    here = stack_file.project().resolve()
+    here = project_folder().resolve()
     berth = Path(sys.argv[0])
     words = [
         str(berth) if berth.is_absolute() else "berth",

@@ -37,7 +37,7 @@ def refuse_public(stack: str, text: str, environment: Mapping[str, str]) -> None
     """
     salt = _SALT.search(text)
     known = salt is not None and salt[1] in SALTS
-    if (known or given(environment) == PUBLIC) and not in_lab(environment):
+    if (known or given_passphrase(environment) == PUBLIC) and not in_lab(environment):
         what = (
             "the salt in its file is that of the lab's passphrase"
             if known
@@ -51,7 +51,7 @@ def refuse_public(stack: str, text: str, environment: Mapping[str, str]) -> None
         )
 
 
-def given(environment: Mapping[str, str]) -> str | None:
+def given_passphrase(environment: Mapping[str, str]) -> str | None:
     """Return the passphrase that Pulumi finds; None if it would ask or cannot read the file."""
     if "PULUMI_CONFIG_PASSPHRASE" in environment:
         return environment["PULUMI_CONFIG_PASSPHRASE"]

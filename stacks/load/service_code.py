@@ -9,8 +9,8 @@ from pathlib import Path
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath
+from berth.components.core.project import path_of_setting, shown_path
 from berth.components.core.words import names_in_words
-from berth.stacks.files.stack_file import path_of, shown
 from berth.stacks.settings.environment import EnvironmentSettings
 
 LIMIT_BYTES = 128 * 1024
@@ -29,7 +29,7 @@ _INSTEAD = (
 _OTHER_CODE = ("working_dir", "py_modules", "image_uri", "container", "conda", "py_executable")
 
 
-def read(path: Path) -> dict[str, str]:
+def read_code(path: Path) -> dict[str, str]:
     """Return the text of a Python file, or of a folder's files, by path.
 
     Hidden files, such as `.env`, and compiled ones are left out.
@@ -37,26 +37,28 @@ def read(path: Path) -> dict[str, str]:
     try:
         files, size = _files(path)
     except OSError as error:
-        raise BadInputError(f"{shown(path)} cannot be read: {error.strerror}") from None
+        raise BadInputError(f"{shown_path(path)} cannot be read: {error.strerror}") from None
     if not any(name.endswith(".py") for name in files):
-        raise BadInputError(f"{shown(path)} has no Python file (*.py)")
+        raise BadInputError(f"{shown_path(path)} has no Python file (*.py)")
     if size > LIMIT_BYTES:
         largest = max(files.values(), key=lambda file: file.stat().st_size)
         raise BadInputError(
-            f"{shown(path)} has {size} bytes, of which {shown(largest)} alone"
+            f"{shown_path(path)} has {size} bytes, of which {shown_path(largest)} alone"
             f" {largest.stat().st_size}; pods take {LIMIT_BYTES} with them; {_INSTEAD}"
         )
     texts = {name: _text(file) for name, file in files.items()}
     for module in sorted(_modules(texts)):
         if module in sys.stdlib_module_names or module == "ray":
             raise BadInputError(
-                f"module {module!r} of {shown(path)} hides the one that Python and Ray import;"
+                f"module {module!r} of {shown_path(path)} hides the one that Python and Ray import;"
                 " rename it"
             )
     return texts
 
 
-def read_all(settings: EnvironmentSettings) -> tuple[dict[str, dict[str, str]], list[Problem]]:
+def code_of_services(
+    settings: EnvironmentSettings,
+) -> tuple[dict[str, dict[str, str]], list[Problem]]:
     """Return the code's files of each service that has some, and problems with the code."""
     code: dict[str, dict[str, str]] = {}
     problems: list[Problem] = []
@@ -65,7 +67,7 @@ def read_all(settings: EnvironmentSettings) -> tuple[dict[str, dict[str, str]], 
             continue
         path: SettingPath = ("environment", "services", name)
         try:
-            code[name] = read(path_of(service.code))
+            code[name] = read_code(path_of_setting(service.code))
         except BadInputError as error:
             problems.append(Problem((*path, "code"), str(error)))
             continue
@@ -144,12 +146,13 @@ def _files(path: Path) -> tuple[dict[str, Path], int]:
         return {path.name: path}, path.stat().st_size
     if not path.is_dir():
         raise BadInputError(
-            f"there is no file or folder {shown(path)}; paths count from the project's folder"
+            f"there is no file or folder {shown_path(path)}; paths count from the project's folder"
         )
     found = list(islice(path.rglob("*"), _MOST_FILES + 1))
     if len(found) > _MOST_FILES:
         raise BadInputError(
-            f"{shown(path)} has more than {_MOST_FILES} files; name the folder of the code alone"
+            f"{shown_path(path)} has more than {_MOST_FILES} files; name the folder of the code"
+            " alone"
         )
     files = {str(file.relative_to(path)): file for file in sorted(found) if _counts(file, path)}
     return files, sum(file.stat().st_size for file in files.values())
@@ -166,9 +169,9 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise BadInputError(f"{shown(file)} is not text (UTF-8); {_INSTEAD}") from None
+        raise BadInputError(f"{shown_path(file)} is not text (UTF-8); {_INSTEAD}") from None
     except OSError as error:
-        raise BadInputError(f"{shown(file)} cannot be read: {error.strerror}") from None
+        raise BadInputError(f"{shown_path(file)} cannot be read: {error.strerror}") from None
 
 
 def _modules(files: Iterable[str]) -> set[str]:

@@ -145,13 +145,13 @@ def load_stack(stack: str) -> Environment | EngineerStack:
         StackFileError: there is no such stack, or its file cannot be read.
         SettingsError: the settings have problems.
     """
-    file = stack_file.find(stack)
+    file = stack_file.file_of_stack(stack)
     return load(stack, file.settings, file)
 
 
 def load_text(stack: str, text: str) -> Environment | EngineerStack:
     """Load a stack by a text in place of its file."""
-    file = stack_file.parse(stack_file.stack_path(stack), text)
+    file = stack_file.parse_stack_file(stack_file.stack_path(stack), text)
     return load(stack, file.settings, file)
 
 
@@ -213,7 +213,7 @@ def _environment(
 ) -> tuple[Environment, list[Problem]]:
     """Return an environment, and the problems across its settings with those of policies."""
     resolved = resolve_environment(settings, unknown_pools=unknown_pools)
-    code, problems = service_code.read_all(settings)
+    code, problems = service_code.code_of_services(settings)
     problems = [*resolved.problems, *problems]
     # Only what is right is built with its code: a malformed application could not take it.
     wrong = {problem.path[:3] for problem in problems}
@@ -276,11 +276,11 @@ def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> l
             continue
         lost = frozenset(pools) - frozenset(settings.pools)
         _, across = _environment(stack, settings, None, lost)
-        return beyond(found, (*name_problems(stack, settings), *across))
+        return without_reported(found, (*name_problems(stack, settings), *across))
     return []
 
 
-def beyond(found: Iterable[Problem], of_rest: Iterable[Problem]) -> list[Problem]:
+def without_reported(found: Iterable[Problem], of_rest: Iterable[Problem]) -> list[Problem]:
     """Return the problems of settings without their invalid parts, except those of the removal.
 
     A removed part is not reported as missing too; its absence means nothing, nor does a stand-in.

@@ -12,6 +12,7 @@ from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.errors import BadInputError
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.core.problems import Problem
+from berth.components.core.project import path_of_setting
 from berth.components.gke import storage_classes
 from berth.components.isolation import (
     admission_policies,
@@ -23,7 +24,6 @@ from berth.components.lifecycle import KEEPER_USER, KeeperSettings, keeper_manif
 from berth.components.lifecycle.component import Keeper
 from berth.components.operators import Installation, OperatorsSettings, Site
 from berth.stacks.files import manifest_file
-from berth.stacks.files.stack_file import path_of
 from berth.stacks.load.stack import Environment, SettingsError
 from berth.stacks.program import DIGEST, DIGEST_OUTPUT, digest_of
 from berth.stacks.program.adoption import wait_for_adoption
@@ -141,7 +141,7 @@ def _dranet_manifests(loaded: Environment) -> Mapping[str, Sequence[Manifest]]:
     if dranet.source != "manifest" or dranet.manifest is None:
         return {}
     try:
-        return {"dranet": manifest_file.read(path_of(dranet.manifest))}
+        return {"dranet": manifest_file.read_manifests(path_of_setting(dranet.manifest))}
     except BadInputError as error:
         problem = Problem(("environment", "operators", "dranet", "manifest"), str(error))
         raise SettingsError(loaded.stack, [problem], loaded.file) from None

@@ -10,9 +10,10 @@ from berth.components.cluster.rights import Right, may
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
+from berth.components.core.project import shown_path
 from berth.components.core.words import plural
 from berth.components.isolation import OWNER, USER
-from berth.stacks.files.stack_file import shown, stack_path
+from berth.stacks.files.stack_file import stack_path
 from berth.stacks.settings.engineer import EngineerSettings
 
 CLUSTER, ROAD = Topic("cluster"), Topic("road")
@@ -64,7 +65,7 @@ def check_road(stack: str, settings: EngineerSettings, api: ClusterApi) -> list[
     findings = [
         ROAD.found("own-and-more" if admin else "own", namespace=namespace, role=OWNER)
         if settings.part == "cluster"
-        else ROAD.found("admin" if admin else "ci", file=shown(stack_path(stack))),
+        else ROAD.found("admin" if admin else "ci", file=shown_path(stack_path(stack))),
         ROAD.found(key, namespace=namespace, allowed=allowed, denied=denied),
         *_bound(api, namespace),
     ]

@@ -14,6 +14,7 @@ from berth.cli.shell.console import Table, print_result
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
+from berth.components.core.project import shown_path
 from berth.components.core.words import counted, names_in_words
 from berth.components.ray import RayClusterSettings, condition_of
 from berth.components.ray.fleet import WHOLE_GPU
@@ -123,8 +124,8 @@ def _rows(berth: RayClusterSettings, stack: str, judged: Judged) -> list[dict[st
 def _check_result(change: Change, engineers: Mapping[str, Any]) -> None:
     """Check that an edit of the text means what was asked, however the file is written."""
     try:
-        before = stack_file.parse(change.path, change.before).settings
-        after = stack_file.parse(change.path, change.after).settings
+        before = stack_file.parse_stack_file(change.path, change.before).settings
+        after = stack_file.parse_stack_file(change.path, change.after).settings
     except stack_file.StackFileError:
         before, after = {}, {"": None}
     expected = {
@@ -140,7 +141,7 @@ def _check_result(change: Change, engineers: Mapping[str, Any]) -> None:
             },
         }
     if after != expected:
-        name = stack_file.shown(change.path)
+        name = shown_path(change.path)
         raise BadInputError(
             f"{name} is written in a way that this can't edit (anchors?); edit it by hand"
         )

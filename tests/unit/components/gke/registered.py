@@ -98,7 +98,7 @@ def _environments() -> Iterator[tuple[str, EnvironmentSettings]]:
     for pool, rest in cases["pools"].values():
         yield "some", environment_of({"it": pool}, **rest)
     for stack in stack_file.stack_names():
-        file = stack_file.read(stack_file.stack_path(stack))
+        file = stack_file.read_stack_file(stack_file.stack_path(stack))
         settings = load(stack, file.settings, file).settings
         if isinstance(settings, EnvironmentSettings) and not settings.cluster.existing:
             yield stack, settings

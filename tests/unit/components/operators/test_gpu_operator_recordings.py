@@ -68,7 +68,7 @@ def daemons_on(output: Mapping[str, Any], node: str) -> list[str]:
     "path", sorted((ROOT / "stacks").rglob("Pulumi.*.yaml")), ids=lambda path: path.stem
 )
 def test_every_gpu_pool_of_a_shipped_stack_is_served_by_one(path: Path) -> None:
-    file = stack_file.read(path)
+    file = stack_file.read_stack_file(path)
     settings = load(path.stem.removeprefix("Pulumi."), file.settings, file).settings
     if not isinstance(settings, EnvironmentSettings):
         pytest.skip("an engineer's stack has no pools")
