@@ -8,12 +8,11 @@ import typer
 
 from berth.cli.reach import completion
 from berth.components.core.errors import BadInputError
+from berth.components.programs.lifetimes import parse_duration
 
 
 def seconds_of(timeout: str) -> int:
     """Return the seconds of option `--timeout`."""
-    from berth.components.core.types import parse_duration  # noqa: PLC0415
-
     try:
         return parse_duration(timeout)
     except ValueError as error:

@@ -13,10 +13,10 @@ from berth.components.lifecycle.manifests import (
     keeper_manifests,
     keeper_peers,
 )
+from berth.components.lifecycle.rules import lifecycle_problems
 from berth.components.lifecycle.settings import (
     KeeperSettings,
     Lifecycle,
     LifecycleShape,
     complete_lifecycle,
-    lifecycle_problems,
 )

@@ -28,7 +28,7 @@ from berth.components.cluster.api import (
 from berth.components.cluster.mirror import Mirror
 from berth.components.cluster.pods import finds_no_node, has_a_node
 from berth.components.core.owner import STACK_LABEL
-from berth.components.core.types import parse_duration
+from berth.components.programs.lifetimes import parse_duration
 from berth.components.ray.conditions.cluster import ClusterCondition, condition_of, pods_missing
 from berth.components.ray.conditions.job import job_condition
 from berth.components.ray.conditions.service import ServiceCondition, service_condition

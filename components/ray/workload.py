@@ -9,8 +9,9 @@ import yaml
 
 from berth.components.core.manifest import Manifest, forced, manifest_of, short_hash
 from berth.components.core.owner import OwnerKind
-from berth.components.core.types import canonical_quantity, parse_duration
+from berth.components.core.types import canonical_quantity
 from berth.components.isolation import RESTRICTED_CONTAINER, SERVE_PORT, cluster_spec
+from berth.components.programs.lifetimes import parse_duration
 from berth.components.ray.settings import RayClusterSettings, Wait
 from berth.components.ray.storage import mounted
 from berth.components.ray.workload_settings import JobWait, RayJobSettings, RayServiceSettings

@@ -7,11 +7,12 @@ from berth.components.core.bounds import Bounds
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
-from berth.components.core.types import parse_duration, region_of
+from berth.components.core.types import region_of
 from berth.components.core.words import is_or_are
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.settings import GkeSettings
 from berth.components.gke.versions import parse
+from berth.components.programs.lifetimes import parse_duration
 
 _TABLES = beside(__file__)
 _SYSCTLS = frozenset(

@@ -9,7 +9,9 @@ import pytest
 
 from berth.components.fabric import SCRIPT, NcclParts, gib_variables_command, nccl_parts
 from berth.components.fabric.nccl import PROFILES
+from berth.components.fabric.settings import WorkerDevices
 from berth.components.hardware.machines import GIB_PROFILES, MACHINES
+from berth.components.ray.settings import WorkerShape
 from tests.unit.cases import table
 from tests.unit.components.fabric import (
     A4,
@@ -169,3 +171,7 @@ def test_every_mount_has_its_volume() -> None:
         "gib": {"path": "/home/kubernetes/bin/gib"},
         "shared-memory": None,
     }
+
+
+def test_a_worker_has_the_settings_that_rules_of_its_devices_name() -> None:
+    assert WorkerDevices.model_fields.keys() <= WorkerShape.model_fields.keys()
