@@ -30,7 +30,7 @@ from berth.components.hardware.names import (
     MANAGED_DRANET_LABEL,
     POOL_LABEL,
 )
-from berth.lab.devices.api import CLAIMS, SLICES, Api
+from berth.lab.api import CLAIMS, SLICES, Api
 from berth.lab.devices.gpu_cluster import is_of_daemonset
 from berth.lab.devices.gpus import gpu_count, gpu_of
 from berth.lab.devices.scheduling import Amounts, amounts, requests, selected

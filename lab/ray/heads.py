@@ -29,7 +29,7 @@ from berth.components.cluster.pods import LOCAL_RAY, why_not_ready
 from berth.components.core import whole_file
 from berth.components.core.errors import BerthError
 from berth.components.programs.notebook import PORT_VARIABLE as NOTEBOOK_PORT
-from berth.lab.devices.api import DEFINITIONS, Api, path_of
+from berth.lab.api import DEFINITIONS, Api, path_of
 from berth.lab.errors import LabError, quoted
 from berth.lab.home import Home
 from berth.lab.probes import Probe

@@ -6,7 +6,7 @@ from typing import Any
 
 from berth.components.cluster.api import MERGE_PATCH
 from berth.components.cluster.pods import untolerated
-from berth.lab.devices.api import Api
+from berth.lab.api import Api
 from berth.lab.devices.reconciler import CLASSES, reconcile
 from berth.lab.devices.scheduling import selected
 
