@@ -20,8 +20,8 @@ from berth.components.cluster.api import (
     RefusedError,
     within,
 )
+from berth.components.cluster.nodes import is_simulated
 from berth.components.cluster.owned import owner_of_namespace, owners_of, ray_clusters_of
-from berth.components.cluster.pods import is_simulated
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL, namespace_of

@@ -107,7 +107,7 @@ def _reasons(berth: LiveBerth, *, suspended: bool, seconds: float) -> list[str]:
     def report(text: str) -> None:
         err.print(f"{_WORDS[suspended][0]} {berth.name}: {text}")
 
-    return suspension.wait(
+    return suspension.wait_for_pods(
         berth.api, berth.key, suspended=suspended, seconds=seconds, report=report
     )
 

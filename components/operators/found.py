@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from berth.components.cluster.api import ClusterApi, Object
-from berth.components.cluster.pods import untolerated
+from berth.components.cluster.nodes import untolerated_taint
 from berth.components.core import fast_yaml
 from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.problems import Problem, SettingPath
@@ -182,7 +182,7 @@ def _used(api: ClusterApi, pools: Pools) -> Iterator[Problem]:
         taints = [
             {**taint, "value": taint.get("value", "")} for taint in needed if taint.get("key")
         ]
-        if missing := untolerated(taints, known or [gpu]):
+        if missing := untolerated_taint(taints, known or [gpu]):
             command = patch(daemonsets={"tolerations": [*(known or [gpu]), *needed]})
             yield from broken(
                 _TABLES["untolerated"], where, taint=missing["key"], pool=pool, command=command

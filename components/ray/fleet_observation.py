@@ -22,9 +22,10 @@ from berth.components.cluster.demand import (
     replicas_of,
 )
 from berth.components.cluster.inventory import NOTHING, Device, Inventory
+from berth.components.cluster.nodes import is_ready
 from berth.components.cluster.object_fields import labels_of
 from berth.components.cluster.owned import Owners, owners_of
-from berth.components.cluster.pods import is_ready, why_not_ready
+from berth.components.cluster.pods import why_not_ready
 from berth.components.core.owner import OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.isolation import SERVE_PORT

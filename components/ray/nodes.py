@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from berth.components.cluster.api import Object
 from berth.components.cluster.demand import gpus_in, gpus_of_pod
 from berth.components.cluster.inventory import NOTHING, Inventory
+from berth.components.cluster.nodes import is_ready
 from berth.components.cluster.object_fields import labels_of
-from berth.components.cluster.pods import is_ready
 from berth.components.core.owner import OWNER_LABELS
 from berth.components.hardware.names import MAINTENANCE_LABEL, POOL_LABEL
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.components.cluster.api import Object
-from berth.components.cluster.pods import is_ready, untolerated
+from berth.components.cluster.nodes import is_ready, untolerated_taint
 from berth.components.core.words import counted
 from berth.components.gke import tolerations
 from berth.components.hardware.names import (
@@ -71,7 +71,7 @@ def check_nodes(nodes: Iterable[Object], settings: EnvironmentSettings) -> list[
         findings += [
             CLUSTER.found("tainted", pool=name, **taint)
             for taint in _taints(of_pool)
-            if untolerated([taint], tolerated)
+            if untolerated_taint([taint], tolerated)
         ]
         findings += _shared_by_gke(pool, of_pool)
     return findings
