@@ -33,7 +33,7 @@ from tests.lab.project import HEAD, SMALL, Project, Settings, environment_settin
 
 STACK, GUESTS = "rehearsal", "guests"
 ENGINEERS = 30
-_TABLE: dict[str, list[Any]] = fast_yaml.read(Path(__file__).with_suffix(".yaml"))
+_TABLE: dict[str, list[Any]] = fast_yaml.load_file(Path(__file__).with_suffix(".yaml"))
 _OF_ENGINEERS = "engineers."
 _OF_ENVIRONMENT = 6
 """Largest number of edits of the environment in an update."""

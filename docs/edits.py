@@ -37,7 +37,7 @@ from berth.components.gke.provider_fields import CLUSTER, NODE_POOL
 from berth.components.plan import fleet
 from berth.components.plan.effect import Level
 from berth.components.plan.paths import MISSING, below, value_at
-from berth.components.plan.plan import Operation, Plan, Property, State, Step
+from berth.components.plan.plan import Operation, Plan, Property, ResourceState, Step
 from berth.lab.plugins.gcp.differences import differences
 from berth.lab.plugins.gcp.provider import TYPES
 from berth.lab.plugins.gcp.resource import Kind
@@ -219,7 +219,9 @@ def _step(
         operation = "create" if old is None else "delete"
     elif changed:
         operation = "replace" if any(found.replaces for found in kinds.values()) else "update"
-    before, after = (None if inputs is None else State(inputs, inputs, "") for inputs in (old, new))
+    before, after = (
+        None if inputs is None else ResourceState(inputs, inputs, "") for inputs in (old, new)
+    )
     return Step(
         operation=operation,
         urn=f"urn::{kind}::{name}",

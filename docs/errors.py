@@ -221,7 +221,7 @@ def _contradictions() -> Iterator[Message]:
     for file in sorted(
         file for folder in FOLDERS for file in (CLONE / folder).rglob("contradictions.yaml")
     ):
-        found = fast_yaml.read(file)
+        found = fast_yaml.load_file(file)
         groups = (
             [group for groups in found.values() for group in groups]
             if isinstance(found, dict)

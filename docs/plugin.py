@@ -13,8 +13,8 @@ import grpc
 from pulumi.runtime.proto import provider_pb2, provider_pb2_grpc
 from pulumi.runtime.rpc import wrap_rpc_secret
 
+from berth.lab.plugins.gcp.protocol import message_properties
 from berth.lab.plugins.gcp.resource import Kind
-from berth.lab.plugins.gcp.server import written
 from berth.lab.programs import KUBERNETES_PLUGIN
 from berth.lab.progress import Progress
 from berth.lab.toolchain.ensure import programs_of
@@ -32,7 +32,7 @@ class Plugin:
 
     def __init__(self, address: str) -> None:
         self._stub = provider_pb2_grpc.ResourceProviderStub(grpc.insecure_channel(address))
-        nowhere = written({"kubeconfig": _NOWHERE})
+        nowhere = message_properties({"kubeconfig": _NOWHERE})
         self._stub.Configure(provider_pb2.ConfigureRequest(args=nowhere, acceptSecrets=True))
 
     def differences(
@@ -50,9 +50,9 @@ class Plugin:
         request = provider_pb2.DiffRequest(
             id="id",
             urn=urn,
-            olds=written({**old, "__inputs": wrap_rpc_secret(dict(old))}),
-            old_inputs=written(old),
-            news=written(new),
+            olds=message_properties({**old, "__inputs": wrap_rpc_secret(dict(old))}),
+            old_inputs=message_properties(old),
+            news=message_properties(new),
             ignoreChanges=ignored,
         )
         answer = self._stub.Diff(request)

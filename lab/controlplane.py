@@ -247,7 +247,7 @@ def lay_out(home: Home, supervisor: Supervisor) -> ControlPlane:
     names = ("name", "command", "args", "links")
     components = [{name: item.get(name, []) for name in names} for item in first["components"]]
     layout = {"signature": _signature(home), "ports": ports, "components": components}
-    whole_file.write(folder / "layout.json", json.dumps(layout, indent=1))
+    whole_file.replace_file(folder / "layout.json", json.dumps(layout, indent=1))
     plane = load(home)
     if plane is None:
         raise LabError(

@@ -75,14 +75,14 @@ def _trust(home: Home) -> None:
     )
     plane = controlplane.load(home)
     texts = [known.read_bytes() if known else b"", plane.certificate("ca.crt") if plane else b""]
-    whole_file.write(_authorities(home), b"\n".join(texts).decode())
+    whole_file.replace_file(_authorities(home), b"\n".join(texts).decode())
 
 
 def announce(home: Home) -> None:
     """Write the variables of a lab that is up, for every `berth` in its folder."""
     _trust(home)
     found = variables(home) | {"PATH": os.pathsep.join(_programs(home))}
-    whole_file.write(home.environment, json.dumps(found, indent=1), mode=0o600)
+    whole_file.replace_file(home.environment, json.dumps(found, indent=1), mode=0o600)
 
 
 def complete(home: Home) -> dict[str, str]:

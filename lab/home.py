@@ -70,9 +70,9 @@ class Home:
     def current(cls) -> Home:
         """Return the lab that `BERTH_LAB` names, else that of the Pulumi project."""
         # The tools are built while the packages that this import needs are still being installed.
-        from berth.stacks.files.stack_file import project  # noqa: PLC0415
+        from berth.components.core.project import project_folder  # noqa: PLC0415
 
-        return cls(Path(os.environ.get(ENVIRONMENT_VARIABLE) or project() / ".lab"))
+        return cls(Path(os.environ.get(ENVIRONMENT_VARIABLE) or project_folder() / ".lab"))
 
     @property
     def folder(self) -> Path:

@@ -257,7 +257,7 @@ class Supervisor:
         self._children.append(child)
         started = psutil.Process(child.pid).create_time()
         record = Record(process.name, child.pid, started, list(process.needs), process.version)
-        whole_file.write(self._record_file(process.name), json.dumps(asdict(record)))
+        whole_file.replace_file(self._record_file(process.name), json.dumps(asdict(record)))
 
     def _wait_ready(self, process: Process) -> None:
         problem = self.problem(process, READY_SECONDS)

@@ -86,7 +86,9 @@ def write_plugins(home: Home, tools: Mapping[str, Path]) -> None:
     for path in folder.iterdir():
         if path not in {gcp.parent, kubernetes.parent}:
             _remove(path)
-    whole_file.write(gcp, plugin_script(home, "berth.lab.plugins.gcp", SIMULATED_GCP), mode=0o755)
+    whole_file.replace_file(
+        gcp, plugin_script(home, "berth.lab.plugins.gcp", SIMULATED_GCP), mode=0o755
+    )
     _place(kubernetes, tools[KUBERNETES_PLUGIN])
 
 
@@ -111,7 +113,7 @@ def write_bin(home: Home, tools: Mapping[str, Path]) -> None:
     text = _script("credential.sh").format(
         file=shlex.quote(str(home.root.absolute() / "credential.json"))
     )
-    whole_file.write(home.bin / credential, text, mode=0o755)
+    whole_file.replace_file(home.bin / credential, text, mode=0o755)
 
 
 def write_head_bin(home: Home) -> None:
@@ -119,12 +121,14 @@ def write_head_bin(home: Home) -> None:
     home.head_bin.mkdir(parents=True, exist_ok=True)
     enter = shlex.join([sys.executable, "-I", str(CLONE / "lab" / "ray" / "program.py"), "enter"])
     for name in HEAD_PROGRAMS:
-        whole_file.write(home.head_bin / name, f'#!/bin/sh\nexec {enter} {name} "$@"\n', mode=0o755)
+        whole_file.replace_file(
+            home.head_bin / name, f'#!/bin/sh\nexec {enter} {name} "$@"\n', mode=0o755
+        )
 
 
 def write_credentials(home: Home, plane: ControlPlane) -> None:
     """Write the administrator's kubeconfig, its certificate as an ExecCredential, and Google's."""
-    whole_file.write(
+    whole_file.replace_file(
         home.kubeconfig, yaml.safe_dump(plane.kubeconfig(), sort_keys=False), mode=0o600
     )
     credential = {
@@ -137,7 +141,7 @@ def write_credentials(home: Home, plane: ControlPlane) -> None:
             "clientKeyData": plane.certificate("admin.key").decode(),
         },
     }
-    whole_file.write(home.root / "credential.json", json.dumps(credential), mode=0o600)
+    whole_file.replace_file(home.root / "credential.json", json.dumps(credential), mode=0o600)
     write_credential(home, plane.ports[GOOGLE_PORT])
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 
+from berth.components.core.project import project_folder
 from berth.components.plan.paths import value_at
 from berth.lab import environment
 from berth.lab.errors import USAGE, LabError, quoted
@@ -30,7 +31,7 @@ def _pulumi(home: Home, log: Path, *arguments: str) -> int:
     with log.open("ab") as output:
         process = subprocess.Popen(
             ["pulumi", *arguments, "--color", "never"],
-            cwd=stack_file.project(),
+            cwd=project_folder(),
             env=environment.complete(home),
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -63,7 +64,9 @@ def _engineers() -> list[str]:
     found = []
     for name in stack_file.stack_names():
         with contextlib.suppress(stack_file.StackFileError):
-            engineer = stack_file.read(stack_file.stack_path(name)).settings.get("engineer")
+            engineer = stack_file.read_stack_file(stack_file.stack_path(name)).settings.get(
+                "engineer"
+            )
             if isinstance(engineer, dict) and engineer.get("environment") == STACK:
                 found.append(name)
     return found
@@ -79,12 +82,12 @@ def require_charts(home: Home) -> None:
     path = stack_file.stack_path(STACK)
     if not path.exists():
         return
-    stack = stack_file.read(path)
+    stack = stack_file.read_stack_file(path)
     operators = value_at(stack.settings, "environment.operators")
     for name in operators if isinstance(operators, dict) else ():
         setting = ("environment", "operators", name, "chart")
         chart = value_at(stack.settings, ".".join(setting))
-        folder = (stack_file.project() / str(chart)).resolve()
+        folder = (project_folder() / str(chart)).resolve()
         if (
             not str(chart).startswith(".")
             or folder.exists()

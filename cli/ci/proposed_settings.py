@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.components.core.errors import BAD_INPUT, BadInputError, BerthError
-from berth.components.core.words import few
-from berth.stacks.files import document
-from berth.stacks.files.stack_file import LARGEST, NAMESPACE, project
+from berth.components.core.project import project_folder
+from berth.components.core.words import first_names
+from berth.components.core.yaml_document import DocumentError, plain_value, read_yaml
+from berth.stacks.files.stack_file import LARGEST, NAMESPACE
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _FILE = re.compile(r"stacks/Pulumi\.[A-Za-z0-9_.-]{1,100}\.yaml", re.ASCII)
@@ -43,9 +44,8 @@ class Proposal:
         if not self.left:
             return ""
         names = [f"`{re.sub(r'[^-+./ @A-Za-z0-9_]', '?', name)}`" for name in self.left]
-        return (
-            f"This preview runs main's code. Changes of {few(names, _MOST_SHOWN)} are not in it.\n"
-        )
+        shown = first_names(names, _MOST_SHOWN)
+        return f"This preview runs main's code. Changes of {shown} are not in it.\n"
 
 
 def read(commit: str) -> Proposal:
@@ -71,7 +71,7 @@ def read(commit: str) -> Proposal:
 def take(proposal: Proposal) -> None:
     """Write the files of stacks."""
     for name, content in proposal.taken.items():
-        path = project() / name
+        path = project_folder() / name
         path.unlink(missing_ok=True)
         if content is not None:
             path.write_text(content, encoding="utf-8")
@@ -90,7 +90,7 @@ def _content(commit: str, name: str) -> str | None:
     found = _document(text, name)
     if others := [str(key) for key in found if key not in _KEYS]:
         raise _not_taken(f"has {', '.join(others)}, which no stack's file has", name)
-    path = project() / name
+    path = project_folder() / name
     before = _document(path.read_text(encoding="utf-8"), name) if path.is_file() else {}
     if _of_providers(found) != (_of_providers(before) or {}):
         raise _not_taken(
@@ -113,8 +113,8 @@ def _of_providers(found: dict[str, Any]) -> dict[str, Any] | None:
 
 def _document(text: str, name: str) -> dict[str, Any]:
     try:
-        found = document.plain(document.read(text))
-    except document.DocumentError:
+        found = plain_value(read_yaml(text))
+    except DocumentError:
         raise _not_taken("is not YAML", name) from None
     if not isinstance(found, dict):
         raise _not_taken("is not a stack's file", name)
@@ -126,7 +126,7 @@ def _not_taken(problem: str, name: str, remedy: str = _AS_EXPLAINED) -> BadInput
 
 
 def _git(*arguments: str) -> str:
-    command = ["git", "-C", str(project()), *arguments]
+    command = ["git", "-C", str(project_folder()), *arguments]
     done = subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL)
     if done.returncode:
         problem = done.stderr.decode(errors="replace").strip().splitlines() or ["without a reason"]

@@ -21,8 +21,8 @@ from typing import Any, Self
 from berth.cli.shell import lab_here
 from berth.cli.shell.signals import INTERRUPTED, TERMINATED
 from berth.components.core.errors import BerthError
+from berth.components.core.project import project_folder
 from berth.components.plan.plan import Event
-from berth.stacks.files import stack_file
 from berth.stacks.program import DIGEST, NO_DEBUG
 
 _STREAMS_EVENTS = {
@@ -155,7 +155,7 @@ def _call(
             "install Pulumi, or bring the lab up, which has its own: make lab",
         )
     options = {
-        "cwd": stack_file.project(),
+        "cwd": project_folder(),
         "env": {**os.environ, **_STREAMS_EVENTS, NO_DEBUG: "true", **(environment or {})},
         "stdin": subprocess.DEVNULL,
         "text": True,

@@ -75,7 +75,7 @@ def stacks() -> dict[str, int]:
 
 def init(stack: str) -> None:
     """Create a stack in the backend, with the secrets provider that its file names."""
-    provider = stack_file.marks(stack).get("secretsprovider", "")
+    provider = stack_file.pulumi_keys(stack).get("secretsprovider", "")
     more = ["--secrets-provider", provider] if provider else []
     _asked(stack, "stack", "init", stack, "--no-select", *more)
 

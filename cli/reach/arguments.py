@@ -8,12 +8,11 @@ import typer
 
 from berth.cli.reach import completion
 from berth.components.core.errors import BadInputError
+from berth.components.programs.lifetimes import parse_duration
 
 
 def seconds_of(timeout: str) -> int:
     """Return the seconds of option `--timeout`."""
-    from berth.components.core.types import parse_duration  # noqa: PLC0415
-
     try:
         return parse_duration(timeout)
     except ValueError as error:
@@ -26,9 +25,9 @@ _NOT_NAMED = "\0"
 
 def by_path(stack: str) -> str:
     """Return a stack's name, also where the path of its file names it."""
-    from berth.stacks.files.stack_file import named  # noqa: PLC0415 - reading YAML takes a while to import
+    from berth.stacks.files.stack_file import stack_name_of  # noqa: PLC0415 - reading YAML takes a while to import
 
-    return named(stack)
+    return stack_name_of(stack)
 
 
 def _named_stack(ctx: typer.Context, stack: str) -> str:

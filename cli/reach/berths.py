@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from berth.cli.reach.berth_names import names_in, names_of_stack, own_name
-from berth.cli.reach.environment import Environment, NotUpError, brought_up
+from berth.cli.reach.environment import LiveEnvironment, NotUpError, brought_up
 from berth.cli.reach.selected_stack import one_of
 from berth.components.cluster.api import (
     NAMESPACES,
@@ -20,23 +20,24 @@ from berth.components.cluster.api import (
     RefusedError,
     within,
 )
+from berth.components.cluster.nodes import is_simulated
 from berth.components.cluster.owned import owner_of_namespace, owners_of, ray_clusters_of
-from berth.components.cluster.pods import is_simulated
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL, namespace_of
+from berth.components.core.project import shown_path
 from berth.components.ray.reasons import Key
 from berth.components.ray.suspension import is_suspended
 from berth.stacks.files import stack_file
 
 
 @dataclass(frozen=True)
-class Berth:
+class LiveBerth:
     """A berth, or a named cluster, that is up."""
 
     name: str
     """The engineer's id or the cluster's name."""
-    environment: Environment
+    environment: LiveEnvironment
     api: ClusterApi
     cluster: Object
 
@@ -82,7 +83,7 @@ class Berth:
         return pod["spec"].get("nodeName") in self.simulated_nodes
 
 
-def find(name: str | None, stack: str | None) -> Berth:
+def find(name: str | None, stack: str | None) -> LiveBerth:
     """Return a berth that is up.
 
     Raises:
@@ -92,7 +93,7 @@ def find(name: str | None, stack: str | None) -> Berth:
     environment = brought_up(stack)
     api = ClusterApi(environment.kubeconfig)
     if cluster := _ray_cluster(api, environment.contract.name, name):
-        return Berth(name, environment, api, cluster)
+        return LiveBerth(name, environment, api, cluster)
     for owner, settings in stack_file.all_settings().items():
         own = own_name(owner, settings) == name
         if (own and settings["engineer"].get("environment") == environment.stack) or (
@@ -160,7 +161,7 @@ def berth_and_stack(name: str | None, stack: str | None) -> tuple[str, str]:
 
 
 def _berth_of_stack(name: str | None, stack: str) -> str:
-    settings = stack_file.find(stack).settings
+    settings = stack_file.file_of_stack(stack).settings
     meant = name or own_name(stack, settings)
     if meant is None:
         names = names_in(settings)
@@ -173,7 +174,7 @@ def _no_such_berth(name: str, stacks: Mapping[str, Mapping[str, Any]]) -> BadInp
     names: set[str] = set()
     for owner, settings in stacks.items():
         names.update(names_of_stack(owner, settings))
-    folder = stack_file.shown(stack_file.stack_path("NAME").parent)
+    folder = shown_path(stack_file.stack_path("NAME").parent)
     return BadInputError(
         f"no stack of {folder}/ has a berth {name!r}{did_you_mean(name, names)};"
         " if its stack file isn't in this checkout, pass --stack ENVIRONMENT"

@@ -78,7 +78,7 @@ def _all() -> Iterator[tuple[str, Settings]]:
 
     for stack in stack_names():
         try:
-            document = fast_yaml.read(stack_path(stack))
+            document = fast_yaml.load_file(stack_path(stack))
         except (OSError, ValueError, yaml.YAMLError, RecursionError):
             continue
         config = document.get("config") if isinstance(document, dict) else None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from berth.cli.reach.berths import Berth
+from berth.cli.reach.berths import LiveBerth
 from berth.cli.reach.kubectl import kubectl
 from berth.cli.reach.pods import HEAD_CONTAINER
 from berth.components.cluster.pods import runs_here, why_not_ready
@@ -32,7 +32,7 @@ class Running:
         return [*map(str, self.jobs), *([self.login] if self.login else [])]
 
 
-def running_on(berth: Berth) -> Running:
+def running_on(berth: LiveBerth) -> Running:
     """Return the work that runs on a berth."""
     pods = berth.pods()
     head = next(

@@ -32,7 +32,7 @@ class NotUpError(BadInputError):
 
 
 @dataclass(frozen=True)
-class Environment:
+class LiveEnvironment:
     """An environment that is up."""
 
     stack: str
@@ -46,14 +46,14 @@ class Environment:
     """All outputs, secret ones in clear text."""
 
 
-def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> Environment:
+def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> LiveEnvironment:
     """Return the environment of a stack, whose outputs may be known already.
 
     Raises:
         NotUpError: it was never brought up, or was destroyed.
         KubeconfigError: no kubeconfig of this machine logs in to its cluster.
     """
-    engineer = stack_file.find(stack).settings.get("engineer")
+    engineer = stack_file.file_of_stack(stack).settings.get("engineer")
     environment = (
         str(engineer["environment"])
         if isinstance(engineer, dict) and "environment" in engineer
@@ -78,10 +78,10 @@ def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> Environm
             f" differs in {where}); run: {bring_up}"
         ) from None
     kubeconfig, login = own_login(outputs["kubeconfig"], contract.login)
-    return Environment(environment, contract, kubeconfig, login, outputs)
+    return LiveEnvironment(environment, contract, kubeconfig, login, outputs)
 
 
-def _by_own_login(stack: str, environment: str) -> Environment:
+def _by_own_login(stack: str, environment: str) -> LiveEnvironment:
     """Return the environment of an engineer who may not read its state."""
     # Both are slow to import, and seldom needed.
     from berth.stacks.load.stack import EngineerStack, load_stack  # noqa: PLC0415
@@ -91,10 +91,10 @@ def _by_own_login(stack: str, environment: str) -> Environment:
     if not isinstance(loaded, EngineerStack):
         raise BadInputError(f"stack {stack} is not an engineer's")
     contract, kubeconfig, _ = read_own_part(loaded.settings, stack)
-    return Environment(environment, contract, kubeconfig, loaded.settings.login)
+    return LiveEnvironment(environment, contract, kubeconfig, loaded.settings.login)
 
 
-def namespaces_not_in_state(environment: Environment, reader: Reader) -> list[str]:
+def namespaces_not_in_state(environment: LiveEnvironment, reader: Reader) -> list[str]:
     """Return namespaces of berths of an environment's stack that the stack's state does not know.
 
     A killed update leaves them. The engineers' own stacks have states of their own, and a namespace

@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from berth.cli.reach.environment import (
-    Environment,
+    LiveEnvironment,
     NotUpError,
     brought_up,
     namespaces_not_in_state,
@@ -23,8 +23,17 @@ from berth.components.cluster.mirror import Snapshot
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import OwnerKind
 from berth.components.core.words import plural
-from berth.components.ray.fleet import WHOLE, Fleet, Job, Missing, Pool, Ray, Service, observe
-from berth.components.sharing import offered
+from berth.components.ray.fleet import (
+    WHOLE_GPU,
+    Fleet,
+    LiveJob,
+    LivePool,
+    LiveRayCluster,
+    LiveService,
+    MissingOwner,
+)
+from berth.components.ray.fleet_observation import observed_fleet
+from berth.components.sharing import offered_pools
 
 NOTHING = "–"
 
@@ -41,7 +50,7 @@ def fleet_of(stack: str) -> Fleet:
     return fleet
 
 
-def fleet_on(up: Environment, stack: str) -> Fleet:
+def fleet_on(up: LiveEnvironment, stack: str) -> Fleet:
     """Return the fleet of a stack on an environment that is up."""
     try:
         return observed(Snapshot(ClusterApi(up.kubeconfig)), stack, up)
@@ -50,7 +59,7 @@ def fleet_on(up: Environment, stack: str) -> Fleet:
         raise BerthError(f"stack {up.stack}: {known.problem}", known.remedy) from None
 
 
-def require_up(fleet: Fleet, stack: str, up: Environment) -> None:
+def require_up(fleet: Fleet, stack: str, up: LiveEnvironment) -> None:
     """Refuse an engineer's stack without a berth on its environment."""
     if up.stack != stack and not fleet.berths:
         raise NotUpError(
@@ -58,10 +67,10 @@ def require_up(fleet: Fleet, stack: str, up: Environment) -> None:
         )
 
 
-def observed(reader: Reader, stack: str, up: Environment) -> Fleet:
+def observed(reader: Reader, stack: str, up: LiveEnvironment) -> Fleet:
     """Return the fleet of a stack on an environment that is up."""
-    pools = offered(up.contract.pools, up.contract.sharing).values()
-    fleet = observe(
+    pools = offered_pools(up.contract.pools, up.contract.sharing).values()
+    fleet = observed_fleet(
         reader, stack, up.contract.name, pools, lambda text: err.print(text, style="yellow")
     )
     if up.stack != stack:
@@ -70,16 +79,16 @@ def observed(reader: Reader, stack: str, up: Environment) -> Fleet:
     return replace(fleet, not_in_state=unknown, missing=_missing(fleet, up.outputs))
 
 
-def _missing(fleet: Fleet, outputs: Mapping[str, Any]) -> list[Missing]:
+def _missing(fleet: Fleet, outputs: Mapping[str, Any]) -> list[MissingOwner]:
     """Return the owners that an environment's last update registered and the cluster lacks."""
-    kinds: tuple[tuple[OwnerKind, str, Iterable[Ray | Job | Service]], ...] = (
+    kinds: tuple[tuple[OwnerKind, str, Iterable[LiveRayCluster | LiveJob | LiveService]], ...] = (
         ("engineer", "berths", fleet.berths),
         ("cluster", "clusters", fleet.clusters),
         ("job", "jobs", fleet.jobs),
         ("service", "services", fleet.services),
     )
     return [
-        Missing(kind, name)
+        MissingOwner(kind, name)
         for kind, output, workloads in kinds
         for name in str(outputs.get(output, "")).split(", ")
         if name and name not in {workload.name for workload in workloads}
@@ -139,7 +148,7 @@ def grids(fleet: Fleet, now: datetime) -> list[Grid]:
     return [grid for grid in found if grid.rows or grid.title == "pools"]
 
 
-def _state(workload: Ray | Job | Service) -> tuple[str, str]:
+def _state(workload: LiveRayCluster | LiveJob | LiveService) -> tuple[str, str]:
     return workload.state, "good" if workload.ready else "warn"
 
 
@@ -147,7 +156,7 @@ def reasons_on(fleet: Fleet) -> Iterable[str]:
     """Yield why workloads are not ready: `bob is not ready: …`."""
     for workload in fleet.workloads:
         state = "is not ready"
-        if isinstance(workload, Job):
+        if isinstance(workload, LiveJob):
             state = "failed" if workload.ended else "does not run"
         if not workload.ready:
             yield f"{workload.name} {state}: {'; '.join(workload.reasons)}"
@@ -169,7 +178,7 @@ def notes_on(fleet: Fleet) -> Iterable[str]:
             yield REMARKS["maintenance"].format(node=node)
 
 
-def _pools(pools: Iterable[Pool]) -> Grid:
+def _pools(pools: Iterable[LivePool]) -> Grid:
     heads = ("pool", "machine type", "nodes", "GPUs in use", "NICs in use", "shared by")
     rows = [
         (
@@ -185,13 +194,13 @@ def _pools(pools: Iterable[Pool]) -> Grid:
     return Grid("pools", heads, rows)
 
 
-def _in_use(pool: Pool) -> str:
+def _in_use(pool: LivePool) -> str:
     """Return the use of a pool's GPUs: `3/8`, or `3/32 shares` where pods share them."""
     count = f"{pool.gpus_in_use}/{pool.gpus}"
-    return count if pool.unit == WHOLE else f"{count} {plural(pool.unit)}"
+    return count if pool.unit == WHOLE_GPU else f"{count} {plural(pool.unit)}"
 
 
-def _nodes(pool: Pool) -> str | tuple[str, str]:
+def _nodes(pool: LivePool) -> str | tuple[str, str]:
     desired = max(pool.nodes, pool.nodes_at_least)
     return (
         str(pool.nodes)
@@ -200,7 +209,9 @@ def _nodes(pool: Pool) -> str | tuple[str, str]:
     )
 
 
-def _rays(fleet: Fleet, title: str, first: str, rays: Iterable[Ray], now: datetime) -> Grid:
+def _rays(
+    fleet: Fleet, title: str, first: str, rays: Iterable[LiveRayCluster], now: datetime
+) -> Grid:
     heads = (
         "namespace",
         "RayCluster",
@@ -230,7 +241,7 @@ def _rays(fleet: Fleet, title: str, first: str, rays: Iterable[Ray], now: dateti
     return Grid(title, (first, *heads), rows)
 
 
-def _workers(ray: Ray) -> str:
+def _workers(ray: LiveRayCluster) -> str:
     """Return the ready workers: `1/2`, or `cpu 1/1, gpu 0/2` for several groups."""
     if len(ray.groups) == 1:
         return f"{ray.workers_ready}/{ray.workers_desired}"
@@ -239,7 +250,7 @@ def _workers(ray: Ray) -> str:
     )
 
 
-def _jobs(jobs: Iterable[Job], now: datetime) -> Grid:
+def _jobs(jobs: Iterable[LiveJob], now: datetime) -> Grid:
     heads = ("job", "namespace", "RayJob", "state", "on RayCluster", "stack", "age", "ended")
     rows = [
         (

@@ -10,13 +10,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, NoReturn
 
-from berth.cli.reach.berths import Berth
+from berth.cli.reach.berths import LiveBerth
 from berth.cli.reach.kubectl import Kubectl
 from berth.cli.shell.console import err
 from berth.components.cluster.api import RAY_CLUSTERS, SECRETS, ClusterError, Object, within
 from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
-from berth.components.ray.condition import condition_of
+from berth.components.ray.conditions.cluster import condition_of
 from berth.components.ray.reasons import Evidence, reasons_of
 
 DASHBOARD, CLIENT = 8265, 10001
@@ -30,7 +30,7 @@ _RETRY_SECONDS = 1.0
 _FORWARDED = re.compile(r"^Forwarding from 127\.0\.0\.1:(\d+) -> (\d+)$")
 
 
-def ready_head(berth: Berth) -> Object:
+def ready_head(berth: LiveBerth) -> Object:
     """Return the ready head pod of a berth."""
     condition = condition_of(berth.cluster)
     if note := berth.suspension_note():
@@ -74,7 +74,7 @@ def token_secret(cluster: Object) -> str | None:
     return str(options.get("secretName") or cluster["metadata"]["name"])
 
 
-def read_token(berth: Berth) -> str | None:
+def read_token(berth: LiveBerth) -> str | None:
     """Return Ray's token of a berth; None for a berth without one."""
     name = token_secret(berth.cluster)
     if name is None:
@@ -89,7 +89,7 @@ def read_token(berth: Berth) -> str | None:
 
 
 def keep_forwarding(
-    berth: Berth,
+    berth: LiveBerth,
     head: Object,
     program: Kubectl,
     ports: Callable[[Object], Mapping[int, int]],
@@ -144,7 +144,7 @@ def read(stream: IO[str] | None, handle: Callable[[str], None]) -> None:
     threading.Thread(target=until_the_end, daemon=True).start()
 
 
-def _watch(berth: Berth, head: Object, process: subprocess.Popen[str]) -> None:
+def _watch(berth: LiveBerth, head: Object, process: subprocess.Popen[str]) -> None:
     """Wait until the connection or the head is lost, which kubectl itself may notice much later."""
     while True:
         try:
@@ -160,7 +160,7 @@ def _watch(berth: Berth, head: Object, process: subprocess.Popen[str]) -> None:
         return
 
 
-def _next_head(berth: Berth) -> Object:
+def _next_head(berth: LiveBerth) -> Object:
     """Wait for a ready head, and print why there is none whenever that changes."""
     reported = ""
     namespace, name = berth.key

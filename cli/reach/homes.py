@@ -3,7 +3,7 @@
 import time
 from dataclasses import asdict, dataclass, replace
 
-from berth.cli.reach.environment import Environment, brought_up
+from berth.cli.reach.environment import LiveEnvironment, brought_up
 from berth.cli.shell.console import LOST, Table, agreed, err, print_result
 from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, Object, within
 from berth.components.cluster.owned import owners_of
@@ -11,7 +11,7 @@ from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import KEEPS_HOME, namespace_of
-from berth.components.core.words import are, listed
+from berth.components.core.words import is_or_are, names_in_words
 from berth.components.ray.storage import CLAIM, SHARE_PREFIX
 
 CLAIMS = "/api/v1/persistentvolumeclaims"
@@ -79,7 +79,7 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
             f" -s {home.stack}",
         )
     if not yes:
-        err.print(f"deletes, of {name}, with all files: {listed(disks, 'and')}")
+        err.print(f"deletes, of {name}, with all files: {names_in_words(disks, 'and')}")
         if not agreed("Delete it?", f"berth home remove {name} --yes"):
             return LOST
     path = f"{NAMESPACES}/{namespace_of(name)}"
@@ -94,11 +94,11 @@ def remove(name: str, stack: str, *, yes: bool, as_json: bool) -> int:
             )
         time.sleep(_LOOK_SECONDS)
     document = {**asdict(home), "claims": [disk.claim for disk in disks], "removed": True}
-    done = f"{listed(disks, 'and')} of {name} {are(len(disks))} deleted"
+    done = f"{names_in_words(disks, 'and')} of {name} {is_or_are(len(disks))} deleted"
     return print_result(document, done, as_json=as_json, to=err)
 
 
-def homes_on(environment: Environment) -> list[HomeDisk]:
+def homes_on(environment: LiveEnvironment) -> list[HomeDisk]:
     """Return the homes and Filestore volumes on an environment, by name."""
     api = ClusterApi(environment.kubeconfig)
     owners = owners_of(api).of_environment(environment.contract.name)
@@ -142,7 +142,7 @@ def _is_disk(claim: Object) -> bool:
     )
 
 
-def _left(api: ClusterApi, environment: Environment, name: str) -> list[HomeDisk]:
+def _left(api: ClusterApi, environment: LiveEnvironment, name: str) -> list[HomeDisk]:
     """Return the namespace that a home, which is gone, has left."""
     owners = owners_of(api).of_environment(environment.contract.name)
     owner = owners.by_namespace.get(namespace_of(name))

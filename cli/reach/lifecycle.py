@@ -8,7 +8,7 @@ from berth.components.lifecycle import Life
 
 EXTEND = "give it a later `lifecycle.expires` and run pulumi up"
 
-REMARKS = fast_yaml.beside(__file__, "remarks.yaml")
+REMARKS = fast_yaml.load_beside(__file__, "remarks.yaml")
 
 
 def sentences(name: str, life: Life) -> list[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from berth.cli.reach.berths import Berth
+from berth.cli.reach.berths import LiveBerth
 from berth.components.cluster.api import PODS, within
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
@@ -25,7 +25,7 @@ def readable(line: str) -> str:
     return "  ".join(map(str, parts)) or line
 
 
-def about(berth: Berth, lines: Iterable[str]) -> Iterator[str]:
+def about(berth: LiveBerth, lines: Iterable[str]) -> Iterator[str]:
     """Return the lines that name a berth's namespace."""
     named = re.compile(
         rf'["/ =]{berth.namespace}["/ ,\\]'
@@ -33,7 +33,7 @@ def about(berth: Berth, lines: Iterable[str]) -> Iterator[str]:
     return filter(named.search, lines)
 
 
-def operator_lines(berth: Berth, query: Mapping[str, str]) -> Iterator[str]:
+def operator_lines(berth: LiveBerth, query: Mapping[str, str]) -> Iterator[str]:
     """Return the operator's lines about a berth."""
     found, _ = berth.api.list(PODS, labelSelector=SELECTOR)
     # The users of a berth may give any label to their pods.

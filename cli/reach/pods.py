@@ -5,7 +5,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from berth.cli.reach.berths import Berth
+from berth.cli.reach.berths import LiveBerth
 from berth.cli.reach.head import ready_head
 from berth.cli.reach.kubectl import kubectl
 from berth.cli.shell.console import err
@@ -32,7 +32,7 @@ _MANAGER = "berth-login"
 _POINTER = "/metadata/annotations/" + OPEN_UNTIL.replace("/", "~1")
 
 
-def choose(berth: Berth, worker: str | None) -> Object:
+def choose(berth: LiveBerth, worker: str | None) -> Object:
     """Return the head's pod, or a worker's: `2` of all by name, `gpu/2` of a group."""
     pods = berth.pods("worker" if worker else "head")
     if not pods and (note := berth.suspension_note()):
@@ -69,7 +69,7 @@ def require_group(berth: str, group: str, known: Collection[str]) -> None:
 
 
 def attached(
-    berth: Berth, worker: str | None, command: Sequence[str], *, terminal: bool = False
+    berth: LiveBerth, worker: str | None, command: Sequence[str], *, terminal: bool = False
 ) -> int:
     """Run a command in a container on this process's streams, as use of the berth."""
     pod = pod_of(berth, worker)
@@ -81,7 +81,7 @@ def attached(
         )
 
 
-def pod_lines(berth: Berth, worker: str | None, query: Mapping[str, str]) -> Iterator[str]:
+def pod_lines(berth: LiveBerth, worker: str | None, query: Mapping[str, str]) -> Iterator[str]:
     """Return the log of one of a berth's pods, by a query of the log request."""
     pod = choose(berth, worker)
     name = pod["metadata"]["name"]
@@ -99,7 +99,7 @@ def pod_lines(berth: Berth, worker: str | None, query: Mapping[str, str]) -> Ite
     )
 
 
-def pod_of(berth: Berth, worker: str | None) -> str:
+def pod_of(berth: LiveBerth, worker: str | None) -> str:
     """Return the name of a pod that runs."""
     if worker is None:
         return str(ready_head(berth)["metadata"]["name"])
@@ -115,7 +115,7 @@ def pod_of(berth: Berth, worker: str | None) -> str:
 
 
 @contextlib.contextmanager
-def marked_as_used(berth: Berth) -> Iterator[None]:
+def marked_as_used(berth: LiveBerth) -> Iterator[None]:
     """Renew the mark of an open login until the login ends, then remove it.
 
     Another login may have renewed the mark since, and keeps it.

@@ -46,7 +46,7 @@ _MANAGER = "berth-secret"
 
 
 @dataclass(frozen=True)
-class Place:
+class SecretPlace:
     """Place of a secret value."""
 
     variable: str
@@ -59,41 +59,43 @@ class Place:
 
 
 @dataclass(frozen=True)
-class _Berth:
+class BerthSecrets:
     """A berth with the places of its secret values, by variable, and its cluster's project."""
 
     name: str
     stack: str
     api: ClusterApi
-    places: Mapping[str, Place]
+    places: Mapping[str, SecretPlace]
     project: str | None = None
 
     @property
     def collection(self) -> str:
+        """Path of the Secrets of the berth's namespace."""
         return within(namespace_of(self.name), SECRETS)
 
-    def secret(self, place: Place) -> Object:
+    def secret(self, place: SecretPlace) -> Object:
         """Return the Secret of a place; an empty one if it has no value there."""
         secret = self.api.get(f"{self.collection}/{place.secret}") or {}
         return secret if place.key in (secret.get("data") or {}) else {}
 
-    def place(self, variable: str) -> Place:
+    def place(self, variable: str) -> SecretPlace:
         """Return the place of a variable's value, which `berth secret` may write."""
-        if found := self.places.get(variable):
-            if found.secret_manager:
-                _, project, _, secret, *_ = found.secret_manager.split("/")
-                raise BadInputError(
-                    f"{variable} of {self.name} comes from Secret Manager ({found.secret_manager});"
-                    " GKE would overwrite a value that is set here",
-                    f"add a version there: gcloud secrets versions add {secret} --project={project}"
-                    " --data-file=-",
-                )
-            return found
-        raise BadInputError(
-            f"no setting of {self.name} names the secret variable"
-            f" {variable!r}{did_you_mean(variable, self.places)}",
-            f"add it to the settings of {self.name} first: secrets: {{{variable}: {{}}}}",
-        )
+        place = self.places.get(variable)
+        if place is None:
+            raise BadInputError(
+                f"no setting of {self.name} names the secret variable"
+                f" {variable!r}{did_you_mean(variable, self.places)}",
+                f"add it to the settings of {self.name} first: secrets: {{{variable}: {{}}}}",
+            )
+        if place.secret_manager:
+            _, project, _, secret, *_ = place.secret_manager.split("/")
+            raise BadInputError(
+                f"{variable} of {self.name} comes from Secret Manager ({place.secret_manager});"
+                " GKE would overwrite a value that is set here",
+                f"add a version there: gcloud secrets versions add {secret} --project={project}"
+                " --data-file=-",
+            )
+        return place
 
 
 def write(name: str, variable: str, stack: str | None, *, as_json: bool) -> int:
@@ -182,18 +184,18 @@ def remove(name: str, variable: str, stack: str | None, *, as_json: bool) -> int
     return _report(berth, place, text, present=False, as_json=as_json)
 
 
-def places_of(manifest: Object, sources: Mapping[str, str] | None = None) -> dict[str, Place]:
+def places_of(manifest: Object, sources: Mapping[str, str] | None = None) -> dict[str, SecretPlace]:
     """Return the places of the secret values that a RayCluster, RayJob or RayService names."""
-    found = {
-        name: Place(name, at["name"], at["key"], secret_manager=(sources or {}).get(at["name"], ""))
-        for name, at in secret_variables([manifest]).items()
-    }
-    return found | {
-        name: Place(name, name, DOCKER_KEY, login=True) for name in pull_secrets([manifest])
-    }
+    places = {}
+    for variable, at in secret_variables([manifest]).items():
+        source = (sources or {}).get(at["name"], "")
+        places[variable] = SecretPlace(variable, at["name"], at["key"], secret_manager=source)
+    for name in pull_secrets([manifest]):
+        places[name] = SecretPlace(name, name, DOCKER_KEY, login=True)
+    return places
 
 
-def places_of_berth(berth: BerthInputs) -> dict[str, Place]:
+def places_of_berth(berth: BerthInputs) -> dict[str, SecretPlace]:
     """Return the places of the secret values that a berth's settings name."""
     return places_of(berth.manifests.main, synced(berth.settings.secrets, berth.project))
 
@@ -227,7 +229,7 @@ def grant(source: str, project: str | None, namespace: str) -> str:
     )
 
 
-def _find(name: str, stack: str | None) -> _Berth:
+def _find(name: str, stack: str | None) -> BerthSecrets:
     """Return a berth with the secret variables that its settings name, else those of its pods.
 
     The settings come first: a value is set before the update that has pods read it.
@@ -236,25 +238,21 @@ def _find(name: str, stack: str | None) -> _Berth:
     environment = brought_up(stack)
     api = ClusterApi(environment.kubeconfig)
     loaded = load_stack(stack)
-    berths = (
-        loaded.berths
-        if isinstance(loaded, Environment)
-        else [loaded.on(environment.contract).berth]
-    )
-    found = [berth for berth in berths if berth.settings.name == name]
-    by_manifest = (
-        [places_of_berth(berth) for berth in found]
-        if found
-        else [
-            places_of(manifest)
-            for manifest in api.list(within(namespace_of(name), RAY_CLUSTERS))[0]
-        ]
-    )
-    places = {variable: place for some in by_manifest for variable, place in some.items()}
-    return _Berth(name, stack, api, places, found[0].project if found else None)
+    if isinstance(loaded, Environment):
+        berths = loaded.berths
+    else:
+        berths = [loaded.on(environment.contract).berth]
+    for berth in berths:
+        if berth.settings.name == name:
+            return BerthSecrets(name, stack, api, places_of_berth(berth), berth.project)
+    places: dict[str, SecretPlace] = {}
+    manifests, _ = api.list(within(namespace_of(name), RAY_CLUSTERS))
+    for manifest in manifests:
+        places |= places_of(manifest)
+    return BerthSecrets(name, stack, api, places)
 
 
-def _read(place: Place) -> str:
+def _read(place: SecretPlace) -> str:
     """Return a value from a prompt without echo, or from stdin."""
     if sys.stdin.isatty():
         value = typer.prompt(
@@ -279,7 +277,9 @@ def _read(place: Place) -> str:
     return str(value)
 
 
-def _report(berth: _Berth, place: Place, text: str, *, present: bool, as_json: bool) -> int:
+def _report(
+    berth: BerthSecrets, place: SecretPlace, text: str, *, present: bool, as_json: bool
+) -> int:
     return print_result(
         {"name": berth.name, **asdict(place), "present": present}, text, as_json=as_json, to=err
     )

@@ -10,20 +10,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from berth.cli.reach.berths import Berth, berth_and_stack, find
+from berth.cli.reach.berths import LiveBerth, berth_and_stack, find
 from berth.cli.reach.pods import attached, pod_of
 from berth.cli.shell.console import err, out, print_result
 from berth.components.core import whole_file
 from berth.components.core.errors import BerthError
+from berth.components.core.project import project_folder
 from berth.components.programs import ssh_server
-from berth.stacks.files import stack_file
 
 USER = "ray"
 """User of Ray's images, https://github.com/ray-project/ray/blob/ray-2.60.0/docker/base-deps/Dockerfile."""
 
 
 @dataclass(frozen=True)
-class Place:
+class SshTarget:
     """Pod of a berth that SSH leads to."""
 
     berth: str
@@ -80,9 +80,9 @@ def public_key() -> str:
     return path.with_suffix(".pub").read_text(encoding="utf-8").strip()
 
 
-def options(place: Place) -> dict[str, str]:
+def options(place: SshTarget) -> dict[str, str]:
     """Return the options of ssh_config(5) that reach a pod from any folder."""
-    here = stack_file.project().resolve()
+    here = project_folder().resolve()
     berth = Path(sys.argv[0])
     words = [
         str(berth) if berth.is_absolute() else "berth",
@@ -110,12 +110,12 @@ def options(place: Place) -> dict[str, str]:
     }
 
 
-def place_of(name: str | None, stack: str | None, worker: str | None, user: str) -> Place:
+def place_of(name: str | None, stack: str | None, worker: str | None, user: str) -> SshTarget:
     """Return the pod that arguments name, by the stacks' files."""
-    return Place(*berth_and_stack(name, stack), worker, user)
+    return SshTarget(*berth_and_stack(name, stack), worker, user)
 
 
-def _berth_of(place: Place) -> Berth:
+def _berth_of(place: SshTarget) -> LiveBerth:
     berth = find(place.berth, place.stack)
     if any(map(berth.is_simulated, berth.pods("head"))):
         raise BerthError(
@@ -125,7 +125,7 @@ def _berth_of(place: Place) -> Berth:
     return berth
 
 
-def ssh(place: Place, command: Sequence[str]) -> int:
+def ssh(place: SshTarget, command: Sequence[str]) -> int:
     """Become OpenSSH's client, connected to a pod."""
     pod_of(_berth_of(place), place.worker)
     client = program("ssh")
@@ -142,7 +142,7 @@ def ssh(place: Place, command: Sequence[str]) -> int:
     os.execv(client, words)  # noqa: S606 - no shell is needed
 
 
-def proxy(place: Place) -> int:
+def proxy(place: SshTarget) -> int:
     """Connect an SSH client on the standard streams to a server in a pod; return the exit code."""
     server = Path(ssh_server.__file__).read_text(encoding="utf-8")
     return attached(_berth_of(place), place.worker, ["python", "-c", server, public_key()])
@@ -153,13 +153,13 @@ _INCLUDE = "Include berth/config"
 _BLOCK = re.compile(r"^Host (\S+)\n(?:[ \t]+.*\n)*", re.MULTILINE)
 
 
-def block(place: Place) -> str:
+def block(place: SshTarget) -> str:
     """Return a host's block of ssh_config(5)."""
     lines = [f"    {key} {value}" for key, value in options(place).items()]
     return "\n".join([f"Host {place.host}", *lines, ""])
 
 
-def add(place: Place) -> Path:
+def add(place: SshTarget) -> Path:
     """Add a host to the user's configuration, or replace it; return the file with its block."""
     program("ssh")
     public_key()
@@ -174,7 +174,7 @@ def add(place: Place) -> Path:
     return file
 
 
-def ssh_config(place: Place, *, only_print: bool, remove_it: bool, as_json: bool) -> int:
+def ssh_config(place: SshTarget, *, only_print: bool, remove_it: bool, as_json: bool) -> int:
     """Write, print or remove the block of a host; return the exit code."""
     if only_print:
         out.print(block(place), end="")
@@ -195,7 +195,7 @@ def ssh_config(place: Place, *, only_print: bool, remove_it: bool, as_json: bool
     return print_result(document, text, as_json=as_json)
 
 
-def code(place: Place, editor: str, where: str) -> int:
+def code(place: SshTarget, editor: str, where: str) -> int:
     """Open a folder of a pod in an editor on this machine; return the editor's exit code."""
     add(place)
     address = f"ssh-remote+{place.host}"
@@ -221,4 +221,4 @@ def _write(file: Path, text: str) -> None:
     """Replace a file of the user at once, readable by nobody else; a link stays a link."""
     target = file.resolve()
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    whole_file.write(target, text, mode=0o600)
+    whole_file.replace_file(target, text, mode=0o600)

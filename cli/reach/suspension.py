@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from berth.cli.reach.arguments import seconds_of
-from berth.cli.reach.berths import Berth, find
+from berth.cli.reach.berths import LiveBerth, find
 from berth.cli.reach.current_work import Running, running_on
 from berth.cli.reach.lifecycle import EXTEND, moment, sentences
 from berth.cli.shell.console import LOST, agreed, err, print_error, print_json, print_result
@@ -12,7 +12,7 @@ from berth.components.core.errors import FAILED, BadInputError, BerthError
 from berth.components.lifecycle import life_of
 from berth.components.programs.decision import KUEUE
 from berth.components.ray import suspension
-from berth.components.ray.condition import condition_of
+from berth.components.ray.conditions.cluster import condition_of
 
 _WORDS = {True: ("suspending", "suspended"), False: ("waking", "ready")}
 """Words for the way to a state and for the state, by whether it is suspension."""
@@ -66,7 +66,7 @@ def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) ->
     return _wait(berth, suspended=False, seconds=seconds, as_json=as_json)
 
 
-def wake_up(berth: Berth, seconds: float) -> None:
+def wake_up(berth: LiveBerth, seconds: float) -> None:
     """Wake a berth before something else is done with it."""
     _start(berth)
     if reasons := _reasons(berth, suspended=False, seconds=seconds):
@@ -76,7 +76,7 @@ def wake_up(berth: Berth, seconds: float) -> None:
         )
 
 
-def _start(berth: Berth) -> None:
+def _start(berth: LiveBerth) -> None:
     """Wake a berth, unless Kueue would suspend it again at once."""
     life = life_of(berth.cluster)
     if life.suspended_by == KUEUE:
@@ -85,7 +85,7 @@ def _start(berth: Berth) -> None:
 
 
 def _wait(
-    berth: Berth, *, suspended: bool, seconds: float, as_json: bool, lost: Running | None = None
+    berth: LiveBerth, *, suspended: bool, seconds: float, as_json: bool, lost: Running | None = None
 ) -> int:
     doing, done = _WORDS[suspended]
     if reasons := _reasons(berth, suspended=suspended, seconds=seconds):
@@ -101,19 +101,19 @@ def _wait(
     )
 
 
-def _reasons(berth: Berth, *, suspended: bool, seconds: float) -> list[str]:
+def _reasons(berth: LiveBerth, *, suspended: bool, seconds: float) -> list[str]:
     """Wait for the state that was asked for; return why it is not there in time, if so."""
 
     def report(text: str) -> None:
         err.print(f"{_WORDS[suspended][0]} {berth.name}: {text}")
 
-    return suspension.wait(
+    return suspension.wait_for_pods(
         berth.api, berth.key, suspended=suspended, seconds=seconds, report=report
     )
 
 
 def _report(
-    berth: Berth,
+    berth: LiveBerth,
     text: str,
     *,
     suspended: bool,
@@ -129,7 +129,7 @@ def _report(
     return print_result({**_facts(berth), **state}, f"{berth.name} {text}", as_json=as_json)
 
 
-def _facts(berth: Berth) -> dict[str, Any]:
+def _facts(berth: LiveBerth) -> dict[str, Any]:
     return {
         "name": berth.name,
         "namespace": berth.namespace,

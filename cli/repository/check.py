@@ -15,11 +15,11 @@ from berth.stacks.load.stack import (
     EngineerStack,
     Environment,
     SettingsError,
-    beyond,
     load_stack,
     load_text,
     located,
     rest_of,
+    without_reported,
 )
 from berth.stacks.policies.policy import Waiver
 
@@ -132,7 +132,7 @@ def _with_rest(error: SettingsError, load: Loads) -> SettingsError:
     try:
         _berth(rest, load)
     except SettingsError as found:
-        more = beyond(error.problems, found.problems)
+        more = without_reported(error.problems, found.problems)
         return SettingsError(error.stack, [*error.problems, *more], error.file)
     return error
 

@@ -8,6 +8,7 @@ from berth.cli.repository.check import check
 from berth.cli.repository.stack_edit import Change
 from berth.cli.shell.console import err, out, print_json, print_problems, print_warnings
 from berth.components.core.errors import BAD_INPUT, BadInputError
+from berth.components.core.project import shown_path
 from berth.stacks.files import stack_file
 
 _RANGE = re.compile(r"^(\d+)(?:\.\.(\d+))?$")
@@ -51,7 +52,7 @@ def _given(settings: Mapping[str, str | int | None]) -> dict[str, str | int]:
 
 def environment_file(stack: str) -> tuple[stack_file.StackFile, str]:
     """Return an environment's file and its text."""
-    file = stack_file.find(stack)
+    file = stack_file.file_of_stack(stack)
     if not isinstance(file.settings.get("environment"), dict):
         raise BadInputError(f"stack {stack} is not an environment", place=file.shown_path)
     return file, file.path.read_text(encoding="utf-8")
@@ -82,5 +83,5 @@ def write(stack: str, name: str, change: Change, done: str, *, dry_run: bool, as
         err.print(f"nothing was written\n{done}")
     else:
         state = "changed" if change.before else "written"
-        out.print(f"{stack_file.shown(change.path)} is {state}\n{done}")
+        out.print(f"{shown_path(change.path)} is {state}\n{done}")
     return 0

@@ -15,7 +15,7 @@ from ruamel.yaml.tokens import CommentToken
 
 from berth.components.core import whole_file
 from berth.components.core.errors import BadInputError
-from berth.stacks.files import stack_file
+from berth.components.core.project import shown_path
 
 Keys = Sequence[str]
 _MARK = "\ufeff"
@@ -35,7 +35,7 @@ class Change:
     @property
     def diff(self) -> str:
         """The change for people."""
-        name = stack_file.shown(self.path)
+        name = shown_path(self.path)
         before, after = (text.splitlines(keepends=True) for text in (self.before, self.after))
         lines = difflib.unified_diff(before, after, name, name)
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
@@ -43,7 +43,7 @@ class Change:
     def write(self) -> None:
         """Replace the file in one step, with the mode and the line breaks that it has."""
         ends = "\r\n" if self.path.exists() and b"\r\n" in self.path.read_bytes() else "\n"
-        whole_file.write(self.path, self.after, newline=ends)
+        whole_file.replace_file(self.path, self.after, newline=ends)
 
 
 def with_entry(text: str, keys: Keys, name: str, entry: Any) -> str:

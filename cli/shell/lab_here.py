@@ -10,8 +10,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from berth.components.core.errors import BerthError
+from berth.components.core.project import project_folder, shown_path
 from berth.stacks.files.passphrase import LAB_SIGN
-from berth.stacks.files.stack_file import project, shown
 
 _SET_BY_A_SHELL = ("BERTH_LAB", "PULUMI_BACKEND_URL")
 _VARIABLES = "environment.json"
@@ -20,7 +20,7 @@ _VARIABLES = "environment.json"
 
 def folder() -> Path | None:
     """Return the folder of the project's lab; None without one, or if a shell names another one."""
-    found = project() / ".lab"
+    found = project_folder() / ".lab"
     return (
         found
         if (found / LAB_SIGN).is_file() and not any(map(os.environ.get, _SET_BY_A_SHELL))
@@ -47,7 +47,7 @@ def require_up() -> None:
     """Refuse to go on while the lab of the project, or of the shell, is not up."""
     if of_project := folder():
         raise BerthError(
-            f"the lab in {shown(of_project)} is not up",
+            f"the lab in {shown_path(of_project)} is not up",
             "make lab brings it up; with PULUMI_BACKEND_URL set, the real state backend is used",
         )
     lab, backend = (os.environ.get(name, "") for name in _SET_BY_A_SHELL)
@@ -57,4 +57,4 @@ def require_up() -> None:
         and (Path(lab) / LAB_SIGN).is_file()
         and not (Path(lab) / _VARIABLES).is_file()
     ):
-        raise BerthError(f"the lab in {shown(Path(lab))} is not up", "make lab brings it up")
+        raise BerthError(f"the lab in {shown_path(Path(lab))} is not up", "make lab brings it up")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from berth.components.core.errors import BerthError
-from berth.stacks.files import stack_file
+from berth.components.core.project import project_folder
 
 
 def ended(
@@ -41,7 +41,7 @@ def output_of(*command: str, seconds: float = 20) -> str:
             command,
             seconds,
             f"{' '.join(command)} took longer than {seconds:.0f} s",
-            cwd=stack_file.project(),
+            cwd=project_folder(),
             env=os.environ | {"PULUMI_SKIP_UPDATE_CHECK": "true"},
         )
     except OSError as error:

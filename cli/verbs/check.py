@@ -38,11 +38,13 @@ def run(
     Example: `berth check lab`
     """
     from berth.cli.repository import check
-    from berth.stacks.files.stack_file import named, stack_names
+    from berth.stacks.files.stack_file import stack_name_of, stack_names
 
     if policies:
         return _show_policies(as_json=as_json)
-    results = check.check_all([named(stack) for stack in stacks] if stacks else stack_names())
+    results = check.check_all(
+        [stack_name_of(stack) for stack in stacks] if stacks else stack_names()
+    )
     if as_json:
         print_json([result.as_json() for result in results])
     else:

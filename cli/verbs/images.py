@@ -35,7 +35,7 @@ def run(stack: Stack, *, as_json: Json = False) -> int:
     from berth.cli.shell.console import out, print_json
     from berth.stacks.files import stack_file
 
-    settings = stack_file.find(stack).settings
+    settings = stack_file.file_of_stack(stack).settings
     environment = _environment(stack, settings)
     images = [*_written(settings), *(_of_environment(environment) if environment else ())]
     charts = _charts_of(environment) if environment else []
@@ -149,9 +149,9 @@ def _commands(
 
 def _site(environment: EnvironmentSettings, mirror: str) -> Site:
     from berth.components.operators import Site
-    from berth.components.sharing import offered
+    from berth.components.sharing import offered_pools
 
-    return Site(pools=offered(environment.pools, environment.sharing), image_mirror=mirror)
+    return Site(pools=offered_pools(environment.pools, environment.sharing), image_mirror=mirror)
 
 
 def _row(setting: str, image: str, source: str) -> dict[str, str]:

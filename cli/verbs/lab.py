@@ -267,7 +267,7 @@ def real_up(
     Example: `berth lab real up`
     """
     from berth.lab.progress import Progress
-    from berth.lab.realnode.berth import bring_up
+    from berth.lab.real_berth import bring_up
 
     with _interruptible("`make lab-real` goes on from here, `make lab-down` ends it"):
         bring_up(_home(home), Progress(), with_berth=berth)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from berth.components.core.manifest import Manifest, manifest_of
 from berth.components.core.owner import KEEPS_HOME, OwnerKind, namespace_of, owner_labels
-from berth.components.fabric import NVLINK, Claim, claim_of, compute_domain, joined
+from berth.components.fabric import NVLINK, WorkerClaim, claim_of, compute_domain, joined_by_nvlink
 from berth.components.hardware.names import NVLINK_CHANNEL, ResourceApi
 from berth.components.isolation import (
     OWNER,
@@ -25,7 +25,7 @@ from berth.components.isolation import (
     role_binding,
 )
 from berth.components.lifecycle import keeper_access, keeper_peers
-from berth.components.nested import config_map
+from berth.components.nested import programs_config_map
 from berth.components.operators import KubeRaySettings
 from berth.components.ray import (
     RayClusterSettings,
@@ -97,7 +97,7 @@ class BerthInputs:
         return berth_manifests(self)
 
     @property
-    def claims(self) -> dict[str, Claim]:
+    def claims(self) -> dict[str, WorkerClaim]:
         """Claims of the workers by the name of their template, one for all groups with the same."""
         claims = [claim_of(group, self.pools[group.pool]) for group in self.settings.groups]
         return {claim.template_name: claim for claim in claims if claim}
@@ -105,7 +105,9 @@ class BerthInputs:
     @property
     def joined(self) -> bool:
         """Whether NVLink joins workers on several nodes."""
-        return any(joined(group, self.pools[group.pool]) for group in self.settings.groups)
+        return any(
+            joined_by_nvlink(group, self.pools[group.pool]) for group in self.settings.groups
+        )
 
     def on_api(self, resource_api: ResourceApi) -> BerthInputs:
         """Return the inputs for a cluster that serves a version of resource.k8s.io."""
@@ -151,7 +153,7 @@ def berth_manifests(inputs: BerthInputs) -> BerthManifests:
         [main, *jobs.values(), *([dashboard] if dashboard else []), *claims, *from_google],
     )
     keeper = keeper_access(cluster, settings.lifecycle)
-    programs = config_map(settings.nested_containers, namespace, labels)
+    programs = programs_config_map(settings.nested_containers, namespace, labels)
     hardened = {
         name: harden(job, inputs.isolation.pod_security, settings.priority)
         for name, job in jobs.items()

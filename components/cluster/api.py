@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from berth.components.core.errors import BerthError
-from berth.components.core.printable import loads, log_line, printable
+from berth.components.core.printable import load_json, log_line, printable
 
 Object = dict[str, Any]
 """Kubernetes object as the API server writes it."""
@@ -195,7 +195,7 @@ class ClusterApi:
 
     def _parsed(self, path: str, text: bytes) -> Object:
         try:
-            answer = loads(text) if text else {}
+            answer = load_json(text) if text else {}
         except ValueError:
             raise ClusterError(
                 f"the API server {self.server} answers {path} with something other than JSON"
@@ -254,7 +254,7 @@ class ClusterApi:
         query |= {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(seconds)}
         for line in self._lines(path, query, seconds + _READ_SECONDS):
             try:
-                event = loads(line)
+                event = load_json(line)
             except ValueError:
                 raise ClusterError(
                     f"the API server {self.server} breaks off a watch of {path}"
@@ -353,7 +353,7 @@ class ClusterApi:
             raise UnreachableError(self.server, error) from None
         answer: Any = None
         with suppress(ValueError):
-            answer = loads(text)
+            answer = load_json(text)
         if not isinstance(answer, dict):
             answer = {
                 "message": printable(text.decode(errors="replace")).strip() or response.reason

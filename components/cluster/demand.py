@@ -1,4 +1,4 @@
-"""GPUs that pods ask for, counted or claimed, and pods that a group of Ray's workers asks for."""
+"""Demand of RayClusters: the pods of their groups, and GPUs of pods, counted or claimed."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,3 +35,14 @@ def replicas_of(group: Mapping[str, Any]) -> int:
     """
     replicas = max(int(group.get("replicas") or 0), int(group.get("minReplicas") or 0))
     return replicas * int(group.get("numOfHosts") or 1)
+
+
+def gpus_of_ray_cluster(cluster: Object) -> int:
+    """Return the number of GPUs or shares that head and desired workers of a RayCluster request."""
+    spec = cluster["spec"]
+    head = (spec.get("headGroupSpec") or {}).get("template") or {}
+    workers = sum(
+        replicas_of(group) * gpus_of_pod(group["template"])
+        for group in spec.get("workerGroupSpecs") or []
+    )
+    return gpus_of_pod(head) + workers

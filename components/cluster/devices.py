@@ -26,7 +26,7 @@ GPU_PODS = "dra-driver-nvidia-gpu-component=kubelet-plugin"
 """Label of the pods of NVIDIA's DRA driver
 (https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu, its chart)."""
 
-_WORDS = fast_yaml.beside(__file__)
+_WORDS = fast_yaml.load_beside(__file__)
 _NODES_SHOWN = 4
 
 # The parts of a CEL expression that berth, GKE and NVIDIA's chart write; any other part counts as

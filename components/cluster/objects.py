@@ -2,7 +2,7 @@
 
 import pulumi
 
-from berth.components.core.manifest import Manifest, owned, resource_type
+from berth.components.core.manifest import Manifest, owned_by_stack, resource_type
 
 
 class KubernetesObject(pulumi.CustomResource):
@@ -18,4 +18,6 @@ class KubernetesObject(pulumi.CustomResource):
 
     def __init__(self, name: str, manifest: Manifest, opts: pulumi.ResourceOptions) -> None:
         self.manifest = manifest
-        super().__init__(resource_type(manifest), name, owned(manifest, pulumi.get_stack()), opts)
+        super().__init__(
+            resource_type(manifest), name, owned_by_stack(manifest, pulumi.get_stack()), opts
+        )

@@ -1,9 +1,10 @@
-"""State of pods and nodes, in the scheduler's and the kubelet's own words, and taints. Pure."""
+"""State of pods, in the scheduler's and the kubelet's own words. Pure."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
 from berth.components.cluster.api import Object
+from berth.components.cluster.object_fields import annotations_of, conditions_of, is_true, labels_of
 from berth.components.core.owner import OWNER_LABELS
 
 SYNCED = "synced"
@@ -23,34 +24,50 @@ def why_not_ready(
 ) -> str | None:
     """Return why a pod is not ready; None if it is.
 
-    `kind` is a word for people: "worker pod cannot be scheduled: …"; `scaling` has events of the
-    cluster's autoscaler, `devices` why the pod lacks devices, where that is known.
+    Args:
+        pod: the pod.
+        kind: word for people, such as `worker`: "worker pod cannot be scheduled: …".
+        scaling: events of the cluster's autoscaler about pods.
+        devices: why the pod lacks devices, where that is known.
     """
-    status = pod.get("status") or {}
-    name = f"{kind} pod".lstrip()
-    conditions = {entry["type"]: entry for entry in status.get("conditions") or []}
-    if conditions.get("Ready", {}).get("status") == "True":
+    if is_true(pod, "Ready"):
         return None
-    scheduled = conditions.get("PodScheduled", {})
-    # The scheduler does not look at a pod whose claims do not exist yet, and sets no condition.
-    if scheduled.get("status") == "False" or (devices and not pod["spec"].get("nodeName")):
-        message = str(scheduled.get("message") or scheduled.get("reason") or "")
-        reasons = [message, devices, said_by_autoscaler(pod, scaling), _elsewhere(message)]
-        return f"{name} cannot be scheduled: {'; '.join(filter(None, reasons))}"
+    name = f"{kind} pod".lstrip()
+    status = pod.get("status") or {}
+    if _lacks_a_node(pod, devices):
+        return f"{name} cannot be scheduled: {_why_unscheduled(pod, scaling, devices)}"
     if status.get("phase") == "Failed":
-        return (
-            f"{name} failed:"
-            f" {status.get('message') or status.get('reason') or _exit(pod) or 'no reason given'}"
-        )
+        words = status.get("message") or status.get("reason") or _exit(pod)
+        return f"{name} failed: {words or 'no reason given'}"
     for container in _containers(pod):
-        waiting = (container.get("state") or {}).get("waiting")
-        if waiting and waiting.get("reason") not in _STARTING:
-            words = (
-                f"{name}, container {container['name']}: {waiting['reason']}:"
-                f" {waiting.get('message', '')}"
-            )
-            return words.rstrip(": ") + _way_out(pod, container)
+        if waiting := _why_waiting(pod, container):
+            return f"{name}, container {container['name']}: {waiting}"
     return f"{name} is not ready yet (phase {status.get('phase', 'unknown')})"
+
+
+def _lacks_a_node(pod: Object, devices: str) -> bool:
+    """Return whether the scheduler has refused a pod, or does not look at it.
+
+    The scheduler does not look at a pod whose claims do not exist yet, and sets no condition.
+    """
+    refused = conditions_of(pod).get("PodScheduled", {}).get("status") == "False"
+    return refused or (bool(devices) and not pod["spec"].get("nodeName"))
+
+
+def _why_unscheduled(pod: Object, scaling: Iterable[Object], devices: str) -> str:
+    scheduled = conditions_of(pod).get("PodScheduled", {})
+    message = str(scheduled.get("message") or scheduled.get("reason") or "")
+    reasons = [message, devices, said_by_autoscaler(pod, scaling), _elsewhere(message)]
+    return "; ".join(filter(None, reasons))
+
+
+def _why_waiting(pod: Object, container: Object) -> str:
+    """Return why a container waits; "" for one that runs, or starts as it should."""
+    waiting = (container.get("state") or {}).get("waiting")
+    if not waiting or waiting.get("reason") in _STARTING:
+        return ""
+    words = f"{waiting['reason']}: {waiting.get('message', '')}"
+    return words.rstrip(": ") + _way_out(pod, container)
 
 
 def why_still_there(pod: Object, now: datetime | None = None) -> str:
@@ -58,19 +75,18 @@ def why_still_there(pod: Object, now: datetime | None = None) -> str:
 
     A node without the driver of claimed devices ends no pod that has them (kubernetes 129402).
     """
-    metadata, spec = pod["metadata"], pod.get("spec") or {}
-    ending, held = metadata.get("deletionTimestamp"), metadata.get("finalizers")
+    metadata = pod["metadata"]
+    ending = metadata.get("deletionTimestamp")
     if not ending or datetime.fromisoformat(ending) + _LONG_ENDING > (now or datetime.now(UTC)):
         return ""
-    if not held and not spec.get("resourceClaims"):
-        return ""
-    node, name = (
-        spec.get("nodeName", ""),
-        f"{metadata.get('name')} --namespace={metadata.get('namespace')}",
-    )
     words = f"pod {metadata.get('name')} cannot end"
-    if held:
-        return f"{words}: finalizer {', '.join(held)} holds it, whose controller may be gone"
+    if finalizers := metadata.get("finalizers"):
+        return f"{words}: finalizer {', '.join(finalizers)} holds it, whose controller may be gone"
+    spec = pod.get("spec") or {}
+    if not spec.get("resourceClaims"):
+        return ""
+    node = spec.get("nodeName", "")
+    name = f"{metadata.get('name')} --namespace={metadata.get('namespace')}"
     return (
         f"{words}: on node {node} the driver of its claimed devices may not run; once it runs there"
         f" the pod ends (kubectl get pods -A --field-selector=spec.nodeName={node}); without that"
@@ -81,13 +97,13 @@ def why_still_there(pod: Object, now: datetime | None = None) -> str:
 def _way_out(pod: Object, container: Object) -> str:
     """Return what helps a container that waits, as the end of a sentence; "" without advice."""
     ended = (container.get("lastState") or {}).get("terminated") or {}
-    waiting, metadata = container["state"]["waiting"], pod["metadata"]
     if ended.get("reason") == "OOMKilled":
         setting = "autoscaler.memory" if container["name"] == "autoscaler" else "memory"
         return f"; it used more memory than its limit, and was killed: raise `{setting}`"
-    if waiting.get("reason") == "CreateContainerError" and (pod.get("spec") or {}).get(
-        "resourceClaims"
-    ):
+    waiting = container["state"]["waiting"]
+    has_claims = bool((pod.get("spec") or {}).get("resourceClaims"))
+    if waiting.get("reason") == "CreateContainerError" and has_claims:
+        metadata = pod["metadata"]
         return (
             "; after a restart its node may have lost the devices that the pod claimed (kubernetes"
             f" 141433): kubectl delete pod {metadata.get('name')}"
@@ -101,20 +117,27 @@ def _command_for_secret(pod: Object, message: str) -> str:
 
     The kubelet's messages: v1.36.3, pkg/kubelet/kubelet_pods.go, makeEnvironmentVariables.
     """
-    labels = pod["metadata"].get("labels") or {}
+    labels = labels_of(pod)
     owner = next((labels[label] for label in OWNER_LABELS.values() if label in labels), "")
+    if not owner:
+        return ""
+    for variable in _secret_variables(pod):
+        secret = variable["valueFrom"]["secretKeyRef"]
+        no_secret = f'secret "{secret.get("name")}" not found'
+        no_key = f"couldn't find key {secret.get('key')} in Secret "
+        if message.startswith((no_secret, no_key)):
+            if secret.get("key") == SYNCED:
+                return f"; GKE has not written it: berth secret list {owner}"
+            return f"; set it with: berth secret set {owner} {variable['name']}"
+    return ""
+
+
+def _secret_variables(pod: Object) -> Iterator[Object]:
+    """Yield the environment variables of a pod whose values come from a Secret."""
     for container in (pod.get("spec") or {}).get("containers") or []:
         for variable in container.get("env") or []:
-            at = (variable.get("valueFrom") or {}).get("secretKeyRef") or {}
-            absent = (
-                f'secret "{at.get("name")}" not found',
-                f"couldn't find key {at.get('key')} in Secret ",
-            )
-            if owner and at and message.startswith(absent):
-                if at.get("key") == SYNCED:
-                    return f"; GKE has not written it: berth secret list {owner}"
-                return f"; set it with: berth secret set {owner} {variable['name']}"
-    return ""
+            if (variable.get("valueFrom") or {}).get("secretKeyRef"):
+                yield variable
 
 
 def _elsewhere(message: str) -> str:
@@ -137,11 +160,7 @@ def has_a_node(pod: Object) -> bool:
 
 def finds_no_node(pod: Object) -> bool:
     """Return whether the scheduler found no node for a pod."""
-    conditions = pod.get("status", {}).get("conditions") or []
-    return any(
-        entry["type"] == "PodScheduled" and entry.get("reason") == "Unschedulable"
-        for entry in conditions
-    )
+    return conditions_of(pod).get("PodScheduled", {}).get("reason") == "Unschedulable"
 
 
 def said_by_autoscaler(pod: Object, scaling: Iterable[Object]) -> str:
@@ -161,44 +180,9 @@ def said_by_autoscaler(pod: Object, scaling: Iterable[Object]) -> str:
     return f"the autoscaler: {last.get('message') or last.get('reason')}"
 
 
-def untolerated(
-    taints: Iterable[Mapping[str, str]], tolerations: Iterable[Object]
-) -> Mapping[str, str] | None:
-    """Return the first taint that keeps a pod with these tolerations off a node, if any."""
-    known = list(tolerations)
-    for taint in taints:
-        if taint.get("effect") != "PreferNoSchedule" and not any(
-            _tolerates(entry, taint) for entry in known
-        ):
-            return taint
-    return None
-
-
-def _tolerates(toleration: Object, taint: Mapping[str, str]) -> bool:
-    return (
-        toleration.get("effect") in (None, "", taint.get("effect"))
-        and toleration.get("key") in (None, "", taint["key"])
-        and (
-            toleration.get("operator") == "Exists"
-            or toleration.get("value", "") == (taint.get("value") or "")
-        )
-    )
-
-
-def is_ready(node: Object) -> bool:
-    """Return whether a node's kubelet takes pods."""
-    conditions = (node.get("status") or {}).get("conditions") or []
-    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
-
-
-def is_simulated(node: Object) -> bool:
-    """Return whether KWOK plays a node, so that its containers never run."""
-    return "kwok.x-k8s.io/node" in (node["metadata"].get("annotations") or {})
-
-
 def runs_here(pod: Object) -> bool:
     """Return whether a simulated head has a Ray on the lab's machine by now."""
-    return LOCAL_RAY in (pod["metadata"].get("annotations") or {})
+    return LOCAL_RAY in annotations_of(pod)
 
 
 def _exit(pod: Object) -> str:
@@ -207,9 +191,8 @@ def _exit(pod: Object) -> str:
         ended = (container.get("state") or {}).get("terminated")
         if ended and ended.get("exitCode"):
             words = f"{ended.get('reason', '')}: {ended.get('message', '')}".strip(": ")
-            return f"container {container['name']} ended with {ended['exitCode']}" + (
-                f" ({words})" if words else ""
-            )
+            why = f" ({words})" if words else ""
+            return f"container {container['name']} ended with {ended['exitCode']}{why}"
     return ""
 
 

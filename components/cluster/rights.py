@@ -8,7 +8,7 @@ Right = tuple[str, str, str]
 """Verb, API group and resource: `create`, `batch`, `cronjobs`."""
 
 
-def may(api: ClusterApi, right: Right, namespace: str = "") -> bool:
+def has_right(api: ClusterApi, right: Right, namespace: str = "") -> bool:
     """Return whether the user of a connection has a right, in a namespace or in all."""
     verb, group, resource = right
     resource, _, part = resource.partition("/")

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from berth.components.core.settings import Settings
-from berth.components.core.types import Duration, parse_duration
+from berth.components.core.types import Duration
+from berth.components.programs.lifetimes import parse_duration
 
 _MOST = 1000
 

@@ -9,11 +9,11 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Either is safe: it makes plain values only."""
 
 
-def beside(module: str, name: str = "") -> Any:
+def load_beside(module: str, name: str = "") -> Any:
     """Return the value of a file beside a module, by the module's file; by default of its name."""
-    return read(Path(module).with_name(name) if name else Path(module).with_suffix(".yaml"))
+    return load_file(Path(module).with_name(name) if name else Path(module).with_suffix(".yaml"))
 
 
-def read(file: Path) -> Any:
+def load_file(file: Path) -> Any:
     """Return the value of a file that comes with berth."""
     return yaml.load(file.read_text(encoding="utf-8"), Loader=LOADER)  # noqa: S506 (it is safe)

@@ -35,7 +35,7 @@ def manifest_of(module: str, name: str, /, **values: Any) -> Manifest:
 
 @cache
 def _manifests(module: str) -> Manifest:
-    found: Manifest = fast_yaml.beside(module, "manifests.yaml")
+    found: Manifest = fast_yaml.load_beside(module, "manifests.yaml")
     return found
 
 
@@ -56,7 +56,7 @@ def _filled(part: Any, values: dict[str, Any]) -> Any:
     return values[whole[1]] if whole else _NAME.sub(lambda name: str(values[name[1]]), part)
 
 
-def at(value: Any, *path: str | int) -> Any:
+def value_at(value: Any, *path: str | int) -> Any:
     """Return the value at a path of keys; None where there is none."""
     for part in path:
         if not isinstance(value, Mapping):
@@ -65,12 +65,12 @@ def at(value: Any, *path: str | int) -> Any:
     return value
 
 
-def digest(value: Any) -> str:
+def short_hash(value: Any) -> str:
     """Return a short hash of a plain value, for names that come from their content."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def owned(manifest: Manifest, stack: str) -> Manifest:
+def owned_by_stack(manifest: Manifest, stack: str) -> Manifest:
     """The manifest with its stack named as the owner of the fields that it sets.
 
     A stack that runs again is the same owner and conflicts with nothing; two stacks that make one

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable
 
 
-def nearest(given: str, known: Iterable[str], count: int = 3) -> list[str]:
+def nearest_names(given: str, known: Iterable[str], count: int = 3) -> list[str]:
     """Return the known names that are nearest to one by spelling, however far."""
     return difflib.get_close_matches(given.lower(), list(known), n=count, cutoff=0)
 

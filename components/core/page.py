@@ -8,7 +8,7 @@ _STYLE = Path(__file__).with_name("page.css")
 """Rules of all pages."""
 
 
-def document(title: str, parts: Iterable[str], style: str = "") -> str:
+def html_document(title: str, parts: Iterable[str], style: str = "") -> str:
     """Return a page."""
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -18,7 +18,7 @@ def document(title: str, parts: Iterable[str], style: str = "") -> str:
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
 
 
-def table(heads: Iterable[str], rows: Iterable[Iterable[str | tuple[str, str]]]) -> str:
+def html_table(heads: Iterable[str], rows: Iterable[Iterable[str | tuple[str, str]]]) -> str:
     """Return a table, whose rows become cards on a narrow screen.
 
     A column in which every cell is "–" is left out. A cell is a text, or a text with its class.
@@ -45,7 +45,7 @@ def _cell(head: str, text: str, kind: str) -> str:
     return f'<td data-head="{escape(head)}" class="{escape(kind)}"><span>{escape(text)}</span></td>'
 
 
-def problems(texts: Iterable[str]) -> str:
+def html_list(texts: Iterable[str]) -> str:
     """Return a list of texts that need attention; "" for none."""
     items = "".join(f"<li>{escape(text)}</li>" for text in texts)
     return f'<ul class="warn">{items}</ul>' if items else ""

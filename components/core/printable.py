@@ -28,7 +28,7 @@ def printable(text: str) -> str:
     )
 
 
-def unprintable(text: str) -> re.Match[str] | None:
+def first_unsafe_character(text: str) -> re.Match[str] | None:
     """Return the first unsafe character of a text; None if there is none."""
     return _CHARACTER.search(text)
 
@@ -44,7 +44,7 @@ def log_line(text: str) -> str:
     return "".join(part if _COLOR.fullmatch(part) else printable(part) for part in parts)
 
 
-def loads(text: str | bytes) -> Any:
+def load_json(text: str | bytes) -> Any:
     """Return the value of a JSON text, with printable strings and keys."""
     if isinstance(text, bytes):
         text = text.decode("utf-8", "surrogateescape")

@@ -61,12 +61,12 @@ class DefaultedSettings(Settings):
             return value
         return {key: inner for key, inner in value.items() if inner is not None}
 
-    def written(self) -> dict[str, Any]:
+    def written_values(self) -> dict[str, Any]:
         """Return the keys that were written, by field name."""
         return self.model_dump(exclude_unset=True, exclude_none=True)
 
 
-def written(settings: BaseModel) -> list[str]:
+def written_keys(settings: BaseModel) -> list[str]:
     """Return the keys that were written, as in YAML, in the order of the model."""
     fields = type(settings).model_fields
     return [

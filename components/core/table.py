@@ -22,7 +22,7 @@ from typing import Any
 
 from berth.components.core import fast_yaml
 from berth.components.core.problems import Problem, SettingPath
-from berth.components.core.words import listed
+from berth.components.core.words import names_in_words
 
 Row = Mapping[str, Any]
 
@@ -43,7 +43,7 @@ _WITH_OTHERS: Mapping[str, Callable[[Any, Any], bool]] = {
 @cache
 def beside(module: str) -> Any:
     """Return the tables in contradictions.yaml beside a module, by the module's file."""
-    return fast_yaml.beside(module, "contradictions.yaml")
+    return fast_yaml.load_beside(module, "contradictions.yaml")
 
 
 def rows_of(group: Row) -> Iterator[Row]:
@@ -94,8 +94,10 @@ def broken(table: Sequence[Row], path: SettingPath, **objects: Any) -> Iterator[
 class _Words(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         """Return a value in a text; with `and`, `or` or a comma a list in words."""
-        if format_spec in ("and", "or", ","):
-            return listed(value, format_spec)
+        if format_spec == ",":
+            return ", ".join(map(str, value))
+        if format_spec in ("and", "or"):
+            return names_in_words(value, format_spec)
         return str(super().format_field(value, format_spec))
 
 

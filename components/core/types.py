@@ -16,16 +16,12 @@ from pydantic import (
 )
 
 from berth.components.core import fast_yaml
+from berth.components.programs.lifetimes import DURATION, parse_duration
 
-_FORMS: dict[str, dict[str, Any]] = fast_yaml.beside(__file__, "forms.yaml")
+_FORMS: dict[str, dict[str, Any]] = fast_yaml.load_beside(__file__, "forms.yaml")
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|Ki|Mi|Gi|Ti|Pi|k|M|G|T|P)?", re.ASCII)
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-# The programs in pods have the same limit (programs/lifetimes.py).
-_LONGEST_DURATION = 100 * 365 * _SECONDS["d"]
-_MOST_DIGITS = len(str(_LONGEST_DURATION))
-_DURATION = re.compile(r"(\d+)([smhd])", re.ASCII)
 _LEAST_MEMORY = 2**20
 _MOST_GIB = 8192
 """Largest number of GiB that somebody likely means by a number without a unit."""
@@ -90,35 +86,6 @@ def canonical_quantity(text: str) -> str:
         if amount >= size and amount % size == 0:
             return f"{int(amount / size)}{unit}"
     return f"{int(amount * 1000)}m" if amount % 1 else str(int(amount))
-
-
-def _duration_like(text: str) -> str:
-    """Return the duration that a text likely means: `2h` for 2 hours, 14d for 2w; else examples."""
-    if re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII):
-        return f"{text}s, {text}m, {text}h or {text}d"
-    found = re.fullmatch(r"([1-9]\d{0,5})\s*([smhdw])[a-z]*", text.strip().lower(), re.ASCII)
-    if not found:
-        return "for example 90s, 10m, 2h or 7d"
-    return f"{int(found[1]) * 7}d" if found[2] == "w" else f"{found[1]}{found[2]}"
-
-
-def parse_duration(text: str) -> int:
-    """The seconds that a duration such as 90s, 10m, 2h or 7d stands for.
-
-    Raises:
-        ValueError: the text is not a duration, or it is zero, or longer than 100 years.
-    """
-    match = _DURATION.fullmatch(text)
-    if not match or not match[1].strip("0"):
-        raise ValueError(f"{text!r} is not a duration; write {_duration_like(text)}")
-    # Python refuses to read numbers of thousands of digits.
-    seconds = int(match[1][-_MOST_DIGITS:]) * _SECONDS[match[2]]
-    if len(match[1]) > _MOST_DIGITS or seconds > _LONGEST_DURATION:
-        longest = _LONGEST_DURATION // _SECONDS["d"]
-        raise ValueError(
-            f"{text[:40]!r} is longer than 100 years; the longest duration is {longest}d"
-        )
-    return seconds
 
 
 def number_to_text(value: Any) -> Any:
@@ -316,7 +283,7 @@ Duration = Annotated[
     str,
     BeforeValidator(number_to_text),
     AfterValidator(_check_duration),
-    Field(json_schema_extra={"pattern": f"^{_DURATION.pattern}$"}),
+    Field(json_schema_extra={"pattern": f"^{DURATION.pattern}$"}),
 ]
 """A time span such as 90s, 10m, 2h or 7d."""
 

@@ -4,7 +4,9 @@ import os
 from pathlib import Path
 
 
-def write(path: Path, text: str, *, newline: str | None = None, mode: int | None = None) -> None:
+def replace_file(
+    path: Path, text: str, *, newline: str | None = None, mode: int | None = None
+) -> None:
     """Replace a file; a failure leaves the older one as it is.
 
     By default, line breaks are the system's, and the rights stay.

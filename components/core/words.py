@@ -16,21 +16,18 @@ def plural(noun: str) -> str:
     return f"{noun}es" if re.search(r"(s|x|ch|sh)$", noun) else f"{noun}s"
 
 
-def are(count: int) -> str:
+def is_or_are(count: int) -> str:
     """Return the verb that goes with a number: `is` or `are`."""
     return "is" if count == 1 else "are"
 
 
-def listed(names: Iterable[object], word: str) -> str:
-    """Return names with a word between the last two, `and` or `or`; with a comma only commas."""
+def names_in_words(names: Iterable[object], word: str) -> str:
+    """Return one name or more with a word, `and` or `or`, between the last two: `a, b and c`."""
     *first, last = map(str, names)
-    rest = ", ".join(first)
-    if word == ",":
-        return ", ".join([*first, last])
-    return f"{rest} {word} {last}" if first else last
+    return f"{', '.join(first)} {word} {last}" if first else last
 
 
-def few(names: Sequence[str], most: int) -> str:
+def first_names(names: Sequence[str], most: int) -> str:
     """Return the first names, and the number of the others: `a, b and 3 more`."""
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

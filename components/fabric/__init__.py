@@ -2,21 +2,21 @@
 
 from berth.components.fabric.claims import (
     NVLINK,
-    Claim,
+    WorkerClaim,
     claim_of,
     claim_template,
     compute_domain,
     dranet_class,
-    joined,
+    joined_by_nvlink,
 )
 from berth.components.fabric.nccl import (
     HOST_LIBRARIES,
     NODE_FOLDERS,
     NODE_MOUNTS,
     SCRIPT,
-    Parts,
-    parts_of,
-    sourced,
+    NcclParts,
+    gib_variables_command,
+    nccl_parts,
 )
 from berth.components.fabric.rules import fabric_problems, resource_problems
 from berth.components.fabric.settings import (

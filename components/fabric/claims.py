@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from berth.components.core.manifest import MANAGED_BY, Manifest, digest, manifest_of, unawaited
+from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of, short_hash, unawaited
 from berth.components.fabric.settings import Worker
 from berth.components.hardware.names import (
     DRANET,
@@ -33,7 +33,7 @@ NVLINK = "nvlink"
 
 
 @dataclass(frozen=True)
-class Claim:
+class WorkerClaim:
     """Claim of one worker pod."""
 
     name: str
@@ -72,10 +72,10 @@ class Claim:
     @property
     def template_name(self) -> str:
         """Name of the template: its kind, and a hash of its content, the same in all versions."""
-        return f"{self.kind}-{digest(self.spec('v1'))}"
+        return f"{self.kind}-{short_hash(self.spec('v1'))}"
 
 
-def claim_of(worker: Worker, pool: Pool) -> Claim | None:
+def claim_of(worker: Worker, pool: Pool) -> WorkerClaim | None:
     """Return the claim of one worker pod on a pool; None for a pod that claims nothing."""
     gpus = worker.gpus if pool.settings.by_dra else 0
     if gpus and worker.nics:
@@ -83,9 +83,9 @@ def claim_of(worker: Worker, pool: Pool) -> Claim | None:
     if gpus:
         name, device_class, selector = pool.profile.facts.device
         request = _request(name, device_class, gpus, selector)
-        return Claim("gpus", f"{_amount(gpus, pool.per_node)}-{name}", [request], gpus=gpus)
+        return WorkerClaim("gpus", f"{_amount(gpus, pool.per_node)}-{name}", [request], gpus=gpus)
     if worker.nics:
-        return Claim(
+        return WorkerClaim(
             "nics",
             f"{_amount(worker.nics, pool.settings.nics)}-nic",
             [_nic("nic", worker.nics, pool)],
@@ -94,7 +94,7 @@ def claim_of(worker: Worker, pool: Pool) -> Claim | None:
 
 
 def claim_template(
-    claim: Claim, api: ResourceApi, namespace: str, labels: dict[str, str]
+    claim: WorkerClaim, api: ResourceApi, namespace: str, labels: dict[str, str]
 ) -> Manifest:
     """Return the template from which each worker pod in a namespace gets a claim of its own."""
     place = {"name": claim.template_name, "namespace": namespace, "labels": labels}
@@ -118,7 +118,7 @@ def dranet_class(api: ResourceApi) -> Manifest:
     )
 
 
-def joined(worker: Worker, pool: Pool) -> bool:
+def joined_by_nvlink(worker: Worker, pool: Pool) -> bool:
     """Return whether NVLink joins a worker with those on other nodes: one that takes all NICs."""
     return pool.settings.nvlink and worker.nics == pool.settings.nics
 
@@ -130,14 +130,14 @@ def compute_domain(namespace: str, labels: dict[str, str]) -> Manifest:
     )
 
 
-def _pairs(count: int, pool: Pool) -> Claim:
+def _pairs(count: int, pool: Pool) -> WorkerClaim:
     """Return a claim with a constraint a pair: one over all would force all on one PCIe root."""
     names = [(f"gpu-{number}", f"nic-{number}") for number in range(count)]
     requests = [
         request for gpu, nic in names for request in (_request(gpu, GPU, 1), _nic(nic, 1, pool))
     ]
     kind = f"{_amount(count, pool.per_node)}-gpu-nic"
-    return Claim("gpus-and-nics", kind, requests, tuple(names), gpus=count)
+    return WorkerClaim("gpus-and-nics", kind, requests, tuple(names), gpus=count)
 
 
 def _nic(name: str, count: int, pool: Pool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from berth.components.core import fast_yaml
 from berth.components.fabric.settings import Nccl, Worker
 from berth.components.hardware.machines import GIB, GIB_PROFILES
 
-_DATA = fast_yaml.beside(__file__)
+_DATA = fast_yaml.load_beside(__file__)
 _LIBRARIES, _TUNER = "LD_LIBRARY_PATH", "NCCL_TUNER_CONFIG_PATH"
 
 HOST_LIBRARIES = str(_DATA["pinned"][_LIBRARIES])
@@ -37,7 +37,7 @@ NODE_MOUNTS = tuple(f"{folder['container']}/" for folder in _DATA["folders"])
 
 
 @dataclass(frozen=True)
-class Parts:
+class NcclParts:
     """Parts of a worker's pod for NCCL.
 
     The capability IPC_LOCK is not among them: it has no effect where the container does not run as
@@ -49,10 +49,10 @@ class Parts:
     mounts: list[dict[str, Any]] = field(default_factory=list)
 
 
-def parts_of(worker: Worker) -> Parts:
+def nccl_parts(worker: Worker) -> NcclParts:
     """Return the parts of a worker's pod for NCCL; empty without GPUs and NICs."""
     if not worker.gpus and not worker.nics:
-        return Parts()
+        return NcclParts()
     nccl = worker.nccl
     folders = _DATA["folders"] if nccl.profile in (GIB, *GIB_PROFILES) else ()
     volumes: list[dict[str, Any]] = [
@@ -71,7 +71,7 @@ def parts_of(worker: Worker) -> Parts:
             }
         )
         mounts.append({"name": "shared-memory", "mountPath": "/dev/shm"})  # noqa: S108 - the pod's own
-    return Parts(_environment(nccl), volumes, mounts)
+    return NcclParts(_environment(nccl), volumes, mounts)
 
 
 def _environment(nccl: Nccl) -> dict[str, str]:
@@ -83,7 +83,7 @@ def _environment(nccl: Nccl) -> dict[str, str]:
     return variables | nccl.env
 
 
-def sourced(variables: Iterable[str]) -> str:
+def gib_variables_command(variables: Iterable[str]) -> str:
     """Return the shell command that takes gIB's environment, under a pod's own variables by name.
 
     The script's values win over the image's, and lose against the pod's. A node without gIB ends

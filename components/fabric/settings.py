@@ -7,7 +7,7 @@ from typing import Annotated, Protocol
 
 from pydantic import AfterValidator, Field
 
-from berth.components.core.settings import DefaultedSettings
+from berth.components.core.settings import DefaultedSettings, Settings
 from berth.components.core.types import Memory, NonEmpty, VariableName, parse_quantity, written_as
 from berth.components.hardware.machines import GIB, GIB_PROFILES, NCCL_PROFILES
 from berth.components.hardware.names import VISIBLE_DEVICES
@@ -66,6 +66,13 @@ class Nccl(NcclShape):
     """NCCL's settings, complete; workers without NICs have no shared memory."""
 
     profile: str = "none"
+
+
+class WorkerDevices(Settings):
+    """Settings of a worker that the fabric's rules name; slice ray has all settings of a worker."""
+
+    gpu_resource: str | None = None
+    nics: int | None = None
 
 
 class Worker(Protocol):

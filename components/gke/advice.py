@@ -41,7 +41,7 @@ class Pooled:
 def advice(error: str, project: str, pool: Pooled | None = None) -> list[str]:
     """Return a line for each thing that is wrong; none where the error is not known."""
     values = _values(error, project, pool)
-    for row in fast_yaml.beside(__file__):
+    for row in fast_yaml.load_beside(__file__):
         capacity = pool.settings.capacity.kind if pool else ""
         if (
             row.get("pool", pool is not None) != (pool is not None)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from berth.components.core.bounds import Bounds
-from berth.components.core.types import parse_duration
 from berth.components.gke.arguments import NodeNetwork, NodePoolArguments, given
 from berth.components.gke.cluster_arguments import CLOUD_PLATFORM
 from berth.components.gke.pool_settings import Capacity, PoolSettings, Taint
@@ -25,6 +24,7 @@ from berth.components.hardware.names import (
     MANAGED_DRANET_LABEL,
     POOL_LABEL,
 )
+from berth.components.programs.lifetimes import parse_duration
 
 if TYPE_CHECKING:
     import pulumi

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, mo
 
 from berth.components.core import fast_yaml
 from berth.components.core.bounds import CountOrBounds, at_least, at_most
-from berth.components.core.nearest import did_you_mean, nearest
+from berth.components.core.nearest import did_you_mean, nearest_names
 from berth.components.core.settings import Settings
 from berth.components.core.types import (
     Duration,
@@ -31,7 +31,7 @@ from berth.components.hardware.machines import (
     machine_of,
 )
 
-_OTHER_WORDS: Mapping[str, str] = fast_yaml.beside(__file__, "other_words.yaml")
+_OTHER_WORDS: Mapping[str, str] = fast_yaml.load_beside(__file__, "other_words.yaml")
 """Words of other tools for the settings of a pool, and what berth has."""
 
 
@@ -272,7 +272,7 @@ class PoolSettings(Settings):
             return name
         hint = did_you_mean(name, MACHINES)
         if "?" not in hint:
-            hint = f"; the nearest are {', '.join(nearest(name, MACHINES))}"
+            hint = f"; the nearest are {', '.join(nearest_names(name, MACHINES))}"
         if "-" not in name and "`" in (by_gpu := _machine_types_with(name)):
             hint = f"; {by_gpu}"
         raise ValueError(

@@ -13,7 +13,7 @@ from berth.components.gke.settings import GkeSettings
 SHARE_DRIVER = "filestore.csi.storage.gke.io"
 """GKE's Filestore driver."""
 
-SHARE_CLASSES: Mapping[str, Mapping[str, str]] = fast_yaml.beside(__file__)
+SHARE_CLASSES: Mapping[str, Mapping[str, str]] = fast_yaml.load_beside(__file__)
 """GKE's StorageClasses of Filestore: `tier` and `least` size of their shares."""
 
 _OWN = "berth-"

@@ -70,7 +70,7 @@ class Need:
 
 FEATURES: Mapping[str, Feature] = {
     key: Feature(row["name"], parse(row["since"]), Source(row["title"], row["url"]))
-    for key, row in fast_yaml.beside(__file__, "features.yaml").items()
+    for key, row in fast_yaml.load_beside(__file__, "features.yaml").items()
 }
 """Features that an environment may use, and that older versions lack."""
 

@@ -19,7 +19,7 @@ GIB = 1 << 30
 DEFAULT_MAX_PODS = 110
 """Most pods on a node of GKE Standard without `maxPodsPerNode`."""
 
-_FIGURES = fast_yaml.beside(__file__)
+_FIGURES = fast_yaml.load_beside(__file__)
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ def mig_slices(profile: str) -> int:
     return int(profile.partition("g")[0])
 
 
-_TABLE: dict[str, dict[str, Any]] = fast_yaml.beside(__file__)
+_TABLE: dict[str, dict[str, Any]] = fast_yaml.load_beside(__file__)
 
 GPUS = {name: Gpu(accelerator=name, **figures) for name, figures in _TABLE["gpus"].items()}
 """GPUs by GKE's name."""

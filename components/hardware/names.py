@@ -4,7 +4,7 @@ from typing import Literal
 
 from berth.components.core import fast_yaml
 
-_NAMES: dict[str, str] = fast_yaml.beside(__file__)
+_NAMES: dict[str, str] = fast_yaml.load_beside(__file__)
 
 GPU_RESOURCE = _NAMES["gpu_resource"]
 ARCHITECTURE = _NAMES["architecture"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from berth.components.core import fast_yaml
 
-_PINS: dict[str, Any] = fast_yaml.beside(__file__)
+_PINS: dict[str, Any] = fast_yaml.load_beside(__file__)
 
 KUBERAY: str = _PINS["kuberay"]
 KUBERAY_REPOSITORY: str = _PINS["kuberay_repository"]

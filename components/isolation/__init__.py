@@ -7,8 +7,8 @@ berths. Does not belong here: Ray.
 
 from berth.components.isolation.admission import (
     LONGEST_GRACE,
+    admission_policies,
     pod_policy,
-    policies,
     preview_rights,
     priority_classes,
     ray_policy,
@@ -18,11 +18,11 @@ from berth.components.isolation.pod_security import (
     RAY_USER,
     RESTRICTED_CONTAINER,
     RESTRICTED_VOLUMES,
-    level_of,
+    pod_security_level,
 )
 from berth.components.isolation.pod_templates import cluster_spec, pull_secrets, secret_variables
-from berth.components.isolation.quota import DEFAULT_LIMIT, of_buckets
-from berth.components.isolation.rbac import OWNER, USER, binding, owner_role, role_binding
+from berth.components.isolation.quota import DEFAULT_LIMIT, bucket_annotations
+from berth.components.isolation.rbac import OWNER, USER, binding_to_role, owner_role, role_binding
 from berth.components.isolation.settings import (
     DEVELOPMENT,
     PRODUCTION,
@@ -30,13 +30,13 @@ from berth.components.isolation.settings import (
     IsolationInputs,
     IsolationSettings,
     PriorityClass,
-    Subject,
+    UserName,
 )
 from berth.components.isolation.traffic import (
     DASHBOARD,
     SERVE_PORT,
     operator_policy,
-    peer,
-    tcp,
+    pods_of_namespace,
+    tcp_ports,
     to_api_server,
 )

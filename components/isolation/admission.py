@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from berth.components.core import fast_yaml
 from berth.components.core.manifest import MANAGED_BY, Manifest
-from berth.components.isolation.rbac import binding
+from berth.components.isolation.rbac import binding_to_role
 
 POOLS = "berth/pools"
 """Annotation of a berth's namespace: node pools of the berth's pods, with commas between them."""
@@ -45,7 +45,7 @@ def ray_policy(trusted: Iterable[str] = ()) -> list[Manifest]:
     return _policy("ray-policy", {"name": "not-trusted", "expression": expression})
 
 
-def policies(trusted: Iterable[str] = ()) -> list[Manifest]:
+def admission_policies(trusted: Iterable[str] = ()) -> list[Manifest]:
     """Return all admission policies of an environment with their bindings; see `ray_policy`."""
     files = ("pod-policy", "pod-update-policy", "claim-policy", "ray-version-policy")
     return [*(manifest for file in files for manifest in _policy(file)), *ray_policy(trusted)]
@@ -53,7 +53,7 @@ def policies(trusted: Iterable[str] = ()) -> list[Manifest]:
 
 def priority_classes() -> list[Manifest]:
     """Return the PriorityClasses of an environment: named clusters preempt engineers' berths."""
-    classes = fast_yaml.beside(__file__, "priority-classes.yaml")
+    classes = fast_yaml.load_beside(__file__, "priority-classes.yaml")
     shared = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
     return [
         {**shared, "metadata": {"name": name, "labels": MANAGED_BY}, **fields}
@@ -65,7 +65,7 @@ def preview_rights(environment: str, users: Sequence[str]) -> list[Manifest]:
     """Return what lets users preview an environment: they write in dry runs and read no Secret."""
     if not users:
         return []
-    policy, policy_binding, role = fast_yaml.beside(__file__, "previewers.yaml")
+    policy, policy_binding, role = fast_yaml.load_beside(__file__, "previewers.yaml")
     name = f"berth-previewers-{environment}"
     for manifest in (policy, policy_binding, role):
         manifest["metadata"] = {"name": name, "labels": MANAGED_BY}
@@ -78,13 +78,13 @@ def preview_rights(environment: str, users: Sequence[str]) -> list[Manifest]:
         {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}
         for user in sorted(users)
     ]
-    role_binding = binding("ClusterRoleBinding", role["metadata"], "ClusterRole", subjects)
+    role_binding = binding_to_role("ClusterRoleBinding", role["metadata"], "ClusterRole", subjects)
     return [policy, policy_binding, role, role_binding]
 
 
 def _policy(file: str, *conditions: dict[str, str]) -> list[Manifest]:
     """Return the policy of a file with further conditions, and the binding that makes it refuse."""
-    written = fast_yaml.beside(__file__, f"{file}.yaml")
+    written = fast_yaml.load_beside(__file__, f"{file}.yaml")
     spec = {"failurePolicy": "Fail", **written["spec"]}
     of_objects = [
         {

@@ -41,7 +41,7 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
     contents, settings = list(manifests), inputs.settings
     main = contents[0]
     namespace = main["metadata"]["namespace"]
-    level = pod_security.level_of(contents, settings.pod_security)
+    level = pod_security.pod_security_level(contents, settings.pod_security)
     objects: list[Manifest] = []
     if settings.network_policies:
         objects += traffic.network_policies(namespace, contents, inputs)
@@ -52,7 +52,7 @@ def isolate(inputs: IsolationInputs, manifests: Iterable[Manifest]) -> Isolation
         objects += quota.without_limits(namespace, contents)
     if inputs.access.anyone:
         objects += [
-            rbac.role(contents, level),
+            rbac.user_role(contents, level),
             rbac.role_binding(namespace, MANAGED_BY, inputs.access),
         ]
     auth = ((cluster_spec(main) or {}).get("authOptions") or {}).get("mode") or "disabled"

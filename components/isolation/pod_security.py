@@ -33,14 +33,16 @@ RESTRICTED_POD: Object = {
 
 _LEVELS: tuple[PodSecurity, ...] = get_args(PodSecurity)
 
-_ALLOWED: dict[str, list[str]] = fast_yaml.beside(__file__, "pod-security.yaml")
+_ALLOWED: dict[str, list[str]] = fast_yaml.load_beside(__file__, "pod-security.yaml")
 
 RESTRICTED_VOLUMES = frozenset(_ALLOWED["restricted_volumes"])
 """Kinds of volumes that `restricted` allows. The node mounts the others, out of reach of
 NetworkPolicies: a folder of its own, or a file server."""
 
 
-def level_of(manifests: Iterable[Object], strictest: PodSecurity = "restricted") -> PodSecurity:
+def pod_security_level(
+    manifests: Iterable[Object], strictest: PodSecurity = "restricted"
+) -> PodSecurity:
     """Return the strictest level, up to a bound, that all pods of a namespace can meet."""
     return max([strictest, *map(needed_by, pods_of(manifests))], key=_LEVELS.index)
 

@@ -215,7 +215,7 @@ def _asked(template: Object, kind: _Kind, disk: str, by_kuberay: Sequence[Object
     return _sum(_largest(running, before), {GPU_RESOURCE: Decimal(claimed)} if claimed else {})
 
 
-def of_buckets(cpu: str, memory: str, disk: str) -> dict[str, str]:
+def bucket_annotations(cpu: str, memory: str, disk: str) -> dict[str, str]:
     """Return the annotations of a pod that mounts buckets.
 
     GKE adds a container with these resources, which count against the quota

@@ -15,7 +15,7 @@ OWNER = "berth-owner"
 """Name of Role and RoleBinding of those who update their berth's RayCluster with Pulumi."""
 
 
-def role(manifests: Sequence[Manifest], level: PodSecurity) -> Manifest:
+def user_role(manifests: Sequence[Manifest], level: PodSecurity) -> Manifest:
     """Return the Role of a berth's users.
 
     Users read and write the Secrets that the pods name, and read why a SecretSync does not.
@@ -69,7 +69,7 @@ def role_binding(
 ) -> Manifest:
     """Return the RoleBinding of a berth's users, of whom there must be at least one."""
     accounts = [account.split("/") for account in access.service_accounts]
-    return binding(
+    return binding_to_role(
         "RoleBinding",
         {"name": role, "namespace": namespace, "labels": labels},
         "Role",
@@ -84,7 +84,7 @@ def role_binding(
     )
 
 
-def binding(
+def binding_to_role(
     kind: str, metadata: dict[str, Any], role_kind: str, subjects: list[dict[str, str]]
 ) -> Manifest:
     """Return the binding of subjects to the role of the binding's own name."""

@@ -54,7 +54,7 @@ class IsolationSettings(Settings):
     spilling. A pod that uses more is evicted."""
 
 
-Subject = Annotated[
+UserName = Annotated[
     NonEmpty,
     written_as(
         re.compile(r"(?!system:).*", re.DOTALL),
@@ -91,9 +91,9 @@ class Access(DefaultedSettings):
     Their rights end at the berth's namespace.
     """
 
-    users: Annotated[list[Subject], Field(examples=[["alice@example.com"]])] = []
+    users: Annotated[list[UserName], Field(examples=[["alice@example.com"]])] = []
     """E-mail addresses of Google accounts or Google service accounts."""
-    groups: Annotated[list[Subject], Field(examples=[["ml-team@example.com"]])] = []
+    groups: Annotated[list[UserName], Field(examples=[["ml-team@example.com"]])] = []
     """E-mail addresses of Google groups that are members of the cluster's gke-security-groups."""
     service_accounts: Annotated[
         list[ClusterServiceAccount], Field(examples=[["argo/submitter"]])

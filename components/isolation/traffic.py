@@ -53,20 +53,23 @@ def network_policies(
     outside = [
         {"to": [_block(_ANYWHERE, *PRIVATE, _LINK_LOCAL)]},
         *(
-            {"to": [_block(address)], "ports": tcp(*ports)}
+            {"to": [_block(address)], "ports": tcp_ports(*ports)}
             for address, ports in metadata_addresses.items()
         ),
         *({"to": [_block(cidr)]} for cidr in settings.reachable),
-        *({"to": [peer(name)]} for name in settings.reachable_namespaces),
+        *({"to": [pods_of_namespace(name)]} for name in settings.reachable_namespaces),
     ]
-    callers = [{"from": [caller], "ports": tcp(DASHBOARD)} for caller in inputs.callers]
-    clients = [{"from": [peer(name)], "ports": tcp(SERVE_PORT)} for name in inputs.clients]
+    callers = [{"from": [caller], "ports": tcp_ports(DASHBOARD)} for caller in inputs.callers]
+    clients = [
+        {"from": [pods_of_namespace(name)], "ports": tcp_ports(SERVE_PORT)}
+        for name in inputs.clients
+    ]
     # GKE's add-on is behind konnectivity.
     addon = inputs.kuberay.source == "addon"
     operator = (
-        peer("kube-system", **{"k8s-app": "konnectivity-agent"})
+        pods_of_namespace("kube-system", **{"k8s-app": "konnectivity-agent"})
         if addon
-        else peer(inputs.kuberay.namespace)
+        else pods_of_namespace(inputs.kuberay.namespace)
     )
     of_pods = {"operator": operator, "callers": callers, "clients": clients, "outside": outside}
     rules = {
@@ -95,10 +98,10 @@ def operator_policy(kuberay: KubeRaySettings) -> Manifest:
 
 def to_api_server() -> dict[str, Any]:
     """Return the egress rule for the API server."""
-    return {"to": [_block(_ANYWHERE, _LINK_LOCAL)], "ports": tcp(*_API_SERVER_PORTS)}
+    return {"to": [_block(_ANYWHERE, _LINK_LOCAL)], "ports": tcp_ports(*_API_SERVER_PORTS)}
 
 
-def peer(namespace: str, **pods: str) -> dict[str, Any]:
+def pods_of_namespace(namespace: str, **pods: str) -> dict[str, Any]:
     """Return the peer for pods of a namespace: all pods, or those with the labels."""
     selector: dict[str, Any] = {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
@@ -106,7 +109,7 @@ def peer(namespace: str, **pods: str) -> dict[str, Any]:
     return selector | ({"podSelector": {"matchLabels": pods}} if pods else {})
 
 
-def tcp(*ports: int) -> list[dict[str, Any]]:
+def tcp_ports(*ports: int) -> list[dict[str, Any]]:
     """Return TCP ports as a NetworkPolicy lists them."""
     return [{"protocol": "TCP", "port": port} for port in ports]
 
@@ -124,7 +127,7 @@ def _from_load_balancers(manifests: Iterable[Manifest]) -> list[dict[str, Any]]:
         rules.append(
             {
                 "from": sources,
-                "ports": tcp(*(port["targetPort"] for port in service["spec"]["ports"])),
+                "ports": tcp_ports(*(port["targetPort"] for port in service["spec"]["ports"])),
             }
         )
     return rules

@@ -9,14 +9,14 @@ from berth.components.lifecycle.life import PERSON, Life, by_kueue, life_of
 from berth.components.lifecycle.manifests import (
     KEEPER_NAME,
     KEEPER_USER,
-    keeper,
     keeper_access,
+    keeper_manifests,
     keeper_peers,
 )
+from berth.components.lifecycle.rules import lifecycle_problems
 from berth.components.lifecycle.settings import (
     KeeperSettings,
     Lifecycle,
     LifecycleShape,
-    complete,
-    lifecycle_problems,
+    complete_lifecycle,
 )

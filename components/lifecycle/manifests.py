@@ -9,7 +9,13 @@ from berth.components.core import fast_yaml
 from berth.components.core.manifest import MANAGED_BY, Manifest, manifest_of, unawaited
 from berth.components.core.owner import ENVIRONMENT_LABEL
 from berth.components.gke import PoolSettings, on_pools, tolerations
-from berth.components.isolation import DASHBOARD, binding, peer, tcp, to_api_server
+from berth.components.isolation import (
+    DASHBOARD,
+    binding_to_role,
+    pods_of_namespace,
+    tcp_ports,
+    to_api_server,
+)
 from berth.components.lifecycle.settings import Lifecycle
 from berth.components.programs.keeper import CLOSING
 
@@ -32,7 +38,7 @@ _EMPTY = "__init__.py"
 
 def keeper_peers(lifecycle: Lifecycle) -> list[dict[str, Any]]:
     """Return the peers of a berth's NetworkPolicy for the keeper; none without a lifecycle."""
-    return [peer(NAMESPACE, **_POD)] if lifecycle.any else []
+    return [pods_of_namespace(NAMESPACE, **_POD)] if lifecycle.any else []
 
 
 def keeper_access(cluster: Manifest, lifecycle: Lifecycle) -> list[Manifest]:
@@ -47,11 +53,11 @@ def keeper_access(cluster: Manifest, lifecycle: Lifecycle) -> list[Manifest]:
     has_token = cluster["spec"]["authOptions"]["mode"] == "token"
     values = {"namespace": namespace, "labels": MANAGED_BY, "closing": CLOSING}
     role = manifest_of(__file__, "role", token=[token] if has_token else [], **values)
-    keepers = binding("RoleBinding", role["metadata"], "Role", [_SUBJECT])
+    keepers = binding_to_role("RoleBinding", role["metadata"], "Role", [_SUBJECT])
     return [role, keepers, unawaited(manifest_of(__file__, "quota", **values))]
 
 
-def keeper(
+def keeper_manifests(
     environment: str,
     image: str,
     schedule: str,
@@ -62,7 +68,7 @@ def keeper(
 
     The image has Python 3.11 or newer; the keeper may run on any of the pools.
     """
-    objects: list[Manifest] = fast_yaml.beside(__file__, "keeper.yaml")
+    objects: list[Manifest] = fast_yaml.load_beside(__file__, "keeper.yaml")
     for manifest in objects:
         manifest["metadata"]["labels"] = {**labels, **manifest["metadata"].get("labels", {})}
     by_kind = {manifest["kind"]: manifest for manifest in objects}
@@ -72,7 +78,7 @@ def keeper(
         "podSelector": {"matchLabels": {"ray.io/node-type": "head"}},
     }
     by_kind["NetworkPolicy"]["spec"]["egress"] = [
-        {"to": [heads], "ports": tcp(DASHBOARD)},
+        {"to": [heads], "ports": tcp_ports(DASHBOARD)},
         to_api_server(),
     ]
     cron_job = by_kind["CronJob"]["spec"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import zoneinfo
-from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
@@ -19,10 +18,8 @@ from pydantic import (
 )
 
 from berth.components.core.image import Image
-from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.settings import DefaultedSettings, Settings
-from berth.components.core.table import beside, broken
-from berth.components.core.types import Duration, NonEmpty, iso_time, number_to_text, parse_duration
+from berth.components.core.types import Duration, NonEmpty, iso_time, number_to_text
 from berth.components.programs.lifetimes import (
     DELETE_AFTER,
     EXPIRES,
@@ -31,14 +28,18 @@ from berth.components.programs.lifetimes import (
     IDLE,
     ZONE,
     parse_days,
+    parse_duration,
     parse_expiry,
     parse_time,
 )
 
-NEVER, ALWAYS, UNLIMITED = "never", "always", "unlimited"
-"""Words that cancel a value of the defaults."""
+# Words that cancel a value of the defaults.
+NEVER = "never"
+ALWAYS = "always"
+UNLIMITED = "unlimited"
 
-_SHORTEST_EVERY, _LONGEST_EVERY = 60, 1800
+_SHORTEST_EVERY = 60
+_LONGEST_EVERY = 1800
 
 
 def _check_expiry(text: str) -> str:
@@ -252,9 +253,9 @@ class Lifecycle(LifecycleShape):
         return {key: value for key, value in written.items() if value is not None}
 
 
-def complete(shape: LifecycleShape) -> Lifecycle:
+def complete_lifecycle(shape: LifecycleShape) -> Lifecycle:
     """Return the complete lifecycle of a shape."""
-    return Lifecycle.model_validate(shape.written())
+    return Lifecycle.model_validate(shape.written_values())
 
 
 class KeeperSettings(Settings):
@@ -269,12 +270,3 @@ class KeeperSettings(Settings):
     def schedule(self) -> str:
         """Schedule of the CronJob."""
         return f"*/{parse_duration(self.every) // 60} * * * *"
-
-
-def lifecycle_problems(
-    written: LifecycleShape, lifecycle: Lifecycle, path: SettingPath
-) -> Iterable[Problem]:
-    """Return the settings of a lifecycle, as written and as completed, that have no effect."""
-    return broken(
-        beside(__file__)["lifecycle"], (*path, "lifecycle"), written=written, lifecycle=lifecycle
-    )

@@ -26,7 +26,7 @@ RUNTIME_CLASS = "nvidia"
 
 
 @dataclass(frozen=True)
-class Parts:
+class NestedParts:
     """Parts of a pod that containers inside its Ray container need."""
 
     volumes: list[dict[str, Any]] = field(default_factory=list)
@@ -40,19 +40,23 @@ class Parts:
     runtime_class: str | None = None
 
 
-def parts_of(way: NestedContainers, *, gpus: int) -> Parts:
+def nested_parts(way: NestedContainers, *, gpus: int) -> NestedParts:
     """Return the parts of a pod that has a number of GPUs or shares."""
     if way == "cdi-per-pod":
         return _cdi_per_pod()
-    return Parts(runtime_class=RUNTIME_CLASS) if way == "nvidia-runtime" and gpus else Parts()
+    return (
+        NestedParts(runtime_class=RUNTIME_CLASS)
+        if way == "nvidia-runtime" and gpus
+        else NestedParts()
+    )
 
 
-def add_parts(template: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
+def with_nested_parts(template: Mapping[str, Any], parts: NestedParts) -> dict[str, Any]:
     """Return a pod template with the parts in its first container, Ray's.
 
     On a conflict the template's environment wins, and the parts' security context.
     """
-    if parts == Parts():
+    if parts == NestedParts():
         return dict(template)
     spec: dict[str, Any] = dict(template["spec"])
     ray, *others = spec["containers"]
@@ -80,7 +84,9 @@ def add_parts(template: Mapping[str, Any], parts: Parts) -> dict[str, Any]:
     return {**template, "spec": spec}
 
 
-def config_map(way: NestedContainers, namespace: str, labels: dict[str, str]) -> Manifest | None:
+def programs_config_map(
+    way: NestedContainers, namespace: str, labels: dict[str, str]
+) -> Manifest | None:
     """Return the ConfigMap of programs, named after its content; None if the way needs none."""
     if way != "cdi-per-pod":
         return None
@@ -89,8 +95,8 @@ def config_map(way: NestedContainers, namespace: str, labels: dict[str, str]) ->
 
 
 @cache
-def _cdi_per_pod() -> Parts:
-    parts = Parts(**fast_yaml.beside(__file__, "cdi-per-pod.yaml"))
+def _cdi_per_pod() -> NestedParts:
+    parts = NestedParts(**fast_yaml.load_beside(__file__, "cdi-per-pod.yaml"))
     items = [{"key": PurePath(path).name, "path": path} for path in _files()]
     parts.volumes[0]["configMap"] |= {"name": _config_map_name(), "items": items}
     return replace(

@@ -49,7 +49,7 @@ class KnownChart:
 @cache
 def known_charts() -> Mapping[str, KnownChart]:
     """Return the charts of charts.yaml by their names."""
-    rows = fast_yaml.beside(__file__, "charts.yaml")
+    rows = fast_yaml.load_beside(__file__, "charts.yaml")
     return {
         name: KnownChart(row["values"], [ChartImage(**image) for image in row["images"]])
         for name, row in rows.items()

@@ -45,5 +45,5 @@ class DriverInstaller(Operator[None]):
 
 def driver_installer() -> Manifest:
     """Return the DaemonSet, for nodes with GPUs on which GKE installs no driver."""
-    manifest: Manifest = fast_yaml.beside(__file__, f"{NAME}.yaml")
+    manifest: Manifest = fast_yaml.load_beside(__file__, f"{NAME}.yaml")
     return manifest

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from berth.components.cluster.api import ClusterApi, Object
-from berth.components.cluster.pods import untolerated
+from berth.components.cluster.nodes import untolerated_taint
 from berth.components.core import fast_yaml
 from berth.components.core.manifest import MANAGED_BY
 from berth.components.core.problems import Problem, SettingPath
@@ -23,9 +23,9 @@ from berth.components.operators.gpu_operator import GpuOperator
 from berth.components.operators.operator import Operator, Site
 from berth.components.operators.rules import path_of
 from berth.components.operators.settings import OperatedSettings
-from berth.components.sharing import Pools, entries, offered
+from berth.components.sharing import Pools, config_entries, offered_pools
 
-_FOUND: Mapping[str, Any] = fast_yaml.beside(__file__)
+_FOUND: Mapping[str, Any] = fast_yaml.load_beside(__file__)
 _TABLES = beside(__file__)
 _WORKLOADS = {"Deployment": "/apis/apps/v1/deployments", "DaemonSet": "/apis/apps/v1/daemonsets"}
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -41,7 +41,7 @@ def found_on(api: ClusterApi, settings: OperatedSettings) -> list[Problem]:
     Raises:
         ClusterError: the cluster does not answer, or refuses.
     """
-    pools = offered(settings.pools, settings.sharing)
+    pools = offered_pools(settings.pools, settings.sharing)
     workloads = [(kind, item) for kind, path in _WORKLOADS.items() for item in api.list(path)[0]]
     problems: list[Problem] = []
     for operator in settings.operators.on(Site(pools)):
@@ -155,7 +155,7 @@ def _used(api: ClusterApi, pools: Pools) -> Iterator[Problem]:
     )
     wrong = {
         key: text
-        for key, text in entries(pools).items()
+        for key, text in config_entries(pools).items()
         if _plain((has or {}).get(key)) != _plain(text)
     }
     if wrong:
@@ -182,7 +182,7 @@ def _used(api: ClusterApi, pools: Pools) -> Iterator[Problem]:
         taints = [
             {**taint, "value": taint.get("value", "")} for taint in needed if taint.get("key")
         ]
-        if missing := untolerated(taints, known or [gpu]):
+        if missing := untolerated_taint(taints, known or [gpu]):
             command = patch(daemonsets={"tolerations": [*(known or [gpu]), *needed]})
             yield from broken(
                 _TABLES["untolerated"], where, taint=missing["key"], pool=pool, command=command

@@ -120,7 +120,7 @@ def _installs_nccl(inputs: Mapping[str, Any]) -> bool:
 
 def installer(settings: GibSettings, pools: Iterable[str], *, arm64: bool = False) -> Manifest:
     """Return the DaemonSet that copies the plugin to each node of one architecture once."""
-    manifest: Manifest = fast_yaml.beside(__file__, f"{NAME}.yaml")
+    manifest: Manifest = fast_yaml.load_beside(__file__, f"{NAME}.yaml")
     template = manifest["spec"]["template"]
     pod = template["spec"]
     pod["affinity"] = on_pools(pools)

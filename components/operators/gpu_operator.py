@@ -36,7 +36,13 @@ from berth.components.plan.effect import Effect, Level, sitting_on, where_somebo
 from berth.components.plan.fleet import PlannedFleet, PlannedPool
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Step
-from berth.components.sharing import KEEPS, Pools, config_changes, config_map, of_configs
+from berth.components.sharing import (
+    KEEPS,
+    Pools,
+    config_changes,
+    lines_of_configs,
+    plugin_config_map,
+)
 
 _CONFIG = "values.devicePlugin.config"
 
@@ -136,7 +142,7 @@ class GpuOperator(Operator[GpuOperatorSettings]):
             yield from _of_environment(values, daemon, where)
 
     def _warnings(self, old: Values, new: Values) -> list[str]:
-        return of_configs(
+        return lines_of_configs(
             _plugin_config(old), _plugin_config(new), self.site.pools, self.site.occupants
         )
 
@@ -153,7 +159,7 @@ class GpuOperator(Operator[GpuOperatorSettings]):
                 (mig for pool in pools.values() if (mig := pool.profile.facts.mig_strategy)),
                 "single",
             ),
-            plugin_config=config_map(self.site.pools),
+            plugin_config=plugin_config_map(self.site.pools),
         )
         tolerated = _tolerations(pools)
         parts = {

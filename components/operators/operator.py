@@ -60,7 +60,7 @@ ChartValues = Annotated[
 Values = Mapping[str, Any]
 
 _CONTRADICTIONS, _WORDS = (
-    fast_yaml.beside(__file__, f"{name}.yaml") for name in ("contradictions", "words")
+    fast_yaml.load_beside(__file__, f"{name}.yaml") for name in ("contradictions", "words")
 )
 
 

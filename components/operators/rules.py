@@ -9,11 +9,11 @@ from pydantic import BaseModel
 from berth.components.core import fast_yaml
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath
-from berth.components.core.settings import written
+from berth.components.core.settings import written_keys
 from berth.components.core.table import beside, broken
 from berth.components.operators.operator import Chart, Operator, Site
 from berth.components.operators.settings import OPERATORS, OperatedSettings
-from berth.components.sharing import offered
+from berth.components.sharing import offered_pools
 
 _OPERATORS: SettingPath = ("environment", "operators")
 
@@ -21,7 +21,7 @@ _Place = tuple[str, ...]
 """SettingPath of a Helm value."""
 
 _TABLES = beside(__file__)
-_WORDS: Mapping[str, Any] = fast_yaml.beside(__file__, "words.yaml")
+_WORDS: Mapping[str, Any] = fast_yaml.load_beside(__file__, "words.yaml")
 
 
 def problems(settings: OperatedSettings) -> Iterable[Problem]:
@@ -34,7 +34,7 @@ def problems(settings: OperatedSettings) -> Iterable[Problem]:
         if operator.pool_setting and not any(
             operator.serves(pool) for pool in settings.pools.values()
         ):
-            if written(given):
+            if written_keys(given):
                 yield from broken(_TABLES["ignored"], path, operator=operator)
             continue
         yield from _of_source(operator, given, path)
@@ -44,7 +44,7 @@ def problems(settings: OperatedSettings) -> Iterable[Problem]:
 
 def warnings(settings: OperatedSettings) -> Iterable[Problem]:
     """Return Helm values that change what berth sets, and values that the chart does not know."""
-    site = Site(offered(settings.pools, settings.sharing))
+    site = Site(offered_pools(settings.pools, settings.sharing))
     for operator in settings.operators.on(site):
         values = getattr(operator.settings, "values", None)
         if not values:
@@ -107,7 +107,7 @@ def _of_source(
         sources, keys = row["sources"], row["keys"]
         if source is None or source in sources:
             continue
-        for key in (key for key in written(given) if key in keys):
+        for key in (key for key in written_keys(given) if key in keys):
             facts = {"source": source, "sources": sources, "otherwise": _WORDS["source"][source]}
             yield from broken(_TABLES["of_source"], path, setting=key, **facts)
 

@@ -31,7 +31,7 @@ OPERATORS: tuple[type[Operator[Any]], ...] = (
 )
 """Operators in the order in which previews show them."""
 
-_QUIET: list[str] = fast_yaml.beside(__file__, "words.yaml")["quiet"]
+_QUIET: list[str] = fast_yaml.load_beside(__file__, "words.yaml")["quiet"]
 """Inputs of a release whose change restarts nothing."""
 
 

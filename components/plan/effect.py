@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from berth.components.core.words import counted
-from berth.components.plan.fleet import Occupant, PlannedFleet, PlannedPool, Span, Usage
+from berth.components.plan.fleet import PlannedFleet, PlannedPool, Span
+from berth.components.plan.occupants import Occupant, Usage
 
 
 class Level(IntEnum):

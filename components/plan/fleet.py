@@ -4,17 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from berth.components.cluster.demand import claimed_gpus_of, gpus_of_pod, replicas_of
-from berth.components.core.owner import OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.machines import machine_of
 from berth.components.hardware.names import (
     CLAIMED_LABEL,
     CONFIG_LABEL,
     NO_GKE_PLUGIN_LABEL,
-    POOL_LABEL,
     WHOLE_KEY,
 )
-from berth.components.plan.plan import Plan, State
+from berth.components.plan.occupants import Occupant, occupant_of
+from berth.components.plan.plan import Plan, ResourceState, Step
 
 NODE_POOL = "gcp:container/nodePool:NodePool"
 GKE_CLUSTER = "gcp:container/cluster:Cluster"
@@ -78,38 +76,6 @@ class PlannedPool:
 
 
 @dataclass(frozen=True)
-class Usage:
-    """Usage of one pool by a RayCluster: pods, and their GPUs, or known shares of GPUs."""
-
-    pods: int = 0
-    gpus: int = 0
-    shares: bool = False
-
-
-@dataclass(frozen=True)
-class Occupant:
-    """RayCluster with pods on pools."""
-
-    name: str
-    """Name of the owner, or of a RayCluster that berth did not create."""
-    kind: str
-    """`berth`, `cluster`, `job`, `service` or `RayCluster`."""
-    namespace: str
-    ray_cluster: str
-    stack: str
-    """Stack that registers the RayCluster; empty for none of berth's."""
-    on: Mapping[str, Usage]
-    """Usage by the pool's name."""
-    workers: Mapping[str, int] = field(default_factory=dict)
-    """Number of workers by the group's name."""
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Namespace and name of the RayCluster."""
-        return self.namespace, self.ray_cluster
-
-
-@dataclass(frozen=True)
 class PlannedFleet:
     """Pools and RayClusters before and after a plan."""
 
@@ -120,7 +86,7 @@ class PlannedFleet:
     """RayClusters before."""
     asked: bool = False
     """The cluster was asked for all RayClusters, those of other stacks included."""
-    cluster: State | None = field(default=None, repr=False)
+    cluster: ResourceState | None = field(default=None, repr=False)
     """The GKE cluster before."""
 
     def on(self, pools: Iterable[str]) -> list[Occupant]:
@@ -141,34 +107,52 @@ class PlannedFleet:
 
 
 def planned_fleet(stack: str, plan: Plan, live: Sequence[Mapping[str, Any]] | None) -> PlannedFleet:
-    """Return the fleet of a plan; `live` is None where the cluster was not asked."""
+    """Return the fleet of a plan.
+
+    Args:
+        stack: stack of the plan.
+        plan: the engine's plan.
+        live: RayClusters of the cluster; None where the cluster was not asked.
+    """
     clusters = [step for step in plan.steps if step.type == GKE_CLUSTER]
     pools = [step for step in plan.steps if step.type == NODE_POOL]
-    known: dict[tuple[str, str], Occupant] = {}
-    manifests = [step.old.inputs for step in plan.steps if step.type == RAY_CLUSTER and step.old]
-    # The cluster's RayClusters are newer than the state's: autoscalers change their workers.
-    for manifest in [*manifests, *(live or ())]:
-        occupant = occupant_of(manifest)
-        known[occupant.key] = occupant
-    old = next((step.old for step in clusters if step.old), None)
-    new = next((step.new for step in clusters if step.new), None)
+    old_cluster = next((step.old for step in clusters if step.old), None)
+    new_cluster = next((step.new for step in clusters if step.new), None)
     return PlannedFleet(
         stack=stack,
-        before={
-            pool.name: pool for step in pools if step.old and (pool := planned_pool(step.old, old))
-        },
-        after={
-            pool.name: pool for step in pools if step.new and (pool := planned_pool(step.new, new))
-        },
-        occupants=sorted(
-            known.values(), key=lambda occupant: (occupant.kind != "cluster", occupant.name)
-        ),
+        before=_pools_by_name((step.old for step in pools), old_cluster),
+        after=_pools_by_name((step.new for step in pools), new_cluster),
+        occupants=_occupants(plan.steps, live or ()),
         asked=live is not None,
-        cluster=old,
+        cluster=old_cluster,
     )
 
 
-def planned_pool(state: State, cluster: State | None) -> PlannedPool:
+def _pools_by_name(
+    states: Iterable[ResourceState | None], cluster: ResourceState | None
+) -> dict[str, PlannedPool]:
+    pools = {}
+    for state in states:
+        if state is not None:
+            pool = planned_pool(state, cluster)
+            pools[pool.name] = pool
+    return pools
+
+
+def _occupants(steps: Iterable[Step], live: Iterable[Mapping[str, Any]]) -> list[Occupant]:
+    """Return the RayClusters of a stack's state and of the cluster, named clusters first.
+
+    The cluster's RayClusters are newer than the state's: autoscalers change their workers.
+    """
+    by_key: dict[tuple[str, str], Occupant] = {}
+    in_state = [step.old.inputs for step in steps if step.type == RAY_CLUSTER and step.old]
+    for manifest in (*in_state, *live):
+        occupant = occupant_of(manifest)
+        by_key[occupant.key] = occupant
+    return sorted(by_key.values(), key=lambda occupant: (occupant.kind != "cluster", occupant.name))
+
+
+def planned_pool(state: ResourceState, cluster: ResourceState | None) -> PlannedPool:
     """Return the pool of a resource; the cluster has the zones of a pool that names none."""
     inputs = state.inputs
     config = inputs.get("nodeConfig") or {}
@@ -190,7 +174,7 @@ def planned_pool(state: State, cluster: State | None) -> PlannedPool:
     )
 
 
-def zones_of(state: State, cluster: State | None) -> int:
+def zones_of(state: ResourceState, cluster: ResourceState | None) -> int:
     """Return the number of a node pool's zones: GKE counts its nodes for each."""
     own = state.inputs.get("nodeLocations") or state.outputs.get("nodeLocations")
     if own:
@@ -212,53 +196,15 @@ def is_zone(location: str) -> bool:
 
 
 def _nodes(inputs: Mapping[str, Any], zones: int) -> tuple[Span[int], bool]:
+    """Return a pool's number of nodes in all zones, and whether GKE's autoscaler chooses it."""
     scaling = inputs.get("autoscaling")
     if not scaling:
-        given = inputs.get("nodeCount", inputs.get("initialNodeCount"))
-        count = int(given) * zones if isinstance(given, int | float) else 0
+        of_zone = inputs.get("nodeCount", inputs.get("initialNodeCount"))
+        count = int(of_zone) * zones if isinstance(of_zone, int | float) else 0
         return Span(count, count), False
     if "totalMaxNodeCount" in scaling:
-        return Span(
-            int(scaling.get("totalMinNodeCount") or 0), int(scaling["totalMaxNodeCount"])
-        ), True
-    least, most = int(scaling.get("minNodeCount") or 0), int(scaling.get("maxNodeCount") or 0)
-    return Span(least * zones, most * zones), True
-
-
-def occupant_of(manifest: Mapping[str, Any]) -> Occupant:
-    """Return the occupant that a RayCluster's manifest describes; its head counts as one pod.
-
-    Berth gives Ray the number of GPUs only where they are shares or claimed (ray/manifest.py).
-    """
-    metadata, spec = manifest.get("metadata") or {}, manifest.get("spec") or {}
-    labels = metadata.get("labels") or {}
-    kind, name = "RayCluster", str(metadata.get("name") or "")
-    for owner, label in OWNER_LABELS.items():
-        if label in labels:
-            kind, name = "berth" if owner == "engineer" else owner, str(labels[label])
-    on: dict[str, Usage] = {}
-    head = spec.get("headGroupSpec") or {}
-    workers = spec.get("workerGroupSpecs") or []
-    groups = [(1, head), *((replicas_of(group), group) for group in workers)]
-    for count, group in groups if not spec.get("suspend") else ():
-        template = group.get("template") or {}
-        pool = ((template.get("spec") or {}).get("nodeSelector") or {}).get(POOL_LABEL)
-        if pool is None:
-            continue
-        had = on.get(pool, Usage())
-        shares = kind != "RayCluster" and "num-gpus" in (group.get("rayStartParams") or {})
-        shares = shares and not claimed_gpus_of(template)
-        on[pool] = Usage(
-            had.pods + count, had.gpus + count * gpus_of_pod(template), had.shares or shares
-        )
-    return Occupant(
-        name=name,
-        kind=kind,
-        namespace=str(metadata.get("namespace") or ""),
-        ray_cluster=str(metadata.get("name") or ""),
-        stack=str(labels.get(STACK_LABEL) or ""),
-        on=on,
-        workers={}
-        if spec.get("suspend")
-        else {str(group.get("groupName")): replicas_of(group) for group in workers},
-    )
+        least = int(scaling.get("totalMinNodeCount") or 0)
+        return Span(least, int(scaling["totalMaxNodeCount"])), True
+    least = int(scaling.get("minNodeCount") or 0) * zones
+    most = int(scaling.get("maxNodeCount") or 0) * zones
+    return Span(least, most), True

@@ -15,10 +15,8 @@ LATER = "(known later)"
 """Text in place of a value that only `pulumi up` will know."""
 
 # Keys of the engine's special values, and of secrets (pulumi, sdk/go/common/resource/sig/sig.go).
-_SIGNATURE, _SECRET_SIGNATURE = (
-    "4dabf18193072939515e22adb298388d",
-    "1b47061264138c4ac30d75fd1eb44270",
-)
+_SIGNATURE = "4dabf18193072939515e22adb298388d"
+_SECRET_SIGNATURE = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 - names the kind of a value
 
 # The engine's texts for unknown values (pulumi, sdk/go/common/resource/plugin/rpc.go).
 _UNKNOWN_VALUES = {
@@ -89,16 +87,25 @@ def below(path: str, prefix: str) -> bool:
 def differing(old: Any, new: Any, path: str = "") -> list[str]:
     """Return the paths at which two values differ, inside mappings and lists of one length."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
-        found = []
-        for key in [*old, *(key for key in new if key not in old)]:
-            step = f'["{key}"]' if "." in key else f".{key}" if path else str(key)
-            found += differing(old.get(key, MISSING), new.get(key, MISSING), path + step)
-        return found
+        return _differing_keys(old, new, path)
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        pairs = enumerate(zip(old, new, strict=True))
-        return [
-            found
-            for index, (one, other) in pairs
-            for found in differing(one, other, f"{path}[{index}]")
-        ]
-    return [] if old is not MISSING and new is not MISSING and old == new else [path]
+        paths = []
+        for index, (one, other) in enumerate(zip(old, new, strict=True)):
+            paths += differing(one, other, f"{path}[{index}]")
+        return paths
+    both_exist = old is not MISSING and new is not MISSING
+    return [] if both_exist and old == new else [path]
+
+
+def _differing_keys(old: Mapping[str, Any], new: Mapping[str, Any], path: str) -> list[str]:
+    paths = []
+    for key in dict.fromkeys((*old, *new)):
+        below_key = _path_of_key(path, key)
+        paths += differing(old.get(key, MISSING), new.get(key, MISSING), below_key)
+    return paths
+
+
+def _path_of_key(path: str, key: str) -> str:
+    if "." in key:
+        return f'{path}["{key}"]'
+    return f"{path}.{key}" if path else str(key)

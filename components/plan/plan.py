@@ -1,6 +1,5 @@
 """Plan that the engine's events describe: what is done to which resource, and why. Pure."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
@@ -15,7 +14,7 @@ BERTH = "berth:index:Berth"
 """Pulumi's type of a berth, which has the berth's name and is the parent of all of its objects."""
 
 Operation = Literal["same", "create", "update", "replace", "delete"]
-Change = Literal["add", "update", "delete"]
+ChangeKind = Literal["add", "update", "delete"]
 
 _PLAIN: dict[str, Operation] = {operation: operation for operation in get_args(Operation)}
 _PLAIN |= {"import": "create", "import-replacement": "replace"}
@@ -33,11 +32,20 @@ _OF_REPLACEMENT: dict[str, Operation] = {
     "create-replacement": "create",
 }
 """Parts of a replacement; alone, they end one that a killed update began."""
+_KINDS: dict[str, ChangeKind] = {
+    "add": "add",
+    "add-replace": "add",
+    "update": "update",
+    "update-replace": "update",
+    "delete": "delete",
+    "delete-replace": "delete",
+}
+"""Kinds of changes by the engine's names (pulumi, sdk/go/common/apitype/events.go)."""
 _OF_PULUMI = ("pulumi:providers:", "pulumi:pulumi:")
 
 
 @dataclass(frozen=True)
-class State:
+class ResourceState:
     """Resource before or after a step; secrets of inputs are masked, `parent` is a URN.
 
     A resource that is `retained` stays when it goes from the stack.
@@ -54,7 +62,7 @@ class Property:
     """Property that changes, at a path as the engine writes it; None is no value."""
 
     path: str
-    kind: Change
+    kind: ChangeKind
     old: Any
     new: Any
     forces_replacement: bool = False
@@ -72,8 +80,8 @@ class Step:
     """Last part of the URN."""
     custom: bool
     """The resource exists outside of Pulumi; else it is a component, which only groups."""
-    old: State | None
-    new: State | None
+    old: ResourceState | None
+    new: ResourceState | None
     properties: Sequence[Property] = ()
     deleted_first: bool = False
     """A replacement deletes the old resource before it creates the new one."""
@@ -152,14 +160,13 @@ def plan_of(events: Iterable[Event]) -> Plan:
 
 
 def _warning(event: Event) -> str:
-    diagnostic, policy = event.get("diagnosticEvent"), event.get("policyEvent")
+    diagnostic = event.get("diagnosticEvent")
     if diagnostic and diagnostic["severity"] == "warning":
         return str(diagnostic["message"]).strip()
-    return (
-        f"policy {policy['policyName']}: {policy['message'].strip()}"
-        if policy and policy.get("message")
-        else ""
-    )
+    policy = event.get("policyEvent")
+    if policy and policy.get("message"):
+        return f"policy {policy['policyName']}: {policy['message'].strip()}"
+    return ""
 
 
 def _step(steps: Sequence[Event]) -> Step:
@@ -168,28 +175,28 @@ def _step(steps: Sequence[Event]) -> Step:
     The engine reports a replacement as three steps; the one named `replace` has the reasons.
     """
     operations = [step["op"] for step in steps]
+    deleted_first = False
     if "replace" in operations:
         main = steps[operations.index("replace")]
         operation: Operation = "replace"
-        first = "delete-replaced" in operations[: operations.index("replace")]
+        deleted_first = "delete-replaced" in operations[: operations.index("replace")]
     else:
-        main, first = steps[-1], False
+        main = steps[-1]
         operation = {**_OF_REPLACEMENT, **_PLAIN}[main["op"]]
-    found = _of_event(main, operation)
-    properties = (
-        _properties(main, found.old, found.new) if operation in ("update", "replace") else ()
-    )
-    return replace(found, properties=properties, deleted_first=first)
+    step = _of_event(main, operation)
+    if operation in ("update", "replace"):
+        step = replace(step, properties=_properties(main, step.old, step.new))
+    return replace(step, deleted_first=deleted_first)
 
 
 def _drifted(step: Event) -> Step | None:
     """Return the drift that a refresh found in one resource; None for no drift."""
-    old, new = _state(step.get("old")), _state(step.get("new"))
-    gone = old is not None and new is None
-    if not gone and not step.get("detailedDiff") and not step.get("diffs"):
-        return None
-    if gone:
+    old = _state(step.get("old"))
+    new = _state(step.get("new"))
+    if old is not None and new is None:
         return _of_event(step, "delete")
+    if not step.get("detailedDiff") and not step.get("diffs"):
+        return None
     return replace(_of_event(step, "update"), properties=_properties(step, old, new, outputs=True))
 
 
@@ -206,13 +213,17 @@ def _of_event(step: Event, operation: Operation) -> Step:
     )
 
 
-def _state(state: Event | None) -> State | None:
+def _state(state: Event | None) -> ResourceState | None:
     if state is None:
         return None
-    inputs, outputs = revealed(state.get("inputs") or {}), revealed(state.get("outputs") or {})
+    inputs = revealed(state.get("inputs") or {})
+    outputs = revealed(state.get("outputs") or {})
     if state["type"].endswith(":Secret"):
-        inputs, outputs = _without_data(inputs), _without_data(outputs)
-    return State(inputs, outputs, state.get("parent") or "", bool(state.get("retainOnDelete")))
+        inputs = _without_data(inputs)
+        outputs = _without_data(outputs)
+    return ResourceState(
+        inputs, outputs, state.get("parent") or "", bool(state.get("retainOnDelete"))
+    )
 
 
 def _without_data(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,28 +235,44 @@ def _without_data(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _properties(
-    step: Event, old: State | None, new: State | None, *, outputs: bool = False
+    step: Event, old: ResourceState | None, new: ResourceState | None, *, outputs: bool = False
 ) -> list[Property]:
-    before, after = (old or State({}, {}, "")), (new or State({}, {}, ""))
-    reasons = list(step.get("keys") or ())
-    kinds: dict[str, Any] = {
-        path: diff["diffKind"] for path, diff in (step.get("detailedDiff") or {}).items()
-    }
+    """Return the properties that a step changes, those that force a replacement first.
+
+    Args:
+        step: the engine's step.
+        old: the resource before; None for a new one.
+        new: the resource afterward; None for a deleted one.
+        outputs: whether outputs have changed, as in a refresh, rather than inputs.
+    """
+    before = old or ResourceState({}, {}, "")
+    after = new or ResourceState({}, {}, "")
+    kinds = _kinds_of_changes(step, before, after)
+    reasons = step.get("keys") or ()
+    forced = {path for path, kind in kinds.items() if kind.endswith("-replace")} or {*reasons}
+    properties = []
+    for path, kind in kinds.items():
+        values = [_value(before, path, outputs=outputs), _value(after, path, outputs=outputs)]
+        properties += _property(path, _KINDS.get(kind, "update"), values, forces=path in forced)
+    return sorted(properties, key=lambda changed: not changed.forces_replacement)
+
+
+def _kinds_of_changes(step: Event, before: ResourceState, after: ResourceState) -> dict[str, str]:
+    """Return the engine's kind of the change at each path that a step changes."""
+    detailed = step.get("detailedDiff") or {}
+    kinds = {path: str(difference["diffKind"]) for path, difference in detailed.items()}
     if not kinds:
         # A provider without detailed differences: the inputs show them.
         kinds = dict.fromkeys(differing(before.inputs, after.inputs), "update")
-    forced = {path for path, kind in kinds.items() if kind.endswith("-replace")}
-    if not forced:
-        forced = set(reasons)
-        kinds |= {path: "update" for path in reasons if path not in kinds}
-    found = []
-    for path, kind in kinds.items():
-        values = [_value(before, path, outputs=outputs), _value(after, path, outputs=outputs)]
-        found += _property(path, kind.removesuffix("-replace"), values, forces=path in forced)
-    return sorted(found, key=lambda changed: not changed.forces_replacement)
+    if not any(kind.endswith("-replace") for kind in kinds.values()):
+        for path in step.get("keys") or ():
+            kinds.setdefault(path, "update")
+    return kinds
 
 
-def _property(path: str, kind: Change, values: Sequence[Any], *, forces: bool) -> list[Property]:
+def _property(
+    path: str, kind: ChangeKind, values: Sequence[Any], *, forces: bool
+) -> list[Property]:
     """Return a changed property; of a mapping before and after, the parts that differ.
 
     A value that is the same before and after changes nothing, whatever the provider says.
@@ -254,27 +281,26 @@ def _property(path: str, kind: Change, values: Sequence[Any], *, forces: bool) -
     if not forces and old == new and old is not None and not _hidden(old):
         return []
     if not forces and isinstance(old, Mapping) and isinstance(new, Mapping):
-        parts = differences(old, new)
-        paths = (
-            f"{path}{part.path}" if part.path.startswith("[") else f"{path}.{part.path}"
-            for part in parts
-        )
-        return [replace(part, path=path) for part, path in zip(parts, paths, strict=True)]
+        return [replace(part, path=_joined(path, part.path)) for part in differences(old, new)]
     return [Property(path, kind, old, new, forces)]
+
+
+def _joined(path: str, part: str) -> str:
+    return f"{path}{part}" if part.startswith("[") else f"{path}.{part}"
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Property]:
     """Return the parts in which two mappings differ."""
-    parts = [(part, value_at(old, part), value_at(new, part)) for part in differing(old, new)]
-    return [
-        Property(
-            part,
-            "add" if before is MISSING else "delete" if after is MISSING else "update",
-            None if before is MISSING else before,
-            None if after is MISSING else after,
-        )
-        for part, before, after in parts
-    ]
+    paths = differing(old, new)
+    return [_difference(path, value_at(old, path), value_at(new, path)) for path in paths]
+
+
+def _difference(path: str, before: Any, after: Any) -> Property:
+    if before is MISSING:
+        return Property(path, "add", None, after)
+    if after is MISSING:
+        return Property(path, "delete", before, None)
+    return Property(path, "update", before, after)
 
 
 def _hidden(value: Any) -> bool:
@@ -286,37 +312,11 @@ def _hidden(value: Any) -> bool:
     return value in (SECRET, LATER)
 
 
-def _value(state: State, path: str, *, outputs: bool) -> Any:
+def _value(state: ResourceState, path: str, *, outputs: bool) -> Any:
     """Return the value of the inputs, else of the outputs; for a refresh the other way round."""
     sources = (state.outputs, state.inputs) if outputs else (state.inputs, state.outputs)
-    return next(
-        (found for source in sources if (found := value_at(source, path)) is not MISSING), None
-    )
-
-
-_PENDING = re.compile(
-    r"^\s*\* (?P<urn>urn:pulumi:\S+), interrupted while (?P<doing>\w+)$", re.MULTILINE
-)
-
-
-def pending_creates(warning: str) -> list[str]:
-    """Return the URNs of resources whose creation is pending, from the engine's warning of them.
-
-    The text is that of pulumi, pkg/resource/deploy/deployment_executor.go. Every update repeats it.
-    """
-    return [found["urn"] for found in _PENDING.finditer(warning) if found["doing"] == "creating"]
-
-
-def remedy_of(warning: str, stack: str) -> str:
-    """Return how to end pending creations; "" where a warning of the engine names none.
-
-    A plain `pulumi refresh` leaves pending creations in the state.
-    """
-    if not (urns := pending_creates(warning)):
-        return ""
-    named = ", ".join(urn.rpartition("::")[2] for urn in urns)
-    return (
-        f"an update was killed while it created {named}, which may exist or not; look there, then"
-        f" clear what is pending in the state: pulumi refresh -s {stack} --clear-pending-creates"
-        " --yes"
-    )
+    for source in sources:
+        value = value_at(source, path)
+        if value is not MISSING:
+            return value
+    return None

@@ -23,7 +23,9 @@ SETTINGS = (EXPIRES, HOURS, IDLE, ZONE, GRACE, DELETE_AFTER)
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_DURATION = re.compile(r"(\d+)([smhd])", re.ASCII)
+DURATION = re.compile(r"(\d+)([smhd])", re.ASCII)
+"""Pattern of a duration."""
+
 _TIME = re.compile(r"(\d{1,2}):(\d{2})", re.ASCII)
 WEEK = 7
 """Days of a week."""
@@ -31,8 +33,8 @@ WEEK = 7
 _LAST_HOUR = 24
 
 # Longer ones overflow Python's calendar, at the end of the year 9999.
-_LONGEST = 100 * 365 * _SECONDS["d"]
-_MOST_DIGITS = len(str(_LONGEST))
+_LONGEST_DURATION = 100 * 365 * _SECONDS["d"]
+_MOST_DIGITS = len(str(_LONGEST_DURATION))
 _LAST_DAY = date(2199, 12, 31)
 
 
@@ -86,22 +88,34 @@ def moment(day: date, minutes: int, zone: ZoneInfo) -> datetime:
     return local.astimezone(UTC)
 
 
-def parse_duration(text: str) -> timedelta:
-    """Return a duration such as 90s, 10m, 2h or 7d.
+def parse_duration(text: str) -> int:
+    """Return the seconds of a duration such as 90s, 10m, 2h or 7d.
 
     Raises:
-        ValueError: the text is not a duration, or one of more than 100 years.
+        ValueError: the text is not a duration, or it is zero, or longer than 100 years.
     """
-    match = _DURATION.fullmatch(text)
+    match = DURATION.fullmatch(text)
     if not match or not match[1].strip("0"):
-        raise ValueError(f"{text!r} is not a duration; write for example 90s, 10m, 2h or 7d")
+        raise ValueError(f"{text!r} is not a duration; write {_duration_like(text)}")
     # Python refuses to read numbers of thousands of digits.
     seconds = int(match[1][-_MOST_DIGITS:]) * _SECONDS[match[2]]
-    if len(match[1]) > _MOST_DIGITS or seconds > _LONGEST:
+    if len(match[1]) > _MOST_DIGITS or seconds > _LONGEST_DURATION:
+        longest = _LONGEST_DURATION // _SECONDS["d"]
         raise ValueError(
-            f"{text[:40]!r} is longer than 100 years; the longest is {_LONGEST // _SECONDS['d']}d"
+            f"{text[:40]!r} is longer than 100 years; the longest duration is {longest}d"
         )
-    return timedelta(seconds=seconds)
+    return seconds
+
+
+def _duration_like(text: str) -> str:
+    """Return the duration that a text likely means: `2h` for 2 hours, 14d for 2w; else examples."""
+    if re.fullmatch(r"[1-9]\d{0,5}", text, re.ASCII):
+        return f"{text}s, {text}m, {text}h or {text}d"
+    likely = re.fullmatch(r"([1-9]\d{0,5})\s*([smhdw])[a-z]*", text.strip().lower(), re.ASCII)
+    if not likely:
+        return "for example 90s, 10m, 2h or 7d"
+    number, unit = likely.groups()
+    return f"{int(number) * WEEK}d" if unit == "w" else f"{number}{unit}"
 
 
 def parse_expiry(text: str) -> date | timedelta:
@@ -110,8 +124,8 @@ def parse_expiry(text: str) -> date | timedelta:
     Raises:
         ValueError: the text is neither, or too far away.
     """
-    if _DURATION.fullmatch(text):
-        return parse_duration(text)
+    if DURATION.fullmatch(text):
+        return timedelta(seconds=parse_duration(text))
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -185,10 +199,6 @@ def lifetime_of(annotations: Mapping[str, str]) -> Lifetime:
     Raises:
         ValueError: an annotation is malformed, or the time zone unknown; the message names it.
     """
-
-    def read(key: str) -> timedelta | None:
-        return parse_duration(annotations[key]) if key in annotations else None
-
     zone = annotations.get(ZONE, "UTC")
     try:
         ZoneInfo(zone)
@@ -197,8 +207,12 @@ def lifetime_of(annotations: Mapping[str, str]) -> Lifetime:
     return Lifetime(
         expires=parse_expiry(annotations[EXPIRES]) if EXPIRES in annotations else None,
         hours=parse_hours(annotations[HOURS]) if HOURS in annotations else None,
-        idle=read(IDLE),
-        grace=read(GRACE),
-        delete_after=read(DELETE_AFTER),
+        idle=_time_span(annotations.get(IDLE)),
+        grace=_time_span(annotations.get(GRACE)),
+        delete_after=_time_span(annotations.get(DELETE_AFTER)),
         zone=zone,
     )
+
+
+def _time_span(duration: str | None) -> timedelta | None:
+    return None if duration is None else timedelta(seconds=parse_duration(duration))

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from berth.components.cluster.api import Object
-from berth.components.cluster.pods import is_ready, is_simulated, why_not_ready
+from berth.components.cluster.nodes import is_ready, is_simulated
+from berth.components.cluster.pods import why_not_ready
 from berth.components.core.bounds import Bounds, at_least
 from berth.components.hardware.names import DEPLOYED_LABEL
 from berth.components.proof.checks import SIMULATED, Check, listed

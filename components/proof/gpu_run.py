@@ -17,7 +17,7 @@ from berth.components.cluster.api import (
     Object,
     within,
 )
-from berth.components.cluster.pods import is_simulated
+from berth.components.cluster.nodes import is_simulated
 from berth.components.core.manifest import Manifest
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.proof.checks import RUN_LABEL, Check, Run, uid, until_gone

@@ -48,7 +48,7 @@ class Look:
 
 def looks() -> list[Look]:
     """Return all pods, from the file beside."""
-    rows = fast_yaml.beside(__file__, "isolation-pods.yaml")
+    rows = fast_yaml.load_beside(__file__, "isolation-pods.yaml")
     return [
         Look(name, number, runtime_class=row.pop("runtimeClass", None), **row)
         for number, (name, row) in enumerate(rows.items())

@@ -4,7 +4,7 @@ Belongs here: everything that Ray and KubeRay decide. Does not belong here: isol
 networks of the pods. `readiness` and `suspension` talk to a live cluster and are imported by name.
 """
 
-from berth.components.ray.condition import condition_of
+from berth.components.ray.conditions.cluster import condition_of
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.place import complete
 from berth.components.ray.secret_manager import secret_objects

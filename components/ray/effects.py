@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from berth.components.cluster.demand import replicas_of
-from berth.components.core import fast_yaml
+from berth.components.cluster.object_fields import labels_of
 from berth.components.core.owner import OWNER_LABELS, OwnerKind
-from berth.components.core.words import are, counted
+from berth.components.core.words import counted, is_or_are
 from berth.components.plan.effect import Effect, Level, Sitting, sitting_whole
-from berth.components.plan.fleet import Occupant, PlannedFleet, occupant_of
+from berth.components.plan.fleet import PlannedFleet
+from berth.components.plan.occupants import Occupant, occupant_of
 from berth.components.plan.paths import below
 from berth.components.plan.plan import Step
 from berth.components.ray.workload import RAY_CLUSTER_CONFIG
@@ -32,31 +33,30 @@ _LEFT_OUT = (
     ),
 )
 
-_WORDS: Mapping[str, Mapping[str, Any]] = fast_yaml.beside(__file__)
-
 
 def of_ray_cluster(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effects of a change of a RayCluster."""
-    occupant = _known(occupant_of(step.before), fleet)
+    occupant = _as_it_runs(occupant_of(step.before), fleet)
     sitting = [sitting_whole(fleet, occupant)]
     who = f"{occupant.kind} {occupant.name}"
-    spec = step.after.get("spec") or {}
-    if step.operation in ("delete", "replace"):
-        return _effects("RayCluster", step.operation, sitting, who=who)
-    if spec.get("suspend") and not (step.before.get("spec") or {}).get("suspend"):
-        return _effects("RayCluster", "suspend", sitting, who=who)
-    recreates = any(
-        below(changed.path, "spec")
-        and not any(below(changed.path, prefix) for prefix in (*_COUNTS, *_LEFT_OUT))
-        for changed in step.properties
-    )
-    if recreates and (spec.get("upgradeStrategy") or {}).get("type") == "Recreate":
-        if not sitting[0].pods:
-            return _effects("RayCluster", "no pods", (), who=who)
-        since, less = _since(step)
-        return _effects("RayCluster", "restart", sitting, who=who, since=since, less=less)
-    later = _effects("RayCluster", "later", (), who=who) if recreates else []
-    return [*_fewer_workers(who, occupant, step, fleet), *later]
+    if step.operation == "delete":
+        text = f"{who} is deleted, with everything that runs in it"
+        return [Effect(Level.DESTROYS, text, sitting)]
+    if step.operation == "replace":
+        text = f"{who} is deleted and recreated: what runs in it is lost"
+        return [Effect(Level.DESTROYS, text, sitting)]
+    if _is_suspended(step.after) and not _is_suspended(step.before):
+        text = f"{who} is suspended: its pods are deleted, and what runs in them is lost"
+        return [Effect(Level.DESTROYS, text, sitting)]
+    if not _changes_pods(step):
+        return _fewer_workers(who, occupant, step, fleet)
+    upgrade = (step.after.get("spec") or {}).get("upgradeStrategy") or {}
+    if upgrade.get("type") != "Recreate":
+        later = f"{who}: only pods that are created later change"
+        return [*_fewer_workers(who, occupant, step, fleet), Effect(Level.HARMLESS, later)]
+    if not sitting[0].pods:
+        return [Effect(Level.HARMLESS, f"{who} has no pods that the change could reach")]
+    return [Effect(Level.DESTROYS, _restart(who, step), sitting)]
 
 
 def of_ray_job(step: Step, fleet: PlannedFleet) -> list[Effect]:
@@ -65,29 +65,67 @@ def of_ray_job(step: Step, fleet: PlannedFleet) -> list[Effect]:
     A plan does not tell whether a job still runs; in a live fleet, a job whose own RayCluster is
     gone has ended.
     """
-    name, own = _owner(step, "job"), _made_for(step, fleet)
+    job = f"job {_owner(step, 'job')}"
     if step.operation == "update":
-        return _effects("job", "update", (), name=name)
-    ended = fleet.asked and not own and "rayClusterSpec" in (step.before.get("spec") or {})
-    return _effects("job", f"{step.operation} ended" if ended else step.operation, own, name=name)
+        text = f"{job} does not run again: only its submitter changes"
+        return [Effect(Level.HARMLESS, text)]
+    sitting = _made_for(step, fleet)
+    has_own_cluster = "rayClusterSpec" in (step.before.get("spec") or {})
+    ended = fleet.asked and has_own_cluster and not sitting
+    level = Level.HARMLESS if ended else Level.DESTROYS
+    if step.operation == "delete":
+        then = "; it has ended" if ended else "; if it still runs, its work is lost"
+        return [Effect(level, f"{job} is deleted{then}", sitting)]
+    if step.operation == "replace":
+        then = "; it has ended" if ended else "; work of the previous run is lost"
+        text = f"{job} runs again, as a new RayJob, since its content changed{then}"
+        return [Effect(level, text, sitting)]
+    return []
 
 
 def of_ray_service(step: Step, fleet: PlannedFleet) -> list[Effect]:
-    """Return the effects of a change of a RayService."""
-    name, own = _owner(step, "service"), _made_for(step, fleet)
-    what: str = step.operation
-    if what == "update":
-        # A new configuration of Ray Serve goes to the second RayCluster alone (kuberay v1.6.2,
-        # rayservice_controller.go, Reconcile).
-        paths = {"new cluster": RAY_CLUSTER_CONFIG, "new applications": "spec.serveConfigV2"}
-        what = next((words for words, path in paths.items() if _changes(step, path)), "")
-    return _effects("service", what, own, name=name)
+    """Return the effects of a change of a RayService.
+
+    A new configuration of Ray Serve goes to the second RayCluster alone (kuberay v1.6.2,
+    rayservice_controller.go, Reconcile).
+    """
+    service = f"service {_owner(step, 'service')}"
+    sitting = _made_for(step, fleet)
+    if step.operation == "delete":
+        text = f"{service} is deleted, and no longer answers requests"
+        return [Effect(Level.DESTROYS, text, sitting)]
+    if step.operation == "replace":
+        text = (
+            f"{service} is deleted and recreated (upgradeStrategy: Recreate): it answers no"
+            " requests meanwhile"
+        )
+        return [Effect(Level.DESTROYS, text, sitting)]
+    if _changes(step, RAY_CLUSTER_CONFIG):
+        text = (
+            f"{service}: KubeRay creates a second RayCluster, moves the Service to it when it"
+            " serves, and removes the first one"
+        )
+        return [Effect(Level.HARMLESS, text, sitting)]
+    if _changes(step, "spec.serveConfigV2"):
+        text = (
+            f"{service}: Ray Serve takes the new configuration in place; deployments that it"
+            " changes restart"
+        )
+        return [Effect(Level.DISTURBS, text, sitting)]
+    return []
 
 
-def _effects(kind: str, what: str, sitting: Sequence[Sitting], **names: str) -> list[Effect]:
-    """Return the effect that effects.yaml has for an event of a kind; none for another event."""
-    found = _WORDS[kind].get(what, {})
-    return [Effect(Level[level], text.format(**names), sitting) for level, text in found.items()]
+def _is_suspended(inputs: Mapping[str, Any]) -> bool:
+    return bool((inputs.get("spec") or {}).get("suspend"))
+
+
+def _changes_pods(step: Step) -> bool:
+    """Return whether a step changes a part of a RayCluster that is in KubeRay's hash."""
+    return any(
+        below(changed.path, "spec")
+        and not any(below(changed.path, prefix) for prefix in (*_COUNTS, *_LEFT_OUT))
+        for changed in step.properties
+    )
 
 
 def _changes(step: Step, *prefixes: str) -> bool:
@@ -96,10 +134,8 @@ def _changes(step: Step, *prefixes: str) -> bool:
 
 
 def _owner(step: Step, kind: OwnerKind) -> str:
-    metadata = step.before.get("metadata") or {}
-    return str(
-        (metadata.get("labels") or {}).get(OWNER_LABELS[kind]) or metadata.get("name") or step.name
-    )
+    in_cluster = (step.before.get("metadata") or {}).get("name")
+    return labels_of(step.before).get(OWNER_LABELS[kind]) or str(in_cluster or step.name)
 
 
 def _made_for(step: Step, fleet: PlannedFleet) -> list[Sitting]:
@@ -112,36 +148,52 @@ def _made_for(step: Step, fleet: PlannedFleet) -> list[Sitting]:
     ]
 
 
-def _known(occupant: Occupant, fleet: PlannedFleet) -> Occupant:
+def _as_it_runs(occupant: Occupant, fleet: PlannedFleet) -> Occupant:
     """Return the occupant as it runs now, if the fleet is live."""
     return next((live for live in fleet.occupants if live.key == occupant.key), occupant)
 
 
-def _since(step: Step) -> tuple[str, str]:
-    """Return why a RayCluster of several groups restarts, and which edit would restart less.
+def _restart(who: str, step: Step) -> str:
+    """Return the text of a restart; for one of several groups, why, and how to restart less."""
+    reasons = _reasons_of_restart(step)
+    since = f", since {' and '.join(reasons)}" if reasons else ""
+    text = f"{who} restarts{since}: KubeRay recreates all its pods, and what runs in them is lost"
+    if reasons and _removed_groups(step):
+        text += (
+            "; a group that stays with `workers: 0`, or with `max: 0` where it has bounds, ends"
+            " its workers alone"
+        )
+    return text
 
-    Both are empty for a RayCluster whose only group stays, and for an edit of all groups.
+
+def _reasons_of_restart(step: Step) -> list[str]:
+    """Return why a RayCluster of several groups restarts.
+
+    There are none for a RayCluster whose only group stays, and for an edit of all groups.
     """
-    old, new = _groups(step.before), _groups(step.after)
+    old = _groups(step.before)
+    new = _groups(step.after)
     if len(old.keys() | new.keys()) == 1:
-        return "", ""
+        return []
     both = sorted(old.keys() & new.keys())
     changed = [name for name in both if _hashed(old[name]) != _hashed(new[name])]
     verbs = {
         "added": sorted(new.keys() - old.keys()),
-        "removed": sorted(old.keys() - new.keys()),
+        "removed": _removed_groups(step),
         "changed": changed if len(changed) < len(both) else [],
     }
     reasons = [
-        f"worker {_named(names)} {are(len(names))} {verb}" for verb, names in verbs.items() if names
+        f"worker {_named(names)} {is_or_are(len(names))} {verb}"
+        for verb, names in verbs.items()
+        if names
     ]
     if _changes(step, "spec.enableInTreeAutoscaling"):
         reasons.append("Ray's autoscaler comes or goes")
-    if not reasons:
-        return "", ""
-    return f", since {' and '.join(reasons)}", (
-        str(_WORDS["less"]["removed"]) if verbs["removed"] else ""
-    )
+    return reasons
+
+
+def _removed_groups(step: Step) -> list[str]:
+    return sorted(_groups(step.before).keys() - _groups(step.after).keys())
 
 
 def _named(names: Sequence[str]) -> str:

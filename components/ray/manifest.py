@@ -5,13 +5,18 @@ from typing import Any
 
 from berth.components.core.bounds import WorkerBounds
 from berth.components.core.manifest import Manifest, manifest_of, unawaited
-from berth.components.fabric import NVLINK, Parts, claim_of, joined, parts_of, sourced
+from berth.components.fabric import (
+    NVLINK,
+    NcclParts,
+    claim_of,
+    gib_variables_command,
+    joined_by_nvlink,
+    nccl_parts,
+)
 from berth.components.gke import tolerations
 from berth.components.hardware.machines import GIB
 from berth.components.hardware.names import CLAIMED_GPUS, POOL_LABEL, VISIBLE_DEVICES
-from berth.components.nested import Parts as NestedParts
-from berth.components.nested import add_parts
-from berth.components.nested import parts_of as nested_parts
+from berth.components.nested import NestedParts, nested_parts, with_nested_parts
 from berth.components.ray.pod_template import patched
 from berth.components.ray.settings import AutoscalerShape, Head, RayClusterSettings, WorkerGroup
 from berth.components.ray.storage import with_home, with_volumes
@@ -204,7 +209,7 @@ def _worker(
     if group.nccl.profile != GIB:
         return template
     variables = [variable["name"] for variable in template["spec"]["containers"][0]["env"]]
-    return add_parts(template, NestedParts(command=[sourced(variables)]))
+    return with_nested_parts(template, NestedParts(command=[gib_variables_command(variables)]))
 
 
 def _template(
@@ -216,10 +221,12 @@ def _template(
 ) -> dict[str, Any]:
     """Return the pod template of a head or worker, given fields of Ray's container."""
     claim, nccl = (
-        (claim_of(role, pool), parts_of(role)) if isinstance(role, WorkerGroup) else (None, Parts())
+        (claim_of(role, pool), nccl_parts(role))
+        if isinstance(role, WorkerGroup)
+        else (None, NcclParts())
     )
     claims = {claim.name: claim.template_name} if claim else {}
-    if isinstance(role, WorkerGroup) and joined(role, pool):
+    if isinstance(role, WorkerGroup) and joined_by_nvlink(role, pool):
         claims[NVLINK] = NVLINK
     template = manifest_of(
         __file__,
@@ -239,7 +246,7 @@ def _template(
         mounts=nccl.mounts or None,
         **container,
     )
-    return add_parts(template, nested_parts(settings.nested_containers, gpus=role.gpus))
+    return with_nested_parts(template, nested_parts(settings.nested_containers, gpus=role.gpus))
 
 
 def given(key: str, value: Any) -> dict[str, Any]:

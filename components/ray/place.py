@@ -189,7 +189,7 @@ def complete(
     `shape` is over all defaults; `workers` are a pool, or pools by the group's name. By default,
     `groups` are those of the shape.
     """
-    given = shape.written() if isinstance(shape, RayShape) else shape
+    given = shape.written_values() if isinstance(shape, RayShape) else shape
     groups = groups_of(given) if groups is None else groups
     pools = dict.fromkeys(groups, workers) if isinstance(workers, Pool) else workers
     return RayClusterSettings.model_validate(

@@ -25,7 +25,7 @@ from berth.components.core.types import parse_quantity
 from berth.components.hardware.names import VISIBLE_DEVICES
 from berth.components.isolation import DEFAULT_LIMIT, LONGEST_GRACE, RESTRICTED_VOLUMES
 
-REFUSALS: dict[str, Any] = fast_yaml.beside(__file__, "pod_template_refusals.yaml")
+REFUSALS: dict[str, Any] = fast_yaml.load_beside(__file__, "pod_template_refusals.yaml")
 """Words for what no patch may have, by kind."""
 
 _WORDS: dict[str, str] = REFUSALS["words"]

@@ -28,15 +28,10 @@ from berth.components.cluster.api import (
 from berth.components.cluster.mirror import Mirror
 from berth.components.cluster.pods import finds_no_node, has_a_node
 from berth.components.core.owner import STACK_LABEL
-from berth.components.core.types import parse_duration
-from berth.components.ray.condition import (
-    Condition,
-    ServiceCondition,
-    condition_of,
-    job_condition,
-    pods_missing,
-    service_condition,
-)
+from berth.components.programs.lifetimes import parse_duration
+from berth.components.ray.conditions.cluster import ClusterCondition, condition_of, pods_missing
+from berth.components.ray.conditions.job import job_condition
+from berth.components.ray.conditions.service import ServiceCondition, service_condition
 from berth.components.ray.reasons import (
     GONE,
     Evidence,
@@ -355,7 +350,7 @@ class Wait:
         return found
 
 
-def _ready(condition: Condition | ServiceCondition) -> Standing:
+def _ready(condition: ClusterCondition | ServiceCondition) -> Standing:
     return Standing(str(condition), condition.ready)
 
 

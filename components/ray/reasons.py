@@ -21,7 +21,9 @@ from berth.components.cluster.devices import why_without_devices
 from berth.components.cluster.inventory import Inventory, inventory_of
 from berth.components.cluster.mirror import Snapshot
 from berth.components.hardware.names import POOL_LABEL
-from berth.components.ray.condition import job_condition, reasons_not_ready, service_condition
+from berth.components.ray.conditions.cluster import last_messages, reasons_not_ready
+from berth.components.ray.conditions.job import job_condition
+from berth.components.ray.conditions.service import service_condition
 
 Key = tuple[str, str]
 """Namespace and name of a RayCluster, RayJob or RayService."""
@@ -212,7 +214,4 @@ def _reasons_of_clusters(evidence: Evidence, namespace: str, names: Iterable[str
 
 
 def _warnings(evidence: Evidence, kind: str, key: Key) -> list[str]:
-    events = evidence.warnings[(kind, *key)]
-    return list(
-        dict.fromkeys(str(event.get("message") or event.get("reason")) for event in events)
-    )[-3:]
+    return last_messages(evidence.warnings[(kind, *key)])

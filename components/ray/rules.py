@@ -22,7 +22,7 @@ SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 """Annotation of a pod that says whether GKE's autoscaler may end it. Upgrades and drains of nodes
 ignore it (https://docs.cloud.google.com/kubernetes-engine/docs/concepts/cluster-autoscaler)."""
 
-_IMAGES: Mapping[str, Any] = fast_yaml.beside(__file__, "image.yaml")
+_IMAGES: Mapping[str, Any] = fast_yaml.load_beside(__file__, "image.yaml")
 
 BERTH_IMAGES: Mapping[str, Mapping[str, Any]] = _IMAGES["images"]
 """Images of folder images/ by the last part of their names."""

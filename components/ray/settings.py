@@ -174,12 +174,14 @@ class Wait(DefaultedSettings):
 class RayShape(DefaultedSettings):
     """RayCluster of any owner as written in YAML: settings of its pods."""
 
-    other_words: ClassVar[Mapping[str, str]] = fast_yaml.beside(__file__, "other_words.yaml")
+    other_words: ClassVar[Mapping[str, str]] = fast_yaml.load_beside(__file__, "other_words.yaml")
 
     def of_cluster(self) -> dict[str, Any]:
         """Return the keys that are about the RayCluster, as written, by field name."""
         return {
-            key: value for key, value in self.written().items() if key in BerthShape.model_fields
+            key: value
+            for key, value in self.written_values().items()
+            if key in BerthShape.model_fields
         }
 
     workers: Annotated[WorkerCount, Field(examples=[2, {"min": 0, "max": 4}])] = 1

@@ -13,8 +13,8 @@ from berth.components.core.settings import Settings
 from berth.components.core.table import beside, broken
 from berth.components.core.types import Memory, Name, Quantity, parse_quantity, written_as
 from berth.components.gke import SHARE_CLASSES, own_class
-from berth.components.isolation import RAY_USER, of_buckets
-from berth.components.nested import Parts, add_parts
+from berth.components.isolation import RAY_USER, bucket_annotations
+from berth.components.nested import NestedParts, with_nested_parts
 from berth.components.ray.variables import ObjectName
 from berth.components.sharing import Pool
 
@@ -116,7 +116,7 @@ def mounted(
 
     New storage belongs to root: the group of the pod lets the user of Ray's image write.
     """
-    result = add_parts(template, Parts(volumes=volumes, mounts=mounts))
+    result = with_nested_parts(template, NestedParts(volumes=volumes, mounts=mounts))
     if new_storage:
         group = {"fsGroup": RAY_USER, "fsGroupChangePolicy": "OnRootMismatch"}
         result["spec"]["securityContext"] = {**template["spec"].get("securityContext", {}), **group}
@@ -308,7 +308,7 @@ def with_volumes(
     if mounts_buckets(own):
         metadata, sizes = (
             template["metadata"],
-            of_buckets(gcs_fuse.cpu, gcs_fuse.memory, gcs_fuse.disk),
+            bucket_annotations(gcs_fuse.cpu, gcs_fuse.memory, gcs_fuse.disk),
         )
         result["metadata"] = {
             **metadata,

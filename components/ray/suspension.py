@@ -6,6 +6,7 @@ Does not belong here: when to do it, and whether anything runs (components/progr
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from berth.components.cluster.api import (
     PODS,
@@ -15,9 +16,9 @@ from berth.components.cluster.api import (
     Object,
     within,
 )
-from berth.components.core.words import are, counted
+from berth.components.core.words import counted, is_or_are
 from berth.components.programs.decision import SUSPENSION
-from berth.components.ray.condition import condition_of
+from berth.components.ray.conditions.cluster import ClusterCondition, condition_of
 from berth.components.ray.reasons import Evidence, Key, reasons_of
 
 _PAUSE_SECONDS = 1
@@ -50,7 +51,7 @@ def set_suspended(api: ClusterApi, key: Key, *, suspended: bool) -> Object:
     return api.patch(path, {"spec": {"suspend": suspended}}, SUSPENSION)
 
 
-def wait(
+def wait_for_pods(
     api: ClusterApi,
     key: Key,
     *,
@@ -60,42 +61,66 @@ def wait(
 ) -> list[str]:
     """Wait until a RayCluster is suspended without pods, or is awake with all pods ready.
 
+    Args:
+        api: connection to the cluster.
+        key: namespace and name of the RayCluster.
+        suspended: whether to wait for the suspended RayCluster, or for the one that is awake.
+        seconds: time after which the wait ends.
+        report: called with the state of the wait after each change.
+
     Returns:
         Reasons why the goal is not reached in time; empty if it is reached.
 
     Raises:
         ClusterError: the RayCluster is gone, or the API server does not answer at the end.
     """
-    namespace, name = key
-    deadline, shown = time.monotonic() + seconds, ""
+    deadline = time.monotonic() + seconds
+    shown = ""
     while True:
         try:
-            found, _ = api.list(
-                within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}"
-            )
-            left = [pod["metadata"]["name"] for pod in pods_of(api, key)]
+            progress = _progress_of(api, key, suspended=suspended)
         except ClusterError as error:
             # An upgrade of the control plane takes minutes.
             if not error.passing or time.monotonic() + _PAUSE_SECONDS > deadline:
                 raise
             text = f"waiting: {error}"
         else:
-            if not found:
-                raise ClusterError(f"RayCluster {namespace}/{name} is gone")
-            condition = condition_of(found[0])
-            is_down = condition.state == "suspended"
-            if (is_down and not left) if suspended else (condition.ready and not is_down):
+            if progress.reached:
                 return []
-            ending = suspended and left
             if time.monotonic() >= deadline:
-                still = [f"pods are still there: {', '.join(left)}"]
-                return still if ending else reasons_of(Evidence(api, namespace), key)
-            text = (
-                f"{counted(len(left), 'pod')} {are(len(left))} still terminating"
-                if ending
-                else str(condition)
-            )
+                still = [f"pods are still there: {', '.join(progress.terminating)}"]
+                return still if progress.terminating else reasons_of(Evidence(api, key[0]), key)
+            text = str(progress)
         if text != shown:
             report(text)
             shown = text
         time.sleep(_PAUSE_SECONDS)
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """State of a RayCluster on its way to be suspended, or awake."""
+
+    condition: ClusterCondition
+    reached: bool
+    terminating: list[str]
+    """Names of the pods of a RayCluster that is being suspended."""
+
+    def __str__(self) -> str:
+        if not self.terminating:
+            return str(self.condition)
+        count = len(self.terminating)
+        return f"{counted(count, 'pod')} {is_or_are(count)} still terminating"
+
+
+def _progress_of(api: ClusterApi, key: Key, *, suspended: bool) -> _Progress:
+    namespace, name = key
+    clusters, _ = api.list(within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}")
+    pods = [pod["metadata"]["name"] for pod in pods_of(api, key)]
+    if not clusters:
+        raise ClusterError(f"RayCluster {namespace}/{name} is gone")
+    condition = condition_of(clusters[0])
+    is_down = condition.state == "suspended"
+    if suspended:
+        return _Progress(condition, is_down and not pods, pods)
+    return _Progress(condition, condition.ready and not is_down, [])

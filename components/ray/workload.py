@@ -7,10 +7,11 @@ from typing import Any, Literal
 
 import yaml
 
-from berth.components.core.manifest import Manifest, digest, forced, manifest_of
+from berth.components.core.manifest import Manifest, forced, manifest_of, short_hash
 from berth.components.core.owner import OwnerKind
-from berth.components.core.types import canonical_quantity, parse_duration
+from berth.components.core.types import canonical_quantity
 from berth.components.isolation import RESTRICTED_CONTAINER, SERVE_PORT, cluster_spec
+from berth.components.programs.lifetimes import parse_duration
 from berth.components.ray.settings import RayClusterSettings, Wait
 from berth.components.ray.storage import mounted
 from berth.components.ray.workload_settings import JobWait, RayJobSettings, RayServiceSettings
@@ -138,7 +139,7 @@ def ray_job(job: RayJobSettings, cluster: Manifest, labels: dict[str, str]) -> M
         backoff_limit=settings.backoff_limit if own else None,
         selector=None if own else {"ray.io/cluster": cluster["metadata"]["name"]},
     )
-    name = f"{job.name}-{digest(spec)}"
+    name = f"{job.name}-{short_hash(spec)}"
     if settings.submission_mode == "K8sJobMode":
         head = cluster["spec"]["headGroupSpec"]["template"]["spec"]
         spec["submitterPodTemplate"] = submitter_pod(head, labels)
@@ -173,7 +174,7 @@ def ray_service(service: RayServiceSettings, cluster: Manifest) -> Manifest:
 
 def folder_of(files: Mapping[str, str]) -> str:
     """Return the folder of files in the pods; each edit has its own, so that Ray sees it."""
-    return f"{CODE}/{digest(files)}"
+    return f"{CODE}/{short_hash(files)}"
 
 
 def with_code(template: Manifest, files: Mapping[str, str]) -> Manifest:
@@ -251,7 +252,10 @@ def with_fingerprint(service: Manifest) -> Manifest:
     """
     config = copy.deepcopy(service["spec"]["rayClusterConfig"])
     metadata = config["headGroupSpec"]["template"]["metadata"]
-    metadata["annotations"] = {**metadata.get("annotations", {}), CLUSTER_CONFIG: digest(config)}
+    metadata["annotations"] = {
+        **metadata.get("annotations", {}),
+        CLUSTER_CONFIG: short_hash(config),
+    }
     return {**service, "spec": {**service["spec"], "rayClusterConfig": config}}
 
 

@@ -11,7 +11,7 @@ from berth.components.isolation import SERVE_PORT
 from berth.components.ray.settings import RayShape
 from berth.components.ray.workload_settings import JobShape, ServiceShape
 
-_RUNTIME_ENV: frozenset[str] = frozenset(fast_yaml.beside(__file__, "runtime_env.yaml"))
+_RUNTIME_ENV: frozenset[str] = frozenset(fast_yaml.load_beside(__file__, "runtime_env.yaml"))
 """Ray's own keys of a runtime environment."""
 
 # Special characters of a shell within double quotes: KubeRay's submitter quotes the runtime

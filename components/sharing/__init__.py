@@ -2,19 +2,19 @@
 
 from berth.components.sharing import rules
 from berth.components.sharing.device_plugin import (
-    config_map,
-    entries,
+    config_entries,
     label_command,
     node_labels,
+    plugin_config_map,
     serving_labels,
 )
 from berth.components.sharing.disturbance import (
     KEEPS,
     Occupants,
     config_changes,
-    of_configs,
-    of_labels,
-    of_node_labels,
+    effects_of_node_labels,
+    lines_of_configs,
+    lines_of_labels,
 )
 from berth.components.sharing.modes import (
     WHOLE,
@@ -25,7 +25,7 @@ from berth.components.sharing.modes import (
     SharingProfile,
     TimeSlicing,
 )
-from berth.components.sharing.pools import Pool, Pools, SharingSettings, offered
+from berth.components.sharing.pools import Pool, Pools, SharingSettings, offered_pools
 
 RULES = (rules.problems,)
 """Rules of what no pool can share, and of pools that no autoscaler can grow."""

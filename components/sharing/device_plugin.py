@@ -28,7 +28,7 @@ CONFIG_MAP = "time-slicing-config-all"
 """Prefix of the ConfigMap's name, as in NVIDIA's guides."""
 
 
-def config(profile: AnyMode) -> str:
+def plugin_config(profile: AnyMode) -> str:
     """Return the entry of the ConfigMap for a profile, as YAML."""
     facts = profile.facts
     document: dict[str, Any] = {
@@ -40,23 +40,23 @@ def config(profile: AnyMode) -> str:
     return yaml.safe_dump(document, sort_keys=False)
 
 
-def entries(pools: Pools) -> dict[str, str]:
+def config_entries(pools: Pools) -> dict[str, str]:
     """Return the entries of the ConfigMap for nodes that the GPU Operator serves."""
     served = {
         pool.settings.sharing or WHOLE_KEY: pool.profile
         for pool in pools.values()
         if pool.settings.by_operator
     }
-    return {key: config(profile) for key, profile in served.items()}
+    return {key: plugin_config(profile) for key, profile in served.items()}
 
 
-def config_map(pools: Pools) -> dict[str, Any]:
+def plugin_config_map(pools: Pools) -> dict[str, Any]:
     """Return Helm's `devicePlugin.config` for the pools that the GPU Operator serves.
 
     The plugin does not watch the ConfigMap. Its name comes from its content: an edit is another
     ConfigMap, for which the operator restarts the plugin.
     """
-    data = entries(pools) | {WHOLE_KEY: config(WHOLE)}
+    data = config_entries(pools) | {WHOLE_KEY: plugin_config(WHOLE)}
     digest = hashlib.sha256(yaml.safe_dump(data).encode()).hexdigest()[:8]
     return {"create": True, "name": f"{CONFIG_MAP}-{digest}", "default": WHOLE_KEY, "data": data}
 

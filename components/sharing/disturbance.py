@@ -17,7 +17,7 @@ Occupants = Mapping[str, Sequence[str]]
 KEEPS = "running pods keep their GPUs until they restart, new ones find the new number"
 
 
-def of_configs(
+def lines_of_configs(
     old: Mapping[str, Any], new: Mapping[str, Any], pools: Pools, occupants: Occupants
 ) -> list[str]:
     """Return a line for each pool whose nodes get another device plugin config."""
@@ -44,13 +44,13 @@ def config_changes(
     }
 
 
-def of_labels(pool: str, old: Labels, new: Labels, occupants: Iterable[str]) -> list[str]:
+def lines_of_labels(pool: str, old: Labels, new: Labels, occupants: Iterable[str]) -> list[str]:
     """Return a line with the occupants where a pool's nodes get another profile or MIG layout."""
     change, _ = _label_change(pool, old, new)
     return [f"{change} ({_who(occupants)})"] if change else []
 
 
-def of_node_labels(step: Step, fleet: PlannedFleet) -> list[Effect]:
+def effects_of_node_labels(step: Step, fleet: PlannedFleet) -> list[Effect]:
     """Return the effect of changed node labels that choose a sharing profile or a MIG layout."""
     name = str(step.before.get("name", step.name))
     before, after = fleet.before.get(name), fleet.after.get(name)

@@ -83,7 +83,7 @@ Pools = Mapping[str, Pool]
 """An environment's pools by name."""
 
 
-def offered(pools: Mapping[str, PoolSettings], profiles: Profiles) -> dict[str, Pool]:
+def offered_pools(pools: Mapping[str, PoolSettings], profiles: Profiles) -> dict[str, Pool]:
     """Return the pools with their offers, except those whose profile does not fit."""
     known: dict[str, Pool] = {}
     for name, settings in pools.items():

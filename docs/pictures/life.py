@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from berth.components.lifecycle import LifecycleShape, complete
+from berth.components.lifecycle import LifecycleShape, complete_lifecycle
 from berth.components.programs.decision import EXPIRED, OUTSIDE_HOURS, UNUSED, Known, Work, decide
 from berth.components.programs.lifetimes import Lifetime, lifetime_of
 from docs.pictures.svg import LARGE, SMALL, WIDTH, Area, Picture, Style
@@ -48,7 +48,7 @@ class Suspension:
 def lifetime_with(*keys: str) -> Lifetime:
     """Return the sample's lifecycle with some of its settings, as the keeper reads it."""
     shape = LifecycleShape.model_validate({key: SAMPLE[key] for key in keys})
-    return lifetime_of(complete(shape).annotations())
+    return lifetime_of(complete_lifecycle(shape).annotations())
 
 
 def suspended_at(lifetime: Lifetime, known: Known, work: Work, begin: datetime) -> datetime | None:

@@ -6,11 +6,11 @@ import pulumi_kubernetes
 from berth.components.berth import Berth, BerthInputs
 from berth.components.gke import PoolSettings
 from berth.components.ray import RayShape, cluster_workload, complete
-from berth.components.sharing import TimeSlicing, offered
+from berth.components.sharing import TimeSlicing, offered_pools
 
 config = pulumi.Config()
 cluster = pulumi_kubernetes.Provider("cluster", kubeconfig=config.require_secret("kubeconfig"))
-pools = offered(
+pools = offered_pools(
     {
         "cpu": PoolSettings(machine_type="n2-standard-16", nodes=2),
         "dev": PoolSettings(machine_type="g2-standard-24", nodes=1, sharing="any"),

@@ -15,7 +15,7 @@ from berth.components.gke import (
     NodePoolInputs,
     PoolSettings,
 )
-from berth.components.sharing import TimeSlicing, node_labels, offered
+from berth.components.sharing import TimeSlicing, node_labels, offered_pools
 
 settings = GkeSettings(
     project="your-project",
@@ -33,7 +33,7 @@ network = Network(
     "fleet", NetworkInputs(settings.network, settings.project, settings.in_region), on_google
 )
 cluster = Cluster("fleet", ClusterInputs(settings, network), on_google)
-for name, pool in offered(
+for name, pool in offered_pools(
     settings.pools, {"any": TimeSlicing(kind="time-slicing", replicas=4)}
 ).items():
     place = NodePlace(

@@ -15,14 +15,14 @@ from berth.components.operators import (
     KubeRaySettings,
     Site,
 )
-from berth.components.sharing import TimeSlicing, offered
+from berth.components.sharing import TimeSlicing, offered_pools
 
 kubeconfig = pulumi.Config().require_secret("kubeconfig")
 cluster = pulumi_kubernetes.Provider("cluster", kubeconfig=kubeconfig)
 on_cluster = pulumi.ResourceOptions(providers={"kubernetes": cluster})
 
 profiles = {"any": TimeSlicing(kind="time-slicing", replicas=4)}
-pools = offered(
+pools = offered_pools(
     {"dev": PoolSettings(machine_type="g2-standard-24", nodes=1, sharing="any")}, profiles
 )
 # On Container-Optimized OS, Google's installer brings the driver that the operator works with.

@@ -21,7 +21,8 @@ from decimal import Decimal
 
 from berth.components.cluster.api import NODES, PODS, Object
 from berth.components.cluster.inventory import Inventory, inventory
-from berth.components.cluster.pods import finds_no_node, has_a_node, untolerated
+from berth.components.cluster.nodes import untolerated_taint
+from berth.components.cluster.pods import finds_no_node, has_a_node
 from berth.components.hardware import names
 from berth.components.hardware.names import (
     ACCELERATOR_LABEL,
@@ -30,7 +31,7 @@ from berth.components.hardware.names import (
     MANAGED_DRANET_LABEL,
     POOL_LABEL,
 )
-from berth.lab.devices.api import CLAIMS, SLICES, Api
+from berth.lab.api import CLAIMS, SLICES, Api
 from berth.lab.devices.gpu_cluster import is_of_daemonset
 from berth.lab.devices.gpus import gpu_count, gpu_of
 from berth.lab.devices.scheduling import Amounts, amounts, requests, selected
@@ -71,7 +72,7 @@ class Place:
 
     def obstacle(self, pod: Object, asked: Amounts) -> str:
         """Return why the node does not help a pod, in the autoscaler's words; empty if it would."""
-        if taint := untolerated(self.taints, pod["spec"].get("tolerations") or []):
+        if taint := untolerated_taint(self.taints, pod["spec"].get("tolerations") or []):
             return f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
         if not selected(pod["spec"], self.labels):
             return "node(s) didn't match Pod's node affinity/selector"

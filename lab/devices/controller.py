@@ -9,8 +9,8 @@ from functools import partial
 
 from berth.components.cluster.api import NODES, PODS, ClusterApi, Object
 from berth.components.core.errors import BerthError
+from berth.lab.api import DAEMONSETS, DEPLOYMENTS, POLICIES, SLICES, Api
 from berth.lab.devices import disks
-from berth.lab.devices.api import DAEMONSETS, DEPLOYMENTS, POLICIES, SLICES, Api
 from berth.lab.devices.autoscaler import Autoscaler
 from berth.lab.devices.dra_nodes import DraNodes
 from berth.lab.devices.egress import Egress

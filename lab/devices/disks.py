@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from berth.lab.devices.api import Api
+from berth.lab.api import Api
 
 DISKS, SHARES = "pd.csi.storage.gke.io", "filestore.csi.storage.gke.io"
 DRIVERS = (DISKS, SHARES)

@@ -9,8 +9,8 @@ from berth.components.cluster.api import NODES, PODS, Object
 from berth.components.cluster.devices import GPU_PODS, NETWORK_PODS
 from berth.components.hardware.names import DRANET_DRIVER, MANAGED_DRANET_LABEL, POOL_LABEL
 from berth.components.hardware.names import GPU as GPU_DRIVER
+from berth.lab.api import DAEMONSETS, SLICES, Api
 from berth.lab.devices import dra_devices
-from berth.lab.devices.api import DAEMONSETS, SLICES, Api
 from berth.lab.devices.dra_devices import SIMULATED, is_current, resource_slice
 from berth.lab.devices.gpu_cluster import is_fake, is_of_daemonset, runs, runs_installer
 from berth.lab.devices.gpus import DRIVER, preinstalled

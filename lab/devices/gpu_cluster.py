@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from berth.components.cluster.api import Object
-from berth.components.cluster.pods import untolerated
+from berth.components.cluster.nodes import untolerated_taint
 from berth.lab.devices.gpus import Labels
 from berth.lab.devices.scheduling import selected
 
@@ -50,4 +50,4 @@ def covers(daemonset: Object, node: Object) -> bool:
         if not taint["key"].startswith(_KUBERNETES)
     ]
     labels = node["metadata"].get("labels") or {}
-    return selected(spec, labels) and not untolerated(taints, spec.get("tolerations") or [])
+    return selected(spec, labels) and not untolerated_taint(taints, spec.get("tolerations") or [])

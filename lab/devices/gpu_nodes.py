@@ -11,8 +11,8 @@ from collections.abc import Mapping
 
 from berth.components.cluster.api import NODES, PODS, Object
 from berth.components.hardware.names import MIG_LABEL
+from berth.lab.api import DAEMONSETS, DEPLOYMENTS, POLICIES, Api
 from berth.lab.devices import gpus, kubelet, node_features, operands
-from berth.lab.devices.api import DAEMONSETS, DEPLOYMENTS, POLICIES, Api
 from berth.lab.devices.gpu_cluster import covers, is_fake, runs_installer
 from berth.lab.devices.kubelet import Hold
 from berth.lab.devices.operand_objects import DISCOVERY, MIG_MANAGER, OPERANDS, PLUGIN

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from berth.components.hardware.names import MIG_LABEL, OPERANDS_LABEL
-from berth.lab.devices.api import now
+from berth.lab.api import now
 from berth.lab.devices.gpus import DISABLED
 
 PCI = ("pci-10de.present", "pci-0302_10de.present", "pci-0300_10de.present")

@@ -6,7 +6,7 @@ KWOK makes every pod ready at once; the lab takes that back for a pod that is he
 from dataclasses import dataclass
 
 from berth.components.cluster.api import Object
-from berth.lab.devices.api import STRATEGIC_PATCH, Api, now, path_of
+from berth.lab.api import STRATEGIC_PATCH, Api, now, path_of
 
 _CREATES = "ContainerCreating"
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from berth.components.cluster.api import Object
-from berth.lab.devices.api import DEPLOYMENTS, Api
+from berth.lab.api import DEPLOYMENTS, Api
 from berth.lab.home import Home
 from berth.lab.plugins.gcp.contents import ray_operator
 from berth.lab.plugins.gcp.store import Store

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from berth.components.cluster.api import Object
-from berth.components.core.fast_yaml import read
+from berth.components.core.fast_yaml import load_file
 from berth.lab.devices.gpu_operator import DEPLOY, Policy
 
 DRIVER, TOOLKIT = "nvidia-driver-daemonset", "nvidia-container-toolkit-daemonset"
@@ -61,7 +61,7 @@ class Operand:
         return not self.optional or policy.enabled(self.part, default=self.default)
 
 
-OPERANDS = tuple(Operand(**entry) for entry in read(Path(__file__).with_name("operands.yaml")))
+OPERANDS = tuple(Operand(**entry) for entry in load_file(Path(__file__).with_name("operands.yaml")))
 """DaemonSets of the operator, in its order."""
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from berth.components.cluster.api import Object, within
 from berth.components.hardware.names import CONFIG_LABEL
-from berth.lab.devices.api import Api
+from berth.lab.api import Api
 from berth.lab.devices.operand_objects import CONFIG_MANAGER
 
 NONE, TIME_SLICING, MPS = "none", "time-slicing", "mps"

@@ -6,8 +6,8 @@ The rules are in `gpu_operator.py` and `operand_objects.py`.
 from collections.abc import Mapping
 
 from berth.components.cluster.api import NODES, Object, within
+from berth.lab.api import DAEMONSETS, POLICIES, Api
 from berth.lab.devices import gpu_operator
-from berth.lab.devices.api import DAEMONSETS, POLICIES, Api
 from berth.lab.devices.gpu_operator import Policy
 from berth.lab.devices.operand_objects import HASH, OPERANDS, daemonset, runtime_class
 

@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 from berth.components.cluster.api import JSON_PATCH, SECRETS, Object, within
+from berth.lab.api import DEFINITIONS, Api, path_of
 from berth.lab.devices import kubelet
-from berth.lab.devices.api import DEFINITIONS, Api, path_of
 from berth.lab.devices.kubelet import Hold
 
 _GATE = "lab.berth/upgrade-crd"

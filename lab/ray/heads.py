@@ -29,7 +29,7 @@ from berth.components.cluster.pods import LOCAL_RAY, why_not_ready
 from berth.components.core import whole_file
 from berth.components.core.errors import BerthError
 from berth.components.programs.notebook import PORT_VARIABLE as NOTEBOOK_PORT
-from berth.lab.devices.api import DEFINITIONS, Api, path_of
+from berth.lab.api import DEFINITIONS, Api, path_of
 from berth.lab.errors import LabError, quoted
 from berth.lab.home import Home
 from berth.lab.probes import Probe
@@ -311,7 +311,7 @@ class Heads:
             NOTEBOOK_PORT: str(notebook),
         }
         environment = json.dumps(_environment(folder, programs) | dict(of_pod) | own)
-        whole_file.write(folder / program.ENVIRONMENT, environment, mode=0o600)
+        whole_file.replace_file(folder / program.ENVIRONMENT, environment, mode=0o600)
         return ready
 
     def _start_ray(self, head: str, ready: _Prepared, resources: Mapping[str, float]) -> None:

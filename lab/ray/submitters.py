@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Thread
 
 from berth.components.cluster.api import PODS, Object, within
-from berth.lab.devices.api import STRATEGIC_PATCH, Api, now, path_of
+from berth.lab.api import STRATEGIC_PATCH, Api, now, path_of
 from berth.lab.home import Home
 from berth.lab.processes import MARK, Supervisor
 from berth.lab.ray import program

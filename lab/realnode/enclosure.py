@@ -70,7 +70,7 @@ def main() -> int:
     except (OSError, subprocess.CalledProcessError) as error:
         sys.stderr.write(f"the node's namespaces cannot be created: {error}\n")
         return 1
-    whole_file.write(layout.namespaces, f"{os.getpid()}\n")
+    whole_file.replace_file(layout.namespaces, f"{os.getpid()}\n")
     signal.sigwait(ends)
     layout.namespaces.unlink(missing_ok=True)
     return 0

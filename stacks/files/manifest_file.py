@@ -7,20 +7,20 @@ import yaml
 
 from berth.components.core.errors import BadInputError
 from berth.components.core.manifest import Manifest
+from berth.components.core.project import shown_path
 from berth.components.plan.paths import value_at
-from berth.stacks.files.stack_file import shown
 
 
-def read(path: Path) -> list[Manifest]:
+def read_manifests(path: Path) -> list[Manifest]:
     """Return the objects of a file, in order; empty documents are left out."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise BadInputError(
-            f"there is no file {shown(path)}; paths count from the project's folder"
+            f"there is no file {shown_path(path)}; paths count from the project's folder"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInputError(f"{shown(path)} cannot be read: {error}") from None
+        raise BadInputError(f"{shown_path(path)} cannot be read: {error}") from None
     found: list[Manifest] = []
     seen: dict[tuple[str, ...], int] = {}
     try:
@@ -33,23 +33,23 @@ def read(path: Path) -> list[Manifest]:
                 continue
             wrong = _wrong(document)
             if wrong:
-                raise BadInputError(wrong, place=f"{shown(path)}:{line}")
+                raise BadInputError(wrong, place=f"{shown_path(path)}:{line}")
             first = seen.setdefault(_identity(document), line)
             if first != line:
                 name = f"{document['kind']} {document['metadata']['name']}"
                 raise BadInputError(
                     f"{name} is in line {first} already; take one out",
-                    place=f"{shown(path)}:{line}",
+                    place=f"{shown_path(path)}:{line}",
                 )
             found.append(document)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = f"{shown(path)}:{mark.line + 1}" if mark else shown(path)
+        place = f"{shown_path(path)}:{mark.line + 1}" if mark else shown_path(path)
         raise BadInputError(
             f"{place}: this is not YAML: {getattr(error, 'problem', None) or error}"
         ) from None
     if not found:
-        raise BadInputError(f"{shown(path)} has no object in it")
+        raise BadInputError(f"{shown_path(path)} has no object in it")
     return found
 
 

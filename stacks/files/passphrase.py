@@ -19,7 +19,7 @@ PUBLIC = "lab"
 LAB_SIGN = "berth-lab"
 """File in the lab's folder, which has the folder of its Pulumi backend beside it."""
 
-SALTS = frozenset(fast_yaml.beside(__file__, "salts.yaml"))
+SALTS = frozenset(fast_yaml.load_beside(__file__, "salts.yaml"))
 """Salts of the lab's passphrase in files that berth ships."""
 
 _SALT = re.compile(r"^encryptionsalt:[ \t]*[\"']?(\S+?)[\"']?[ \t]*$", re.MULTILINE)
@@ -37,7 +37,7 @@ def refuse_public(stack: str, text: str, environment: Mapping[str, str]) -> None
     """
     salt = _SALT.search(text)
     known = salt is not None and salt[1] in SALTS
-    if (known or given(environment) == PUBLIC) and not in_lab(environment):
+    if (known or given_passphrase(environment) == PUBLIC) and not in_lab(environment):
         what = (
             "the salt in its file is that of the lab's passphrase"
             if known
@@ -51,7 +51,7 @@ def refuse_public(stack: str, text: str, environment: Mapping[str, str]) -> None
         )
 
 
-def given(environment: Mapping[str, str]) -> str | None:
+def given_passphrase(environment: Mapping[str, str]) -> str | None:
     """Return the passphrase that Pulumi finds; None if it would ask or cannot read the file."""
     if "PULUMI_CONFIG_PASSPHRASE" in environment:
         return environment["PULUMI_CONFIG_PASSPHRASE"]

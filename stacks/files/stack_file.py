@@ -12,7 +12,8 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
-from berth.stacks.files import document
+from berth.components.core.project import project_folder, shown_path
+from berth.components.core.yaml_document import DocumentError, plain_value, read_yaml
 
 if (
     TYPE_CHECKING
@@ -26,35 +27,6 @@ _LONGEST_NAME = 100
 LARGEST = 1 << 20
 """Most bytes of a file that a person writes: settings, or a kubeconfig."""
 _PREFIX, _SUFFIX = "Pulumi.", ".yaml"
-
-
-def project() -> Path:
-    """Return the nearest folder upward with a Pulumi.yaml, else berth's own clone."""
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "Pulumi.yaml").is_file():
-            return folder
-    return Path(__file__).resolve().parent.parent.parent
-
-
-def shown(path: Path) -> str:
-    """Return a path from the project's folder; the whole path for a user who is elsewhere."""
-    root = project()
-    return str(
-        path.relative_to(root)
-        if path.is_relative_to(root) and Path.cwd().is_relative_to(root)
-        else path
-    )
-
-
-def path_of(text: str) -> Path:
-    """Return the path that a setting gives: from the project's folder, or from `~`, the home."""
-    try:
-        return project() / Path(text).expanduser()
-    except RuntimeError:
-        raise BadInputError(
-            f"there is no home folder {text.partition('/')[0]!r}; write the whole path"
-        ) from None
 
 
 class StackFileError(BadInputError):
@@ -72,7 +44,7 @@ class StackFile:
     @property
     def shown_path(self) -> str:
         """The path as a user in the project's folder would write it."""
-        return shown(self.path)
+        return shown_path(self.path)
 
     def line(self, path: SettingPath) -> int | None:
         """Return the line, from 1, of a setting, or of its nearest parent in the file."""
@@ -93,7 +65,7 @@ class StackFile:
 
 def stack_path(stack: str) -> Path:
     """Return the path of a stack's config file, in Pulumi.yaml's `stackConfigDir`."""
-    return project() / "stacks" / f"{_PREFIX}{stack}{_SUFFIX}"
+    return project_folder() / "stacks" / f"{_PREFIX}{stack}{_SUFFIX}"
 
 
 def stack_names() -> list[str]:
@@ -104,7 +76,7 @@ def stack_names() -> list[str]:
     )
 
 
-def named(stack: str) -> str:
+def stack_name_of(stack: str) -> str:
     """Return the name of a stack that is given by the path of its file; another text as it is."""
     path = Path(stack)
     name = path.name[len(_PREFIX) : -len(_SUFFIX)]
@@ -113,7 +85,7 @@ def named(stack: str) -> str:
     return name if path.resolve() == stack_path(name).resolve() or str(path) == path.name else stack
 
 
-def find(stack: str) -> StackFile:
+def file_of_stack(stack: str) -> StackFile:
     """Read a stack's config file by the stack's name.
 
     Raises:
@@ -134,13 +106,15 @@ def find(stack: str) -> StackFile:
         )
     if not path.exists():
         known = did_you_mean(stack, stack_names())
-        raise StackFileError(f"there is no stack {stack!r}: {shown(path)} does not exist{known}")
-    return read(path)
+        raise StackFileError(
+            f"there is no stack {stack!r}: {shown_path(path)} does not exist{known}"
+        )
+    return read_stack_file(path)
 
 
-def marks(stack: str) -> dict[str, str]:
+def pulumi_keys(stack: str) -> dict[str, str]:
     """Return Pulumi's own keys in a stack's file: `secretsprovider`, `encryptionsalt`."""
-    found = document.read(stack_path(stack).read_text(encoding="utf-8"))
+    found = read_yaml(stack_path(stack).read_text(encoding="utf-8"))
     entries = found.items() if isinstance(found, CommentedMap) else ()
     return {str(key): str(value) for key, value in entries if key != "config" and value}
 
@@ -150,17 +124,17 @@ def all_settings() -> dict[str, dict[str, Any]]:
     settings = {}
     for stack in stack_names():
         with suppress(StackFileError):
-            settings[stack] = find(stack).settings
+            settings[stack] = file_of_stack(stack).settings
     return settings
 
 
-def read(path: Path) -> StackFile:
+def read_stack_file(path: Path) -> StackFile:
     """Read a stack's config file.
 
     Raises:
         StackFileError: it is missing, unreadable, or not the YAML that Pulumi takes.
     """
-    name = shown(path)
+    name = shown_path(path)
     if path.exists() and not path.is_file():
         raise StackFileError("is not a file", place=name)
     try:
@@ -168,7 +142,7 @@ def read(path: Path) -> StackFile:
             raise StackFileError(
                 f"is larger than {LARGEST >> 20} MiB, which no stack's file is", place=name
             )
-        return parse(path, path.read_text(encoding="utf-8"))
+        return parse_stack_file(path, path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise StackFileError("there is no such file", place=name) from None
     except UnicodeDecodeError:
@@ -177,16 +151,16 @@ def read(path: Path) -> StackFile:
         raise StackFileError(f"cannot be read: {error.strerror}", place=name) from None
 
 
-def parse(path: Path, text: str) -> StackFile:
+def parse_stack_file(path: Path, text: str) -> StackFile:
     """Parse the text of a stack's config file.
 
     Raises:
         StackFileError: it is not the YAML that Pulumi takes.
     """
-    name = shown(path)
+    name = shown_path(path)
     try:
-        found = document.read(text)
-    except document.DocumentError as error:
+        found = read_yaml(text)
+    except DocumentError as error:
         raise StackFileError(
             error.problem, place=f"{name}:{error.line}" if error.line else name
         ) from None
@@ -205,7 +179,7 @@ def parse(path: Path, text: str) -> StackFile:
                 f"`{kind}:` lacks its namespace; write `{prefix}{kind}:`", place=f"{name}:{line}"
             )
     mine = {
-        key[len(prefix) :]: document.plain(value)
+        key[len(prefix) :]: plain_value(value)
         for key, value in settings.items()
         if key.startswith(prefix)
     }

@@ -9,11 +9,11 @@ from pydantic import ValidationError
 from berth.components.cluster.api import NODES, ClusterApi, ClusterError, Object
 from berth.components.core.errors import BadInputError
 from berth.components.core.problems import Problem
+from berth.components.core.project import path_of_setting
 from berth.components.core.types import parse_quantity
 from berth.components.gke import ExistingCluster
 from berth.components.hardware.machines import GPUS, MACHINES
 from berth.components.hardware.names import ACCELERATOR_LABEL, GPU_RESOURCE, POOL_LABEL
-from berth.stacks.files.stack_file import path_of
 from berth.stacks.program.login import one_context
 
 _COUNT = f"{ACCELERATOR_LABEL}-count"
@@ -34,7 +34,7 @@ def with_reported(value: Any) -> tuple[Any, list[Problem]]:
         return value, []
     try:
         settings = ExistingCluster.model_validate(existing, by_alias=True, by_name=False)
-        kubeconfig, _ = one_context(path_of(settings.kubeconfig), settings.context)
+        kubeconfig, _ = one_context(path_of_setting(settings.kubeconfig), settings.context)
         nodes, _ = ClusterApi(kubeconfig).list(NODES, labelSelector=POOL_LABEL)
     except ValidationError:
         return value, []

@@ -9,11 +9,9 @@ from pathlib import Path
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath
-from berth.components.core.table import beside, broken
-from berth.stacks.files.stack_file import path_of, shown
+from berth.components.core.project import path_of_setting, shown_path
+from berth.components.core.words import names_in_words
 from berth.stacks.settings.environment import EnvironmentSettings
-
-_TABLES = beside(__file__)
 
 LIMIT_BYTES = 128 * 1024
 """Most bytes of all files: they become annotations, of which an object has 256 KiB at most
@@ -31,7 +29,7 @@ _INSTEAD = (
 _OTHER_CODE = ("working_dir", "py_modules", "image_uri", "container", "conda", "py_executable")
 
 
-def read(path: Path) -> dict[str, str]:
+def read_code(path: Path) -> dict[str, str]:
     """Return the text of a Python file, or of a folder's files, by path.
 
     Hidden files, such as `.env`, and compiled ones are left out.
@@ -39,26 +37,28 @@ def read(path: Path) -> dict[str, str]:
     try:
         files, size = _files(path)
     except OSError as error:
-        raise BadInputError(f"{shown(path)} cannot be read: {error.strerror}") from None
+        raise BadInputError(f"{shown_path(path)} cannot be read: {error.strerror}") from None
     if not any(name.endswith(".py") for name in files):
-        raise BadInputError(f"{shown(path)} has no Python file (*.py)")
+        raise BadInputError(f"{shown_path(path)} has no Python file (*.py)")
     if size > LIMIT_BYTES:
         largest = max(files.values(), key=lambda file: file.stat().st_size)
         raise BadInputError(
-            f"{shown(path)} has {size} bytes, of which {shown(largest)} alone"
+            f"{shown_path(path)} has {size} bytes, of which {shown_path(largest)} alone"
             f" {largest.stat().st_size}; pods take {LIMIT_BYTES} with them; {_INSTEAD}"
         )
     texts = {name: _text(file) for name, file in files.items()}
     for module in sorted(_modules(texts)):
         if module in sys.stdlib_module_names or module == "ray":
             raise BadInputError(
-                f"module {module!r} of {shown(path)} hides the one that Python and Ray import;"
+                f"module {module!r} of {shown_path(path)} hides the one that Python and Ray import;"
                 " rename it"
             )
     return texts
 
 
-def read_all(settings: EnvironmentSettings) -> tuple[dict[str, dict[str, str]], list[Problem]]:
+def code_of_services(
+    settings: EnvironmentSettings,
+) -> tuple[dict[str, dict[str, str]], list[Problem]]:
     """Return the code's files of each service that has some, and problems with the code."""
     code: dict[str, dict[str, str]] = {}
     problems: list[Problem] = []
@@ -67,7 +67,7 @@ def read_all(settings: EnvironmentSettings) -> tuple[dict[str, dict[str, str]], 
             continue
         path: SettingPath = ("environment", "services", name)
         try:
-            code[name] = read(path_of(service.code))
+            code[name] = read_code(path_of_setting(service.code))
         except BadInputError as error:
             problems.append(Problem((*path, "code"), str(error)))
             continue
@@ -83,42 +83,42 @@ def _application(
     application: Mapping[str, object], code: str, files: Mapping[str, str], path: SettingPath
 ) -> Iterable[Problem]:
     """Yield the problem of an import path that finds nothing in the code."""
-    import_path, runtime_env = application.get("import_path"), application.get("runtime_env")
+    import_path = application.get("import_path")
     if not isinstance(import_path, str) or not import_path:
         return  # a problem of ray/workload_rules.py
-    module, _, name = (
-        import_path.rpartition(":") if ":" in import_path else import_path.rpartition(".")
-    )
-    file, where = _file_of(module, files), {"module": module, "code": code}
+    place = (*path, "import_path")
+    separator = ":" if ":" in import_path else "."
+    module, _, name = import_path.rpartition(separator)
+    file = _file_of(module, files)
     if file is None:
-        if isinstance(runtime_env, dict) and any(key in runtime_env for key in _OTHER_CODE):
-            return
-        known = sorted(_modules(files))
-        yield from broken(
-            _TABLES["no_module"], path, hint=did_you_mean(module, known), known=known, **where
-        )
+        if not _has_other_code(application):
+            modules = sorted(_modules(files))
+            yield Problem(
+                place,
+                f"there is no module {module!r} in {code}{did_you_mean(module, modules)}; it has"
+                f" {names_in_words(modules, ',')}",
+            )
         return
     try:
         names = _names(ast.parse(files[file]))
     except SyntaxError as error:
-        yield from broken(
-            _TABLES["unread"], path, code=code, file=f"{file}:{error.lineno}", error=error.msg
-        )
+        yield Problem(place, f"{code}: {file}:{error.lineno}: Python cannot read this: {error.msg}")
         return
-    except (
-        ValueError,
-        RecursionError,
-        MemoryError,
-    ) as error:  # NUL, and brackets in brackets in brackets
-        yield from broken(
-            _TABLES["unread"], path, code=code, file=file, error=str(error) or "too deep"
-        )
+    except (ValueError, RecursionError, MemoryError) as error:  # NUL, and too many brackets
+        reason = str(error) or "too deep"
+        yield Problem(place, f"{code}: {file}: Python cannot read this: {reason}")
         return
     first = name.split(".")[0]
     if names is not None and first not in names:
-        yield from broken(
-            _TABLES["no_name"], path, name=first, hint=did_you_mean(first, names), **where
+        yield Problem(
+            place, f"module {module!r} of {code} has no {first!r}{did_you_mean(first, names)}"
         )
+
+
+def _has_other_code(application: Mapping[str, object]) -> bool:
+    """Return whether an application's runtime environment brings modules of its own."""
+    runtime_env = application.get("runtime_env")
+    return isinstance(runtime_env, dict) and any(key in runtime_env for key in _OTHER_CODE)
 
 
 def _names(module: ast.Module) -> Collection[str] | None:
@@ -146,12 +146,13 @@ def _files(path: Path) -> tuple[dict[str, Path], int]:
         return {path.name: path}, path.stat().st_size
     if not path.is_dir():
         raise BadInputError(
-            f"there is no file or folder {shown(path)}; paths count from the project's folder"
+            f"there is no file or folder {shown_path(path)}; paths count from the project's folder"
         )
     found = list(islice(path.rglob("*"), _MOST_FILES + 1))
     if len(found) > _MOST_FILES:
         raise BadInputError(
-            f"{shown(path)} has more than {_MOST_FILES} files; name the folder of the code alone"
+            f"{shown_path(path)} has more than {_MOST_FILES} files; name the folder of the code"
+            " alone"
         )
     files = {str(file.relative_to(path)): file for file in sorted(found) if _counts(file, path)}
     return files, sum(file.stat().st_size for file in files.values())
@@ -168,9 +169,9 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise BadInputError(f"{shown(file)} is not text (UTF-8); {_INSTEAD}") from None
+        raise BadInputError(f"{shown_path(file)} is not text (UTF-8); {_INSTEAD}") from None
     except OSError as error:
-        raise BadInputError(f"{shown(file)} cannot be read: {error.strerror}") from None
+        raise BadInputError(f"{shown_path(file)} cannot be read: {error.strerror}") from None
 
 
 def _modules(files: Iterable[str]) -> set[str]:

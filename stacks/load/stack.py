@@ -11,8 +11,6 @@ from berth.components.berth import BerthInputs
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath, from_validation
-from berth.components.core.table import broken
-from berth.components.core.types import checked_name
 from berth.components.core.words import counted
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import IsolationSettings
@@ -26,7 +24,8 @@ from berth.stacks.settings.engineer import EngineerSettings
 from berth.stacks.settings.environment import KEYS, EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_engineer, resolve_environment
 from berth.stacks.settings.resolved import Resolved
-from berth.stacks.settings.rules import CONTRADICTIONS
+from berth.stacks.settings.rules.names import BERTH_NAMES, STACKS, NameOrStack, name_problems
+from berth.stacks.settings.rules.own_stack import OWN_STACKS
 
 KINDS: dict[str, type[EnvironmentSettings | EngineerSettings]] = {
     "environment": EnvironmentSettings,
@@ -146,13 +145,13 @@ def load_stack(stack: str) -> Environment | EngineerStack:
         StackFileError: there is no such stack, or its file cannot be read.
         SettingsError: the settings have problems.
     """
-    file = stack_file.find(stack)
+    file = stack_file.file_of_stack(stack)
     return load(stack, file.settings, file)
 
 
 def load_text(stack: str, text: str) -> Environment | EngineerStack:
     """Load a stack by a text in place of its file."""
-    file = stack_file.parse(stack_file.stack_path(stack), text)
+    file = stack_file.parse_stack_file(stack_file.stack_path(stack), text)
     return load(stack, file.settings, file)
 
 
@@ -191,56 +190,19 @@ def load(
         if kind == "environment":
             problems += _problems_across_the_rest(stack, value, problems)
         elif not (isinstance(value, dict) and value.get("name")):
-            problems += _problems_of_name(stack, None, None, ("engineer", "name"))
+            problems += BERTH_NAMES.problems(NameOrStack(None, stack), ("engineer",))
         raise SettingsError(stack, problems, file) from None
-    problems += _name_problems(stack, settings)
+    problems += name_problems(stack, settings)
     loaded: Environment | EngineerStack
     if isinstance(settings, EnvironmentSettings):
         loaded, across = _environment(stack, settings, file)
-        problems += [*broken(CONTRADICTIONS["taken"], ("environment",), stack=stack), *across]
+        problems += [*STACKS.problems(stack, ("environment",)), *across]
     else:
         loaded = EngineerStack(stack, settings, file)
-        problems += broken(CONTRADICTIONS["own"], ("engineer",), settings=settings)
+        problems += OWN_STACKS.problems(settings, ("engineer",))
     if problems:
         raise SettingsError(stack, problems, file)
     return loaded
-
-
-CLUSTER_NAME_LIMIT = 40
-"""Most characters of a GKE cluster's name
-(https://docs.cloud.google.com/kubernetes-engine/quotas)."""
-
-
-def _name_problems(stack: str, settings: EnvironmentSettings | EngineerSettings) -> list[Problem]:
-    """Return the problems with the name of the cluster or berth, by default the stack's."""
-    path: SettingPath
-    if isinstance(settings, EngineerSettings):
-        given, limit, path = settings.name, None, ("engineer", "name")
-    elif settings.cluster.existing:
-        return []
-    else:
-        given, limit, path = (
-            settings.cluster.name,
-            CLUSTER_NAME_LIMIT,
-            ("environment", "cluster", "name"),
-        )
-    return _problems_of_name(stack, given, limit, path)
-
-
-def _problems_of_name(
-    stack: str, given: str | None, limit: int | None, path: SettingPath
-) -> list[Problem]:
-    name = given or stack
-    from_stack = "" if given else "; it defaults to the stack's name: set `name` to override"
-    try:
-        checked_name(name)
-    except ValueError as error:
-        return [Problem(path, f"{error}{from_stack}")]
-    if limit and len(name) > limit:
-        return [
-            Problem(path, f"{name!r} has {len(name)} characters; GKE allows {limit}{from_stack}")
-        ]
-    return []
 
 
 def _environment(
@@ -251,7 +213,7 @@ def _environment(
 ) -> tuple[Environment, list[Problem]]:
     """Return an environment, and the problems across its settings with those of policies."""
     resolved = resolve_environment(settings, unknown_pools=unknown_pools)
-    code, problems = service_code.read_all(settings)
+    code, problems = service_code.code_of_services(settings)
     problems = [*resolved.problems, *problems]
     # Only what is right is built with its code: a malformed application could not take it.
     wrong = {problem.path[:3] for problem in problems}
@@ -314,11 +276,11 @@ def _problems_across_the_rest(stack: str, value: Any, found: list[Problem]) -> l
             continue
         lost = frozenset(pools) - frozenset(settings.pools)
         _, across = _environment(stack, settings, None, lost)
-        return beyond(found, (*_name_problems(stack, settings), *across))
+        return without_reported(found, (*name_problems(stack, settings), *across))
     return []
 
 
-def beyond(found: Iterable[Problem], of_rest: Iterable[Problem]) -> list[Problem]:
+def without_reported(found: Iterable[Problem], of_rest: Iterable[Problem]) -> list[Problem]:
     """Return the problems of settings without their invalid parts, except those of the removal.
 
     A removed part is not reported as missing too; its absence means nothing, nor does a stand-in.
@@ -352,7 +314,7 @@ def rest_of(error: SettingsError) -> EngineerStack | None:
         settings = EngineerSettings.model_validate(rest, by_alias=True, by_name=False)
     except ValidationError:
         return None
-    if _name_problems(error.stack, settings):
+    if any(name_problems(error.stack, settings)):
         settings = settings.model_copy(update={"name": _STAND_IN_NAME})
     return EngineerStack(error.stack, settings, error.file)
 

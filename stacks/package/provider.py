@@ -24,7 +24,9 @@ from berth.stacks.program.waiting import Registered, wait_until_ready
 COMPONENTS = {"berth:index:Environment": "environment", "berth:index:EngineerBerth": "engineer"}
 """Kinds of settings by the type of the component that takes them."""
 
-OUTPUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = fast_yaml.beside(__file__, "outputs.yaml")
+OUTPUTS: Mapping[str, Mapping[str, Mapping[str, Any]]] = fast_yaml.load_beside(
+    __file__, "outputs.yaml"
+)
 """Outputs of the components, by type and name."""
 
 _ANY = {"$ref": "pulumi.json#/Any"}

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from berth.components.core.manifest import at as at  # noqa: PLC0414 - policies of projects import it from here
+from berth.components.core.manifest import value_at
 from berth.components.hardware.machines import MACHINES
 from berth.components.plan.fleet import GKE_CLUSTER, NODE_POOL
 from berth.stacks.policies.policy import Planned
@@ -51,7 +51,7 @@ def ray_specs(resource: Planned) -> Iterator[Mapping[str, Any]]:
     """Yield the RayCluster's spec that a resource has, if it has one."""
     group, kind = group_and_kind(resource)
     if group == _RAY_GROUP:
-        spec = at(resource.inputs, *_RAY.get(kind, ("",)))
+        spec = value_at(resource.inputs, *_RAY.get(kind, ("",)))
         if isinstance(spec, Mapping):
             yield spec
 
@@ -60,10 +60,17 @@ def rdma_pools(planned: Iterable[Planned]) -> dict[str, int]:
     """Return the GPUs of one node, by name of each planned node pool whose nodes have RDMA NICs."""
     found = {}
     for pool in planned:
-        machine = MACHINES.get(str(at(pool.inputs, "nodeConfig", "machineType")))
-        if pool.type == NODE_POOL and machine and machine.rdma and at(pool.inputs, "networkConfig"):
-            further = as_list(at(pool.inputs, "networkConfig", "additionalNodeNetworkConfigs"))
-            profile = at(pool.inputs, "networkConfig", "acceleratorNetworkProfile")
+        machine = MACHINES.get(str(value_at(pool.inputs, "nodeConfig", "machineType")))
+        if (
+            pool.type == NODE_POOL
+            and machine
+            and machine.rdma
+            and value_at(pool.inputs, "networkConfig")
+        ):
+            further = as_list(
+                value_at(pool.inputs, "networkConfig", "additionalNodeNetworkConfigs")
+            )
+            profile = value_at(pool.inputs, "networkConfig", "acceleratorNetworkProfile")
             if profile or len(further) >= machine.gpus:
                 found[google_name(pool)] = machine.gpus
     return found
@@ -77,7 +84,7 @@ def group_and_kind(resource: Planned) -> tuple[str, str]:
 
 def object_name(resource: Planned) -> str:
     """Return the name of a Kubernetes object."""
-    return str(at(resource.inputs, "metadata", "name") or resource.name)
+    return str(value_at(resource.inputs, "metadata", "name") or resource.name)
 
 
 def google_name(resource: Planned) -> str:

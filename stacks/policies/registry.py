@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BadInputError
-from berth.stacks.files.stack_file import project, shown
+from berth.components.core.project import project_folder, shown_path
 from berth.stacks.policies import rules
 from berth.stacks.policies.planned import rdma_pools
 from berth.stacks.policies.policy import Planned, Policy, PolicyContext, Violation
@@ -21,7 +21,7 @@ _MODULES = [
     import_module(module.name) for module in iter_modules(rules.__path__, f"{rules.__name__}.")
 ]
 _DESCRIBED = [
-    fast_yaml.beside(str(module.__file__)) | {"judge": module.judge} for module in _MODULES
+    fast_yaml.load_beside(str(module.__file__)) | {"judge": module.judge} for module in _MODULES
 ]
 
 POLICIES: dict[str, Policy] = {
@@ -32,7 +32,7 @@ POLICIES: dict[str, Policy] = {
 
 def policies() -> Mapping[str, Policy]:
     """Return every policy by name: berth's own, then those of the project."""
-    return _with_those_of(project() / "policies")
+    return _with_those_of(project_folder() / "policies")
 
 
 @cache
@@ -43,7 +43,7 @@ def _with_those_of(folder: Path) -> Mapping[str, Policy]:
         if policy.name in found:
             raise BadInputError(
                 f"there is a policy {policy.name!r} already; give it another name",
-                place=shown(file),
+                place=shown_path(file),
             )
         found[policy.name] = policy
     return found
@@ -52,20 +52,20 @@ def _with_those_of(folder: Path) -> Mapping[str, Policy]:
 def _policy_of(file: Path) -> Policy:
     spec = spec_from_file_location(f"berth_policies_{file.stem}", file)
     if spec is None or spec.loader is None:
-        raise BadInputError("cannot be loaded as a module", place=shown(file))
+        raise BadInputError("cannot be loaded as a module", place=shown_path(file))
     module = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # noqa: BLE001 - the module is the user's
         problem = f"cannot be loaded, so no stack is checked: {type(error).__name__}: {error}"
-        raise BadInputError(problem, place=shown(file)) from None
+        raise BadInputError(problem, place=shown_path(file)) from None
     policy = getattr(module, "POLICY", None)
     if not isinstance(policy, Policy):
         raise BadInputError(
             "has no POLICY of the class berth.stacks.policies.policy.Policy, so no stack is"
             " checked",
             "add one; a file whose name begins with '_' is left out",
-            place=shown(file),
+            place=shown_path(file),
         )
     return policy
 

@@ -9,7 +9,7 @@ from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import OwnerKind
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.gke import cluster_arguments, node_account
-from berth.components.lifecycle import KeeperSettings, keeper
+from berth.components.lifecycle import KeeperSettings, keeper_manifests
 from berth.components.operators import Gib, Site
 from berth.components.ray.settings import RayShape
 from berth.components.sharing import Pools
@@ -68,7 +68,9 @@ def judge_environment(
     if has_keeper(settings, [berth.settings for berth in berths]):
         planned += [
             Planned(resource_type(manifest), manifest["metadata"]["name"], manifest)
-            for manifest in keeper(stack, keeper_image(settings), KeeperSettings().schedule, {}, {})
+            for manifest in keeper_manifests(
+                stack, keeper_image(settings), KeeperSettings().schedule, {}, {}
+            )
         ]
     waived = settings.policies.waived
     context = PolicyContext(

@@ -20,9 +20,9 @@ from berth.components.plan.fleet import (
 from berth.components.plan.paths import value_at
 from berth.components.plan.plan import Step
 from berth.components.ray.effects import of_ray_cluster, of_ray_job, of_ray_service
-from berth.components.sharing import of_node_labels
+from berth.components.sharing import effects_of_node_labels
 
-_TEXTS: dict[str, Any] = fast_yaml.beside(__file__, "effects.yaml")
+_TEXTS: dict[str, Any] = fast_yaml.load_beside(__file__, "effects.yaml")
 _HOLDS_NOTHING: set[str] = set(_TEXTS["holds_nothing"])
 _DISTURBS_WHEN_GONE: dict[str, str] = _TEXTS["disturbs_when_gone"]
 _DESTROYS_WHEN_GONE: dict[str, str] = _TEXTS["destroys_when_gone"]
@@ -101,7 +101,10 @@ def _of_claim(step: Step, fleet: PlannedFleet) -> list[Effect]:
 
 
 _TABLES: Mapping[str, Callable[[Step, PlannedFleet], list[Effect]]] = {
-    NODE_POOL: lambda step, fleet: [*of_node_pool(step, fleet), *of_node_labels(step, fleet)],
+    NODE_POOL: lambda step, fleet: [
+        *of_node_pool(step, fleet),
+        *effects_of_node_labels(step, fleet),
+    ],
     GKE_CLUSTER: of_gke_cluster,
     RAY_CLUSTER: of_ray_cluster,
     RAY_JOB: of_ray_job,

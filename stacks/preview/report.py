@@ -9,7 +9,8 @@ from typing import Any, Literal, cast
 from berth.components.gke.effects.stays import Stay, stays_of
 from berth.components.plan.effect import Effect, GpusAway, Level, Sitting
 from berth.components.plan.fleet import NODE_POOL, planned_fleet
-from berth.components.plan.plan import Operation, Plan, Property, Step, remedy_of
+from berth.components.plan.pending import remedy_of_pending
+from berth.components.plan.plan import Operation, Plan, Property, Step
 from berth.components.sharing import Pools
 from berth.stacks.policies.policy import Planned, PolicyContext, Violation
 from berth.stacks.policies.registry import violations
@@ -221,7 +222,7 @@ def report_of(plan: Plan, known: Known) -> Report:
         # The program warns of sharing in the words of the effects.
         warnings=[
             *(
-                remedy_of(line, known.stack) or line
+                remedy_of_pending(line, known.stack) or line
                 for line in plan.warnings
                 if not line.startswith(tuple(texts))
             ),

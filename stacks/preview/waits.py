@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from berth.components.core.words import counted
-from berth.components.plan.fleet import NODE_POOL, RAY_CLUSTER, PlannedFleet, occupant_of
+from berth.components.plan.fleet import NODE_POOL, RAY_CLUSTER, PlannedFleet
+from berth.components.plan.occupants import occupant_of
 from berth.components.plan.plan import Plan
 from berth.components.sharing import Pools
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from berth.components.core import fast_yaml
 from berth.components.operators import OPERATORS
-from berth.components.plan.fleet import occupant_of
+from berth.components.plan.occupants import occupant_of
 from berth.components.plan.plan import BERTH, Plan, Step
 
-_WORDS = fast_yaml.beside(__file__, "words.yaml")
+_WORDS = fast_yaml.load_beside(__file__, "words.yaml")
 _TYPES: dict[str, str] = _WORDS["types"]
 _COMPONENTS: dict[str, str] = {
     **_WORDS["components"],

@@ -16,12 +16,11 @@ import pulumi_kubernetes
 from berth.components.cluster.api import ClusterApi, ClusterError, Object, RefusedError
 from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.manifest import FIELD_MANAGER, MANAGED_BY, Manifest
-from berth.components.core.table import broken
+from berth.components.core.problems import Problem
 from berth.components.isolation import pod_policy
 from berth.components.operators.found import found_on
 from berth.stacks.load.stack import Environment, SettingsError
 from berth.stacks.program.existing import Platform
-from berth.stacks.settings.rules import CONTRADICTIONS
 
 NAME = "berth-cluster"
 """Name of the ConfigMap, in namespace kube-system."""
@@ -116,9 +115,13 @@ async def _refuse_second(loaded: Environment, answer: Answer, owner: pulumi.Outp
     if other:
         ours = f"{pulumi.get_stack()} of project {pulumi.get_project()}"
         name, removal = other
-        facts = {"name": name, "ours": ours, "removal": removal}
-        problems = list(broken(CONTRADICTIONS["second"], ("environment", "cluster"), **facts))
-        raise SettingsError(loaded.stack, problems, loaded.file)
+        problem = Problem(
+            ("environment", "cluster", "existing"),
+            f"the cluster already carries environment {name}, in another state than {ours}, which"
+            " would take over its policies and PriorityClasses; take another cluster, or write the"
+            f" engineers into the other environment. If that one is gone: {removal}",
+        )
+        raise SettingsError(loaded.stack, [problem], loaded.file)
 
 
 def _other(answer: Answer, own: str | None) -> tuple[str, str] | None:

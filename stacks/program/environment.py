@@ -12,13 +12,18 @@ from berth.components.cluster.objects import KubernetesObject
 from berth.components.core.errors import BadInputError
 from berth.components.core.manifest import MANAGED_BY, Manifest
 from berth.components.core.problems import Problem
+from berth.components.core.project import path_of_setting
 from berth.components.gke import storage_classes
-from berth.components.isolation import operator_policy, policies, preview_rights, priority_classes
-from berth.components.lifecycle import KEEPER_USER, KeeperSettings, keeper
+from berth.components.isolation import (
+    admission_policies,
+    operator_policy,
+    preview_rights,
+    priority_classes,
+)
+from berth.components.lifecycle import KEEPER_USER, KeeperSettings, keeper_manifests
 from berth.components.lifecycle.component import Keeper
 from berth.components.operators import Installation, OperatorsSettings, Site
 from berth.stacks.files import manifest_file
-from berth.stacks.files.stack_file import path_of
 from berth.stacks.load.stack import Environment, SettingsError
 from berth.stacks.program import DIGEST, DIGEST_OUTPUT, digest_of
 from berth.stacks.program.adoption import wait_for_adoption
@@ -61,7 +66,7 @@ async def environment(loaded: Environment, *, recorded: bool = False) -> Registe
     )
     operators = install(settings.operators, site, on_nodes)
     classes = storage_classes(settings, settings.cluster.name or stack)
-    *first, last = [*priority_classes(), *classes, *policies([KEEPER_USER])]
+    *first, last = [*priority_classes(), *classes, *admission_policies([KEEPER_USER])]
     shared = settings.cluster.existing is not None
     # Berths of other stacks may be on a cluster that this stack has not made: these objects stay.
     of_cluster = pulumi.ResourceOptions(
@@ -136,7 +141,7 @@ def _dranet_manifests(loaded: Environment) -> Mapping[str, Sequence[Manifest]]:
     if dranet.source != "manifest" or dranet.manifest is None:
         return {}
     try:
-        return {"dranet": manifest_file.read(path_of(dranet.manifest))}
+        return {"dranet": manifest_file.read_manifests(path_of_setting(dranet.manifest))}
     except BadInputError as error:
         problem = Problem(("environment", "operators", "dranet", "manifest"), str(error))
         raise SettingsError(loaded.stack, [problem], loaded.file) from None
@@ -149,7 +154,9 @@ def _keeper(loaded: Environment) -> list[Manifest]:
     without_gpus = {name for name, pool in pools.items() if not pool.per_node}
     chosen = heads or without_gpus or set(pools)
     on = {name: pools[name].settings for name in chosen}
-    return keeper(loaded.stack, keeper_image(loaded.settings), settings.schedule, on, MANAGED_BY)
+    return keeper_manifests(
+        loaded.stack, keeper_image(loaded.settings), settings.schedule, on, MANAGED_BY
+    )
 
 
 async def _platform(loaded: Environment, occupants: Mapping[str, Sequence[str]]) -> Platform:

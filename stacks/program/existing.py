@@ -9,8 +9,9 @@ import pulumi_kubernetes
 from berth.components.cluster.provider import kubernetes_provider
 from berth.components.core.errors import BadInputError
 from berth.components.core.problems import Problem
+from berth.components.core.project import path_of_setting
 from berth.components.gke import ExistingCluster
-from berth.stacks.files.stack_file import StackFile, path_of
+from berth.stacks.files.stack_file import StackFile
 from berth.stacks.load.stack import SettingsError
 from berth.stacks.program.login import (
     KubeconfigError,
@@ -56,7 +57,7 @@ def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> P
         SettingsError: the kubeconfig cannot be used.
     """
     try:
-        text, server = one_context(path_of(settings.kubeconfig), settings.context)
+        text, server = one_context(path_of_setting(settings.kubeconfig), settings.context)
         return owned(text, server, settings)
     except BadInputError as error:
         key = error.key if isinstance(error, KubeconfigError) else "kubeconfig"

@@ -23,7 +23,7 @@ from berth.components.gke import (
     node_account,
     too_old,
 )
-from berth.components.sharing import Pool, Pools, node_labels, of_labels
+from berth.components.sharing import Pool, Pools, lines_of_labels, node_labels
 from berth.stacks.files.stack_file import StackFile
 from berth.stacks.program.existing import Platform
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -63,7 +63,7 @@ async def google(
             pool.settings,
             cluster.name,
             _place(name, settings, pool, network),
-            partial(of_labels, pool.name, occupants=occupants.get(pool.name, ())),
+            partial(lines_of_labels, pool.name, occupants=occupants.get(pool.name, ())),
             f"{file.shown_path}:{file.line(('environment', 'pools', pool.name))}" if file else "",
         )
         return NodePool(

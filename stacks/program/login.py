@@ -16,9 +16,10 @@ import yaml
 
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
+from berth.components.core.project import path_of_setting, shown_path
+from berth.components.core.yaml_document import DocumentError, plain_value, read_yaml
 from berth.components.gke import GKE_LOGIN, ExistingCluster
-from berth.stacks.files import document
-from berth.stacks.files.stack_file import LARGEST, path_of, shown
+from berth.stacks.files.stack_file import LARGEST
 
 # Keys of files in a kubeconfig, with the key for the file's content.
 _FILES = {
@@ -113,9 +114,9 @@ def pinned(settings: ExistingCluster, text: str) -> ExistingCluster:
             and not user.get(f"{key}-data")
         ):
             raise KubeconfigError(
-                f"{shown(path)}: context {name!r} names {value} by a relative path, which Pulumi's"
-                " provider would not find; write a file without such paths:"
-                f" KUBECONFIG={shown(path)} kubectl config view --raw --flatten"
+                f"{shown_path(path)}: context {name!r} names {value} by a relative path, which"
+                " Pulumi's provider would not find; write a file without such paths:"
+                f" KUBECONFIG={shown_path(path)} kubectl config view --raw --flatten"
             )
     return ExistingCluster(kubeconfig=settings.kubeconfig, context=name)
 
@@ -149,7 +150,7 @@ def own_login(text: str, named: ExistingCluster | None) -> tuple[str, ExistingCl
             full, address = one_context(path, login.context)
             if address.rstrip("/") == server:
                 return full, login
-    looked = ", ".join(map(shown, files)) or "~/.kube/config"
+    looked = ", ".join(map(shown_path, files)) or "~/.kube/config"
     raise KubeconfigError(
         f"no kubeconfig of yours logs in to {server} (looked in {looked}); ask an admin of the"
         " cluster for a login, or name the file with KUBECONFIG"
@@ -176,14 +177,14 @@ def one_context(path: Path, context: str | None) -> tuple[str, str]:
     known = ", ".join(sorted(contexts)) or "none"
     if not name:
         raise KubeconfigError(
-            f"{shown(path)} has no current context; name one of its contexts with `context`"
+            f"{shown_path(path)} has no current context; name one of its contexts with `context`"
             f" ({known})",
             key="context",
         )
     if name not in contexts:
         raise KubeconfigError(
-            f"{shown(path)} has no context {name!r}{did_you_mean(str(name), contexts)}; it has:"
-            f" {known}",
+            f"{shown_path(path)} has no context {name!r}{did_you_mean(str(name), contexts)};"
+            f" it has: {known}",
             key="context" if context else "kubeconfig",
         )
     cluster_name, user_name = contexts[name].get("cluster"), contexts[name].get("user")
@@ -191,12 +192,12 @@ def one_context(path: Path, context: str | None) -> tuple[str, str]:
     user = _named(config, "users", "user").get(str(user_name))
     if not cluster or not cluster.get("server"):
         raise KubeconfigError(
-            f"{shown(path)}: context {name!r} names cluster {cluster_name!r}, which has no address"
-            " there"
+            f"{shown_path(path)}: context {name!r} names cluster {cluster_name!r}, which has no"
+            " address there"
         )
     if user is None:
         raise KubeconfigError(
-            f"{shown(path)}: context {name!r} names user {user_name!r}, who is not there"
+            f"{shown_path(path)}: context {name!r} names user {user_name!r}, who is not there"
         )
     flat = {
         "apiVersion": "v1",
@@ -211,26 +212,26 @@ def one_context(path: Path, context: str | None) -> tuple[str, str]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        config = document.plain(document.read(_contents(path).decode("utf-8")))
+        config = plain_value(read_yaml(_contents(path).decode("utf-8")))
         # What leaves the machine is JSON, which has no dates.
         json.dumps(config)
     except FileNotFoundError:
         raise KubeconfigError(
-            f"there is no file {shown(path)}; write one, for example: KUBECONFIG={shown(path)}"
-            " gcloud container clusters get-credentials CLUSTER --location LOCATION --project"
-            " PROJECT"
+            f"there is no file {shown_path(path)}; write one, for example:"
+            f" KUBECONFIG={shown_path(path)} gcloud container clusters"
+            " get-credentials CLUSTER --location LOCATION --project PROJECT"
         ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise KubeconfigError(f"{shown(path)} cannot be read: {error}") from None
-    except document.DocumentError as error:
+        raise KubeconfigError(f"{shown_path(path)} cannot be read: {error}") from None
+    except DocumentError as error:
         line = f" (line {error.line})" if error.line else ""
         raise KubeconfigError(
-            f"{shown(path)} is not a kubeconfig: it is not YAML{line}: {error.problem}"
+            f"{shown_path(path)} is not a kubeconfig: it is not YAML{line}: {error.problem}"
         ) from None
     except TypeError as error:
-        raise KubeconfigError(f"{shown(path)} is not a kubeconfig: {error}") from None
+        raise KubeconfigError(f"{shown_path(path)} is not a kubeconfig: {error}") from None
     if not isinstance(config, dict) or not isinstance(config.get("clusters"), list):
-        raise KubeconfigError(f"{shown(path)} is not a kubeconfig: it has no list of clusters")
+        raise KubeconfigError(f"{shown_path(path)} is not a kubeconfig: it has no list of clusters")
     return config
 
 
@@ -249,7 +250,7 @@ def _contents(path: Path) -> bytes:
 
 def _path(kubeconfig: str) -> Path:
     try:
-        return path_of(kubeconfig)
+        return path_of_setting(kubeconfig)
     except BadInputError as error:
         raise KubeconfigError(error.problem) from None
 
@@ -278,6 +279,6 @@ def _without_files(part: dict[str, Any], config: Path) -> Iterator[tuple[str, An
                 yield _FILES[key], base64.b64encode(_contents(file)).decode()
             except OSError as error:
                 raise KubeconfigError(
-                    f"{shown(config)} names {shown(file)}, which cannot be read:"
+                    f"{shown_path(config)} names {shown_path(file)}, which cannot be read:"
                     f" {error.strerror or error}"
                 ) from None

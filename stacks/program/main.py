@@ -37,7 +37,7 @@ async def _build() -> None:
     # With `--config-file` there may be none, and errors have no lines.
     path = stack_file.stack_path(stack)
     try:
-        file = stack_file.read(path) if path.exists() else None
+        file = stack_file.read_stack_file(path) if path.exists() else None
         passphrase.refuse_public(
             stack, path.read_text(encoding="utf-8") if file else "", os.environ
         )

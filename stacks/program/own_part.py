@@ -9,8 +9,8 @@ from berth.components.cluster.api import ClusterApi, RefusedError, within
 from berth.components.cluster.inventory import GROUP
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
+from berth.components.core.project import path_of_setting
 from berth.components.gke import ExistingCluster
-from berth.stacks.files.stack_file import path_of
 from berth.stacks.program.login import one_context
 from berth.stacks.settings.contract import EnvironmentContract
 from berth.stacks.settings.engineer import EngineerSettings
@@ -30,7 +30,7 @@ def read_own_part(settings: EngineerSettings, stack: str) -> tuple[EnvironmentCo
     name = settings.name or stack
     namespace = namespace_of(name)
     login = settings.login or ExistingCluster(kubeconfig="~/.kube/config")
-    text, server = one_context(path_of(login.kubeconfig), login.context)
+    text, server = one_context(path_of_setting(login.kubeconfig), login.context)
     remedy = (
         f"an admin brings it up first: a stack with `part: isolation`, `name: {name}`, and you"
         " under `access`"

@@ -11,7 +11,7 @@ from berth.components.core.types import Name, NonEmpty, ProjectId
 from berth.components.gke import ExistingCluster, PoolSettings
 from berth.components.hardware.names import ResourceApi
 from berth.components.isolation import IsolationSettings
-from berth.components.lifecycle import complete
+from berth.components.lifecycle import complete_lifecycle
 from berth.components.operators import KubeRaySettings
 from berth.components.ray import BerthShape, RayClusterSettings
 from berth.components.ray.fit import Demand
@@ -105,7 +105,7 @@ def contract_of(
 def has_keeper(settings: EnvironmentSettings, clusters: Iterable[RayClusterSettings]) -> bool:
     """Return whether an environment has a keeper: by its settings, or for a lifecycle."""
     with_defaults = [
-        complete(settings.defaults.lifecycle),
+        complete_lifecycle(settings.defaults.lifecycle),
         *(cluster.lifecycle for cluster in clusters),
     ]
     return settings.keeper is not None or any(lifecycle.any for lifecycle in with_defaults)

@@ -11,7 +11,7 @@ from berth.components.core.settings import Settings
 from berth.components.core.types import Name, NonEmpty
 from berth.components.gke import Addon
 from berth.components.hardware import versions
-from berth.components.isolation import IsolationSettings, Subject
+from berth.components.isolation import IsolationSettings, UserName
 from berth.components.lifecycle import KeeperSettings
 from berth.components.operators import OperatedSettings
 from berth.components.ray import BerthShape, JobShape, RayShape, ServiceShape
@@ -87,7 +87,7 @@ class EnvironmentSettings(OperatedSettings):
     """Keeper, which suspends and wakes berths by their `lifecycle`. Default: it runs if a berth, or
     `defaults`, has a lifecycle."""
     previewers: Annotated[
-        list[Subject], Field(examples=[["berth-preview@your-project.iam.gserviceaccount.com"]])
+        list[UserName], Field(examples=[["berth-preview@your-project.iam.gserviceaccount.com"]])
     ] = []
     """Identities that preview this environment and look for its drift, such as CI's for pull
     requests. On the cluster they read what the environment has applied, but no Secrets, write in

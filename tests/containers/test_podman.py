@@ -117,7 +117,7 @@ def worker_output(
     pod.write(files, status=UNPRIVILEGED)
     pod.make_device_files(files)
     scratch.mkdir()
-    config_map = nested.config_map("cdi-per-pod", "berth-x", {})
+    config_map = nested.programs_config_map("cdi-per-pod", "berth-x", {})
     assert config_map is not None
     data = {config_map["metadata"]["name"]: config_map["data"]}
     carried = {"/image.tar": archive}

@@ -20,7 +20,7 @@ from berth.components.programs import cdi
 from berth.components.proof.cuda_vector_add import SUCCESS
 from berth.components.proof.fabric.evidence import raw_from_log
 from berth.components.proof.fabric.job import program_text
-from berth.components.sharing.device_plugin import config
+from berth.components.sharing.device_plugin import plugin_config
 from berth.components.sharing.modes import SharingProfile
 
 HERE = Path(__file__).parent
@@ -123,7 +123,7 @@ def configured(profile: dict[str, Any]) -> Iterator[tuple[Path, dict[str, str]]]
     """Yield a folder with a profile's entry of berth's ConfigMap, and the plugin's variables."""
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "config.yaml"
-        file.write_text(config(TypeAdapter(SharingProfile).validate_python(profile)))
+        file.write_text(plugin_config(TypeAdapter(SharingProfile).validate_python(profile)))
         yield Path(name), {**OPERATOR, "CONTAINER_DRIVER_ROOT": "/", "CONFIG_FILE": str(file)}
 
 

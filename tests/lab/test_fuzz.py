@@ -74,7 +74,7 @@ def test_pulumi_reads_every_spelling_as_berth_does(lab: Lab, project: Path) -> N
 def reads_alike(lab: Lab, project: Path, stack: str, text: str | bytes) -> bool:
     """Whether berth takes a text; if it does, Pulumi reads the same values in it."""
     try:
-        settings = stack_file.parse(
+        settings = stack_file.parse_stack_file(
             project, text if isinstance(text, str) else text.decode()
         ).settings
     except (stack_file.StackFileError, UnicodeDecodeError):

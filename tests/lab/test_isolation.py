@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from berth.components.fabric import NODE_FOLDERS
-from berth.components.isolation import binding, pod_policy, ray_policy
+from berth.components.isolation import binding_to_role, pod_policy, ray_policy
 from berth.components.isolation.admission import POD_RULES
 from berth.components.isolation.pod_security import ENFORCE, needed_by, restricted
 from berth.components.isolation.settings import DEVELOPMENT, PRODUCTION
@@ -559,7 +559,9 @@ def spoiler(fleet: Project) -> Iterator[str]:
         "metadata": metadata,
         "rules": rules,
     }
-    created(fleet, [role, binding("ClusterRoleBinding", metadata, "ClusterRole", [subject])])
+    created(
+        fleet, [role, binding_to_role("ClusterRoleBinding", metadata, "ClusterRole", [subject])]
+    )
     yield name
     fleet.run("kubectl", "delete", "clusterrole,clusterrolebinding", "spoiler")
 

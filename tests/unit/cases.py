@@ -9,7 +9,7 @@ from berth.components.core import fast_yaml
 
 def table(test: str, name: str) -> Any:
     """Content of the file `name` beside a test, which gives its own `__file__`."""
-    return fast_yaml.read(Path(test).with_name(name))
+    return fast_yaml.load_file(Path(test).with_name(name))
 
 
 def over(below: Any, above: Any) -> Any:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from berth.cli.shell import lab_here
+from berth.components.core.project import project_folder
 from berth.lab.home import CLONE
-from berth.stacks.files import stack_file
 
 SLOW = """
     adding cli/reach/test_completion.py cli/test_failures.py cli/test_main.py
@@ -46,9 +46,9 @@ def _no_lab_of_the_clone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     nobodys = tmp_path_factory.mktemp("no-lab")
 
     def project() -> Path:
-        found = stack_file.project()
+        found = project_folder()
         return nobodys if found == CLONE else found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lab_here, "project", project)
+        patch.setattr(lab_here, "project_folder", project)
         yield

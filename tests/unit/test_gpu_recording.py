@@ -15,7 +15,7 @@ from berth.components.proof.cuda_vector_add import SUCCESS
 from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.evidence import Evidence
 from berth.components.proof.fabric.verdicts import judge, threshold_of
-from berth.components.sharing.device_plugin import config
+from berth.components.sharing.device_plugin import plugin_config
 from berth.components.sharing.modes import AnyMode, SharingProfile
 from berth.lab.devices.operands import features, serve
 from berth.lab.devices.plugin_config import parse
@@ -45,7 +45,7 @@ def test_all_parts_ran() -> None:
 def test_nodes_advertise_what_the_plugin_advertised(name: str) -> None:
     case, mode = PLUGIN["cases"][name], profile(name)
     advertised = {case["resource"]: len(case["devices"])}
-    assert serve(NODE, OPERATOR["MIG_STRATEGY"], parse(config(mode)), {}) == advertised
+    assert serve(NODE, OPERATOR["MIG_STRATEGY"], parse(plugin_config(mode)), {}) == advertised
     assert {mode.facts.resource: mode.per_gpu(MACHINE)} == advertised
 
 
@@ -67,7 +67,7 @@ def test_one_gpu_is_behind_all_shares_and_two_are_refused_where_the_profile_says
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_labels_are_those_of_gpu_feature_discovery(name: str) -> None:
-    lab = features(NODE, OPERATOR["MIG_STRATEGY"], parse(config(profile(name))), {})
+    lab = features(NODE, OPERATOR["MIG_STRATEGY"], parse(plugin_config(profile(name))), {})
     del lab["nvidia.com/gpu.machine"]  # that of the machine, which was not Google's
     found = {
         key: value

@@ -7,7 +7,7 @@ from typing import Any
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, UnreachableError
 from berth.components.cluster.owned import owners_of
-from berth.components.cluster.rights import may
+from berth.components.cluster.rights import has_right
 from berth.components.core.errors import BerthError
 from berth.components.gke import ExistingCluster
 from berth.stacks.program.login import own_login
@@ -52,7 +52,7 @@ def cluster_view(stack: str, *, asks_for_releases: bool = False) -> ClusterView:
             return view
         view = replace(view, api=api)
         if asks_for_releases:
-            view = replace(view, reads_releases=may(api, _SECRETS))
+            view = replace(view, reads_releases=has_right(api, _SECRETS))
         return replace(view, live=owners_of(api).labeled(api.list(RAY_CLUSTERS)[0]))
     except UnreachableError as error:
         return replace(view, not_asked=str(error.of_stack(stack)))

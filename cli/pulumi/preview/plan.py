@@ -114,7 +114,7 @@ def _edits_since_the_update(stack: str) -> list[Property]:
 
 def settings_as_json(stack: str) -> dict[str, Any]:
     """Return the settings in a stack's file as Pulumi records them: as JSON."""
-    return dict(json.loads(json.dumps(stack_file.find(stack).settings, default=str)))
+    return dict(json.loads(json.dumps(stack_file.file_of_stack(stack).settings, default=str)))
 
 
 def planned_destruction(stack: str) -> Planned:

@@ -61,7 +61,7 @@ def save(planned: Planned, path: Path) -> None:
         "inputs": _inputs(planned),
     }
     try:
-        whole_file.write(
+        whole_file.replace_file(
             path, json.dumps(document(planned.report) | more, indent=2, ensure_ascii=False) + "\n"
         )
     except OSError as error:
@@ -126,7 +126,7 @@ def hold(planned: Planned, plan: SavedPlan) -> None:
 def _beyond(planned: Planned, plan: SavedPlan) -> Iterator[str]:
     report, inputs = planned.report, _inputs(planned)
     if plan.settings != digest_of(settings_as_json(report.known.stack)):
-        yield f"{stack_file.find(report.known.stack).shown_path} is not as it was"
+        yield f"{stack_file.file_of_stack(report.known.stack).shown_path} is not as it was"
     for change in report.changes:
         yield from _more(change, plan.changes.get(change.urn), inputs.get(change.urn))
     for sitting in report.sitting(Level.DESTROYS):

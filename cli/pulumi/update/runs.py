@@ -21,7 +21,8 @@ from berth.cli.pulumi.update.summary import Result, print_failure, print_success
 from berth.cli.pulumi.update.tracker import Tracker
 from berth.cli.shell.console import print_warnings
 from berth.components.cluster.api import ClusterApi
-from berth.components.plan.plan import BERTH, remedy_of
+from berth.components.plan.pending import remedy_of_pending
+from berth.components.plan.plan import BERTH
 from berth.stacks.preview.report import Report
 from berth.stacks.program import NO_WAIT
 
@@ -90,7 +91,7 @@ def update(
             outcome = Engine(arguments, variables).outcome(progress.see, interrupts)
             if outcome.code or interrupts.count:
                 break
-    warnings = [remedy_of(warning, stack) or warning for warning in tracker.warnings]
+    warnings = [remedy_of_pending(warning, stack) or warning for warning in tracker.warnings]
     print_warnings([warning for warning in warnings if warning not in report.warnings])
     result = Result(stack, verb, tracker, time.monotonic() - began, options, dict(more or {}))
     if not outcome.code:

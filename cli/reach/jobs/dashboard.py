@@ -14,13 +14,13 @@ import urllib3
 import websocket
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from berth.cli.reach.berths import Berth
+from berth.cli.reach.berths import LiveBerth
 from berth.cli.reach.head import DASHBOARD, LOOPBACK, forwarding, local_port, read_token, ready_head
 from berth.cli.reach.kubectl import Kubectl, kubectl
 from berth.cli.shell.console import err
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError
-from berth.components.core.printable import loads
+from berth.components.core.printable import load_json
 
 _HEADER = "X-Ray-Authorization"
 _SECONDS = 180.0
@@ -69,7 +69,7 @@ class Dashboard:
         """Send a request, with a JSON body or none; return the JSON of the answer, or None."""
         text = self._send(method, path, _SECONDS, json=body)
         try:
-            return loads(text) if text else None
+            return load_json(text) if text else None
         except ValueError:
             raise DashboardError(
                 f"the dashboard of {self._name} answers {path} with something other than JSON"
@@ -155,7 +155,7 @@ class Connection:
 
     dashboard: Dashboard
 
-    def __init__(self, berth: Berth, head: Object, program: Kubectl) -> None:
+    def __init__(self, berth: LiveBerth, head: Object, program: Kubectl) -> None:
         self.berth, self.head = berth, head
         self._program, self._token, self._way = program, read_token(berth), ExitStack()
 
@@ -176,7 +176,7 @@ class Connection:
 
 
 @contextlib.contextmanager
-def connected(berth: Berth) -> Iterator[Connection]:
+def connected(berth: LiveBerth) -> Iterator[Connection]:
     """Yield a connection to the head of a berth."""
     head = ready_head(berth)
     with (

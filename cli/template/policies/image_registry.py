@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from berth.stacks.policies.planned import as_list, at, object_name, ray_specs
+from berth.components.core.manifest import value_at
+from berth.stacks.policies.planned import as_list, object_name, ray_specs
 from berth.stacks.policies.policy import Finding, Planned, Policy, PolicyContext
 
 TRUSTED = (
@@ -20,9 +21,12 @@ TRUSTED = (
 
 def _judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     for spec in ray_specs(resource):
-        for group in [at(spec, "headGroupSpec"), *as_list(at(spec, "workerGroupSpecs"))]:
-            for container in as_list(at(group, "template", "spec", "containers"))[:1]:
-                image = str(at(container, "image"))
+        for group in [
+            value_at(spec, "headGroupSpec"),
+            *as_list(value_at(spec, "workerGroupSpecs")),
+        ]:
+            for container in as_list(value_at(group, "template", "spec", "containers"))[:1]:
+                image = str(value_at(container, "image"))
                 if not image.startswith(TRUSTED):
                     yield Finding(f"Ray of {object_name(resource)} runs the image {image}")
 

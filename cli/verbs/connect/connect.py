@@ -5,8 +5,8 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from berth.cli.reach.berths import Berth, find
-from berth.cli.reach.environment import Environment
+from berth.cli.reach.berths import LiveBerth, find
+from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.reach.head import (
     CLIENT,
     DASHBOARD,
@@ -21,7 +21,7 @@ from berth.cli.reach.head import (
 from berth.cli.reach.kubectl import Kubectl, private_folder, write_private
 from berth.cli.shell.console import err, out, print_json, print_result
 from berth.components.cluster.api import Object
-from berth.components.ray.condition import condition_of
+from berth.components.ray.conditions.cluster import condition_of
 
 
 def submit_command(dashboard: int, token: Path | None) -> str:
@@ -57,7 +57,7 @@ def connect(
 
 
 def _forward(
-    berth: Berth,
+    berth: LiveBerth,
     head: Object,
     program: Kubectl,
     ports: Mapping[int, int],
@@ -93,7 +93,7 @@ def _forward(
     keep_forwarding(berth, head, program, lambda _head: ports, connected)
 
 
-def _kubeconfig_command(environment: Environment) -> str:
+def _kubeconfig_command(environment: LiveEnvironment) -> str:
     """Return the command that prints a kubeconfig of the environment's cluster with a login."""
     if environment.login is None:
         return (

@@ -13,6 +13,7 @@ from berth.cli.repository.entries import engineers_in, environment_file, write
 from berth.cli.repository.stack_edit import Change, with_entry
 from berth.cli.shell.console import err, out
 from berth.components.core.errors import BadInputError
+from berth.components.core.project import shown_path
 from berth.components.core.words import counted
 from berth.components.ray import RayClusterSettings
 from berth.stacks.files import stack_file
@@ -63,7 +64,7 @@ def create(name: str, environment: str, entry: Entry, options: Options) -> int:
 
 def write_only(name: str, environment: str, entry: Entry, *, dry_run: bool, as_json: bool) -> int:
     """Write the file of a berth for a pull request; return the exit code."""
-    shown = stack_file.shown(stack_file.stack_path(name))
+    shown = shown_path(stack_file.stack_path(name))
     if _is_written(name, environment, entry):
         out.print(f"{shown} is there already; nothing was changed")
         return 0
@@ -80,14 +81,14 @@ def _is_written(name: str, environment: str, entry: Entry) -> bool:
     if not path.exists():
         return False
     present, wanted = (
-        stack_file.find(name).settings.get("engineer"),
+        stack_file.file_of_stack(name).settings.get("engineer"),
         entry | {"environment": environment},
     )
     if not isinstance(present, dict) or any(
         present.get(key) != value for key, value in wanted.items()
     ):
         raise BadInputError(
-            f"{stack_file.shown(path)} exists with other settings; nothing was changed",
+            f"{shown_path(path)} exists with other settings; nothing was changed",
             f"edit it, then run: berth up -s {name}",
         )
     return True

@@ -11,7 +11,7 @@ from berth.cli.pulumi.update.question import Options, refusal, refused
 from berth.cli.pulumi.update.runs import update
 from berth.cli.pulumi.update.summary import Result, print_success
 from berth.cli.pulumi.update.tracker import Tracker
-from berth.cli.reach.berths import Berth, names_of
+from berth.cli.reach.berths import LiveBerth, names_of
 from berth.cli.reach.current_work import Running, running_on
 from berth.cli.reach.environment import NotUpError, brought_up
 from berth.cli.shell.console import err
@@ -19,7 +19,7 @@ from berth.components.cluster.api import RAY_CLUSTERS, ClusterApi, Object
 from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BerthError
 from berth.components.core.words import counted
-from berth.components.ray.condition import condition_of
+from berth.components.ray.conditions.cluster import condition_of
 from berth.stacks.preview.report import Report
 
 _AT_ONCE = 16
@@ -30,7 +30,7 @@ _AT_ONCE = 16
 class Loss:
     """A berth that is lost, and the work that runs on it."""
 
-    berth: Berth
+    berth: LiveBerth
     running: Running
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ def losses_of(stack: str, outputs: Mapping[str, Any], *, of_environment: bool) -
 
     def loss(cluster: Object) -> Loss:
         name = next(iter(names_of([cluster])), cluster["metadata"]["name"])
-        berth = Berth(name, environment, api, cluster)
+        berth = LiveBerth(name, environment, api, cluster)
         try:
             return Loss(berth, running_on(berth))
         except BerthError as error:

@@ -17,7 +17,7 @@ import yaml
 
 from berth.cli.pulumi.preview.document import document
 from berth.cli.pulumi.preview.plan import planned, settings_as_json
-from berth.cli.reach.berths import Berth, berth_and_stack, find
+from berth.cli.reach.berths import LiveBerth, berth_and_stack, find
 from berth.cli.reach.current_work import running_on
 from berth.cli.reach.environment import NotUpError
 from berth.cli.reach.fleet import fleet_of
@@ -37,7 +37,7 @@ from berth.components.cluster.api import EVENTS, NODES, PODS, ClusterApi, Object
 from berth.components.cluster.pods import runs_here
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BadInputError, BerthError
-from berth.components.ray.condition import condition_of
+from berth.components.ray.conditions.cluster import condition_of
 from berth.components.ray.reasons import Evidence, reasons_of
 from berth.stacks.files import stack_file
 
@@ -49,7 +49,7 @@ _SUMMARY = (
 LOG_LINES = 400
 """Number of last lines of each log."""
 
-_TABLES = fast_yaml.beside(__file__)
+_TABLES = fast_yaml.load_beside(__file__)
 
 # Failures of one part; anything else is a bug of berth.
 _FAILURES = (BerthError, OSError, ValueError)
@@ -115,7 +115,7 @@ def _plan(stack: str) -> Part:
     return gathered(f"Plan of stack {stack}", lambda: document(planned(stack).report))
 
 
-def of_berth(berth: Berth, *, plan: bool) -> list[Part]:
+def of_berth(berth: LiveBerth, *, plan: bool) -> list[Part]:
     """Gather the parts about a berth that is up."""
     api, namespace = berth.api, berth.namespace
     pods: list[Object] = []
@@ -218,7 +218,7 @@ def _claims(api: ClusterApi, namespace: str) -> list[Object]:
     )
 
 
-def _running(berth: Berth) -> dict[str, Any]:
+def _running(berth: LiveBerth) -> dict[str, Any]:
     running = running_on(berth)
     return {
         "state": condition_of(berth.cluster).state,
@@ -229,12 +229,12 @@ def _running(berth: Berth) -> dict[str, Any]:
     }
 
 
-def _operator(berth: Berth) -> str:
+def _operator(berth: LiveBerth) -> str:
     lines = list(operator_lines(berth, {"tailLines": str(50 * LOG_LINES)}))
     return "\n".join(lines[-LOG_LINES:]) or "nothing about it"
 
 
-def _log(berth: Berth, pod: Object) -> str:
+def _log(berth: LiveBerth, pod: Object) -> str:
     if berth.is_simulated(pod) and not runs_here(pod):
         return "on a simulated node: it has no log"
     container = pod["spec"]["containers"][0]["name"]
@@ -314,7 +314,7 @@ def _settings(stack: str) -> Part:
 def rendered(name: str, stack: str, parts: list[Part], now: datetime) -> str:
     """Return the parts as one text."""
     lines = [
-        f"# Berth {name}",
+        f"# LiveBerth {name}",
         "",
         f"{now:%Y-%m-%d %H:%M:%S} UTC, by way of stack {stack}. {_SUMMARY}",
         "",

@@ -17,7 +17,7 @@ from berth.components.core import fast_yaml
 
 REMOVED = "[removed]"
 
-_TABLES = fast_yaml.beside(__file__)
+_TABLES = fast_yaml.load_beside(__file__)
 
 _SECRET_NAME = re.compile(f"(?i){'|'.join(_TABLES['secret_names'])}")
 _HARMLESS_NAME = re.compile(f"(?i){'|'.join(_TABLES['harmless_names'])}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from berth.cli.reach.homes import CLAIMS
-from berth.cli.reach.secret_values import Place, grant, places_of_berth, unread
+from berth.cli.reach.secret_values import SecretPlace, grant, places_of_berth, unread
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.components.berth import BerthInputs
 from berth.components.cluster.api import NAMESPACES, SECRETS, ClusterApi, RefusedError, within
@@ -80,7 +80,7 @@ def check_secrets(berth: BerthInputs, api: ClusterApi) -> list[Finding]:
     return [_value(berth, place, api) for place in places_of_berth(berth).values()]
 
 
-def _value(berth: BerthInputs, place: Place, api: ClusterApi) -> Finding:
+def _value(berth: BerthInputs, place: SecretPlace, api: ClusterApi) -> Finding:
     name, namespace, source = (
         berth.settings.name,
         namespace_of(berth.settings.name),

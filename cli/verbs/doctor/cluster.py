@@ -33,6 +33,7 @@ from berth.components.cluster.owned import owners_of
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import ENVIRONMENT_LABEL
+from berth.components.core.project import path_of_setting, shown_path
 from berth.components.gke import Addon, ExistingCluster, too_old
 from berth.components.lifecycle import by_kueue
 from berth.components.operators import OPERATORS
@@ -52,8 +53,8 @@ _GRANT = (
 
 _DAEMON_SETS = "/apis/apps/v1/daemonsets"
 
-_ENFORCERS = set(fast_yaml.beside(__file__)["enforcers"])
-_BY_IDENTITY = set(fast_yaml.beside(__file__)["by_identity"])
+_ENFORCERS = set(fast_yaml.load_beside(__file__)["enforcers"])
+_BY_IDENTITY = set(fast_yaml.load_beside(__file__)["by_identity"])
 
 _SOON = timedelta(minutes=1)
 """Time in which a controller that runs lets an object go."""
@@ -66,7 +67,7 @@ def check_existing(loaded: Environment, existing: ExistingCluster) -> list[Findi
     """Check an existing cluster: kubeconfig, API server, rights of an update, pools, berths."""
     stack, settings, berths = loaded.stack, loaded.settings, loaded.berths
     try:
-        text, _ = one_context(stack_file.path_of(existing.kubeconfig), existing.context)
+        text, _ = one_context(path_of_setting(existing.kubeconfig), existing.context)
     except KubeconfigError as error:
         return [
             CLUSTER.found("wrong-kubeconfig", problem=error.problem, kubeconfig=existing.kubeconfig)
@@ -186,7 +187,7 @@ def check_environment(stack: str) -> list[Finding]:
             return [there, *road, *inside]
         addons: tuple[Addon, ...] = ("filestore", "secret_sync")
         features = check_features(api, [addon for addon in addons if USES[addon](berth.settings)])
-        file = stack_file.shown(stack_file.stack_path(stack))
+        file = shown_path(stack_file.stack_path(stack))
         remedy = (
             f"open a pull request with {file}   # the admins' CI applies it, and you need no rights"
         )

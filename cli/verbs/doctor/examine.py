@@ -14,8 +14,9 @@ from berth.cli.verbs.doctor import capacity, cluster, machine, place, project
 from berth.cli.verbs.doctor.capacity import Running
 from berth.cli.verbs.doctor.findings import Finding, State, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError
-from berth.components.core.words import are, counted
-from berth.stacks.files.stack_file import marks, shown, stack_path
+from berth.components.core.project import shown_path
+from berth.components.core.words import counted, is_or_are
+from berth.stacks.files.stack_file import pulumi_keys, stack_path
 from berth.stacks.load.stack import Environment
 from berth.stacks.settings.environment import EnvironmentSettings
 
@@ -58,7 +59,7 @@ def examine(stack: str) -> Examination:
     if checked.lines:
         raise ProblemsError(stack, checked.lines)
     findings = [
-        SETTINGS.found("valid", file=shown(stack_path(stack))),
+        SETTINGS.found("valid", file=shown_path(stack_path(stack))),
         *(SETTINGS.unchecked(line) for line in checked.warnings),
     ]
     loaded = checked.loaded
@@ -130,7 +131,7 @@ Check = Callable[[Google, Future[list[Running]]], Iterable[Finding]]
 
 
 def _checks(stack: str, settings: EnvironmentSettings, bucket: str) -> list[tuple[Topic, Check]]:
-    provider = marks(stack).get("secretsprovider", "")
+    provider = pulumi_keys(stack).get("secretsprovider", "")
     needed = project.apis(settings, bucket=bool(bucket), key=provider.startswith(machine.KMS))
     reserved = any(pool.capacity.kind == "reservation" for pool in settings.pools.values())
     checks: list[tuple[Topic, Check, object]] = [
@@ -221,7 +222,7 @@ def _sum(examination: Examination) -> Text:
     missing = len(examination.missing)
     if missing:
         return Text(
-            f"{counted(missing, 'thing')} {are(missing)} missing{rest};"
+            f"{counted(missing, 'thing')} {is_or_are(missing)} missing{rest};"
             f" run the commands, then: berth doctor -s {examination.stack}",
             "bold",
         )

@@ -8,7 +8,7 @@ from berth.components.core import fast_yaml
 State = Literal["fine", "warning", "missing", "unchecked"]
 _STATES: tuple[State, ...] = get_args(State)
 
-TEXTS: dict[str, dict[str, dict[str, str]]] = fast_yaml.beside(__file__)
+TEXTS: dict[str, dict[str, dict[str, str]]] = fast_yaml.load_beside(__file__)
 """Texts and remedies of findings, by topic and key."""
 
 

@@ -19,7 +19,7 @@ from google.oauth2.credentials import Credentials as UserCredentials
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 
-_TABLES = fast_yaml.beside(__file__)
+_TABLES = fast_yaml.load_beside(__file__)
 
 BASES: dict[str, tuple[str, str]] = {api: tuple(base) for api, base in _TABLES["apis"].items()}
 """Environment variable and address of each API."""

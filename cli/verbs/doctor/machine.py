@@ -22,7 +22,7 @@ _SECONDS = 60
 
 KMS = "gcpkms://"
 """Beginning of a secrets provider that is a key of Cloud KMS."""
-_PERMISSIONS = fast_yaml.beside(__file__, "permissions.yaml")["on_the_state"]
+_PERMISSIONS = fast_yaml.load_beside(__file__, "permissions.yaml")["on_the_state"]
 
 # Pulumi's passphrase encryption (pulumi/pulumi, pkg/secrets/passphrase and
 # sdk/go/common/resource/config/crypt.go).
@@ -90,13 +90,13 @@ def _stack(stack: str) -> Finding:
 
 def secrets(stack: str, url: str) -> Finding | None:
     """Check that a passphrase or Pulumi Cloud decrypts the secrets; None for a key: `check_key`."""
-    marks = stack_file.marks(stack)
+    marks = stack_file.pulumi_keys(stack)
     if marks.get("secretsprovider"):
         return None
     salt = marks.get("encryptionsalt", "")
     if not salt and url.startswith("https://"):
         return STATE.found("cloud")
-    given = passphrase.given(os.environ)
+    given = passphrase.given_passphrase(os.environ)
     if given is None:
         return STATE.found("no-passphrase", stack=stack)
     if salt and not fits(given, salt):

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.components.cluster.api import Object
-from berth.components.cluster.pods import is_ready, untolerated
+from berth.components.cluster.nodes import is_ready, untolerated_taint
 from berth.components.core.words import counted
 from berth.components.gke import tolerations
 from berth.components.hardware.names import (
@@ -15,7 +15,7 @@ from berth.components.hardware.names import (
     METADATA_SERVER_LABEL,
     POOL_LABEL,
 )
-from berth.components.sharing import Pool, label_command, offered, serving_labels
+from berth.components.sharing import Pool, label_command, offered_pools, serving_labels
 from berth.stacks.settings.environment import EnvironmentSettings
 
 CLUSTER = Topic("cluster")
@@ -60,7 +60,7 @@ def check_pools(nodes: Iterable[Object], least: Mapping[str, int]) -> Iterable[F
 def check_nodes(nodes: Iterable[Object], settings: EnvironmentSettings) -> list[Finding]:
     """Return findings on labels and taints of declared pools' nodes; none if all is well."""
     there = list(nodes)
-    pools = offered(settings.pools, settings.sharing)
+    pools = offered_pools(settings.pools, settings.sharing)
     operator = any(pool.settings.by_operator for pool in pools.values())
     findings: list[Finding] = []
     for name, pool in pools.items():
@@ -71,7 +71,7 @@ def check_nodes(nodes: Iterable[Object], settings: EnvironmentSettings) -> list[
         findings += [
             CLUSTER.found("tainted", pool=name, **taint)
             for taint in _taints(of_pool)
-            if untolerated([taint], tolerated)
+            if untolerated_taint([taint], tolerated)
         ]
         findings += _shared_by_gke(pool, of_pool)
     return findings

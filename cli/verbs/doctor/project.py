@@ -6,11 +6,11 @@ from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.google import Google, GoogleError
 from berth.components.core import fast_yaml
 from berth.components.core.types import OWN_ACCOUNT
-from berth.components.core.words import are, few
+from berth.components.core.words import first_names, is_or_are
 from berth.components.gke import NODE_ROLES
 from berth.stacks.settings.environment import EnvironmentSettings
 
-_TABLES = fast_yaml.beside(__file__, "permissions.yaml")
+_TABLES = fast_yaml.load_beside(__file__, "permissions.yaml")
 
 ROLES: dict[str, str] = _TABLES["roles"]
 """Smallest of Google's roles with a permission, by its prefix; the first match counts."""
@@ -131,7 +131,11 @@ def check_apis(google: Google, needed: Sequence[str]) -> Iterable[Finding]:
     }
     if off := [api for api in needed if api not in enabled]:
         yield APIS.found(
-            "off", apis=", ".join(off), are=are(len(off)), names=" ".join(off), project=project
+            "off",
+            apis=", ".join(off),
+            are=is_or_are(len(off)),
+            names=" ".join(off),
+            project=project,
         )
     if on := [api for api in needed if api in enabled]:
         yield APIS.found("on", apis=", ".join(on))
@@ -169,7 +173,7 @@ def _lacking(google: Google, lacking: list[str], of: int) -> Finding:
         f" --role={role}" + condition_of(role)
         for role in roles_of(lacking)
     ]
-    shown, commands = few(lacking, _SHOWN), "\n".join(grants)
+    shown, commands = first_names(lacking, _SHOWN), "\n".join(grants)
     return PERMISSIONS.found("lacking", count=len(lacking), of=of, shown=shown, grants=commands)
 
 

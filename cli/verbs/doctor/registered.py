@@ -11,7 +11,7 @@ from typing import Any
 
 from berth.cli.shell.programs import ended
 from berth.components.core.errors import BerthError
-from berth.stacks.files import stack_file
+from berth.components.core.project import project_folder
 
 _SECONDS = 120
 _KUBERNETES = "kubernetes:"
@@ -31,7 +31,7 @@ def types_of(stack: str, outputs: dict[str, Any] | None = None) -> list[str]:
         _SECONDS,
         f"the program of stack {stack} did not end within {_SECONDS} s",
         given=question,
-        cwd=stack_file.project(),
+        cwd=project_folder(),
     )
     if done.returncode != 0:
         lines = done.stderr.strip().splitlines()

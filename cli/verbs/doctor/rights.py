@@ -6,19 +6,20 @@ from typing import Any
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.registered import WouldFailError, types_of
 from berth.components.cluster.api import ClusterApi, ClusterError, within
-from berth.components.cluster.rights import Right, may
+from berth.components.cluster.rights import Right, has_right
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
+from berth.components.core.project import shown_path
 from berth.components.core.words import plural
 from berth.components.isolation import OWNER, USER
-from berth.stacks.files.stack_file import shown, stack_path
+from berth.stacks.files.stack_file import stack_path
 from berth.stacks.settings.engineer import EngineerSettings
 
 CLUSTER, ROAD = Topic("cluster"), Topic("road")
 
 _BINDINGS = "/apis/rbac.authorization.k8s.io/v1/rolebindings"
-_TABLES: dict[str, Any] = fast_yaml.beside(__file__)
+_TABLES: dict[str, Any] = fast_yaml.load_beside(__file__)
 
 
 def rights_for(types: Iterable[str]) -> list[Right]:
@@ -44,7 +45,7 @@ def check_rights(
         return CLUSTER.missing(str(error))
     except BerthError as error:
         return CLUSTER.found("rights-unknown", reason=error)
-    lacking = [f"{right[0]} {right[2]}" for right in rights if not may(api, right)]
+    lacking = [f"{right[0]} {right[2]}" for right in rights if not has_right(api, right)]
     return (
         CLUSTER.found("no-rights", lacking=", ".join(lacking), remedy=remedy)
         if lacking
@@ -56,7 +57,7 @@ def check_road(stack: str, settings: EngineerSettings, api: ClusterApi) -> list[
     """Report who applies an engineer's stack, and what identities may do in the berth."""
     namespace = namespace_of(settings.name or stack)
     rights = _TABLES["inside"] | _TABLES["limits"]
-    may_do = {name: may(api, tuple(right), namespace) for name, right in rights.items()}
+    may_do = {name: has_right(api, tuple(right), namespace) for name, right in rights.items()}
     admin = any(may_do[name] for name in _TABLES["limits"])
     allowed = ", ".join(name for name in may_do if may_do[name]) or "do nothing"
     denied = ", ".join(name for name in may_do if not may_do[name])
@@ -64,7 +65,7 @@ def check_road(stack: str, settings: EngineerSettings, api: ClusterApi) -> list[
     findings = [
         ROAD.found("own-and-more" if admin else "own", namespace=namespace, role=OWNER)
         if settings.part == "cluster"
-        else ROAD.found("admin" if admin else "ci", file=shown(stack_path(stack))),
+        else ROAD.found("admin" if admin else "ci", file=shown_path(stack_path(stack))),
         ROAD.found(key, namespace=namespace, allowed=allowed, denied=denied),
         *_bound(api, namespace),
     ]

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from berth.cli.reach.berths import Berth, find
+from berth.cli.reach.berths import LiveBerth, find
 from berth.cli.reach.environment import own_stacks
 from berth.cli.reach.homes import HomeDisk, disks_of, forget
 from berth.cli.repository.check import check_all
@@ -14,10 +14,12 @@ from berth.cli.shell.console import Table, print_result
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import namespace_of
-from berth.components.core.words import counted, listed
+from berth.components.core.project import shown_path
+from berth.components.core.words import counted, names_in_words
 from berth.components.ray import RayClusterSettings, condition_of
-from berth.components.ray.fleet import WHOLE, live_groups
-from berth.components.sharing import offered
+from berth.components.ray.fleet import WHOLE_GPU
+from berth.components.ray.fleet_observation import live_groups
+from berth.components.sharing import offered_pools
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, Environment, Judged, load_stack
 
@@ -70,8 +72,9 @@ def remove(stack: str, name: str, *, forget_home: bool, dry_run: bool, as_json: 
         raise BadInputError(f"berth {name} has no home", "leave --forget-home out")
     text = (
         f"the next `berth up -s {stack}` removes everything in namespace {namespace_of(name)}, also"
-        f" {listed(disks, 'and')}, which nothing undoes: {_standing(berth, len(berth.pods()))}; the"
-        f" empty namespace stays, until berth home remove {name} -s {stack}"
+        f" {names_in_words(disks, 'and')}, which nothing undoes:"
+        f" {_standing(berth, len(berth.pods()))}; the empty namespace stays, until berth home"
+        f" remove {name} -s {stack}"
     )
     code = write(stack, name, change, text, dry_run=dry_run, as_json=as_json)
     if code == 0 and not dry_run:
@@ -97,7 +100,7 @@ def show(stack: str, *, as_json: bool) -> int:
     table = Table("berth", "stack", *({"group"} - left_out), "workers", "GPUs a worker", "pool")
     for row in rows:
         cells = {key: value for key, value in row.items() if key not in {*left_out, "unit"}}
-        if row["gpus"] is not None and row["unit"] not in {None, WHOLE}:
+        if row["gpus"] is not None and row["unit"] not in {None, WHOLE_GPU}:
             cells["gpus"] = counted(row["gpus"], row["unit"])  # `1 share` instead of a number
         table.add_row(*("–" if value is None else str(value) for value in cells.values()))
     return print_result(rows, table if rows else f"nobody has a berth on {stack}", as_json=as_json)
@@ -121,8 +124,8 @@ def _rows(berth: RayClusterSettings, stack: str, judged: Judged) -> list[dict[st
 def _check_result(change: Change, engineers: Mapping[str, Any]) -> None:
     """Check that an edit of the text means what was asked, however the file is written."""
     try:
-        before = stack_file.parse(change.path, change.before).settings
-        after = stack_file.parse(change.path, change.after).settings
+        before = stack_file.parse_stack_file(change.path, change.before).settings
+        after = stack_file.parse_stack_file(change.path, change.after).settings
     except stack_file.StackFileError:
         before, after = {}, {"": None}
     expected = {
@@ -138,7 +141,7 @@ def _check_result(change: Change, engineers: Mapping[str, Any]) -> None:
             },
         }
     if after != expected:
-        name = stack_file.shown(change.path)
+        name = shown_path(change.path)
         raise BadInputError(
             f"{name} is written in a way that this can't edit (anchors?); edit it by hand"
         )
@@ -166,7 +169,7 @@ def _disks(stack: str, disks: Sequence[HomeDisk]) -> str:
     """Return what the next update does with home and Filestore volumes."""
     if not disks:
         return ""
-    words = listed(disks, "and")
+    words = names_in_words(disks, "and")
     if not disks[0].retained:
         return f", also {words}"
     stay = "stays" if len(disks) == 1 else "stay"
@@ -175,19 +178,19 @@ def _disks(stack: str, disks: Sequence[HomeDisk]) -> str:
     )
 
 
-def _standing(berth: Berth, pods: int) -> str:
+def _standing(berth: LiveBerth, pods: int) -> str:
     if not pods:
         return f"RayCluster {berth.key[1]}, {condition_of(berth.cluster).state}, without pods"
     count = f"{counted(pods, 'pod')} and {_gpus(berth)}"
     return f"RayCluster {berth.key[1]} is up now, with {count}, and what runs there is lost"
 
 
-def _gpus(berth: Berth) -> str:
+def _gpus(berth: LiveBerth) -> str:
     """Return what a berth's workers request: GPUs, shares of them, or both."""
     contract = berth.environment.contract
-    pools = offered(contract.pools, contract.sharing)
+    pools = offered_pools(contract.pools, contract.sharing)
     units: Counter[str] = Counter()
     for group in live_groups(berth.cluster, (), suspended=False):
-        units[pools[group.pool].unit if group.pool in pools else WHOLE] += group.gpus
+        units[pools[group.pool].unit if group.pool in pools else WHOLE_GPU] += group.gpus
     given = {unit: gpus for unit, gpus in units.items() if gpus} or {next(iter(units)): 0}
     return " and ".join(counted(gpus, unit) for unit, gpus in given.items())

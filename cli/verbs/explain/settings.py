@@ -16,7 +16,7 @@ from rich.markup import escape
 
 from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
-from berth.components.core.words import listed
+from berth.components.core.words import names_in_words
 
 EFFECTS = Path(__file__).with_name("effects.json")
 """Effect of an edit, by the setting's path: `make effects` writes it."""
@@ -319,7 +319,7 @@ def _mappings(node: Node, schema: Node) -> Iterator[Node]:
 
 
 def _type(node: Node, schema: Node) -> str:
-    return listed(
+    return names_in_words(
         dict.fromkeys(_type_of_form(form, schema) for form in _forms(node, schema)) or ["value"],
         "or",
     )
@@ -330,7 +330,7 @@ def _type_of_form(form: Node, schema: Node) -> str:
         return flow(form["const"])
     if values := form.get("enum"):
         if len(values) <= _LONGEST_ENUM:
-            return listed(map(flow, values), "or")
+            return names_in_words(map(flow, values), "or")
         return f"one of {len(values)} values (such as {flow(values[0])})"
     kind = form.get("type", "value")
     if kind == "array":

@@ -14,7 +14,7 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.words import counted, plural
 from berth.components.ray.nodes import Node
-from berth.components.sharing import Pool, offered
+from berth.components.sharing import Pool, offered_pools
 
 Offer = dict[str, Any]
 """GPUs of one pool, as a program sees them."""
@@ -23,7 +23,7 @@ Offer = dict[str, Any]
 def gpus(stack: str, product: str | None, *, as_json: bool) -> int:
     """Print the GPUs of an environment's pools; return the exit code."""
     up = brought_up(stack)
-    pools = offered(up.contract.pools, up.contract.sharing).values()
+    pools = offered_pools(up.contract.pools, up.contract.sharing).values()
     offers = offers_of(pools, fleet_on(up, stack).nodes, up.contract.currency)
     if product is not None:
         offers = _of_product(offers, product, up.stack)

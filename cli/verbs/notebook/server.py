@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from berth.cli.reach.berths import Berth, find
+from berth.cli.reach.berths import LiveBerth, find
 from berth.cli.reach.head import keep_forwarding, local_port, ready_head
 from berth.cli.reach.kubectl import Kubectl, kubectl
 from berth.cli.reach.pods import HEAD_CONTAINER, marked_as_used
 from berth.cli.shell.console import err, out, print_json, print_result
 from berth.components.cluster.api import Object
 from berth.components.core.errors import BerthError
-from berth.components.core.printable import loads
+from berth.components.core.printable import load_json
 from berth.components.programs import notebook as program_of_the_head
 from berth.components.programs.notebook import FIND, SECONDS, START, STOP
 from berth.components.ray.storage import HOME
@@ -32,7 +32,7 @@ class Head:
 
     def __init__(
         self,
-        berth: Berth,
+        berth: LiveBerth,
         pod: Object,
         program: Kubectl,
         python: str,
@@ -95,7 +95,7 @@ class Head:
             SECONDS + _MARGIN_SECONDS,
         )
         try:
-            found = loads(answer)
+            found = load_json(answer)
         except ValueError:
             found = None
         if not isinstance(found, dict):

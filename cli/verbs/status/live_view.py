@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from berth.cli.reach.berths import names_of
-from berth.cli.reach.environment import Environment, brought_up
+from berth.cli.reach.environment import LiveEnvironment, brought_up
 from berth.cli.reach.fleet import observed, require_up, table
 from berth.cli.reach.lifecycle import age
 from berth.cli.shell.console import Table, err, out
@@ -77,7 +77,7 @@ def watch(stack: str, interval: float, *, as_json: bool) -> int:
     return 0
 
 
-def look(reader: Reader, stack: str, up: Environment) -> tuple[Fleet, list[Waiting]]:
+def look(reader: Reader, stack: str, up: LiveEnvironment) -> tuple[Fleet, list[Waiting]]:
     """Return the fleet of a stack as it is now, and the pods that wait."""
     fleet = observed(reader, stack, up)
     there = owners_of(reader).of_environment(up.contract.name)

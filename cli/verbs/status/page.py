@@ -14,7 +14,7 @@ from berth.cli.reach.lifecycle import sentences
 from berth.cli.shell.console import err
 from berth.components.core import whole_file
 from berth.components.core.errors import BadInputError
-from berth.components.core.page import document, problems, table
+from berth.components.core.page import html_document, html_list, html_table
 from berth.components.core.words import counted
 from berth.components.ray.fleet import Fleet
 from berth.components.ray.nodes import Node
@@ -33,7 +33,7 @@ def write(fleet: Fleet, to: Path) -> None:
         sys.stdout.write(page(fleet, now))
         return
     try:
-        whole_file.write(to, page(fleet, now, newest(fleet.environment, to.parent)))
+        whole_file.replace_file(to, page(fleet, now, newest(fleet.environment, to.parent)))
     except OSError as error:
         raise BadInputError(
             f"--html: {to} cannot be written: {error.strerror}; nothing was written. Name a file in"
@@ -56,7 +56,7 @@ def page(fleet: Fleet, now: datetime, proofs: Sequence[Mapping[str, Any]] = ()) 
             f'<p class="muted">Snapshot of {now:%Y-%m-%d %H:%M} UTC by berth status; later changes'
             " are not in it.</p>"
         ),
-        problems(notes),
+        html_list(notes),
         _section(pools),
         *_nodes(fleet),
         *map(_section, workloads),
@@ -68,12 +68,12 @@ def page(fleet: Fleet, now: datetime, proofs: Sequence[Mapping[str, Any]] = ()) 
         for sentence in sentences(ray.name, ray.life)
     ]
     if remarks:
-        parts += ["<h2>Lifecycle</h2>", problems(remarks)]
-    return document(f"Fleet of {fleet.environment}", filter(None, parts), _STYLE)
+        parts += ["<h2>Lifecycle</h2>", html_list(remarks)]
+    return html_document(f"Fleet of {fleet.environment}", filter(None, parts), _STYLE)
 
 
 def _section(grid: Grid) -> str:
-    return f"<h2>{escape(grid.title.capitalize())}</h2>{table(grid.heads, grid.rows)}"
+    return f"<h2>{escape(grid.title.capitalize())}</h2>{html_table(grid.heads, grid.rows)}"
 
 
 def _nodes(fleet: Fleet) -> list[str]:

@@ -101,7 +101,7 @@ class OwnStack:
 
 def up_all(stack: str, options: Options) -> int:
     """Bring an environment up, and then the own stacks on it; return the exit code."""
-    if "environment" not in stack_file.find(stack).settings:
+    if "environment" not in stack_file.file_of_stack(stack).settings:
         raise BadInputError(
             f"stack {stack} is not an environment's, so no other stack is on it", "leave --all out"
         )

@@ -12,7 +12,7 @@ from berth.cli.repository.check import Checked
 from berth.cli.repository.record import Record, fingerprint, read
 from berth.components.core.distribution import WHEEL, installed_version
 from berth.components.core.errors import BadInputError
-from berth.stacks.files import stack_file
+from berth.components.core.project import project_folder
 
 _REQUIREMENTS = "requirements.txt"
 
@@ -96,7 +96,7 @@ class Upgrade:
 
 def prepare() -> Upgrade:
     """Return the move of the repository that this is run in; nothing is changed yet."""
-    folder, installed = stack_file.project(), installed_version()
+    folder, installed = project_folder(), installed_version()
     record = read(folder)
     if numbers(installed) < numbers(record.version):
         raise BadInputError(

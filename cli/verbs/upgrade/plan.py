@@ -21,11 +21,11 @@ from berth.components.plan.fleet import (
     GKE_CLUSTER,
     NODE_POOL,
     PlannedFleet,
-    occupant_of,
     planned_pool,
 )
-from berth.components.plan.plan import Operation, Property, State, Step
-from berth.components.sharing import offered
+from berth.components.plan.occupants import occupant_of
+from berth.components.plan.plan import Operation, Property, ResourceState, Step
+from berth.components.sharing import offered_pools
 from berth.stacks.load.stack import Environment, load_stack
 from berth.stacks.preview.effects import effects_of
 
@@ -116,13 +116,13 @@ def _effects(old: Sequence[Version], loaded: Environment, there: There) -> Itera
             "upgradeSettings": pace,
         }
         count = there.nodes.get(name, pool.nodes_at_least)
-        pools[name] = planned_pool(State({**given, "nodeCount": count}, {}, ""), None)
+        pools[name] = planned_pool(ResourceState({**given, "nodeCount": count}, {}, ""), None)
     fleet = PlannedFleet(loaded.stack, pools, pools, [occupant_of(ray) for ray in there.rays])
     # GKE upgrades a control plane by one minor version at a time.
     part, version = old[0].part, old[0].version
     new = f"1.{numbers(version)[1] + 1}" if part == "control-plane" else None
     for kind, path, inputs in _changes(old, loaded, there):
-        state = State(inputs, {"masterVersion": version}, "")
+        state = ResourceState(inputs, {"masterVersion": version}, "")
         change = Property(path, "update", None, new)
         operation: Operation = "replace" if kind.endswith("RayJob") else "update"
         step = Step(
@@ -148,7 +148,7 @@ def _changes(
             path = "spec.rayClusterConfig" if ray["kind"] == "RayService" else "spec.headGroupSpec"
             if numbers(version_of(ray)) < numbers(default_of("ray")):
                 yield resource_type(ray), path, ray
-    for operator in settings.operators.on(Site(offered(settings.pools, settings.sharing))):
+    for operator in settings.operators.on(Site(offered_pools(settings.pools, settings.sharing))):
         for piece in operator.parts(operator.release) if operator.setting == part else ():
             if isinstance(piece, Chart):
                 yield (

@@ -13,7 +13,7 @@ from berth.components.core import fast_yaml
 from berth.components.gke.versions import FEATURES
 from berth.components.hardware import versions
 
-TABLE: Mapping[str, Any] = fast_yaml.beside(__file__)
+TABLE: Mapping[str, Any] = fast_yaml.load_beside(__file__)
 PARTS: Mapping[str, Mapping[str, Any]] = TABLE["parts"]
 """Parts by key, in the order in which they are upgraded."""
 

@@ -19,8 +19,8 @@ from berth.components.hardware.names import POOL_LABEL
 from berth.components.operators import OPERATORS
 from berth.components.operators.gib import NAME as GIB
 from berth.components.operators.record import deployed
-from berth.components.plan.fleet import occupant_of
-from berth.components.sharing import offered
+from berth.components.plan.occupants import occupant_of
+from berth.components.sharing import offered_pools
 from berth.stacks.load.stack import Environment
 from berth.stacks.policies.planned import ray_specs
 from berth.stacks.policies.policy import Planned
@@ -61,7 +61,7 @@ def by_settings(loaded: Environment) -> There:
     """Return the versions that the settings ask for; none for what berth does not install."""
     settings, there = loaded.settings, There([berth.manifests.main for berth in loaded.berths])
     there.put("control-plane", (settings.cluster.version or "", ""), asked="settings")
-    pools = offered(settings.pools, settings.sharing)
+    pools = offered_pools(settings.pools, settings.sharing)
     for operator in OPERATORS:
         if operator.setting and operator.served(pools):
             given = settings.operators.of(operator)

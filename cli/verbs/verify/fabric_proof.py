@@ -9,7 +9,7 @@ from typing import Any
 from rich.text import Text
 
 from berth.cli.reach.arguments import seconds_of
-from berth.cli.reach.environment import Environment, NotUpError, brought_up
+from berth.cli.reach.environment import LiveEnvironment, NotUpError, brought_up
 from berth.cli.reach.fabric_reports import FOLDER
 from berth.cli.reach.pods import require_group
 from berth.cli.shell.console import Table, err
@@ -187,7 +187,7 @@ def _bytes(max_size: str | None) -> int:
 
 
 def _choose(
-    stack: str, name: str | None, environment: Environment, resolved: Resolved
+    stack: str, name: str | None, environment: LiveEnvironment, resolved: Resolved
 ) -> RayClusterSettings:
     by_name = {cluster.name: cluster for cluster in (*resolved.clusters, *resolved.berths)}
     names = ", ".join(sorted(by_name))

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from berth.cli.reach.arguments import seconds_of
-from berth.cli.reach.environment import Environment, brought_up
+from berth.cli.reach.environment import LiveEnvironment, brought_up
 from berth.cli.shell.console import Table, err
 from berth.cli.verbs.verify.clean_up import cleaned_up, counts_of, print_proof, verdict_text
 from berth.components.cluster.api import ClusterApi
@@ -14,7 +14,7 @@ from berth.components.core.image import mirrored
 from berth.components.core.nearest import did_you_mean
 from berth.components.hardware.versions import CUDA_SAMPLE_IMAGE
 from berth.components.proof import NAMESPACE, GpuRun, IsolationRun
-from berth.components.sharing import Pool, offered
+from berth.components.sharing import Pool, offered_pools
 from berth.stacks.load.stack import EngineerStack, load_stack
 
 
@@ -55,8 +55,8 @@ def verify_gpus(
     return print_proof(content, [grid], as_json=as_json)
 
 
-def _choose(stack: str, environment: Environment, names: Sequence[str]) -> list[Pool]:
-    pools = offered(environment.contract.pools, environment.contract.sharing)
+def _choose(stack: str, environment: LiveEnvironment, names: Sequence[str]) -> list[Pool]:
+    pools = offered_pools(environment.contract.pools, environment.contract.sharing)
     own = environment.stack != stack and not names
     if own and isinstance(loaded := load_stack(stack), EngineerStack):
         settings = loaded.on(environment.contract).berth.settings

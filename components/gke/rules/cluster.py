@@ -4,7 +4,7 @@ import ipaddress
 from collections.abc import Iterable
 
 from berth.components.core.problems import Problem, SettingPath
-from berth.components.core.settings import written
+from berth.components.core.settings import written_keys
 from berth.components.core.table import beside, broken
 from berth.components.core.types import location_of_key
 from berth.components.gke.cluster_settings import Maintenance
@@ -51,7 +51,7 @@ def _facts(settings: GkeSettings) -> dict[str, object]:
         "rated": [name for name, pool in pools.items() if pool.hourly_rate],
         "without_zones": sorted(name for name, pool in pools.items() if not pool.zones),
         "key_in": location_of_key(settings.cluster.secrets_encryption_key or ""),
-        "beside_existing": [key for key in written(network) if key != "existing"],
+        "beside_existing": [key for key in written_keys(network) if key != "existing"],
         "lacking": [
             key for key in ("gvnic", "rdma") if getattr(network.existing, key, None) is None
         ],
@@ -90,5 +90,5 @@ def _ignored(settings: GkeSettings) -> Iterable[Problem]:
         ("network", (*_TOP, "network"), settings.network),
         *(("pool", (*_TOP, "pools", name), pool) for name, pool in settings.pools.items()),
     ):
-        for name in written(part):
+        for name in written_keys(part):
             yield from broken(_TABLES["ignored_on_existing"], (*path, name), of=of, name=name)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
-from berth.components.core.words import are, counted
+from berth.components.core.words import counted, is_or_are
 from berth.components.gke.network_settings import WIDEST_SERVICES, ranges_of
 from berth.components.gke.settings import GkeSettings
 from berth.components.hardware.allocatable import DEFAULT_MAX_PODS
@@ -31,7 +31,10 @@ def problems(settings: GkeSettings) -> Iterable[Problem]:
     if network.existing:
         rdma = network.existing.rdma
         if rdma and (named := len(set(rdma.subnetworks))) != RDMA_NICS:
-            facts = {"named": f"{counted(named, 'subnetwork')} {are(named)}", "nics": RDMA_NICS}
+            facts = {
+                "named": f"{counted(named, 'subnetwork')} {is_or_are(named)}",
+                "nics": RDMA_NICS,
+            }
             yield from broken(_TABLES["rdma_subnetworks"], _NETWORK, **facts)
         return
     prefix = ipaddress.IPv4Network(network.cidr).prefixlen

@@ -7,16 +7,17 @@ from berth.components.core.bounds import Bounds
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.table import beside, broken
-from berth.components.core.types import parse_duration, region_of
-from berth.components.core.words import are
+from berth.components.core.types import region_of
+from berth.components.core.words import is_or_are
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.settings import GkeSettings
 from berth.components.gke.versions import parse
+from berth.components.programs.lifetimes import parse_duration
 
 _TABLES = beside(__file__)
 _SYSCTLS = frozenset(
     f"{group}.{name}"
-    for group, names in fast_yaml.beside(__file__, "sysctls.yaml").items()
+    for group, names in fast_yaml.load_beside(__file__, "sysctls.yaml").items()
     for name in names
 )
 _BREAKS_TCPX = parse("1.34.1-gke.1431000")
@@ -129,7 +130,7 @@ def _elsewhere(zones: list[str], settings: GkeSettings, path: SettingPath) -> It
     twice = sorted({zone for zone in zones if zones.count(zone) > 1})
     facts = {
         "elsewhere": elsewhere,
-        "are": are(len(elsewhere)),
+        "are": is_or_are(len(elsewhere)),
         "twice": twice,
         "region": settings.in_region,
     }

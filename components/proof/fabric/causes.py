@@ -58,9 +58,9 @@ def causes_of(
         "reason": f" ({no_plugin})" if no_plugin else "",
         "tuner": tuner,
     }
-    for command, text in fast_yaml.beside(__file__, "commands.yaml").items():
+    for command, text in fast_yaml.load_beside(__file__, "commands.yaml").items():
         names[command] = text.format(**names)
-    table = fast_yaml.beside(__file__)
+    table = fast_yaml.load_beside(__file__)
     return [
         Cause(entry["text"].format(**names), entry["look"].format(**names))
         for symptom in symptoms

@@ -28,7 +28,7 @@ another plugin, over TCP, not at all, or unknown."""
 
 _PATTERNS = {
     name: re.compile(pattern if isinstance(pattern, str) else "|".join(pattern))
-    for name, pattern in fast_yaml.beside(__file__).items()
+    for name, pattern in fast_yaml.load_beside(__file__).items()
 }
 _WITHIN: dict[str, str | tuple[str, ...]] = {"p2p": "P2P", "shm": ("SHM", "direct shared memory")}
 

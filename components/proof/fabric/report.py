@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from berth.components.core.page import document, table
+from berth.components.core.page import html_document, html_table
 from berth.components.proof.fabric.evidence import Evidence, Point
 from berth.components.proof.fabric.nccl_log import ProcessLog
 from berth.components.proof.fabric.run import Found
@@ -42,12 +42,12 @@ def page(title: str, run: str, found: Found, threshold: Threshold) -> str:
         parts += ["<h2>NCCL's environment</h2>", _environment(found.evidence)]
         parts += ["<h2>Traffic</h2>", _traffic(found.evidence), "<h2>Versions</h2>"]
         parts.append(_versions(found.evidence, found.findings.logs if found.findings else ()))
-    return document(title, parts, _STYLE.read_text(encoding="utf-8"))
+    return html_document(title, parts, _STYLE.read_text(encoding="utf-8"))
 
 
 def _verdicts(found: Found) -> str:
     rows = [(check.name, (check.verdict, check.verdict), check.evidence) for check in found.checks]
-    return table(("check", "verdict", "evidence"), rows)
+    return html_table(("check", "verdict", "evidence"), rows)
 
 
 def _sweep(sweep: Iterable[Point]) -> str:
@@ -61,7 +61,7 @@ def _sweep(sweep: Iterable[Point]) -> str:
         )
         for point in sweep
     ]
-    return table(
+    return html_table(
         ("size", "iterations", "time (µs)", "algorithm bandwidth (GB/s)", "bus bandwidth (GB/s)"),
         rows,
     )
@@ -76,7 +76,7 @@ def _traffic(evidence: Evidence) -> str:
         for name, moved in (pod.nics | main).items():
             kind = "the pods' own network" if name in main else "claimed NIC"
             rows.append((pod.pod, name, kind, readable(moved.sent), readable(moved.received)))
-    return table(("pod", "interface", "what it is", "sent", "received"), rows)
+    return html_table(("pod", "interface", "what it is", "sent", "received"), rows)
 
 
 def _environment(evidence: Evidence) -> str:
@@ -86,7 +86,7 @@ def _environment(evidence: Evidence) -> str:
         for rank in evidence.ranks
         for name in (*rank.environment, *(rank.script or {}))
     }
-    return table(("variable", "in the pods", "of set_nccl_env.sh"), sorted(rows))
+    return html_table(("variable", "in the pods", "of set_nccl_env.sh"), sorted(rows))
 
 
 def _versions(evidence: Evidence, logs: Iterable[ProcessLog]) -> str:
@@ -101,7 +101,7 @@ def _versions(evidence: Evidence, logs: Iterable[ProcessLog]) -> str:
             ("NCCL that is loaded", rank.nccl_loaded),
         }
     rows |= {("gIB", log.gib) for log in logs}
-    return table(("what", "version"), [row for row in sorted(rows) if row[1]])
+    return html_table(("what", "version"), [row for row in sorted(rows) if row[1]])
 
 
 def _plot(sweep: Sequence[Point], threshold: Threshold) -> str:

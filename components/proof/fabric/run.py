@@ -15,7 +15,8 @@ from berth.components.cluster.api import (
 )
 from berth.components.cluster.demand import replicas_of
 from berth.components.cluster.inventory import Inventory, inventory
-from berth.components.cluster.pods import is_simulated, why_not_ready
+from berth.components.cluster.nodes import is_simulated
+from berth.components.cluster.pods import why_not_ready
 from berth.components.hardware.names import ResourceApi
 from berth.components.proof.checks import SIMULATED, Check, Run, until_gone
 from berth.components.proof.fabric.causes import Cause, causes_of

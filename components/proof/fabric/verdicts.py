@@ -15,7 +15,7 @@ from berth.components.proof.fabric.claims import Expected
 from berth.components.proof.fabric.evidence import Evidence, Traffic
 from berth.components.proof.fabric.nccl_log import GIB, ProcessLog, Transport, parse, transport_of
 
-_WORDS: dict[str, Any] = fast_yaml.beside(__file__)
+_WORDS: dict[str, Any] = fast_yaml.load_beside(__file__)
 
 AFTER_PROGRAM: tuple[str, ...] = tuple(_WORDS["after_program"])
 """Checks that need the program to run, in order."""

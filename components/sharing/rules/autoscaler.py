@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from berth.components.core.bounds import Bounds
 from berth.components.core.rules import Breach, Rules
-from berth.components.core.words import listed
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import GPU_RESOURCE
 from berth.components.sharing.modes import WHOLE, Facts
@@ -135,8 +134,8 @@ def nodes_that_stop_the_autoscaler(settings: SharingSettings) -> Iterator[Breach
         return
     yield Breach(
         f"GKE's cluster autoscaler knows GPUs as {GPU_RESOURCE} only, and takes the {broken_nodes}"
-        f" nodes that advertise another resource ({listed(unseen, ',')}) for broken ones; it stops"
-        f" for all pools ({listed(scaled, ',')}) where more than {_MOST_UNREADY_NODES} nodes and"
+        f" nodes that advertise another resource ({', '.join(unseen)}) for broken ones; it stops"
+        f" for all pools ({', '.join(scaled)}) where more than {_MOST_UNREADY_NODES} nodes and"
         f" {_MOST_UNREADY_PERCENT} % of all are broken: have fewer such nodes, or let them"
         f" advertise {GPU_RESOURCE}",
         at=("pools", unseen[0], "sharing"),

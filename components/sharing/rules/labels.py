@@ -8,7 +8,7 @@ from berth.components.gke import PoolSettings
 from berth.components.hardware.names import CONFIG_LABEL
 from berth.components.sharing.device_plugin import label_command, serving_labels
 from berth.components.sharing.modes import MODES
-from berth.components.sharing.pools import Pool, SharingSettings, offered
+from berth.components.sharing.pools import Pool, SharingSettings, offered_pools
 
 _CHOOSING_LABELS = frozenset({CONFIG_LABEL, *(mode.label for mode in MODES)})
 """Labels by which the device plugin and the MIG manager choose a configuration."""
@@ -74,5 +74,5 @@ def labels_that_existing_nodes_need(served: ServedPool) -> str | None:
 
 def served_pools(settings: SharingSettings) -> Iterator[ServedPool]:
     """Yield the environment's pools whose profiles fit their machines."""
-    for pool in offered(settings.pools, settings.sharing).values():
+    for pool in offered_pools(settings.pools, settings.sharing).values():
         yield ServedPool(pool, settings)

@@ -9,7 +9,6 @@ from functools import cached_property
 
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.rules import Breach, Rules
-from berth.components.core.words import listed
 from berth.components.gke import PoolSettings
 from berth.components.hardware.machines import MACHINES, Machine
 from berth.components.hardware.names import GPU_RESOURCE
@@ -84,7 +83,7 @@ def rdma_without_nics(gpus: PoolGpus) -> str | None:
     with_rdma = [name for name, machine in MACHINES.items() if machine.rdma]
     return (
         f"{gpus.pool.machine_type} has no RDMA NICs{instead}; those that have them are"
-        f" {listed(with_rdma, ',')}"
+        f" {', '.join(with_rdma)}"
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from berth.components.core.rules import Breach, Rules
 from berth.components.gke import PoolSettings
 from berth.components.hardware.names import WHOLE_KEY
-from berth.components.sharing.pools import SharingSettings, offered
+from berth.components.sharing.pools import SharingSettings, offered_pools
 
 PROFILES = Rules[SharingSettings](SharingSettings)
 """Rules of an environment's sharing profiles and of its pools together."""
@@ -14,7 +14,7 @@ PROFILES = Rules[SharingSettings](SharingSettings)
 @PROFILES.problem("pools.*.sharing")
 def modes_that_do_not_go_together(settings: SharingSettings) -> Iterator[Breach]:
     """One GPU Operator serves the modes of all its pools."""
-    pools = offered(settings.pools, settings.sharing)
+    pools = offered_pools(settings.pools, settings.sharing)
     served = {name: pool.profile for name, pool in pools.items() if pool.settings.by_operator}
     facts = {name: mode.facts for name, mode in served.items()}
     for name, mode in served.items():

@@ -121,7 +121,7 @@ def place(cloud: Path) -> None:
     """Put the shipped conditions into the folder of a simulated cloud that has none."""
     if not (cloud / SHIPPED.name).exists():
         cloud.mkdir(parents=True, exist_ok=True)
-        whole_file.write(cloud / SHIPPED.name, SHIPPED.read_text())
+        whole_file.replace_file(cloud / SHIPPED.name, SHIPPED.read_text())
 
 
 def of_cloud(folder: Path) -> Conditions:

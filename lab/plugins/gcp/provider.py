@@ -13,21 +13,21 @@ from pulumi.runtime.rpc import UNKNOWN
 
 from berth.lab.plugins.gcp.cluster import Cluster
 from berth.lab.plugins.gcp.differences import differences, with_kept
+from berth.lab.plugins.gcp.engine import Engine
 from berth.lab.plugins.gcp.errors import GoogleApiError, ProviderError
 from berth.lab.plugins.gcp.field_rules import field_problems
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.node_pool import NodePool
 from berth.lab.plugins.gcp.plain import plain_types
-from berth.lab.plugins.gcp.resource import Cloud, ResourceType, location_problems
-from berth.lab.plugins.gcp.server import (
-    Engine,
+from berth.lab.plugins.gcp.protocol import (
     Properties,
     UnfinishedError,
     always,
     answered,
-    read,
-    written,
+    message_properties,
+    plain_properties,
 )
+from berth.lab.plugins.gcp.resource import Cloud, ResourceType, location_problems
 from berth.lab.plugins.gcp.store import Record, Store
 
 VERSION = "10.2.0"
@@ -72,14 +72,14 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
     @answered
     def Configure(self, request: Any) -> Any:
         """Take the project of resources that name none."""
-        self._project = read(request.args).get("project")
+        self._project = plain_properties(request.args).get("project")
         return provider_pb2.ConfigureResponse(supportsPreview=True)
 
     @answered
     def Check(self, request: Any) -> Any:
         """Fill in defaults, and refuse what the real provider refuses before it sends anything."""
         kind = _type(request.urn)
-        inputs = read(request.news)
+        inputs = plain_properties(request.news)
         defaults = {} if inputs.get("project") else {"project": self._project}
         if kind.named and not inputs.get("name"):
             defaults["name"] = self._name(request, inputs)
@@ -94,11 +94,11 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         failures = [
             provider_pb2.CheckFailure(property=path, reason=reason) for path, reason in problems
         ]
-        return provider_pb2.CheckResponse(inputs=written(inputs), failures=failures)
+        return provider_pb2.CheckResponse(inputs=message_properties(inputs), failures=failures)
 
     @staticmethod
     def _name(request: Any, inputs: Properties) -> str:
-        olds = read(request.olds)
+        olds = plain_properties(request.olds)
         if "name" in (olds.get(_DEFAULTS) or []) and olds.get("name"):
             return str(olds["name"])
         prefix = inputs.get("namePrefix") or f"{request.urn.split('::', 3)[-1]}-"
@@ -108,7 +108,7 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
     def Diff(self, request: Any) -> Any:
         """Compare the recorded resource with the program's."""
         kind = _type(request.urn)
-        state, news = read(request.olds), read(request.news)
+        state, news = plain_properties(request.olds), plain_properties(request.news)
         found = differences(state, news, kind.facts, request.ignoreChanges) | kind.also_replaces(
             state, news
         )
@@ -128,7 +128,8 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
             # A name is taken until its resource is gone. Said of every difference, and of none: the
             # engine asks too when it goes on with a replacement that failed half way, and would
             # else delete the new resource by the old one's id.
-            deleteBeforeReplace=read(request.old_inputs).get("name") == news.get("name"),
+            deleteBeforeReplace=plain_properties(request.old_inputs).get("name")
+            == news.get("name"),
         )
 
     @answered
@@ -138,7 +139,7 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         inputs = _given(request.properties)
         if request.preview:
             return provider_pb2.CreateResponse(
-                properties=written({**inputs, **dict.fromkeys(kind.computed, UNKNOWN)})
+                properties=message_properties({**inputs, **dict.fromkeys(kind.computed, UNKNOWN)})
             )
         cloud = self._cloud(request.urn)
         record = Record(
@@ -162,7 +163,7 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         outputs = kind.outputs(kind.observe(cloud, record))
         if reasons := kind.unfinished(cloud, None, record):
             raise UnfinishedError(record.id, outputs, reasons)
-        return provider_pb2.CreateResponse(id=record.id, properties=written(outputs))
+        return provider_pb2.CreateResponse(id=record.id, properties=message_properties(outputs))
 
     @answered
     def Read(self, request: Any) -> Any:
@@ -176,12 +177,12 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
             return provider_pb2.ReadResponse()
         record = kind.observe(self._cloud(request.urn), record)
         inputs = record.inputs
-        if asked := read(request.inputs):
+        if asked := plain_properties(request.inputs):
             # Only what the program says can differ from it; the rest is in the outputs.
             inputs = _asked(asked, record.inputs) | {_DEFAULTS: asked.get(_DEFAULTS, [])}
         outputs = kind.outputs(record)
         return provider_pb2.ReadResponse(
-            id=record.id, properties=written(outputs), inputs=written(inputs)
+            id=record.id, properties=message_properties(outputs), inputs=message_properties(inputs)
         )
 
     def _find(self, kind: ResourceType, text: str) -> str:
@@ -201,9 +202,9 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         kind = _type(request.urn)
         inputs = _given(request.news)
         if request.preview:
-            olds = read(request.olds)
+            olds = plain_properties(request.olds)
             return provider_pb2.UpdateResponse(
-                properties=written({**olds, **with_kept(olds, inputs, kind.facts)})
+                properties=message_properties({**olds, **with_kept(olds, inputs, kind.facts)})
             )
         cloud = self._cloud(request.urn)
         with _named(f"Error updating {kind.title} {request.id!r}"), self._store.locked():
@@ -220,7 +221,7 @@ class SimulatedGoogleCloud(provider_pb2_grpc.ResourceProviderServicer):
         outputs = kind.outputs(kind.observe(cloud, record))
         if reasons := kind.unfinished(cloud, old, record):
             raise UnfinishedError(record.id, outputs, reasons)
-        return provider_pb2.UpdateResponse(properties=written(outputs))
+        return provider_pb2.UpdateResponse(properties=message_properties(outputs))
 
     @answered
     def Delete(self, request: Any) -> Any:
@@ -251,7 +252,7 @@ def _given(properties: Any) -> Properties:
     """Return a program's inputs, without those that the engine or this provider adds."""
     return {
         key: value
-        for key, value in read(properties).items()
+        for key, value in plain_properties(properties).items()
         if not key.startswith("__") and value is not None
     }
 

@@ -19,9 +19,9 @@ from pulumi.runtime.rpc import UNKNOWN
 from berth.components.gke.provider_fields import ResourceFields, resources
 from berth.lab.plugins.gcp import conditions
 from berth.lab.plugins.gcp.conditions import Conditions
+from berth.lab.plugins.gcp.engine import Engine
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.locations import REGIONS, ZONES
-from berth.lab.plugins.gcp.server import Engine
 from berth.lab.plugins.gcp.store import Record, Store
 
 

@@ -1,40 +1,19 @@
-"""Process of the plugin: it serves the engine's gRPC protocol until the engine ends it.
+"""Process of the plugin: it serves the engine's gRPC protocol until the engine ends it."""
 
-The SDK's own server (`pulumi.provider.experimental`) answers every error with a Python stack and
-cannot report an object that exists but is not ready. So the SDK's generated protocol is served
-here.
-"""
-
-from __future__ import annotations
-
-import functools
 import logging
 import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NoReturn
+from pathlib import Path
+from typing import Any, NoReturn
 
 import grpc
-from google.protobuf import json_format, struct_pb2
-from pulumi.runtime.proto import (
-    engine_pb2,
-    engine_pb2_grpc,
-    provider_pb2,
-    provider_pb2_grpc,
-    status_pb2,
-)
+from pulumi.runtime.proto import provider_pb2_grpc
 
-from berth.components.core.errors import BerthError
-from berth.components.core.numbers import whole_numbers
-from berth.lab.plugins.gcp.errors import ProviderError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from berth.lab.plugins.gcp.provider import SimulatedGoogleCloud
+from berth.lab.plugins.gcp.engine import Engine
 
 # Each wait holds a thread, and the engine asks for as many resources at once as `--parallel`
 # allows. Threads start only when they are needed.
@@ -49,103 +28,12 @@ _OPTIONS = [
 _PARENT_CHECK_SECONDS = 1.0
 _CLOSE_SECONDS = 2.0
 
-_log = logging.getLogger(__name__)
 
-Properties = dict[str, Any]
-"""Properties as plain data; `pulumi.runtime.rpc.UNKNOWN` stands for a value that only an update
-knows."""
-
-
-class UnfinishedError(ProviderError):
-    """Error: the object exists but is not as it should be; the engine records it with the failure.
-
-    Attributes:
-        reasons: one text for each failure.
-    """
-
-    def __init__(self, resource_id: str, properties: Properties, reasons: list[str]) -> None:
-        super().__init__("; ".join(reasons))
-        self.resource_id = resource_id
-        self.properties = properties
-        self.reasons = reasons
-
-
-def read(properties: struct_pb2.Struct) -> Properties:
-    """Return a message's properties as plain data, in which whole numbers are integers."""
-    found: Properties = whole_numbers(json_format.MessageToDict(properties))
-    return found
-
-
-def written(properties: Mapping[str, Any]) -> struct_pb2.Struct:
-    """Return plain data as a message's properties."""
-    struct = struct_pb2.Struct()
-    struct.update(properties)
-    return struct
-
-
-def answered(call: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """Return a call of the protocol whose errors the engine shows as they are.
-
-    An unexpected error goes with its stack to the log.
-    """
-
-    @functools.wraps(call)
-    def answer(servicer: Any, request: Any, context: grpc.ServicerContext) -> Any:
-        try:
-            return call(servicer, request)
-        except UnfinishedError as error:
-            detail = provider_pb2.ErrorResourceInitFailed(
-                id=error.resource_id, properties=written(error.properties), reasons=error.reasons
-            )
-            status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=str(error))
-            status.details.add().Pack(detail)
-            context.set_trailing_metadata(
-                (("grpc-status-details-bin", status.SerializeToString()),)
-            )
-            context.abort(grpc.StatusCode.UNKNOWN, str(error))
-        except BerthError as error:
-            context.abort(grpc.StatusCode.UNKNOWN, str(error))
-
-    return answer
-
-
-def always(answer: Any) -> Callable[..., Any]:
-    """Return a call of the protocol that has one answer."""
-    return lambda _servicer, _request, _context: answer
-
-
-class Engine:
-    """Lines to the user while the plugin works."""
-
-    def __init__(self, address: str) -> None:
-        self._stub = engine_pb2_grpc.EngineStub(grpc.insecure_channel(address))
-
-    def status(self, urn: str, message: str) -> None:
-        """Show a passing line beside the resource; the next one replaces it."""
-        self._send(
-            engine_pb2.LogRequest(
-                severity=engine_pb2.INFO, urn=urn, message=message, ephemeral=True
-            )
-        )
-
-    def warn(self, urn: str, message: str) -> None:
-        """Show a warning that stays."""
-        self._send(engine_pb2.LogRequest(severity=engine_pb2.WARNING, urn=urn, message=message))
-
-    def _send(self, line: Any) -> None:
-        try:
-            self._stub.Log(line, timeout=5)
-        except grpc.RpcError:  # a missed line must not fail the work
-            _log.warning("not shown to the user: %s %s", line.urn, line.message)
-
-
-def serve(
-    provider: Callable[[Engine], SimulatedGoogleCloud], arguments: list[str], log: Path
-) -> NoReturn:
+def serve(provider: Callable[[Engine], Any], arguments: list[str], log: Path) -> NoReturn:
     """Serve until the engine closes the process, or is gone.
 
     Args:
-        provider: makes the provider.
+        provider: makes the servicer of the protocol.
         arguments: of the process; the engine's address is the only one that is not an option.
         log: file of unexpected errors.
     """

@@ -72,7 +72,7 @@ class Store:
             indent=2,
             sort_keys=True,
         )
-        whole_file.write(path, text + "\n")
+        whole_file.replace_file(path, text + "\n")
 
     def remove(self, resource: str) -> None:
         """Forget a record; one that is not there is no error."""

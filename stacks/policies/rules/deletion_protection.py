@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 
+from berth.components.core.manifest import value_at
 from berth.components.plan.fleet import GKE_CLUSTER
-from berth.stacks.policies.planned import at, google_name
+from berth.stacks.policies.planned import google_name
 from berth.stacks.policies.policy import Finding, Planned, PolicyContext
 
 
 def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     """Yield clusters without deletion protection."""
     # pulumi-gcp's default is on, so a cluster without the property is protected.
-    if resource.type == GKE_CLUSTER and at(resource.inputs, "deletionProtection") not in (
+    if resource.type == GKE_CLUSTER and value_at(resource.inputs, "deletionProtection") not in (
         None,
         True,
     ):

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from berth.components.core.manifest import value_at
 from berth.components.lifecycle import KEEPER_NAME
 from berth.components.operators import Gib
-from berth.stacks.policies.planned import as_list, at, object_name, ray_specs
+from berth.stacks.policies.planned import as_list, object_name, ray_specs
 from berth.stacks.policies.policy import Finding, Planned, PolicyContext
 
 _DAEMON_SET = "kubernetes:apps/v1:DaemonSet"
@@ -15,10 +16,10 @@ _CRON_JOB = "kubernetes:batch/v1:CronJob"
 def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     """Yield images whose name has a tag in place of a digest."""
     if resource.type == _DAEMON_SET and object_name(resource).startswith(Gib.daemon_set):
-        images = _images(at(resource.inputs, "spec", "template"))
+        images = _images(value_at(resource.inputs, "spec", "template"))
         workload = "the installer of gIB, which is privileged,"
     elif resource.type == _CRON_JOB and object_name(resource) == KEEPER_NAME:
-        images = _images(at(resource.inputs, "spec", "jobTemplate", "spec", "template"))
+        images = _images(value_at(resource.inputs, "spec", "jobTemplate", "spec", "template"))
         workload = "the keeper, which reads the token of every berth with a lifecycle,"
     else:
         templates = [template for spec in ray_specs(resource) for template in _templates(spec)]
@@ -32,15 +33,15 @@ def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
 
 
 def _templates(spec: Mapping[str, Any]) -> Iterator[Any]:
-    for group in [at(spec, "headGroupSpec"), *as_list(at(spec, "workerGroupSpecs"))]:
-        yield at(group, "template")
+    for group in [value_at(spec, "headGroupSpec"), *as_list(value_at(spec, "workerGroupSpecs"))]:
+        yield value_at(group, "template")
 
 
 def _images(template: Any) -> list[str]:
     """Return the images of a pod template; a missing one, which is berth's mistake, as ""."""
     kinds = ("initContainers", "containers")
     return [
-        str(at(container, "image") or "")
+        str(value_at(container, "image") or "")
         for kind in kinds
-        for container in as_list(at(template, "spec", kind))
+        for container in as_list(value_at(template, "spec", kind))
     ]

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from berth.components.core.manifest import value_at
 from berth.components.ray.manifest import INTERNAL_LOAD_BALANCER
-from berth.stacks.policies.planned import as_mapping, at, group_and_kind, object_name, ray_specs
+from berth.stacks.policies.planned import as_mapping, group_and_kind, object_name, ray_specs
 from berth.stacks.policies.policy import Finding, Planned, PolicyContext
 
 # Kinds that let requests in from outside the cluster, by API group.
@@ -21,20 +22,23 @@ def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     name = object_name(resource)
     group, kind = group_and_kind(resource)
     if (group, kind) == ("core", "Service"):
-        service_type = at(resource.inputs, "spec", "type")
+        service_type = value_at(resource.inputs, "spec", "type")
         yield from _exposed(
-            f"Service {name}", service_type, at(resource.inputs, "metadata", "annotations")
+            f"Service {name}", service_type, value_at(resource.inputs, "metadata", "annotations")
         )
     for spec in ray_specs(resource):
-        head, annotations = at(spec, "headGroupSpec"), at(spec, "headServiceAnnotations")
-        service = at(head, "headService")
-        service_type = at(service, "spec", "type") or at(head, "serviceType")
+        head, annotations = (
+            value_at(spec, "headGroupSpec"),
+            value_at(spec, "headServiceAnnotations"),
+        )
+        service = value_at(head, "headService")
+        service_type = value_at(service, "spec", "type") or value_at(head, "serviceType")
         annotations = {
-            **as_mapping(at(service, "metadata", "annotations")),
+            **as_mapping(value_at(service, "metadata", "annotations")),
             **as_mapping(annotations),
         }
         yield from _exposed(f"the head's Service of {name}", service_type, annotations)
-        if at(head, "enableIngress") not in (None, False):
+        if value_at(head, "enableIngress") not in (None, False):
             yield Finding(
                 f"{name} has an Ingress (enableIngress), which lets the internet in", "remove it"
             )
@@ -55,7 +59,7 @@ def _exposed(service: str, service_type: Any, annotations: Any) -> Iterator[Find
         )
         return
     (key, value), *_ = INTERNAL_LOAD_BALANCER.items()
-    if at(annotations, key) != value:
+    if value_at(annotations, key) != value:
         yield Finding(
             f"{service} is a load balancer with a public address, where everyone can send code"
             " to Ray"

@@ -3,14 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from berth.stacks.policies.planned import as_list, at, object_name, ray_specs
+from berth.components.core.manifest import value_at
+from berth.stacks.policies.planned import as_list, object_name, ray_specs
 from berth.stacks.policies.policy import Finding, Planned, PolicyContext
 
 
 def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
     """Yield RayClusters that do not ask for a token."""
     for spec in ray_specs(resource):
-        name, mode = object_name(resource), at(spec, "authOptions", "mode")
+        name, mode = object_name(resource), value_at(spec, "authOptions", "mode")
         if mode != "token":
             found = (
                 "does not ask for a token"
@@ -30,8 +31,8 @@ def judge(resource: Planned, _context: PolicyContext) -> Iterator[Finding]:
 
 
 def _auth_modes(spec: Mapping[str, Any]) -> Iterator[str]:
-    for group in [at(spec, "headGroupSpec"), *as_list(at(spec, "workerGroupSpecs"))]:
-        for container in as_list(at(group, "template", "spec", "containers")):
-            for variable in as_list(at(container, "env")):
-                if at(variable, "name") == "RAY_AUTH_MODE":
-                    yield str(at(variable, "value"))
+    for group in [value_at(spec, "headGroupSpec"), *as_list(value_at(spec, "workerGroupSpecs"))]:
+        for container in as_list(value_at(group, "template", "spec", "containers")):
+            for variable in as_list(value_at(container, "env")):
+                if value_at(variable, "name") == "RAY_AUTH_MODE":
+                    yield str(value_at(variable, "value"))

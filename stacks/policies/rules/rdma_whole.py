@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from berth.components.core.manifest import value_at
 from berth.components.hardware.names import (
     CLAIMED_GPUS,
     CONFIG_LABEL,
@@ -11,20 +12,20 @@ from berth.components.hardware.names import (
     WHOLE_KEY,
 )
 from berth.components.plan.fleet import NODE_POOL
-from berth.stacks.policies.planned import as_list, at, google_name, object_name, ray_specs
+from berth.stacks.policies.planned import as_list, google_name, object_name, ray_specs
 from berth.stacks.policies.policy import Finding, Planned, PolicyContext
 
 
 def judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
     """Yield workers that take some GPUs of a node with RDMA, and pools that share such GPUs."""
     for spec in ray_specs(resource):
-        groups = as_list(at(spec, "workerGroupSpecs"))
+        groups = as_list(value_at(spec, "workerGroupSpecs"))
         for group in groups:
-            pod = at(group, "template", "spec")
-            pool = at(pod, "nodeSelector", POOL_LABEL)
+            pod = value_at(group, "template", "spec")
+            pool = value_at(pod, "nodeSelector", POOL_LABEL)
             if not isinstance(pool, str) or pool not in context.rdma:
                 continue
-            if at(group, "template", "metadata", "annotations", CLAIMED_GPUS):
+            if value_at(group, "template", "metadata", "annotations", CLAIMED_GPUS):
                 continue  # Every claimed GPU comes with its own NIC, and the others keep theirs.
             gpus, whole = _gpus(pod), context.rdma[pool]
             if gpus != whole:
@@ -35,12 +36,12 @@ def judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
                     f"take {whole}, or another pool",
                 )
     if resource.type == NODE_POOL and (name := google_name(resource)) in context.rdma:
-        config = at(resource.inputs, "nodeConfig")
+        config = value_at(resource.inputs, "nodeConfig")
         shared = any(
-            at(accelerator, "gpuSharingConfig")
-            for accelerator in as_list(at(config, "guestAccelerators"))
+            value_at(accelerator, "gpuSharingConfig")
+            for accelerator in as_list(value_at(config, "guestAccelerators"))
         )
-        if shared or at(config, "labels", CONFIG_LABEL) not in (None, WHOLE_KEY):
+        if shared or value_at(config, "labels", CONFIG_LABEL) not in (None, WHOLE_KEY):
             yield Finding(
                 f"pool {name!r} has RDMA and shares its GPUs, though a pod takes all GPUs and all"
                 " NICs of a node",
@@ -51,13 +52,13 @@ def judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
 def _owner(resource: Planned, group: Any, groups: int) -> str:
     """Return the RayCluster of a group, with the group's name if it has several."""
     name = object_name(resource)
-    return f"group {at(group, 'groupName')} of {name}" if groups > 1 else name
+    return f"group {value_at(group, 'groupName')} of {name}" if groups > 1 else name
 
 
 def _gpus(pod: Any) -> int:
     """Return the number of whole GPUs that a pod asks for, without shares and MIG instances."""
     counts = [
-        str(at(part, "resources", "limits", GPU_RESOURCE) or 0)
-        for part in as_list(at(pod, "containers"))
+        str(value_at(part, "resources", "limits", GPU_RESOURCE) or 0)
+        for part in as_list(value_at(pod, "containers"))
     ]
     return sum(int(count) for count in counts if count.isdecimal())

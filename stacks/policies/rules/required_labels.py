@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from berth.components.core.manifest import value_at
 from berth.components.plan.fleet import GKE_CLUSTER
-from berth.stacks.policies.planned import as_mapping, at, google_name
+from berth.stacks.policies.planned import as_mapping, google_name
 from berth.stacks.policies.policy import Finding, Planned, PolicyContext
 
 
@@ -11,7 +12,7 @@ def judge(resource: Planned, context: PolicyContext) -> Iterator[Finding]:
     """Yield clusters without labels that the settings require."""
     if resource.type != GKE_CLUSTER:
         return
-    labels = as_mapping(at(resource.inputs, "resourceLabels"))
+    labels = as_mapping(value_at(resource.inputs, "resourceLabels"))
     if missing := [label for label in context.required_labels if not labels.get(label)]:
         several = len(missing) > 1
         yield Finding(

@@ -14,7 +14,7 @@ from berth.cli.main import app
 from berth.cli.pulumi.preview import plan
 from berth.cli.pulumi.program import Outcome
 from berth.cli.reach import berths, fleet
-from berth.cli.reach.environment import Environment
+from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.verbs import lab
 from berth.cli.verbs.status import live_view
 from berth.cli.verbs.verify import fabric_proof
@@ -103,7 +103,9 @@ def nobody(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     values = yaml.safe_load(ENVIRONMENT)["config"]["berth:environment"]
     contract = environment_of("env", values).contract()
     for module in (berths, fleet, live_view, fabric_proof):
-        monkeypatch.setattr(module, "brought_up", lambda _stack: Environment("env", contract, ""))
+        monkeypatch.setattr(
+            module, "brought_up", lambda _stack: LiveEnvironment("env", contract, "")
+        )
         monkeypatch.setattr(module, "ClusterApi", lambda _kubeconfig: RecordedCluster())
     return project
 

@@ -11,7 +11,7 @@ from berth.cli.pulumi.preview.markdown import markdown
 from berth.cli.pulumi.preview.tree import tree
 from berth.cli.verbs.preview import refusal
 from berth.components.core.errors import BAD_INPUT
-from berth.components.plan.plan import Plan, State, Step
+from berth.components.plan.plan import Plan, ResourceState, Step
 from berth.stacks.policies.policy import PolicyContext
 from berth.stacks.preview.report import Known, Report, report_of
 
@@ -26,7 +26,7 @@ SERVICE = {
 def created(resource_type: str, name: str, inputs: Mapping[str, Any]) -> Step:
     urn = f"urn:pulumi:env::berth::{resource_type}::{name}"
     return Step(
-        "create", urn, resource_type, name, custom=True, old=None, new=State(inputs, {}, "")
+        "create", urn, resource_type, name, custom=True, old=None, new=ResourceState(inputs, {}, "")
     )
 
 
@@ -86,6 +86,12 @@ def test_a_plan_that_keeps_the_policies_says_nothing_of_them(context: PolicyCont
 
 def test_what_goes_is_not_judged() -> None:
     gone = Step(
-        "delete", PUBLIC.urn, PUBLIC.type, "ui", custom=True, old=State(SERVICE, {}, ""), new=None
+        "delete",
+        PUBLIC.urn,
+        PUBLIC.type,
+        "ui",
+        custom=True,
+        old=ResourceState(SERVICE, {}, ""),
+        new=None,
     )
     assert report(PolicyContext(), gone).violations == []

@@ -21,9 +21,9 @@ from berth.cli.pulumi.program import Engine, Interrupts
 from berth.cli.pulumi.update.question import Options, Verb, refusal
 from berth.cli.pulumi.update.runs import MANY, runs_of
 from berth.cli.pulumi.update.tracker import Tracker
-from berth.cli.reach.berths import Berth
+from berth.cli.reach.berths import LiveBerth
 from berth.cli.reach.current_work import Running
-from berth.cli.reach.environment import Environment
+from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.repository.check import Checked, check
 from berth.cli.verbs.destroy.destruction import Loss
 from berth.components.cluster.api import ClusterApi
@@ -391,7 +391,9 @@ def lost(name: str, stack: str, running: Running, *, suspended: bool = False) ->
         "spec": {"suspend": suspended},
         "status": {"state": "suspended"},
     }
-    return Loss(Berth(name, cast("Environment", None), cast("ClusterApi", None), cluster), running)
+    return Loss(
+        LiveBerth(name, cast("LiveEnvironment", None), cast("ClusterApi", None), cluster), running
+    )
 
 
 def test_what_is_lost_is_said_with_what_runs() -> None:

@@ -52,7 +52,7 @@ def test_a_file_that_is_no_config(tmp_path: Path, text: str, expected: str) -> N
     path = tmp_path / "Pulumi.test.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(stack_file.StackFileError) as caught:
-        stack_file.read(path)
+        stack_file.read_stack_file(path)
     assert expected in str(caught.value)
     assert str(path) in str(caught.value)
 

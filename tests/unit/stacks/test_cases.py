@@ -20,7 +20,7 @@ from tests.unit.cases import over, says
 from tests.unit.loaded import engineer_of, environment_of
 
 FILES = {
-    path.stem: fast_yaml.read(path)
+    path.stem: fast_yaml.load_file(path)
     for path in sorted((Path(__file__).parent / "cases").glob("*.yaml"))
 }
 CASES = [(file, case) for file, cases in FILES.items() for case in cases if case != "base"]

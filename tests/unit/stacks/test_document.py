@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from berth.cli.repository.check import check
-from berth.stacks.files import document
+from berth.components.core.yaml_document import plain_value, read_yaml
 from berth.stacks.load import service_code
 from berth.stacks.program.login import KubeconfigError, one_context
 from tests.unit.cases import table
@@ -62,7 +62,7 @@ def test_yaml_that_settings_may_have(case: str, ends: str, mark: str) -> None:
 
 
 def test_values_have_no_memory_of_their_spelling() -> None:
-    values = document.plain(document.read("a: &a true\nb: 0x1F\nc: 1_000\nd: 'x'\ne: [*a, 1.50]\n"))
+    values = plain_value(read_yaml("a: &a true\nb: 0x1F\nc: 1_000\nd: 'x'\ne: [*a, 1.50]\n"))
     assert values == {"a": True, "b": 31, "c": 1000, "d": "x", "e": [True, 1.5]}
     assert [type(value) for value in values.values()] == [bool, int, int, str, list]
 
@@ -124,7 +124,7 @@ def test_code_that_python_cannot_read(tmp_path: Path, text: str) -> None:
         " {gpus: 0}}"
     )
     lines = check("env", FILE.format(setting="") + f"    services:\n      {service}\n").lines
-    assert service_code.read(tmp_path)
+    assert service_code.read_code(tmp_path)
     assert any("Python cannot read this" in line for line in lines)
 
 

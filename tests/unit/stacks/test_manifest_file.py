@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from berth.components.core.errors import BadInputError
-from berth.stacks.files.manifest_file import read
+from berth.stacks.files.manifest_file import read_manifests
 
 GOOD = """\
 ---
@@ -35,7 +35,7 @@ def written(folder: Path, text: str) -> Path:
 def test_objects_come_in_the_order_of_the_file(tmp_path: Path) -> None:
     assert [
         (document["kind"], document["metadata"]["name"])
-        for document in read(written(tmp_path, GOOD))
+        for document in read_manifests(written(tmp_path, GOOD))
     ] == [
         ("ServiceAccount", "dranet"),
         ("DaemonSet", "dranet"),
@@ -76,7 +76,7 @@ def test_objects_come_in_the_order_of_the_file(tmp_path: Path) -> None:
 )
 def test_what_is_wrong_is_said_with_file_and_line(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(BadInputError) as caught:
-        read(written(tmp_path, text))
+        read_manifests(written(tmp_path, text))
     assert message in str(caught.value)
 
 
@@ -84,6 +84,6 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(
         BadInputError, match=r"there is no file .*; paths count from the project's folder"
     ):
-        read(tmp_path / "install.yaml")
+        read_manifests(tmp_path / "install.yaml")
     with pytest.raises(BadInputError, match="cannot be read"):
-        read(tmp_path)
+        read_manifests(tmp_path)

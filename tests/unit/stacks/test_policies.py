@@ -124,7 +124,7 @@ config:
         auth: none
         dashboard: public
 """)
-    file = stack_file.read(path)
+    file = stack_file.read_stack_file(path)
     with pytest.raises(SettingsError) as caught:
         load("prod", file.settings, file)
     problems = [line.removeprefix(f"{path}:").split(": ") for line in caught.value.lines]

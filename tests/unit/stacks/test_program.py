@@ -29,7 +29,7 @@ NODE_POOL = "gcp:container/nodePool:NodePool"
 
 
 def values_of_lab() -> dict[str, Any]:
-    values: dict[str, Any] = stack_file.find("lab").settings["environment"]
+    values: dict[str, Any] = stack_file.file_of_stack("lab").settings["environment"]
     return values
 
 
@@ -105,7 +105,7 @@ def test_an_environment_registers_all_its_parts() -> None:
 
 @pytest.mark.parametrize("stack", ["lab", "prod"])
 def test_who_previews_an_environment_reads_all_that_it_applies_and_no_secret(stack: str) -> None:
-    values = stack_file.find(stack).settings["environment"] | {
+    values = stack_file.file_of_stack(stack).settings["environment"] | {
         "previewers": ["ci@example.com"],
         "keeper": {},
     }

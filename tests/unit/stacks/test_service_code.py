@@ -16,7 +16,7 @@ from berth.components.ray.workload import (
     with_fingerprint,
 )
 from berth.lab.home import CLONE
-from berth.stacks.load.service_code import LIMIT_BYTES, read
+from berth.stacks.load.service_code import LIMIT_BYTES, read_code
 from berth.stacks.load.stack import SettingsError, load
 from tests.unit.cases import table
 from tests.unit.loaded import environment_of
@@ -114,8 +114,8 @@ def test_a_folder_is_read_without_what_is_hidden_or_compiled(project: Path) -> N
         file = project / "app" / name
         file.parent.mkdir(exist_ok=True)
         file.write_text("x = 1\n")
-    assert set(read(project / "app")) == {"main.py", "parts/__init__.py", "words.txt"}
-    assert set(read(project / "app" / "main.py")) == {"main.py"}
+    assert set(read_code(project / "app")) == {"main.py", "parts/__init__.py", "words.txt"}
+    assert set(read_code(project / "app" / "main.py")) == {"main.py"}
 
 
 @pytest.mark.parametrize(("path", "import_path", "message"), table(__file__, "service_code.yaml"))

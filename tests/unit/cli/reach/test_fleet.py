@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from berth.cli.reach.environment import Environment
+from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.reach.fleet import notes_on, observed, table
 from berth.components.cluster.api import NAMESPACES, NODES, ClusterError
 from berth.components.cluster.inventory import GROUP as CLAIMS_API
@@ -48,7 +48,7 @@ def observed_with(
     contract = EnvironmentContract(
         name="env", pools=known, defaults=BerthShape(), demands=[], namespaces={}
     )
-    return observed(api, "env", Environment("env", contract, "", outputs=outputs or {}))
+    return observed(api, "env", LiveEnvironment("env", contract, "", outputs=outputs or {}))
 
 
 CPU = {"machineType": "n2-standard-8", "nodes": 1}
@@ -91,7 +91,7 @@ def test_shares_are_not_called_gpus() -> None:
     nodes = [node(name, {"cloud.google.com/gke-nodepool": name}) for name in pools]
     for found, count in zip(nodes, ("8", "2"), strict=True):
         found["status"]["allocatable"]["nvidia.com/gpu"] = count
-    fleet = observed(Recorded(*nodes), "env", Environment("env", contract, ""))
+    fleet = observed(Recorded(*nodes), "env", LiveEnvironment("env", contract, ""))
     rows = [" ".join(line.split()) for line in shown(fleet).splitlines()]
     assert "dev g2-standard-24 1 0/8 shares time-slicing × 4, memory not isolated" in rows
     assert "whole g2-standard-24 1 0/2 –" in rows

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from berth.cli.reach.berths import Berth
+from berth.cli.reach.berths import LiveBerth
 from berth.cli.reach.lifecycle import sentences
 from berth.cli.reach.suspension import wake_up
 from berth.components.core.errors import BerthError
@@ -44,7 +44,7 @@ def test_why_and_until_when(
 def test_what_kueue_holds_back_is_not_woken() -> None:
     berth = SimpleNamespace(name="bob", cluster=cluster({}, suspended_by="kueue"))
     with pytest.raises(BerthError, match="bob waits for room in its queue"):
-        wake_up(cast("Berth", berth), 0)
+        wake_up(cast("LiveBerth", berth), 0)
 
 
 @pytest.mark.parametrize(

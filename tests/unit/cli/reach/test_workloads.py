@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from berth.cli.reach.environment import Environment
+from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.reach.fleet import observed, table
 from berth.components.cluster.api import NAMESPACES, PODS, RAY_CLUSTERS, RAY_JOBS, RAY_SERVICES
 from berth.components.gke import PoolSettings
@@ -96,7 +96,7 @@ def observed_in(pools: dict[str, PoolSettings], **objects: list[dict[str, Any]])
     contract = EnvironmentContract(
         name="prod", pools=pools, defaults=BerthShape(), demands=[], namespaces={}
     )
-    return observed(cluster, "prod", Environment("prod", contract, ""))
+    return observed(cluster, "prod", LiveEnvironment("prod", contract, ""))
 
 
 def fleet(**objects: list[dict[str, Any]]) -> Fleet:

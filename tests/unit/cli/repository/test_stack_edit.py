@@ -8,6 +8,7 @@ import yaml
 
 from berth.cli.repository.stack_edit import with_entry, without_entry
 from berth.components.core.errors import BadInputError
+from berth.components.core.project import shown_path
 from berth.lab.home import CLONE
 from berth.stacks.files import stack_file
 from tests.unit.cases import table
@@ -49,7 +50,9 @@ def test_the_last_entry_leaves_an_empty_mapping(before: str, after: str) -> None
 def test_a_name_that_yaml_takes_for_something_else_is_quoted() -> None:
     edited = with_entry(FILE, KEYS, "null", {})
     assert list(
-        stack_file.parse(stack_file.stack_path("x"), edited).settings["environment"]["engineers"]
+        stack_file.parse_stack_file(stack_file.stack_path("x"), edited).settings["environment"][
+            "engineers"
+        ]
     ) == [
         "bob",
         "carol",
@@ -106,6 +109,6 @@ def test_a_file_of_a_project_elsewhere_is_shown_by_its_whole_path(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = stack_file.stack_path("zoe")
-    assert stack_file.shown(path) == str(path)
+    assert shown_path(path) == str(path)
     (tmp_path / "Pulumi.yaml").touch()
-    assert stack_file.shown(stack_file.stack_path("zoe")) == "stacks/Pulumi.zoe.yaml"
+    assert shown_path(stack_file.stack_path("zoe")) == "stacks/Pulumi.zoe.yaml"

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from berth.cli.reach import head as head_of
-from berth.cli.reach.berths import Berth, berth_and_stack
-from berth.cli.reach.environment import Environment
+from berth.cli.reach.berths import LiveBerth, berth_and_stack
+from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.reach.head import token_secret
 from berth.cli.reach.kubectl import Kubectl, private_folder, write_private
 from berth.cli.shell.console import print_json
@@ -164,7 +164,7 @@ def test_ports_are_forwarded_to_the_next_head(
     monkeypatch.setattr(head_of, "_RETRY_SECONDS", 0.05)
     cluster = {"metadata": {"name": "alice", "namespace": "berth-alice", "labels": {}}, "spec": {}}
     api = cast("ClusterApi", Heads(tmp_path / "asked"))
-    berth = Berth("alice", cast("Environment", None), api, cluster)
+    berth = LiveBerth("alice", cast("LiveEnvironment", None), api, cluster)
     # kubectl loses head-1 by itself, or a look does; another look loses head-2.
     with (
         private_folder() as folder,

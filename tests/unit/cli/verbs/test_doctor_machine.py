@@ -229,7 +229,7 @@ def permission_for(resource_type: str) -> str:
 
 
 def test_every_type_that_the_program_registers_has_its_permissions() -> None:
-    values = stack_file.read(stack_file.stack_path("prod")).settings["environment"]
+    values = stack_file.read_stack_file(stack_file.stack_path("prod")).settings["environment"]
     # All that an environment can have on its cluster beside what prod has.
     values["defaults"] = values.get("defaults", {}) | {
         "access": {"users": ["bob@example.com"]},

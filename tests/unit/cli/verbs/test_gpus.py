@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from berth.cli.reach.environment import Environment
+from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.verbs.gpus import free_gpus
 from berth.cli.verbs.gpus.free_gpus import Offer, offers_of, table
 from berth.components.core.errors import BadInputError
 from berth.components.ray.fleet import Fleet
 from berth.components.ray.nodes import Holder, Node
-from berth.components.sharing import offered
+from berth.components.sharing import offered_pools
 from berth.stacks.settings.contract import EnvironmentContract
 
 CONTRACT = EnvironmentContract.model_validate(
@@ -52,12 +52,16 @@ NODES = [
 
 @pytest.fixture
 def offers() -> list[Offer]:
-    return offers_of(offered(CONTRACT.pools, CONTRACT.sharing).values(), NODES, CONTRACT.currency)
+    return offers_of(
+        offered_pools(CONTRACT.pools, CONTRACT.sharing).values(), NODES, CONTRACT.currency
+    )
 
 
 @pytest.fixture
 def up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(free_gpus, "brought_up", lambda _stack: Environment("env", CONTRACT, ""))
+    monkeypatch.setattr(
+        free_gpus, "brought_up", lambda _stack: LiveEnvironment("env", CONTRACT, "")
+    )
     monkeypatch.setattr(
         free_gpus, "fleet_on", lambda *_: Fleet("env", "env", [], [], [], nodes=NODES)
     )

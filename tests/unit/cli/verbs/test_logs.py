@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from berth.cli.main import app
-from berth.cli.reach.berths import Berth
-from berth.cli.reach.environment import Environment
+from berth.cli.reach.berths import LiveBerth
+from berth.cli.reach.environment import LiveEnvironment
 from berth.cli.reach.operator_log import about, readable
 from berth.cli.reach.pods import choose
 from berth.cli.verbs.status.live_view import Waiting, queue_of
@@ -17,11 +17,13 @@ from tests.unit.cases import table
 from tests.unit.recorded_cluster import RecordedCluster
 
 
-def berth(*pods: dict[str, Any], suspend: bool = False) -> Berth:
+def berth(*pods: dict[str, Any], suspend: bool = False) -> LiveBerth:
     groups = [{"groupName": "cpu"}, {"groupName": "gpu"}]
     spec = {"suspend": suspend, "workerGroupSpecs": groups}
     cluster = {"metadata": {"name": "bob", "namespace": "berth-bob"}, "spec": spec}
-    return Berth("bob", cast("Environment", None), RecordedCluster({PODS: list(pods)}), cluster)
+    return LiveBerth(
+        "bob", cast("LiveEnvironment", None), RecordedCluster({PODS: list(pods)}), cluster
+    )
 
 
 def pod(name: str, kind: str, **status: Any) -> dict[str, Any]:

@@ -17,22 +17,31 @@ from berth.cli.reach.fabric_reports import newest
 from berth.cli.verbs.status.page import page, write
 from berth.components.core.errors import BadInputError
 from berth.components.lifecycle import Life
-from berth.components.ray.fleet import Fleet, Group, Job, Pool, Ray, Service
+from berth.components.ray.fleet import (
+    Fleet,
+    LiveGroup,
+    LiveJob,
+    LivePool,
+    LiveRayCluster,
+    LiveService,
+)
 from berth.components.ray.nodes import Holder, Node
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 CREATED = "2026-01-29T12:00:00Z"
 
 
-def a_pool(name: str, machine: str, nodes: int, gpus: int, used: int, unit: str = "GPU") -> Pool:
+def a_pool(
+    name: str, machine: str, nodes: int, gpus: int, used: int, unit: str = "GPU"
+) -> LivePool:
     sharing = "time-slicing × 4, memory not isolated" if unit != "GPU" else ""
-    return Pool(name, machine, nodes, nodes, nodes, gpus, used, 0, 0, 0, sharing, unit)
+    return LivePool(name, machine, nodes, nodes, nodes, gpus, used, 0, 0, 0, sharing, unit)
 
 
 def a_ray(
     name: str, state: str = "ready", life: Life | None = None, reasons: tuple[str, ...] = ()
-) -> Ray:
-    return Ray(
+) -> LiveRayCluster:
+    return LiveRayCluster(
         name=name,
         namespace=f"berth-{name}",
         ray_cluster=name,
@@ -46,7 +55,7 @@ def a_ray(
         nics=0,
         reasons=list(reasons),
         life=life or Life(CREATED),
-        groups=[Group("workers", "dev", 0 if reasons else 2, 2, 2)],
+        groups=[LiveGroup("workers", "dev", 0 if reasons else 2, 2, 2)],
     )
 
 
@@ -69,7 +78,7 @@ def a_fleet() -> Fleet:
         ],
         clusters=[replace(a_ray("train"), pool="train", gpus=16)],
         jobs=[
-            Job(
+            LiveJob(
                 name="eval",
                 namespace="berth-eval",
                 ray_job="eval-1",
@@ -83,7 +92,7 @@ def a_fleet() -> Fleet:
             )
         ],
         services=[
-            Service(
+            LiveService(
                 name="chat",
                 namespace="berth-chat",
                 stack="lab",

@@ -227,7 +227,9 @@ def test_a_wait_outlasts_a_server_that_is_away(
     server.answer = json.dumps({"items": [suspended]})
     monkeypatch.setattr(suspension, "pods_of", lambda *_: [])
     assert (
-        suspension.wait(server.api, ("x", "x"), suspended=True, seconds=60, report=texts.append)
+        suspension.wait_for_pods(
+            server.api, ("x", "x"), suspended=True, seconds=60, report=texts.append
+        )
         == []
     )
     assert texts == [
@@ -235,7 +237,7 @@ def test_a_wait_outlasts_a_server_that_is_away(
     ]
     server.refuses(403, "no")
     with pytest.raises(RefusedError):
-        suspension.wait(server.api, ("x", "x"), suspended=True, seconds=60)
+        suspension.wait_for_pods(server.api, ("x", "x"), suspended=True, seconds=60)
 
 
 def test_an_answer_that_is_not_json_is_an_error(server: Server) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from berth.components.core.printable import loads, log_line, one_line, printable
+from berth.components.core.printable import load_json, log_line, one_line, printable
 from berth.components.core.problems import Problem
 
 ATTACKS = [
@@ -62,7 +62,7 @@ def test_all_controls_formats_and_separators_of_unicode_are_written_out() -> Non
 @given(values)
 def test_every_string_of_a_json_answer_is_printable(value: Any) -> None:
     for text in (json.dumps(value), json.dumps(value, ensure_ascii=False)):
-        found = loads(text.encode("utf-8", "surrogatepass"))
+        found = load_json(text.encode("utf-8", "surrogatepass"))
         assert [character for string in strings(found) for character in unsafe(string)] == []
 
 
@@ -72,7 +72,7 @@ def test_every_string_of_a_json_answer_is_printable(value: Any) -> None:
     )
 )
 def test_a_harmless_answer_is_as_it_was(value: Any) -> None:
-    assert loads(json.dumps(value).encode()) == value
+    assert load_json(json.dumps(value).encode()) == value
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 from kubernetes import client
 
-from berth.components.fabric import Claim, claim_of, claim_template
+from berth.components.fabric import WorkerClaim, claim_of, claim_template
 from berth.components.hardware.names import PCIE_ROOT, ResourceApi
 from berth.components.sharing.modes.mig import Mig
 from tests.unit.components.fabric import (
@@ -23,12 +23,12 @@ from tests.unit.components.fabric import (
 APIS: tuple[ResourceApi, ...] = get_args(ResourceApi)
 
 
-def claim(pool: dict[str, Any], **worker: Any) -> Claim | None:
+def claim(pool: dict[str, Any], **worker: Any) -> WorkerClaim | None:
     cluster, pools = complete(pool, "engineers", {"worker": worker})
     return claim_of(cluster.groups[0], pools["train"])
 
 
-def mig_claim(instances: int) -> Claim | None:
+def mig_claim(instances: int) -> WorkerClaim | None:
     """Settings refuse MIG where GPUs are claimed, as GKE does; the driver has it."""
     cluster, pools = complete(CLAIMED, "engineers", {"worker": {"gpus": instances}})
     profile = Mig(kind="mig", strategy="mixed", profile="1g.23gb")
@@ -37,7 +37,7 @@ def mig_claim(instances: int) -> Claim | None:
     return claim_of(cluster.groups[0], replace(pool, profile=profile, offer=offer))
 
 
-SHAPES: dict[str, Claim | None] = {
+SHAPES: dict[str, WorkerClaim | None] = {
     "all-nic": claim(BY_NETWORKS, gpus=8),
     "one-nic": claim(BY_NETWORKS, gpus=1, nics=1),
     "4-nic": claim(BY_NETWORKS, gpus=4, nics=4),

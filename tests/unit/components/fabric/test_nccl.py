@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from berth.components.fabric import SCRIPT, Parts, parts_of, sourced
+from berth.components.fabric import SCRIPT, NcclParts, gib_variables_command, nccl_parts
 from berth.components.fabric.nccl import PROFILES
+from berth.components.fabric.settings import WorkerDevices
 from berth.components.hardware.machines import GIB_PROFILES, MACHINES
+from berth.components.ray.settings import WorkerShape
 from tests.unit.cases import table
 from tests.unit.components.fabric import (
     A4,
@@ -25,9 +27,9 @@ A3_ULTRA = BY_NETWORKS | {"machineType": "a3-ultragpu-8g"}
 TUNER = "NCCL_TUNER_CONFIG_PATH"
 
 
-def parts(pool: dict[str, Any], kind: str = "clusters", **shape: Any) -> Parts:
+def parts(pool: dict[str, Any], kind: str = "clusters", **shape: Any) -> NcclParts:
     cluster, _ = complete(pool, kind, shape)
-    return parts_of(cluster.groups[0])
+    return nccl_parts(cluster.groups[0])
 
 
 @pytest.mark.parametrize(
@@ -68,11 +70,11 @@ def test_machines_with_rdma_have_a_profile_of_their_own_or_gibs() -> None:
 
 def test_what_nccl_is_told_where_gib_is_on_the_node_and_the_pod_has_no_nics() -> None:
     found = parts(BY_NETWORKS, worker={"nics": 0})
-    assert found == Parts(env={"NCCL_TUNER_PLUGIN": "none", "NCCL_NET_PLUGIN": ""})
+    assert found == NcclParts(env={"NCCL_TUNER_PLUGIN": "none", "NCCL_NET_PLUGIN": ""})
 
 
 def test_without_a_fabric_a_worker_has_nothing_for_nccl() -> None:
-    assert parts(A4) == Parts()
+    assert parts(A4) == NcclParts()
 
 
 def test_a_worker_without_gpus_or_nics_has_nothing_for_nccl() -> None:
@@ -80,7 +82,7 @@ def test_a_worker_without_gpus_or_nics_has_nothing_for_nccl() -> None:
         "worker": {"gpus": 0, "pool": "cpu"},
         "nccl": {"env": {"NCCL_DEBUG": "WARN"}, "sharedMemory": "1Gi"},
     }
-    assert parts(BY_NETWORKS, "engineers", **given) == Parts()
+    assert parts(BY_NETWORKS, "engineers", **given) == NcclParts()
 
 
 def test_nics_without_gpus_get_shared_memory_and_nothing_of_gib() -> None:
@@ -134,7 +136,7 @@ SCRIPT_TEXT = (
 def test_gibs_values_win_over_the_images_and_lose_against_the_pods(tmp_path: Path) -> None:
     script = tmp_path / "set_nccl_env.sh"
     pod = {"NCCL_DEBUG": 'it\'s "quoted" $HOME', "NCCL_SOCKET_IFNAME": "eth0", "RAY_X": "1"}
-    command = f"{sourced(pod).replace(SCRIPT, str(script))} && env"
+    command = f"{gib_variables_command(pod).replace(SCRIPT, str(script))} && env"
     image = {"PATH": os.defpath, "NCCL_TUNER_PLUGIN": "of-the-image", "NCCL_ALGO": "Ring"}
 
     def run() -> subprocess.CompletedProcess[str]:
@@ -169,3 +171,7 @@ def test_every_mount_has_its_volume() -> None:
         "gib": {"path": "/home/kubernetes/bin/gib"},
         "shared-memory": None,
     }
+
+
+def test_a_worker_has_the_settings_that_rules_of_its_devices_name() -> None:
+    assert WorkerDevices.model_fields.keys() <= WorkerShape.model_fields.keys()

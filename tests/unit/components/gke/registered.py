@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from berth.components.gke.provider_fields import ResourceFields, resources
-from berth.components.sharing import offered
+from berth.components.sharing import offered_pools
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import load
 from berth.stacks.program.google import google
@@ -88,7 +88,7 @@ def recorded(name: str, settings: EnvironmentSettings) -> Recorder:
 
 
 async def _program(name: str, settings: EnvironmentSettings) -> None:
-    await google(name, settings, offered(settings.pools, settings.sharing), {})
+    await google(name, settings, offered_pools(settings.pools, settings.sharing), {})
 
 
 def _environments() -> Iterator[tuple[str, EnvironmentSettings]]:
@@ -98,7 +98,7 @@ def _environments() -> Iterator[tuple[str, EnvironmentSettings]]:
     for pool, rest in cases["pools"].values():
         yield "some", environment_of({"it": pool}, **rest)
     for stack in stack_file.stack_names():
-        file = stack_file.read(stack_file.stack_path(stack))
+        file = stack_file.read_stack_file(stack_file.stack_path(stack))
         settings = load(stack, file.settings, file).settings
         if isinstance(settings, EnvironmentSettings) and not settings.cluster.existing:
             yield stack, settings

@@ -6,7 +6,7 @@ import pytest
 
 from berth.components.gke.arguments import NodeNetwork
 from berth.components.gke.node_pool_arguments import NodePlace, node_pool_arguments
-from berth.components.sharing import node_labels, offered
+from berth.components.sharing import node_labels, offered_pools
 from tests.unit.cases import holds, table
 from tests.unit.components.gke import environment_of
 
@@ -19,7 +19,7 @@ RDMA = [
 
 def arguments(pool: dict[str, Any], rest: dict[str, Any] | None = None) -> Any:
     settings = environment_of({"it": pool}, **(rest or {}))
-    own = offered(settings.pools, settings.sharing)["it"]
+    own = offered_pools(settings.pools, settings.sharing)["it"]
     place = NodePlace(
         project=settings.project or "",
         cluster="some",

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from berth.components.core.types import parse_duration
 from berth.components.gke.effects import cluster as gke_cluster
 from berth.components.gke.effects import node_pool
 from berth.components.gke.effects.stays import QUIET, WAYS
 from berth.components.gke.node_pool import TIMEOUTS
 from berth.components.gke.provider_fields import CLUSTER, FILE, NODE_POOL, resources
+from berth.components.programs.lifetimes import parse_duration
 from berth.lab.home import CLONE
 from berth.lab.plugins.gcp.field_rules import FORMATS
 from docs.provider_fields import distilled, pulumi_path, terraform_names, text

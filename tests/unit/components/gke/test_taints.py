@@ -3,7 +3,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from berth.components.sharing import offered
+from berth.components.sharing import offered_pools
 from berth.stacks.program.google import google
 from tests.unit import loaded
 from tests.unit.components.gke.registered import recorded
@@ -61,7 +61,7 @@ def test_gpu_nodes_come_after_others_are_there() -> None:
     settings, recorder = loaded.environment_of("some", values).settings, NoMachines()
     with pytest.raises(Exception, match="no machines"):
         run(
-            lambda: google("some", settings, offered(settings.pools, settings.sharing), {}),
+            lambda: google("some", settings, offered_pools(settings.pools, settings.sharing), {}),
             "some",
             recorder=recorder,
         )

@@ -17,11 +17,11 @@ from berth.components.isolation import (
     RESTRICTED_VOLUMES,
     Isolation,
     IsolationInputs,
+    admission_policies,
     harden,
     isolate,
     pod_policy,
     pod_security,
-    policies,
     priority_classes,
     ray_policy,
 )
@@ -193,7 +193,7 @@ def test_the_policies_name_what_pods_may_mount() -> None:
 
 
 def test_the_policy_on_claims_admits_the_classes_that_the_quota_counts() -> None:
-    assert f"in {list(DEVICE_CLASSES)}" in json.dumps(policies())
+    assert f"in {list(DEVICE_CLASSES)}" in json.dumps(admission_policies())
 
 
 def test_the_policies_name_what_settings_refuse() -> None:
@@ -319,7 +319,7 @@ def test_jobs_and_services_are_isolated_as_their_clusters_are() -> None:
         "spec": {"rayClusterSpec": ray["spec"], "submitterPodTemplate": {"spec": plain}},
     }
     service = {"kind": "RayService", "metadata": {}, "spec": {"rayClusterConfig": ray["spec"]}}
-    assert pod_security.level_of([job, service]) == "restricted"
+    assert pod_security.pod_security_level([job, service]) == "restricted"
     submitter = harden(job, "restricted", "berth-development")["spec"]["submitterPodTemplate"][
         "spec"
     ]

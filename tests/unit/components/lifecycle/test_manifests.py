@@ -66,7 +66,9 @@ def plain(value: Any) -> Any:
 
 
 def test_what_the_keeper_is(golden: Callable[[str, Any], None]) -> None:
-    created = manifests.keeper("lab", "an/image:1", "*/5 * * * *", settings().pools, {"a": "b"})
+    created = manifests.keeper_manifests(
+        "lab", "an/image:1", "*/5 * * * *", settings().pools, {"a": "b"}
+    )
     namespace, program, *others = created
     golden(
         "lifecycle/keeper", plain([namespace, program | {"data": sorted(program["data"])}, *others])
@@ -75,7 +77,7 @@ def test_what_the_keeper_is(golden: Callable[[str, Any], None]) -> None:
 
 def test_nothing_is_an_empty_list_which_the_api_server_would_not_keep() -> None:
     pools = {"cpu": settings().pools["cpu"]}
-    created = manifests.keeper("lab", "an/image:1", "*/5 * * * *", pools, {"a": "b"})
+    created = manifests.keeper_manifests("lab", "an/image:1", "*/5 * * * *", pools, {"a": "b"})
     assert "[]" not in json.dumps(
         [item for item in created if item["kind"] in {"CronJob", "NetworkPolicy", "ClusterRole"}]
     )
@@ -148,7 +150,7 @@ def test_there_is_a_keeper_where_it_has_something_to_do(given: dict[str, Any]) -
 
 def test_the_program_needs_nothing_but_python(tmp_path: Path) -> None:
     pools = {"cpu": settings().pools["cpu"]}
-    created = manifests.keeper("lab", "an/image:1", "*/5 * * * *", pools, {})
+    created = manifests.keeper_manifests("lab", "an/image:1", "*/5 * * * *", pools, {})
     pod = created[-1]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     for item in pod["volumes"][0]["configMap"]["items"]:
         path = tmp_path / item["path"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from berth.components import nested
-from berth.components.isolation import harden, level_of
+from berth.components.isolation import harden, pod_security_level
 from berth.components.ray.manifest import ray_cluster
 from berth.stacks.settings.resolved import Resolved
 from tests.unit.components.ray.test_manifest import POOLS
@@ -42,12 +42,12 @@ def test_manifest(golden: Callable[[str, Any], None], way: str, pools: dict[str,
 
 def test_none_changes_nothing() -> None:
     template = {"spec": {"containers": [{"name": "ray-head"}]}}
-    assert nested.add_parts(template, nested.parts_of("none", gpus=8)) == template
-    assert nested.config_map("none", "berth-x", {}) is None
+    assert nested.with_nested_parts(template, nested.nested_parts("none", gpus=8)) == template
+    assert nested.programs_config_map("none", "berth-x", {}) is None
 
 
 def test_every_pod_finds_the_programs_under_their_name() -> None:
-    config_map = nested.config_map("cdi-per-pod", "berth-x", {"a": "b"})
+    config_map = nested.programs_config_map("cdi-per-pod", "berth-x", {"a": "b"})
     assert config_map is not None
     for pod in pods(cluster("cdi-per-pod")):
         (volume,) = (entry for entry in pod["volumes"] if "configMap" in entry)
@@ -71,7 +71,7 @@ def test_what_else_is_in_a_pod_stays() -> None:
             ],
         }
     }
-    spec = nested.add_parts(template, nested.parts_of("cdi-per-pod", gpus=1))["spec"]
+    spec = nested.with_nested_parts(template, nested.nested_parts("cdi-per-pod", gpus=1))["spec"]
     ray, beside = spec["containers"]
     assert (spec["volumes"][0], ray["volumeMounts"][0], beside) == (
         {"name": "mine"},
@@ -96,7 +96,7 @@ def test_no_pod_is_privileged_or_can_become_it() -> None:
 
 def test_only_podmans_way_lowers_the_pod_security_level() -> None:
     levels = {
-        way: level_of([cluster(way, pools)])
+        way: pod_security_level([cluster(way, pools)])
         for way, pools in (
             ("none", POOLS),
             ("cdi-per-pod", POOLS),

@@ -10,7 +10,7 @@ from berth.components.fabric import dranet_class
 from berth.components.gke.node_pool_arguments import NodePlace, node_pool_arguments
 from berth.components.operators import DraNet, Gib, GpuDra, GpuDraSettings, Site
 from berth.components.operators.gib import installer
-from berth.components.sharing import Pools, node_labels, offered
+from berth.components.sharing import Pools, node_labels, offered_pools
 from berth.stacks.settings.environment import EnvironmentSettings
 from berth.stacks.settings.resolve import resolve_environment
 from tests.unit import loaded
@@ -36,7 +36,7 @@ POOLS: dict[str, Any] = {
 
 def fleet(pools: dict[str, Any] = POOLS, **values: Any) -> tuple[EnvironmentSettings, Pools]:
     settings = environment_of(pools, **values)
-    return settings, offered(settings.pools, settings.sharing)
+    return settings, offered_pools(settings.pools, settings.sharing)
 
 
 def of_dranet(**given: Any) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def test_mig_instances_that_others_have_cut_can_be_claimed() -> None:
     cpu = {"machineType": "n2-standard-16", "nodes": 1}
     on = {"cluster": {"existing": {"kubeconfig": "kubeconfig.yaml"}}, "sharing": {"cut": cut}}
     settings = loaded.environment_of("some", {"pools": {"cpu": cpu, "dev": pool}, **on}).settings
-    pools = offered(settings.pools, settings.sharing)
+    pools = offered_pools(settings.pools, settings.sharing)
     assert set(GpuDra.served(pools)) == {"dev"}
     assert not pools["dev"].settings.by_operator
     (warning,) = resolve_environment(settings).warnings

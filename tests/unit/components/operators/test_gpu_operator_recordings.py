@@ -15,7 +15,7 @@ import yaml
 
 from berth.components.gke import tolerations
 from berth.components.hardware.names import OPERANDS_LABEL
-from berth.components.sharing import node_labels, offered
+from berth.components.sharing import node_labels, offered_pools
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import load
 from berth.stacks.settings.environment import EnvironmentSettings
@@ -68,11 +68,11 @@ def daemons_on(output: Mapping[str, Any], node: str) -> list[str]:
     "path", sorted((ROOT / "stacks").rglob("Pulumi.*.yaml")), ids=lambda path: path.stem
 )
 def test_every_gpu_pool_of_a_shipped_stack_is_served_by_one(path: Path) -> None:
-    file = stack_file.read(path)
+    file = stack_file.read_stack_file(path)
     settings = load(path.stem.removeprefix("Pulumi."), file.settings, file).settings
     if not isinstance(settings, EnvironmentSettings):
         pytest.skip("an engineer's stack has no pools")
-    for pool in offered(settings.pools, settings.sharing).values():
+    for pool in offered_pools(settings.pools, settings.sharing).values():
         labels = node_labels(pool)
         if pool.settings.machine.gpus:
             assert (labels.get(OPERANDS_LABEL) == "false") is not pool.settings.by_operator, (

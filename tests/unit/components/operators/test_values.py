@@ -15,7 +15,7 @@ from berth.components.operators.installation import has_null
 from berth.components.operators.operator import Chart
 from berth.components.operators.rules import overridden, reaches
 from berth.components.operators.settings import OPERATORS
-from berth.components.sharing import offered
+from berth.components.sharing import offered_pools
 from tests.unit.loaded import environment_of, environment_values
 
 GPUS = {"gpu": {"machineType": "g2-standard-8", "nodes": 1}}
@@ -68,7 +68,7 @@ def test_engineers_stacks_read_no_values_of_charts() -> None:
 
 def test_what_berth_sets_is_known_of_each_chart() -> None:
     """Every value that berth sets, or has a setting for, is one that the chart reads."""
-    site = Site(offered(load_pools(), {}))
+    site = Site(offered_pools(load_pools(), {}))
     for operator in OPERATORS:
         known = operator.known_chart().values
         assert {path.partition(".")[0] for path in operator.by_setting()} <= set(known)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.plan.fleet import Usage, occupant_of
+from berth.components.plan.occupants import Usage, occupant_of
 from berth.components.ray.manifest import ray_cluster
 from tests.unit.components.fabric import A4, BY_NETWORKS, CLAIMED, PAIRED, complete
 

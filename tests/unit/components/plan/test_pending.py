@@ -1,6 +1,6 @@
 """Pending creations, by the engine's warning of them."""
 
-from berth.components.plan.plan import pending_creates, remedy_of
+from berth.components.plan.pending import pending_creates, remedy_of_pending
 
 POOL = "urn:pulumi:lab::berth::berth:gke:NodePool$gcp:container/nodePool:NodePool::extra"
 # The text is the engine's (pulumi 3.250.0).
@@ -15,10 +15,10 @@ waiting for changes
 
 def test_pending_creations_are_named_with_what_clears_them() -> None:
     assert pending_creates(WARNING) == [POOL]
-    text = remedy_of(WARNING, "lab")
+    text = remedy_of_pending(WARNING, "lab")
     assert "while it created extra," in text
     assert text.endswith("pulumi refresh -s lab --clear-pending-creates --yes")
 
 
 def test_other_warnings_name_none() -> None:
-    assert remedy_of("the cluster is old", "lab") == ""
+    assert remedy_of_pending("the cluster is old", "lab") == ""

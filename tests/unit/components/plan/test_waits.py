@@ -4,11 +4,11 @@ import pytest
 
 from berth.components.gke import PoolSettings
 from berth.components.plan.plan import Event, plan_of
-from berth.components.sharing import offered
+from berth.components.sharing import offered_pools
 from berth.stacks.preview.report import Known, report_of
 from tests.unit.components.plan.plans import POOL, RAY, edited, event, pool, ray, same
 
-POOLS = offered(
+POOLS = offered_pools(
     {"train": PoolSettings.model_validate({"machineType": "a4-highgpu-8g", "nodes": 2})}, {}
 )
 GUEST = edited(ray("guest", workers=1), metadata__labels={})

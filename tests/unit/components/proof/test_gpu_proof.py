@@ -10,7 +10,7 @@ from berth.components.hardware.versions import CUDA_SAMPLE_IMAGE
 from berth.components.proof.cuda_vector_add import job_manifest, job_name, namespace_manifest
 from berth.components.proof.gpu_evidence import Ran, judge_nodes, judge_run, progress, why_no_job
 from berth.components.proof.isolation_pods import judge_look, judge_operands, look_job, looks
-from berth.components.sharing import Pool, offered
+from berth.components.sharing import Pool, offered_pools
 from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.cases import table
 
@@ -52,7 +52,7 @@ def pool(nodes: object = 2, **settings: Any) -> Pool:
         by_alias=True,
         by_name=False,
     )
-    return offered(fleet.pools, fleet.sharing)["dev"]
+    return offered_pools(fleet.pools, fleet.sharing)["dev"]
 
 
 def pool_of(case: Object) -> Pool:

@@ -7,15 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
+from berth.components.cluster.demand import gpus_of_ray_cluster
 from berth.components.cluster.pods import SYNCED, why_not_ready
-from berth.components.ray.condition import (
-    condition_of,
-    gpus_of,
-    job_condition,
-    pods_missing,
-    reasons_not_ready,
-    service_condition,
-)
+from berth.components.ray.conditions.cluster import condition_of, pods_missing, reasons_not_ready
+from berth.components.ray.conditions.job import job_condition
+from berth.components.ray.conditions.service import service_condition
 from tests.unit.cases import over, says, table
 
 TABLE = table(__file__, "conditions.yaml")
@@ -169,7 +165,7 @@ def test_a_ready_cluster_has_no_reasons() -> None:
 
 
 def test_gpus_are_those_of_all_workers_counted_or_claimed() -> None:
-    assert gpus_of(cluster(desired=3)) == 6
+    assert gpus_of_ray_cluster(cluster(desired=3)) == 6
     claiming = {
         "metadata": {"annotations": {"berth/claimed-gpus": "4"}},
         "spec": {
@@ -177,7 +173,7 @@ def test_gpus_are_those_of_all_workers_counted_or_claimed() -> None:
         },
     }
     assert (
-        gpus_of(
+        gpus_of_ray_cluster(
             over(cluster(desired=3), {"spec": {"workerGroupSpecs": {0: {"template": claiming}}}})
         )
         == 12

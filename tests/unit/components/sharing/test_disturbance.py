@@ -1,6 +1,6 @@
 from typing import Any
 
-from berth.components.sharing import node_labels, of_configs, of_labels
+from berth.components.sharing import lines_of_configs, lines_of_labels, node_labels
 from tests.unit.components.operators.test_gpu_operator import TIME_SLICING, fleet
 
 MIG: dict[str, Any] = {"kind": "mig", "strategy": "single", "profile": "1g.23gb"}
@@ -13,7 +13,7 @@ def plugin_config(profile: dict[str, Any]) -> dict[str, Any]:
 def test_other_replicas_disturb_the_pools_that_use_the_profile_and_name_who_is_there() -> None:
     pools = fleet({"sharing": "any"})[0].pools
     old, new = plugin_config(TIME_SLICING), plugin_config(TIME_SLICING | {"replicas": 2})
-    (line,) = of_configs(old, new, pools, {"dev": ["bob", "carol"]})
+    (line,) = lines_of_configs(old, new, pools, {"dev": ["bob", "carol"]})
     assert line.startswith(
         "pool dev: sharing profile 'any' changes; the device plugin restarts on its nodes; running"
         " pods keep"
@@ -23,20 +23,22 @@ def test_other_replicas_disturb_the_pools_that_use_the_profile_and_name_who_is_t
 
 def test_an_unchanged_profile_disturbs_nobody() -> None:
     pools = fleet({"sharing": "any"})[0].pools
-    assert of_configs(plugin_config(TIME_SLICING), plugin_config(TIME_SLICING), pools, {}) == []
+    assert (
+        lines_of_configs(plugin_config(TIME_SLICING), plugin_config(TIME_SLICING), pools, {}) == []
+    )
 
 
 def test_another_mig_layout_stops_pods() -> None:
     old = node_labels(fleet({"sharing": "any"}, MIG)[0].pools["dev"])
     new = node_labels(fleet({"sharing": "any"}, MIG | {"profile": "3g.90gb"})[0].pools["dev"])
-    (line,) = of_labels("dev", old, new, ["bob"])
+    (line,) = lines_of_labels("dev", old, new, ["bob"])
     assert line.startswith("pool dev: the MIG layout changes from all-1g.23gb to all-3g.90gb;")
     assert "the MIG manager stops every pod with a GPU" in line
 
 
 def test_a_pool_that_leaves_gkes_plugin_is_named() -> None:
     new = node_labels(fleet({"sharing": "any"})[0].pools["dev"])
-    (line,) = of_labels("dev", {}, new, [])
+    (line,) = lines_of_labels("dev", {}, new, [])
     assert "the sharing profile changes from GKE's own device plugin to any" in line
     assert "no berth of this stack is on them" in line
-    assert of_labels("dev", new, new, []) == []
+    assert lines_of_labels("dev", new, new, []) == []

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from berth.components.cluster.api import MERGE_PATCH
-from berth.components.cluster.pods import untolerated
-from berth.lab.devices.api import Api
+from berth.components.cluster.nodes import untolerated_taint
+from berth.lab.api import Api
 from berth.lab.devices.reconciler import CLASSES, reconcile
 from berth.lab.devices.scheduling import selected
 
@@ -51,7 +51,7 @@ class Player(Api):
             name
             for name, labels in self.labels.items()
             if selected(spec, labels)
-            and not untolerated(self._taints[name], spec.get("tolerations") or [])
+            and not untolerated_taint(self._taints[name], spec.get("tolerations") or [])
         )
 
     def settle(self, pending: Mapping[str, list[str]]) -> None:

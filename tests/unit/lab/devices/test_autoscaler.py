@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from berth.lab.devices.api import CLAIMS, SLICES, Api
+from berth.lab.api import CLAIMS, SLICES, Api
 from berth.lab.devices.autoscaler import IDLE_VARIABLE, Autoscaler
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.nodes import expected, manifest, resize, sizes_of

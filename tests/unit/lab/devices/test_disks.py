@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from berth.lab.devices.api import Api
+from berth.lab.api import Api
 from berth.lab.devices.disks import CLAIMS, DISKS, VOLUMES, RealNode, play, volume_for
 
 NOTES = {

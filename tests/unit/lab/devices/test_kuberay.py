@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from berth.lab.devices.api import DEPLOYMENTS, Api
+from berth.lab.api import DEPLOYMENTS, Api
 from berth.lab.devices.kuberay import PROCESS, RayOperator, process_of
 from berth.lab.home import Home
 from berth.lab.plugins.gcp.store import Record, Store

@@ -5,7 +5,7 @@ import yaml
 
 from berth.components.cluster.api import ClusterApi
 from berth.components.hardware.names import GPU_RESOURCE as GPU
-from berth.lab.devices.api import Api
+from berth.lab.api import Api
 from berth.lab.devices.gpu_operator import Policy
 from berth.lab.devices.operand_objects import OPERANDS, PLUGIN, daemonset
 from berth.lab.devices.plugin_config import PluginConfig, PluginConfigError, config_of, parse

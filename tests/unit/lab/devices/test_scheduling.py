@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from berth.components.cluster.pods import untolerated
+from berth.components.cluster.nodes import untolerated_taint
 from berth.lab.devices.scheduling import amounts, requests, selected
 
 GPU = "nvidia.com/gpu"
@@ -49,7 +49,7 @@ def test_tolerations_are_compared_as_the_scheduler_does(
     tolerations: list[Any], expected: Any
 ) -> None:
     soft = {"key": "soft", "effect": "PreferNoSchedule"}
-    assert untolerated([soft, TAINT], tolerations) == expected
+    assert untolerated_taint([soft, TAINT], tolerations) == expected
 
 
 def test_a_pod_takes_its_containers_and_the_largest_init_container() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from berth.components.cluster.api import ClusterApi, ConflictError
-from berth.lab.devices.api import Api
+from berth.lab.api import Api
 from berth.lab.devices.waiting_pods import WaitingPods
 
 POD = "/api/v1/namespaces/gpu-operator/pods/upgrade"

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from berth.components.cluster.api import ClusterApi
-from berth.lab.devices.api import Api
+from berth.lab.api import Api
 from berth.lab.home import Home
 from berth.lab.ray.heads import Heads
 

@@ -12,12 +12,13 @@ import pytest
 from pulumi.runtime.proto import provider_pb2
 
 from berth.components.hardware.names import POOL_LABEL
+from berth.lab.plugins.gcp.engine import Engine
 from berth.lab.plugins.gcp.errors import ProviderError
 from berth.lab.plugins.gcp.fleet import Fleet
 from berth.lab.plugins.gcp.nodes import expected, manifest
+from berth.lab.plugins.gcp.protocol import message_properties, plain_properties
 from berth.lab.plugins.gcp.provider import SimulatedGoogleCloud
 from berth.lab.plugins.gcp.resource import Kind
-from berth.lab.plugins.gcp.server import Engine, read, written
 from berth.lab.plugins.gcp.store import Record, Store
 
 PROJECT, REGION, ZONE = "berth-lab", "us-central1", "us-central1-b"
@@ -102,26 +103,32 @@ class Simulated:
     def check(self, token: str, **inputs: Any) -> tuple[Inputs, list[tuple[str, str]]]:
         seed = b"\x01\x02\x03\x04"
         request = provider_pb2.CheckRequest(
-            urn=urn_of(token), news=written(inputs), randomSeed=seed
+            urn=urn_of(token), news=message_properties(inputs), randomSeed=seed
         )
         result = self.provider.Check(request, Context())
-        return read(result.inputs), [
+        return plain_properties(result.inputs), [
             (failure.property, failure.reason) for failure in result.failures
         ]
 
     def create(self, token: str, **inputs: Any) -> str:
         checked, failures = self.check(token, **inputs)
         assert not failures
-        request = provider_pb2.CreateRequest(urn=urn_of(token), properties=written(checked))
+        request = provider_pb2.CreateRequest(
+            urn=urn_of(token), properties=message_properties(checked)
+        )
         result = self.provider.Create(request, Context())
-        self.states[result.id] = (checked, read(result.properties))
+        self.states[result.id] = (checked, plain_properties(result.properties))
         return str(result.id)
 
     def diff(self, token: str, resource: str, **inputs: Any) -> dict[str, Kind]:
         checked, _ = self.check(token, **inputs)
-        olds, outputs = map(written, self.states[resource])
+        olds, outputs = map(message_properties, self.states[resource])
         request = provider_pb2.DiffRequest(
-            urn=urn_of(token), id=resource, olds=outputs, old_inputs=olds, news=written(checked)
+            urn=urn_of(token),
+            id=resource,
+            olds=outputs,
+            old_inputs=olds,
+            news=message_properties(checked),
         )
         result = self.provider.Diff(request, Context())
         return {path: Kind(found.kind) for path, found in result.detailedDiff.items()}
@@ -129,25 +136,29 @@ class Simulated:
     def update(self, token: str, resource: str, **inputs: Any) -> Inputs:
         checked, failures = self.check(token, **inputs)
         assert not failures
-        olds, outputs = map(written, self.states[resource])
+        olds, outputs = map(message_properties, self.states[resource])
         request = provider_pb2.UpdateRequest(
-            urn=urn_of(token), id=resource, olds=outputs, old_inputs=olds, news=written(checked)
+            urn=urn_of(token),
+            id=resource,
+            olds=outputs,
+            old_inputs=olds,
+            news=message_properties(checked),
         )
-        new = read(self.provider.Update(request, Context()).properties)
+        new = plain_properties(self.provider.Update(request, Context()).properties)
         self.states[resource] = (checked, new)
         return new
 
     def read(self, token: str, resource: str) -> tuple[str, Inputs, Inputs]:
         """Id, outputs and inputs of a resource; empty if it is gone."""
-        olds, outputs = map(written, self.states.get(resource, ({}, {})))
+        olds, outputs = map(message_properties, self.states.get(resource, ({}, {})))
         request = provider_pb2.ReadRequest(
             urn=urn_of(token), id=resource, properties=outputs, inputs=olds
         )
         result = self.provider.Read(request, Context())
-        return result.id, read(result.properties), read(result.inputs)
+        return result.id, plain_properties(result.properties), plain_properties(result.inputs)
 
     def delete(self, token: str, resource: str) -> None:
-        olds, outputs = map(written, self.states[resource])
+        olds, outputs = map(message_properties, self.states[resource])
         request = provider_pb2.DeleteRequest(
             urn=urn_of(token), id=resource, properties=outputs, old_inputs=olds
         )
@@ -223,5 +234,5 @@ def simulated(tmp_path: Path) -> Simulated:
     store, fleet, listener = Store(tmp_path / "cloud"), RememberedFleet(), Listener()
     provider = SimulatedGoogleCloud(store, fleet, listener)
     settings = {"project": PROJECT}
-    provider.Configure(provider_pb2.ConfigureRequest(args=written(settings)), Context())
+    provider.Configure(provider_pb2.ConfigureRequest(args=message_properties(settings)), Context())
     return Simulated(provider, store, fleet, listener.warnings)

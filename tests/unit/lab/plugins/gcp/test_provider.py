@@ -9,8 +9,8 @@ from pulumi.runtime.rpc import UNKNOWN
 from berth.components.gke.provider_fields import resources
 from berth.lab.plugins.gcp.errors import ProviderError
 from berth.lab.plugins.gcp.field_rules import field_problems
+from berth.lab.plugins.gcp.protocol import message_properties, plain_properties
 from berth.lab.plugins.gcp.resource import Kind
-from berth.lab.plugins.gcp.server import read, written
 from tests.unit.components.gke.registered import registrations
 from tests.unit.recording import Registration
 
@@ -97,10 +97,10 @@ def test_a_preview_makes_nothing_and_knows_what_it_cannot_know(simulated: Simula
     )
     assert not failures
     request = provider_pb2.CreateRequest(
-        urn=urn_of(POOL), properties=written(checked), preview=True
+        urn=urn_of(POOL), properties=message_properties(checked), preview=True
     )
     result = simulated.provider.Create(request, Context())
-    outputs = read(result.properties)
+    outputs = plain_properties(result.properties)
     assert (result.id, outputs["instanceGroupUrls"], outputs["name"]) == ("", UNKNOWN, "a4")
     assert not simulated.fleet.there
     assert not simulated.store.list("nodePools")
@@ -109,16 +109,23 @@ def test_a_preview_makes_nothing_and_knows_what_it_cannot_know(simulated: Simula
 def test_a_name_is_made_up_once(simulated: Simulated) -> None:
     inputs, _ = simulated.check(NETWORK, autoCreateSubnetworks=False)
     assert inputs["name"] == "name-0102030"
-    news = written({"autoCreateSubnetworks": False})
+    news = message_properties({"autoCreateSubnetworks": False})
     again = provider_pb2.CheckRequest(
-        urn=urn_of(NETWORK), olds=written(inputs), news=news, randomSeed=b"other seed"
+        urn=urn_of(NETWORK), olds=message_properties(inputs), news=news, randomSeed=b"other seed"
     )
-    assert read(simulated.provider.Check(again, Context()).inputs)["name"] == inputs["name"]
+    assert (
+        plain_properties(simulated.provider.Check(again, Context()).inputs)["name"]
+        == inputs["name"]
+    )
 
 
 def test_whole_numbers_are_integers() -> None:
     assert (
-        repr(read(written({"count": 8, "half": 0.5, "more": [None, {"a": 1}]}))["more"])
+        repr(
+            plain_properties(
+                message_properties({"count": 8, "half": 0.5, "more": [None, {"a": 1}]})
+            )["more"]
+        )
         == "[None, {'a': 1}]"
     )
 

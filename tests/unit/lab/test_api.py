@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from berth.components.cluster.api import ClusterApi, RefusedError
-from berth.lab.devices.api import POLICIES, Api
+from berth.lab.api import POLICIES, Api
 
 Object = dict[str, Any]
 NOT_SERVED: tuple[list[Object], str] = ([], "")
@@ -45,7 +45,7 @@ def test_objects_are_seen_although_their_kind_comes_goes_and_comes_again(
         if len(waits) == 4:
             raise EndError
 
-    monkeypatch.setattr("berth.lab.devices.api.time.sleep", wait)
+    monkeypatch.setattr("berth.lab.api.time.sleep", wait)
     first, second = {"metadata": {"uid": "1"}}, {"metadata": {"uid": "2"}}
     cluster = Cluster(
         NOT_SERVED,

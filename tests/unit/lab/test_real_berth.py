@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.lab.realnode import berth
+from berth.lab import real_berth
 from berth.stacks.load.stack import load_stack
 from tests.pages.page import CLONE
 
@@ -21,15 +21,15 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_settings_are_written_and_valid(project: Path) -> None:
-    berth.provide_settings()
+    real_berth.provide_settings()
     assert (project / "stacks/Pulumi.real.yaml").exists()
-    load_stack(berth.STACK)
+    load_stack(real_berth.STACK)
 
 
 def test_settings_of_the_user_stay(project: Path) -> None:
     own = project / "stacks/Pulumi.real.yaml"
     own.write_text("config: {}\n")
-    berth.provide_settings()
+    real_berth.provide_settings()
     assert own.read_text() == "config: {}\n"
 
 

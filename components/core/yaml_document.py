@@ -1,4 +1,4 @@
-"""YAML document of a stack's file: plain values with lines; no more of YAML than settings need.
+"""YAML documents of settings: plain values with lines, and no more of YAML than settings need.
 
 Pulumi reads the same text with another library. What the two read differently is refused, and so is
 what only one of them can read: tags, numbers such as 010 and .nan, and anchors that contain
@@ -8,6 +8,7 @@ themselves.
 import math
 import re
 from collections.abc import Mapping
+from string import Template
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -19,9 +20,8 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode
 from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.scalarbool import ScalarBoolean
 
-from berth.components.core import fast_yaml
 from berth.components.core.errors import BadInputError
-from berth.components.core.printable import printable, unprintable
+from berth.components.core.printable import first_unsafe_character, printable
 
 DEEPEST = 50
 _MOST_VALUES = 100_000
@@ -36,7 +36,7 @@ _UNREADABLE = re.compile(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U000100
 
 
 class DocumentError(BadInputError):
-    """Text that is not the YAML of a stack's file; `line` counts from 1, 0 for none."""
+    """Text that is not the YAML of settings; `line` counts from 1, 0 for none."""
 
     def __init__(self, problem: str, line: int = 0) -> None:
         super().__init__(problem)
@@ -62,11 +62,38 @@ class _Constructor(RoundTripConstructor):
             ) from None
 
 
-_IN_WORDS: Mapping[str, Mapping[str, str]] = fast_yaml.beside(__file__)
-"""Errors of the parser, and what they mean for a line of settings."""
+_WRONG_INDENT = "is indented neither like the entry above it nor like one inside that entry"
+
+_BY_CONTEXT: Mapping[str, str] = {
+    "quoted scalar": "begins a text with a quote that nothing closes",
+    "simple key": "has no ':' with a blank behind it, so that it is no entry",
+    "flow sequence": "begins a '[' that nothing closes, or lacks a ',' before line $line",
+    "flow": "begins a '{' that nothing closes, or lacks a ',' before line $line",
+}
+"""Meaning of the parser's errors by words of their context, at the line where the context begins;
+`$line` is the line of the problem."""
+
+_BY_PROBLEM: Mapping[str, str] = {
+    r"found undefined alias '(.*)'": (
+        r"has *\1, and no &\1 that it refers to; put a text with '*' in quotes"
+    ),
+    r"found character '(.)' that cannot start": (
+        r"has a value that begins with '\1', which YAML keeps for itself; put it in quotes"
+    ),
+    r"<block end>, but found '<block mapping start>'": _WRONG_INDENT,
+    r"<block end>, but found '\?'": _WRONG_INDENT,
+    r"<block end>, but found '-'": _WRONG_INDENT,
+    r"mapping values are not allowed": (
+        "has a ':' that makes no entry: it is indented too far, a value needs quotes, or the line"
+        " above lacks a blank after its ':'"
+    ),
+    r"found character '\\t'": "is indented by a tab; YAML takes spaces",
+}
+"""Meaning of the parser's errors by regular expressions of their problems, at their lines; `\\1` is
+the expression's group."""
 
 
-def read(text: str) -> Any:
+def read_yaml(text: str) -> Any:
     """Return a document; its mappings and lists know the lines of their entries.
 
     Raises:
@@ -74,7 +101,7 @@ def read(text: str) -> Any:
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     # A comment ends at such a character for one reader and goes on for the other, or for the eye.
-    if found := unprintable(text):
+    if found := first_unsafe_character(text):
         line = text.count("\n", 0, found.start()) + 1
         raise DocumentError(
             f"has the character {printable(found[0])}, which a reader of YAML or an editor may take"
@@ -105,22 +132,23 @@ def _in_words(error: MarkedYAMLError) -> DocumentError:
     """Return the parser's error in words, at the line where something is to be put right."""
     line = error.problem_mark.line + 1 if error.problem_mark else 0
     if error.context_mark:
-        for words, text in _IN_WORDS["contexts"].items():
+        for words, text in _BY_CONTEXT.items():
             if words in (error.context or ""):
-                return DocumentError(text.format(line=line), error.context_mark.line + 1)
+                meaning = Template(text).substitute(line=line)
+                return DocumentError(meaning, error.context_mark.line + 1)
     problem = (error.problem or "is not YAML").replace("\n", " ")
-    for form, text in _IN_WORDS["problems"].items():
-        if found := re.search(form, problem):
-            return DocumentError(text.format(*found.groups()), line)
+    for expression, text in _BY_PROBLEM.items():
+        if match := re.search(expression, problem):
+            return DocumentError(match.expand(text), line)
     return DocumentError(problem, line)
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Return a value of a document without the spelling and the lines that it remembers."""
     if isinstance(value, CommentedMap):
-        return {plain(key): plain(inner) for key, inner in value.items()}
+        return {plain_value(key): plain_value(inner) for key, inner in value.items()}
     if isinstance(value, CommentedSeq):
-        return [plain(inner) for inner in value]
+        return [plain_value(inner) for inner in value]
     if isinstance(value, TaggedScalar):
         return str(value.value)  # of `!!str`, the only tag whose scalars are kept so
     if isinstance(value, ScalarBoolean):

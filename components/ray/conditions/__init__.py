@@ -1,0 +1,1 @@
+"""Conditions of RayClusters, RayJobs and RayServices, from their objects: pure functions."""
