@@ -14,7 +14,7 @@ from berth.components.core.types import (
     NodeAccount,
     NonEmpty,
     SecurityGroup,
-    written_as,
+    must_match,
 )
 
 _TIME = re.compile(r"([01]\d|2[0-3]):[0-5]\d", re.ASCII)
@@ -57,7 +57,7 @@ class Maintenance(Settings):
 
     start: Annotated[
         str,
-        written_as(_TIME, 'is not a time of day; write for example "03:00"'),
+        must_match(_TIME, 'is not a time of day; write for example "03:00"'),
         Field(examples=["03:00"]),
     ] = "09:00"
     """Begin, in UTC, of the four hours a day for upgrades."""

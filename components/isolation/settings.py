@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from berth.components.core.settings import DefaultedSettings, Settings
-from berth.components.core.types import Cidr, Name, NonEmpty, Quantity, written_as
+from berth.components.core.types import Cidr, Name, NonEmpty, Quantity, must_match
 from berth.components.operators import KubeRaySettings
 
 PRODUCTION = "berth-production"
@@ -56,7 +56,7 @@ class IsolationSettings(Settings):
 
 UserName = Annotated[
     NonEmpty,
-    written_as(
+    must_match(
         re.compile(r"(?!system:).*", re.DOTALL),
         "includes people outside of the berth; name e-mail addresses of users, or groups of"
         " your own",
@@ -66,7 +66,7 @@ UserName = Annotated[
 
 ClusterServiceAccount = Annotated[
     str,
-    written_as(
+    must_match(
         _ACCOUNT, "is not a service account of the cluster; write its namespace and name: ci/runner"
     ),
 ]
@@ -74,10 +74,10 @@ ClusterServiceAccount = Annotated[
 
 PriorityClass = Annotated[
     NonEmpty,
-    written_as(
+    must_match(
         _CLASS, "is not the name of a PriorityClass: lowercase letters, digits, '-' and '.'"
     ),
-    written_as(
+    must_match(
         re.compile("(?!system-).*"),
         f"is reserved for system pods of the cluster; take {PRODUCTION} or a class of your own",
     ),

@@ -19,7 +19,7 @@ from berth.components.core.types import (
     RayLabel,
     RayLabelValue,
     RayResource,
-    written_as,
+    must_match,
 )
 from berth.components.fabric import Nccl, NcclShape, nccl_of, nics_of
 from berth.components.hardware import versions
@@ -81,7 +81,7 @@ class GcsFaultTolerance(Settings):
 
     redis: Annotated[
         str,
-        written_as(
+        must_match(
             _REDIS, "is not the address of a Redis; write HOST:PORT, as in redis.redis:6379"
         ),
         Field(examples=["redis.redis:6379"]),

@@ -11,7 +11,7 @@ from berth.components.core.manifest import Manifest, manifest_of, unawaited
 from berth.components.core.problems import Problem, SettingPath
 from berth.components.core.settings import Settings
 from berth.components.core.table import beside, broken
-from berth.components.core.types import Memory, Name, Quantity, parse_quantity, written_as
+from berth.components.core.types import Memory, Name, Quantity, must_match, parse_quantity
 from berth.components.gke import SHARE_CLASSES, own_class
 from berth.components.isolation import RAY_USER, bucket_annotations
 from berth.components.nested import NestedParts, with_nested_parts
@@ -140,7 +140,7 @@ _OF_DISKS = ("hyperdisk-", "premium-rwo", "standard-rwo")
 _BUCKET = re.compile(r"[a-z0-9][-_.a-z0-9]{1,220}[a-z0-9]")
 
 MountOption = Annotated[
-    str, written_as(re.compile(r"[^\s,]+"), "is not one mount option; write each as an entry")
+    str, must_match(re.compile(r"[^\s,]+"), "is not one mount option; write each as an entry")
 ]
 """Mount option of Cloud Storage FUSE
 (https://docs.cloud.google.com/kubernetes-engine/docs/reference/cloud-storage-fuse-csi-driver/mount-options)."""
@@ -203,7 +203,7 @@ class Volume(Settings):
     bucket: Annotated[
         Annotated[
             str,
-            written_as(
+            must_match(
                 _BUCKET, "is not the name of a bucket; write it without gs:// and without a folder"
             ),
         ]
