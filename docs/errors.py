@@ -107,13 +107,7 @@ REMEDIES = {
     "stack … is on environment …, which neither Pulumi's backend nor stacks/ has…": (
         "Correct `environment`."
     ),
-    "…: context … names cluster …, which has no address there": "Write the kubeconfig again.",
-    "…: context … names user …, who is not there": "Write the kubeconfig again.",
-    "… is not a kubeconfig: it has no list of clusters": "Name a kubeconfig.",
-    "… is not a kubeconfig: it is not YAML…: …": "Name a kubeconfig.",
-    "… is not a kubeconfig: …": "Put the value in quotes.",
     "… cannot be read: …": "Look at the file and its permissions.",
-    "… names …, which cannot be read: …": "Look at the file and its permissions.",
     "… has no object in it": "Name a file with Kubernetes objects.",
     "…: this is not YAML: …": "Correct the YAML in the named line.",
     "… has no Python file (*.py)": "Name a folder with the application's code.",

@@ -10,12 +10,11 @@ from pydantic import ValidationError
 
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.components.cluster.api import Reader
+from berth.components.cluster.kubeconfig import Login, own_login
 from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.nearest import did_you_mean
-from berth.components.gke import ExistingCluster
 from berth.stacks.files import stack_file
-from berth.stacks.program.login import own_login
 from berth.stacks.settings.contract import EnvironmentContract
 
 
@@ -40,7 +39,7 @@ class LiveEnvironment:
     """Output `environment` of the stack, which engineers' stacks read."""
     kubeconfig: str
     """Kubeconfig of its cluster, as text, with the login of the user of this machine."""
-    login: ExistingCluster | None = None
+    login: Login | None = None
     """File and context of that login, where the cluster's output has none."""
     outputs: dict[str, Any] = field(default_factory=dict, repr=False)
     """All outputs, secret ones in clear text."""
@@ -77,7 +76,8 @@ def brought_up(stack: str, outputs: Mapping[str, Any] | None = None) -> LiveEnvi
             f"another version of berth brought stack {environment} up (its output `environment`"
             f" differs in {where}); run: {bring_up}"
         ) from None
-    kubeconfig, login = own_login(outputs["kubeconfig"], contract.login)
+    named = contract.login.login if contract.login else None
+    kubeconfig, login = own_login(outputs["kubeconfig"], named)
     return LiveEnvironment(environment, contract, kubeconfig, login, outputs)
 
 
@@ -90,8 +90,8 @@ def _by_own_login(stack: str, environment: str) -> LiveEnvironment:
     loaded = load_stack(stack)
     if not isinstance(loaded, EngineerStack):
         raise BadInputError(f"stack {stack} is not an engineer's")
-    contract, kubeconfig, _ = read_own_part(loaded.settings, stack)
-    return LiveEnvironment(environment, contract, kubeconfig, loaded.settings.login)
+    own = read_own_part(loaded.settings, stack)
+    return LiveEnvironment(environment, own.contract, own.kubeconfig, own.login)
 
 
 def namespaces_not_in_state(environment: LiveEnvironment, reader: Reader) -> list[str]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from berth.components.gke.cluster_arguments import cluster_arguments
 from berth.components.gke.cluster_settings import ClusterSettings, ExistingCluster
-from berth.components.gke.kubeconfig import GKE_LOGIN
 from berth.components.gke.names import NODE_ROLES, PROVIDER, node_account
 from berth.components.gke.network_settings import ExistingNetwork, ExistingRdmaNetwork, ranges_of
 from berth.components.gke.node_pool_arguments import NodePlace, on_pools, tolerations

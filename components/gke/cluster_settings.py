@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from berth.components.cluster.kubeconfig import Login
 from berth.components.core.settings import Settings
 from berth.components.core.types import (
     Cidr,
@@ -36,6 +37,11 @@ class ExistingCluster(Settings):
         None
     )
     """Context in the kubeconfig. Default: its current one."""
+
+    @property
+    def login(self) -> Login:
+        """Login to the cluster, as the settings name it."""
+        return Login(self.kubeconfig, self.context)
 
 
 class Exclusion(Settings):

@@ -2,10 +2,8 @@
 
 import json
 
+from berth.components.cluster.kubeconfig import GKE_LOGIN
 from berth.components.core.manifest import manifest_of
-
-GKE_LOGIN = manifest_of(__file__, "gke_login")
-"""User of a kubeconfig who logs in by GKE's credential plugin."""
 
 
 def kubeconfig(name: str, endpoint: str, certificate_authority: str | None) -> str:

@@ -20,7 +20,7 @@ from berth.components.core.problems import Problem
 from berth.components.isolation import pod_policy
 from berth.components.operators.found import found_on
 from berth.stacks.load.stack import Environment, SettingsError
-from berth.stacks.program.existing import Platform
+from berth.stacks.program.platform import Platform
 
 NAME = "berth-cluster"
 """Name of the ConfigMap, in namespace kube-system."""

@@ -29,8 +29,8 @@ from berth.stacks.program import DIGEST, DIGEST_OUTPUT, digest_of
 from berth.stacks.program.adoption import wait_for_adoption
 from berth.stacks.program.claims_api import claims_api
 from berth.stacks.program.cluster_mark import looked_at, mark_cluster
-from berth.stacks.program.existing import Platform, existing
 from berth.stacks.program.notices import log
+from berth.stacks.program.platform import Platform, existing_platform
 from berth.stacks.program.waiting import Registered
 from berth.stacks.settings.contract import has_keeper, keeper_image
 
@@ -162,7 +162,7 @@ def _keeper(loaded: Environment) -> list[Manifest]:
 async def _platform(loaded: Environment, occupants: Mapping[str, Sequence[str]]) -> Platform:
     cluster = loaded.settings.cluster
     if cluster.existing:
-        return existing(loaded.stack, cluster.existing, loaded.file)
+        return existing_platform(loaded.stack, cluster.existing, loaded.file)
     # Imported only where something is made in Google Cloud: it takes seconds.
     from berth.stacks.program.google import google  # noqa: PLC0415
 

@@ -25,7 +25,7 @@ from berth.components.gke import (
 )
 from berth.components.sharing import Pool, Pools, lines_of_labels, node_labels
 from berth.stacks.files.stack_file import StackFile
-from berth.stacks.program.existing import Platform
+from berth.stacks.program.platform import Platform
 from berth.stacks.settings.environment import EnvironmentSettings
 
 

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 from berth.cli.main import app
 from berth.components.cluster.api import ClusterError
+from berth.components.cluster.kubeconfig import GKE_LOGIN
 from berth.components.core.errors import BAD_INPUT, BerthError
-from berth.components.gke import GKE_LOGIN
 from berth.components.gke.provider_fields import resources
 from berth.lab.home import CLONE
 from berth.lab.plugins.gcp.field_rules import field_problems

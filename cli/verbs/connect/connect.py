@@ -100,11 +100,12 @@ def _kubeconfig_command(environment: LiveEnvironment) -> str:
             "pulumi stack output kubeconfig --show-secrets --stack"
             f" {shlex.quote(environment.stack)}"
         )
-    context = (
-        f" --context {shlex.quote(environment.login.context)}" if environment.login.context else ""
-    )
-    file = shlex.quote(str(Path(environment.login.kubeconfig).expanduser()))
-    return f"kubectl config view --raw --minify --flatten --kubeconfig {file}{context}"
+    command = ["kubectl", "config", "view", "--raw", "--minify", "--flatten"]
+    if environment.login.kubeconfig:
+        command += ["--kubeconfig", str(Path(environment.login.kubeconfig).expanduser())]
+    if environment.login.context:
+        command += ["--context", environment.login.context]
+    return shlex.join(command)
 
 
 def print_commands(

@@ -29,6 +29,7 @@ from berth.components.cluster.api import (
     RefusedError,
     unreachable,
 )
+from berth.components.cluster.kubeconfig import KubeconfigError, read_kubeconfig
 from berth.components.cluster.owned import owners_of
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
@@ -41,7 +42,6 @@ from berth.components.operators.found import found_on
 from berth.components.operators.record import pending
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerStack, Environment, load_stack
-from berth.stacks.program.login import KubeconfigError, one_context
 from berth.stacks.settings.environment import USES, EnvironmentSettings
 
 CLUSTER, ENVIRONMENT = Topic("cluster"), Topic("environment")
@@ -67,7 +67,8 @@ def check_existing(loaded: Environment, existing: ExistingCluster) -> list[Findi
     """Check an existing cluster: kubeconfig, API server, rights of an update, pools, berths."""
     stack, settings, berths = loaded.stack, loaded.settings, loaded.berths
     try:
-        text, _ = one_context(path_of_setting(existing.kubeconfig), existing.context)
+        kubeconfig = read_kubeconfig(path_of_setting(existing.kubeconfig))
+        text = kubeconfig.context(existing.context).as_json()
     except KubeconfigError as error:
         return [
             CLUSTER.found("wrong-kubeconfig", problem=error.problem, kubeconfig=existing.kubeconfig)

@@ -7,7 +7,6 @@ import pytest
 from berth.cli.repository.check import check
 from berth.components.core.yaml_document import plain_value, read_yaml
 from berth.stacks.load import service_code
-from berth.stacks.program.login import KubeconfigError, one_context
 from tests.unit.cases import table
 
 FILE = """config:
@@ -126,47 +125,3 @@ def test_code_that_python_cannot_read(tmp_path: Path, text: str) -> None:
     lines = check("env", FILE.format(setting="") + f"    services:\n      {service}\n").lines
     assert service_code.read_code(tmp_path)
     assert any("Python cannot read this" in line for line in lines)
-
-
-KUBECONFIG = """clusters:
-- name: c
-  cluster: {{server: "https://10.0.0.1", certificate-authority: {authority}}}
-users: [{{name: u, user: {user}}}]
-contexts: [{{name: x, context: {{cluster: c, user: u}}}}]
-current-context: {current}
-"""
-
-
-@pytest.mark.parametrize(
-    ("values", "problem"),
-    [
-        (
-            {"user": "{token: 2026-01-01}"},
-            "is not a kubeconfig: Object of type date is not JSON serializable",
-        ),
-        ({"user": "&a {token: *a}"}, "it is not YAML (line 4): has an anchor that contains itself"),
-        ({"user": "{token: 2026-13-01}"}, "it is not YAML (line 4): '2026-13-01' has no value"),
-        ({"user": f"{{token: 1{'0' * 5000}}}"}, "it is not YAML (line 4): '1000"),
-        ({"user": "{a: " * 5000}, "it is not YAML (line 4): is nested more than 50 levels deep"),
-        ({"current": "[x]"}, "has no context \"['x']\""),
-        ({"authority": '"a\\0b"'}, "it is not YAML (line 3): has the character '\\x00'"),
-        ({"authority": "/dev/zero"}, "names /dev/zero, which cannot be read: it is not a file"),
-    ],
-)
-def test_a_kubeconfig_that_cannot_be_used(
-    tmp_path: Path, values: dict[str, str], problem: str
-) -> None:
-    path = tmp_path / "kubeconfig"
-    path.write_text(
-        KUBECONFIG.format(**{"authority": "/etc/hostname", "user": "{}", "current": "x"} | values)
-    )
-    with pytest.raises(KubeconfigError) as caught:
-        one_context(path, None)
-    assert problem in str(caught.value)
-
-
-def test_a_kubeconfig_is_a_file(tmp_path: Path) -> None:
-    with pytest.raises(KubeconfigError, match="it is not a file"):
-        one_context(Path("/dev/zero"), None)
-    with pytest.raises(KubeconfigError, match="it is not a file"):
-        one_context(tmp_path, None)

@@ -1,4 +1,4 @@
-"""Existing cluster: the platform of an environment that makes no cluster."""
+"""Platform of a stack: the cluster for its objects, and the login of whoever runs Pulumi."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,16 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_kubernetes
 
+from berth.components.cluster.kubeconfig import (
+    KubeconfigContext,
+    KubeconfigError,
+    Login,
+    has_login,
+    own_login,
+    pinned_login,
+    read_kubeconfig,
+    without_credentials,
+)
 from berth.components.cluster.provider import kubernetes_provider
 from berth.components.core.errors import BadInputError
 from berth.components.core.problems import Problem
@@ -13,14 +23,6 @@ from berth.components.core.project import path_of_setting
 from berth.components.gke import ExistingCluster
 from berth.stacks.files.stack_file import StackFile
 from berth.stacks.load.stack import SettingsError
-from berth.stacks.program.login import (
-    KubeconfigError,
-    has_login,
-    one_context,
-    own_login,
-    pinned,
-    without_credentials,
-)
 
 CLUSTER = "cluster"
 """Pulumi's name of the cluster's provider."""
@@ -38,7 +40,7 @@ class Platform:
     """Id for the cluster's whole life; another id recreates everything on the cluster."""
     ready: Sequence[pulumi.Resource] = ()
     """Resources that come before anything on the cluster, and go after it."""
-    login: ExistingCluster | None = None
+    login: Login | None = None
     """Kubeconfig of the user who runs Pulumi, where `public` has no login."""
 
     def provider(self, name: str = CLUSTER) -> pulumi_kubernetes.Provider:
@@ -48,8 +50,8 @@ class Platform:
         return kubernetes_provider(name, self.login.kubeconfig, self.cluster_id, self.login.context)
 
 
-def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> Platform:
-    """Return the platform of an existing cluster.
+def existing_platform(stack: str, settings: ExistingCluster, file: StackFile | None) -> Platform:
+    """Return the platform of an environment that makes no cluster.
 
     Its id is the API server's address, until the cluster has a mark with another one.
 
@@ -57,29 +59,47 @@ def existing(stack: str, settings: ExistingCluster, file: StackFile | None) -> P
         SettingsError: the kubeconfig cannot be used.
     """
     try:
-        text, server = one_context(path_of_setting(settings.kubeconfig), settings.context)
-        return owned(text, server, settings)
+        path = path_of_setting(settings.kubeconfig)
+        return platform_of_login(read_kubeconfig(path).context(settings.context), settings.login)
     except BadInputError as error:
         key = error.key if isinstance(error, KubeconfigError) else "kubeconfig"
         problem = Problem(("environment", "cluster", "existing", key), str(error))
         raise SettingsError(stack, [problem], file) from None
 
 
-def on_cluster(text: str, cluster_id: pulumi.Input[str], named: ExistingCluster | None) -> Platform:
+def platform_of_environment(
+    kubeconfig: str, cluster_id: pulumi.Input[str], named: ExistingCluster | None
+) -> Platform:
     """Return the platform of an engineer's stack: the environment's cluster, with the user's login.
+
+    Args:
+        kubeconfig: output `kubeconfig` of the environment's stack.
+        cluster_id: output `clusterId` of the environment's stack.
+        named: login of the environment's own settings.
 
     Raises:
         KubeconfigError: no kubeconfig of this machine logs in to the cluster.
     """
-    full, login = own_login(text, named)
-    pin = pinned(login, full) if login else None
-    return Platform(pulumi.Output.secret(full), pulumi.Output.secret(text), cluster_id, login=pin)
-
-
-def owned(kubeconfig: str, server: str, login: ExistingCluster | None) -> Platform:
-    """Return the platform of a cluster that is reached by the login of whoever runs Pulumi."""
-    public = without_credentials(kubeconfig)
-    pin = pinned(login, kubeconfig) if login and not has_login(public) else None
+    text, login = own_login(kubeconfig, named.login if named else None)
     return Platform(
-        pulumi.Output.secret(kubeconfig), pulumi.Output.secret(public), server, login=pin
+        pulumi.Output.secret(text),
+        pulumi.Output.secret(kubeconfig),
+        cluster_id,
+        login=pinned_login(login, text) if login else None,
+    )
+
+
+def platform_of_login(context: KubeconfigContext, login: Login) -> Platform:
+    """Return the platform of a cluster that is reached by the login of whoever runs Pulumi.
+
+    Raises:
+        KubeconfigError: the login cannot be used.
+    """
+    text = context.as_json()
+    public = without_credentials(text)
+    return Platform(
+        pulumi.Output.secret(text),
+        pulumi.Output.secret(public),
+        context.server,
+        login=None if has_login(public) else pinned_login(login, text),
     )
