@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from berth.components.core.bounds import Bounds
 from berth.components.core.rules import Breach, Rules
 from berth.components.core.types import parse_duration
-from berth.components.core.words import listed
+from berth.components.core.words import names_in_words
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.rules.pool import EnvironmentPool
 
@@ -37,7 +37,7 @@ def capacity_that_google_does_not_sell(pool: EnvironmentPool) -> str | None:
         return None
     return (
         f"{pool.settings.machine_type} cannot be had by {kind}; Google sells it by"
-        f" {listed(sold, 'or')}"
+        f" {names_in_words(sold, 'or')}"
     )
 
 
@@ -51,7 +51,8 @@ def machines_that_only_a_reservation_has(pool: EnvironmentPool) -> str | None:
         return None
     return (
         f"Google does not sell {pool.settings.machine_type} on demand: without a reservation that"
-        f" any machine may use, there will be no node; set `capacity` to {listed(sold, 'or')}"
+        f" any machine may use, there will be no node; set `capacity` to"
+        f" {names_in_words(sold, 'or')}"
     )
 
 
@@ -114,7 +115,7 @@ def block_across_zones(pool: EnvironmentPool) -> str | None:
     if capacity.kind != "reservation" or not capacity.block or not pool.in_several_zones:
         return None
     return (
-        f"a block is in one zone, but the pool is in {listed(pool.zones, ',')}; name its zone:"
+        f"a block is in one zone, but the pool is in {pool.zones_in_words}; name its zone:"
         f" zones: [{pool.zones[0]}]"
     )
 

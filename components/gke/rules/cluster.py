@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from berth.components.core.rules import Breach, Rules
 from berth.components.core.types import location_of_key
-from berth.components.core.words import listed
 from berth.components.gke.settings import GkeSettings
 from berth.components.gke.versions import too_old
 
@@ -51,7 +50,7 @@ def logs_without_those_of_the_system(environment: GkeSettings) -> str | None:
     logs = environment.cluster.logging
     if logs and "SYSTEM" not in logs:
         return (
-            f"{listed(logs, ',')} without SYSTEM: GKE collects other logs only beside the"
+            f"{', '.join(logs)} without SYSTEM: GKE collects other logs only beside the"
             " system's; add SYSTEM, or write []"
         )
     return None

@@ -1,7 +1,7 @@
 """Rules of the disks of nodes that berth creates: boot disks, Local SSDs, disks with images."""
 
 from berth.components.core.rules import Rules
-from berth.components.core.words import listed
+from berth.components.core.words import names_in_words
 from berth.components.gke.pool_settings import PoolSettings
 
 CREATED_DISKS = Rules[PoolSettings](PoolSettings)
@@ -14,7 +14,8 @@ def boot_disk_that_the_machine_does_not_take(pool: PoolSettings) -> str | None:
     disks = pool.machine.series.boot_disks
     if not pool.machine.known or pool.disk_type is None or pool.disk_type in disks:
         return None
-    return f"{pool.machine.name} cannot boot from {pool.disk_type}, but from {listed(disks, 'or')}"
+    allowed = names_in_words(disks, "or")
+    return f"{pool.machine.name} cannot boot from {pool.disk_type}, but from {allowed}"
 
 
 @CREATED_DISKS.problem("localSsds.count")
@@ -31,7 +32,7 @@ def other_number_of_local_ssds(pool: PoolSettings) -> str | None:
         )
     if machine.local_ssds or not machine.local_ssd_choices:
         return None
-    choices = listed(machine.local_ssd_choices, "or")
+    choices = names_in_words(machine.local_ssd_choices, "or")
     if count is None:
         return f"is required: {machine.name} has as many Local SSDs as are asked for, {choices}"
     if count and count not in machine.local_ssd_choices:

@@ -5,7 +5,7 @@ types of GKE's autoscaler.
 """
 
 from berth.components.core.rules import Rules
-from berth.components.core.words import listed
+from berth.components.core.words import names_in_words
 from berth.components.gke.pool_settings import PoolSettings
 
 MACHINE_TYPES = Rules[PoolSettings](PoolSettings)
@@ -29,10 +29,10 @@ def gpus_that_google_does_not_attach(pool: PoolSettings) -> str | None:
         return None
     most_vcpus = machine.series.attaches.get(machine.gpu.accelerator)
     if not most_vcpus:
-        kinds = listed(machine.series.attaches, "or")
+        kinds = names_in_words(machine.series.attaches, "or")
         return f"Google attaches {kinds} to {machine.name}, not {gpus.type}"
     if machine.gpus not in most_vcpus:
-        counts = listed(most_vcpus, "or")
+        counts = names_in_words(most_vcpus, "or")
         return f"Google attaches {counts} {gpus.type} to a node, not {gpus.count}"
     most = most_vcpus[machine.gpus]
     if machine.vcpus > most:

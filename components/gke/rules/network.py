@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from berth.components.core.rules import Breach, Rules
 from berth.components.core.settings import written_keys
-from berth.components.core.words import counted, is_or_are, listed
+from berth.components.core.words import counted, is_or_are, names_in_words
 from berth.components.gke.network_settings import NetworkSettings
 from berth.components.gke.settings import GkeSettings
 from berth.components.hardware.machines import RDMA_NICS
@@ -22,7 +22,7 @@ def settings_beside_existing_networks(environment: GkeSettings) -> Iterator[Brea
     if environment.network.existing and beside:
         yield Breach(
             "network.existing uses networks that are there, which berth does not change, so"
-            f" {listed(beside, 'and')} would be ignored; take one or the other out",
+            f" {names_in_words(beside, 'and')} would be ignored; take one or the other out",
             at=("network", beside[0]),
         )
 
@@ -37,10 +37,10 @@ def existing_networks_without_rdma(environment: GkeSettings) -> str | None:
     lacking = [key for key in ("gvnic", "rdma") if getattr(existing, key) is None]
     if not lacking:
         return None
-    needed_by = f"pool {pools[0]!r}" if len(pools) == 1 else f"each of the pools {', '.join(pools)}"
+    users = f"pool {pools[0]!r}" if len(pools) == 1 else f"each of the pools {', '.join(pools)}"
     return (
-        f"lacks {listed(lacking, 'and')}, which {needed_by} with `rdma: networks` needs: name the"
-        " second network of its nodes (gvnic) and the RDMA network with its subnetworks (rdma)"
+        f"lacks {names_in_words(lacking, 'and')}, which {users} with `rdma: networks` needs: name"
+        " the second network of its nodes (gvnic) and the RDMA network with its subnetworks (rdma)"
     )
 
 
@@ -54,8 +54,8 @@ def other_number_of_rdma_subnetworks(environment: GkeSettings) -> str | None:
     if count == RDMA_NICS:
         return None
     return (
-        f"{counted(count, 'subnetwork')} {is_or_are(count)} named, but a node has {RDMA_NICS} RDMA NICs,"
-        f" each in a subnetwork of its own; name {RDMA_NICS}"
+        f"{counted(count, 'subnetwork')} {is_or_are(count)} named, but a node has {RDMA_NICS} RDMA"
+        f" NICs, each in a subnetwork of its own; name {RDMA_NICS}"
     )
 
 

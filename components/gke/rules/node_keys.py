@@ -45,31 +45,31 @@ def keys_that_nodes_cannot_have(pool: EnvironmentPool) -> Iterator[Breach]:
     https://docs.cloud.google.com/kubernetes-engine/docs/how-to/update-existing-nodepools). The
     taints of an existing cluster's nodes are described, and may be GKE's own.
     """
-    for node_key in _node_keys(pool):
-        if not _KEY.fullmatch(node_key.key):
+    for named in _node_keys(pool):
+        if not _KEY.fullmatch(named.key):
             yield Breach(
-                f"{node_key.key!r} is not a key that Kubernetes takes for a {node_key.kind}: up to 63"
+                f"{named.key!r} is not a key that Kubernetes takes for a {named.kind}: up to 63"
                 " letters, digits, '-', '_' and '.', with a domain and '/' before it or none, for"
                 " example example.com/team",
-                at=node_key.place,
+                at=named.place,
             )
-        elif (owner := _owner(node_key.key)) and not node_key.only_described:
+        elif (owner := _owner(named.key)) and not named.only_described:
             yield Breach(
-                f"{node_key.key}: {owner} is reserved for GKE's and Kubernetes' own, which other"
+                f"{named.key}: {owner} is reserved for GKE's and Kubernetes' own, which other"
                 " settings of the pool set; take another domain, for example example.com/team",
-                at=node_key.place,
+                at=named.place,
             )
 
 
 @NODE_KEYS.problem("labels.*", "taints.*")
 def values_that_nodes_cannot_have(pool: EnvironmentPool) -> Iterator[Breach]:
     """Values of labels and taints have a form ("Labels and selectors", syntax)."""
-    for node_key in _node_keys(pool):
-        if not _VALUE.fullmatch(node_key.value):
+    for named in _node_keys(pool):
+        if not _VALUE.fullmatch(named.value):
             yield Breach(
-                f"{node_key.value!r} is not a value that Kubernetes takes for a {node_key.kind}: up to 63"
+                f"{named.value!r} is not a value that Kubernetes takes for a {named.kind}: up to 63"
                 " letters, digits, '-', '_' and '.'",
-                at=node_key.place,
+                at=named.place,
             )
 
 

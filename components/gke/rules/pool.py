@@ -26,6 +26,11 @@ class EnvironmentPool:
         return self.environment.zones_of(self.settings)
 
     @property
+    def zones_in_words(self) -> str:
+        """Zones of the pool's nodes, separated by commas."""
+        return ", ".join(self.zones)
+
+    @property
     def in_several_zones(self) -> bool:
         """Whether the pool has nodes in more than one zone."""
         return len(self.zones) > 1

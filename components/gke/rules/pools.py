@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from berth.components.core import fast_yaml
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.rules import Breach, Rules
-from berth.components.core.words import listed
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.rules.pool import EnvironmentPool
 from berth.components.gke.settings import GkeSettings
@@ -131,7 +130,7 @@ def compact_placement_across_zones(pool: EnvironmentPool) -> str | None:
         return None
     return (
         "nodes can be close together in one zone only, but the pool is in"
-        f" {listed(pool.zones, ',')}; write zones: [{pool.zones[0]}]"
+        f" {pool.zones_in_words}; write zones: [{pool.zones[0]}]"
     )
 
 

@@ -6,7 +6,7 @@ from berth.components.core.bounds import Bounds
 from berth.components.core.problems import SettingPath
 from berth.components.core.rules import Breach, Rules
 from berth.components.core.types import region_of
-from berth.components.core.words import is_or_are, listed
+from berth.components.core.words import is_or_are
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.rules.pool import EnvironmentPool
 from berth.components.gke.settings import GkeSettings
@@ -63,7 +63,7 @@ def region_without_zones(environment: GkeSettings) -> str | None:
     if not without:
         return None
     return (
-        f"is required with `region`, for pools that name no zones ({listed(without, ',')}): GKE"
+        f"is required with `region`, for pools that name no zones ({', '.join(without)}): GKE"
         " would choose three, and GPUs are not in every zone; write for example zones:"
         f" [{environment.region}-a, {environment.region}-b]"
     )
@@ -78,9 +78,10 @@ def zones_outside_the_region(environment: GkeSettings) -> Iterator[Breach]:
     for place, zones in _lists_of_zones(environment):
         elsewhere = [zone for zone in dict.fromkeys(zones) if region_of(zone) != region]
         if elsewhere:
+            names = ", ".join(elsewhere)
             yield Breach(
-                f"{listed(elsewhere, ',')} {is_or_are(len(elsewhere))} not in region {region}, where the"
-                " cluster is; GKE has all nodes of a cluster in one region",
+                f"{names} {is_or_are(len(elsewhere))} not in region {region}, where"
+                " the cluster is; GKE has all nodes of a cluster in one region",
                 at=place,
             )
 
@@ -91,7 +92,7 @@ def zones_named_twice(environment: GkeSettings) -> Iterator[Breach]:
     for place, zones in _lists_of_zones(environment):
         twice = sorted({zone for zone in zones if zones.count(zone) > 1})
         if twice:
-            yield Breach(f"{listed(twice, ',')} is named twice; name each zone once", at=place)
+            yield Breach(f"{', '.join(twice)} is named twice; name each zone once", at=place)
 
 
 def _lists_of_zones(environment: GkeSettings) -> Iterator[tuple[SettingPath, list[str]]]:
@@ -118,7 +119,7 @@ def rdma_across_zones(pool: EnvironmentPool) -> str | None:
         return None
     return (
         "RDMA networks don't reach from one zone to another, but the pool is in"
-        f" {listed(pool.zones, ',')}; give each zone a pool of its own: zones: [{pool.zones[0]}]"
+        f" {pool.zones_in_words}; give each zone a pool of its own: zones: [{pool.zones[0]}]"
     )
 
 
@@ -128,7 +129,7 @@ def nvlink_across_zones(pool: EnvironmentPool) -> str | None:
     if not pool.nvlink_domain or not pool.in_several_zones:
         return None
     return (
-        f"a domain of NVLink is in one zone, but the pool is in {listed(pool.zones, ',')}; write"
+        f"a domain of NVLink is in one zone, but the pool is in {pool.zones_in_words}; write"
         f" zones: [{pool.zones[0]}]"
     )
 
@@ -161,7 +162,7 @@ def nodes_that_zones_cannot_share(pool: EnvironmentPool) -> str | None:
     lower = nodes // count * count
     fitting = f"{lower} or {lower + count}" if lower else str(count)
     return (
-        f"{nodes} cannot be the same number in each of {count} zones ({listed(pool.zones, ',')}),"
+        f"{nodes} cannot be the same number in each of {count} zones ({pool.zones_in_words}),"
         f" as GKE has it; write {fitting}, bounds such as {{min: {nodes}, max: {nodes}}}, or one"
         f" zone: zones: [{pool.zones[0]}]"
     )
