@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 from berth.components.core.bounds import Bounds
 from berth.components.core.rules import Breach, Rules
-from berth.components.core.types import parse_duration
 from berth.components.core.words import names_in_words
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.rules.pool import EnvironmentPool
+from berth.components.programs.lifetimes import parse_duration
 
 CREATED_CAPACITY = Rules[EnvironmentPool](PoolSettings)
 """Rules of the capacity of a pool that berth creates."""
