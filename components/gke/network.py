@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import pulumi
 import pulumi_gcp as gcp
 
-from berth.components.gke.advice import explained
 from berth.components.gke.arguments import NodeNetwork
+from berth.components.gke.errors.hook import error_hook
 from berth.components.gke.names import derived
 from berth.components.gke.network_settings import (
     ExistingNetwork,
@@ -70,7 +70,7 @@ class Network(pulumi.ComponentResource):
     ) -> None:
         super().__init__("berth:gke:Network", name, None, opts)
         self._name, self._inputs = name, inputs
-        hooks = pulumi.ResourceHookBinding(on_error=[explained(self, "network", inputs.project)])
+        hooks = pulumi.ResourceHookBinding(on_error=[error_hook(self, "network", inputs.project)])
         self._child = pulumi.ResourceOptions(parent=self, hooks=hooks)
         self._second: list[NodeNetwork] = []
         self._rdma: dict[str, list[NodeNetwork]] = {}

@@ -7,8 +7,9 @@ import pulumi
 import pytest
 from pulumi.runtime.settings import get_engine
 
-from berth.components.gke.advice import explained, remedy_of
-from tests.unit.components.gke.test_advice import pooled
+from berth.components.gke.errors.already_there import import_remedy
+from berth.components.gke.errors.hook import error_hook
+from tests.unit.components.gke.errors.test_advice import failed_pool
 from tests.unit.recording import run
 
 PARENT = "urn:pulumi:lab::berth::berth:gke:NodePool::extra"
@@ -29,7 +30,7 @@ ERRORS = [
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_a_pool_that_is_there_already_is_imported(error: str) -> None:
-    text = remedy_of(error, URN, PARENT, "stacks/Pulumi.lab.yaml:14")
+    text = import_remedy(error, URN, PARENT, "stacks/Pulumi.lab.yaml:14")
     assert "(stacks/Pulumi.lab.yaml:14) is in Google Cloud already" in text
     assert shlex.split(text.partition("run this again: ")[2]) == [
         *(
@@ -58,7 +59,7 @@ def test_a_pool_that_is_there_already_is_imported(error: str) -> None:
     ],
 )
 def test_ids_are_those_that_the_provider_imports_by(path: str, given: str) -> None:
-    assert f" {given} -s lab " in remedy_of(
+    assert f" {given} -s lab " in import_remedy(
         f"googleapi: Error 409: The resource '{path}' already exists", URN, PARENT
     )
 
@@ -72,7 +73,7 @@ def test_ids_are_those_that_the_provider_imports_by(path: str, given: str) -> No
     ],
 )
 def test_another_error_has_no_such_remedy(error: str) -> None:
-    assert remedy_of(error, URN, PARENT) == ""
+    assert import_remedy(error, URN, PARENT) == ""
 
 
 def test_an_update_says_it_on_the_pools_component(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,9 +86,9 @@ def test_an_update_says_it_on_the_pools_component(monkeypatch: pytest.MonkeyPatc
         failure = pulumi.ErrorHookArgs(
             URN, "", "extra", "type", failed_operation="create", errors=[ERRORS[0]]
         )
-        again = explained(component, "extra", "berth-lab", pooled())(failure)
+        again = error_hook(component, "extra", "berth-lab", failed_pool())(failure)
         assert not isinstance(again, bool)
         assert await again is False
-        assert output[-1] == remedy_of(ERRORS[0], URN, str(parent))
+        assert output[-1] == import_remedy(ERRORS[0], URN, str(parent))
 
     run(program, "lab")

@@ -5,7 +5,9 @@ import pytest
 from pulumi.runtime.settings import get_engine
 
 from berth.components.gke import NodePlace, PoolSettings
-from berth.components.gke.advice import Pooled, advice, explained
+from berth.components.gke.errors.advice import advice
+from berth.components.gke.errors.failed_pool import FailedPool
+from berth.components.gke.errors.hook import error_hook
 from tests.unit.cases import table
 from tests.unit.recording import run
 
@@ -21,22 +23,22 @@ TWO_QUOTAS = (
 )
 
 
-def pooled(capacity: Any = "on-demand", machine: str = "a4-highgpu-8g") -> Pooled:
+def failed_pool(capacity: Any = "on-demand", machine: str = "a4-highgpu-8g") -> FailedPool:
     settings = PoolSettings.model_validate(
         {"machineType": machine, "nodes": 2, "capacity": capacity}
     )
-    return Pooled("train", settings, NodePlace("some-project", "prod", ZONE, (ZONE,)))
+    return FailedPool("train", settings, NodePlace("some-project", "prod", ZONE, (ZONE,)))
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_an_error_means(name: str) -> None:
     case = CASES[name]
-    pool = pooled(case["capacity"]) if "capacity" in case else None
+    pool = failed_pool(case["capacity"]) if "capacity" in case else None
     assert advice(case["error"], "some-project", pool) == [case["advice"]]
 
 
 def test_each_quota_is_said_once() -> None:
-    lines = advice(TWO_QUOTAS + TWO_QUOTAS, "some-project", pooled(machine="n2-standard-16"))
+    lines = advice(TWO_QUOTAS + TWO_QUOTAS, "some-project", failed_pool(machine="n2-standard-16"))
     assert [line.split(":")[0] for line in lines] == ["quota CPUS", "quota IN_USE_ADDRESSES"]
     assert "reservation" not in lines[0], "a pool without GPUs has no use for one"
 
@@ -46,7 +48,7 @@ def test_each_quota_is_said_once() -> None:
     ["", 'googleapi: Error 400: Network "default" does not exist., badRequest', MISSING, "timeout"],
 )
 def test_an_unknown_error_is_left_as_it_is(error: str) -> None:
-    assert advice(error, "some-project", pooled("spot")) == []
+    assert advice(error, "some-project", failed_pool("spot")) == []
 
 
 @pytest.mark.parametrize(("error", "lines"), [(QUOTA, 1), (TWO_QUOTAS, 2), ("timeout", 0)])
@@ -66,10 +68,10 @@ def test_an_error_is_followed_by_what_it_means_on_the_pools_component(
         failure = pulumi.ErrorHookArgs(
             "urn", "", "train", "type", failed_operation="create", errors=[error, "older"]
         )
-        again = explained(component, "train", "some-project", pooled())(failure)
+        again = error_hook(component, "train", "some-project", failed_pool())(failure)
         assert not isinstance(again, bool)
         assert await again is False, "the provider has tried long enough"
-        assert [text for text, _ in output] == advice(error, "some-project", pooled())
+        assert [text for text, _ in output] == advice(error, "some-project", failed_pool())
         assert len(output) == lines
         assert all(where == urn for _, where in output)
 
