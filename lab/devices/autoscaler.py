@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from berth.components.cluster.api import NODES, PODS, Object
-from berth.components.cluster.inventory import Inventory, inventory
+from berth.components.cluster.inventory import Inventory, inventory_of_objects
 from berth.components.cluster.nodes import untolerated_taint
 from berth.components.cluster.pods import finds_no_node, has_a_node
 from berth.components.hardware import names
@@ -125,9 +125,9 @@ class Autoscaler:
             self._idle_since = {}
             return
         pods, nodes = self._api.list(PODS, fieldSelector="spec.nodeName!="), self._api.list(NODES)
-        devices = inventory((), (), (), ())
+        devices = inventory_of_objects((), (), (), ())
         if any(pod["spec"].get("resourceClaims") for pod in (*pending, *pods)):
-            devices = inventory(self._api.list(SLICES), self._api.list(CLAIMS), (), ())
+            devices = inventory_of_objects(self._api.list(SLICES), self._api.list(CLAIMS), (), ())
         places = self._places(nodes, devices)
         pods = [pod for pod in pods if has_a_node(pod) and pod["spec"]["nodeName"] in places]
         for pod in pods:

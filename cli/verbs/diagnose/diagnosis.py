@@ -210,7 +210,7 @@ def _nodes(api: ClusterApi, pods: Iterable[Object]) -> list[Object]:
 
 
 def _claims(api: ClusterApi, namespace: str) -> list[Object]:
-    version = inventory.served(api)
+    version = inventory.served_version(api)
     return (
         _list(api, within(namespace, f"{inventory.GROUP}/{version}/resourceclaims"))
         if version

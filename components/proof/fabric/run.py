@@ -14,7 +14,7 @@ from berth.components.cluster.api import (
     within,
 )
 from berth.components.cluster.demand import replicas_of
-from berth.components.cluster.inventory import Inventory, inventory
+from berth.components.cluster.inventory import Inventory, inventory_of_objects
 from berth.components.cluster.nodes import is_simulated
 from berth.components.cluster.pods import why_not_ready
 from berth.components.hardware.names import ResourceApi
@@ -159,7 +159,7 @@ class FabricRun(Run):
         group = f"/apis/resource.k8s.io/{self.resource_api}"
         slices, _ = self.api.list(f"{group}/resourceslices")
         claims, _ = self.api.list(within(self.namespace, f"{group}/resourceclaims"))
-        return inventory(slices, claims, (), ())
+        return inventory_of_objects(slices, claims, (), ())
 
     def _workers(self, seen: Inventory) -> list[Worker]:
         selector = f"ray.io/cluster={self.expected.cluster},ray.io/node-type=worker"

@@ -54,7 +54,7 @@ def serves(monkeypatch: pytest.MonkeyPatch, answer: str | ClusterError | None) -
             raise answer
         return answer
 
-    monkeypatch.setattr(claims_api, "served", served)
+    monkeypatch.setattr(claims_api, "served_version", served)
     # The recorded kubeconfig's credential plugin is none of this machine's.
     monkeypatch.setattr(ClusterApi, "__init__", lambda _self, _kubeconfig: None)
     monkeypatch.setattr(ClusterApi, "metadata", lambda *_, **__: [])
