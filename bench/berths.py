@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, within
+from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, in_namespace
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL
 from berth.components.hardware.names import POOL_LABEL
 from berth.components.programs.keeper import CLOSING
@@ -82,8 +82,8 @@ class Berths:
             "kind": "ResourceQuota",
             "metadata": {"name": CLOSING, "namespace": namespace},
         }
-        self.api.create(within(namespace, "/api/v1/resourcequotas"), quota)
-        self.api.create(within(namespace, RAY_CLUSTERS), self._ray_cluster(key, labels))
+        self.api.create(in_namespace(namespace, "/api/v1/resourcequotas"), quota)
+        self.api.create(in_namespace(namespace, RAY_CLUSTERS), self._ray_cluster(key, labels))
 
     def _ray_cluster(self, key: Key, labels: dict[str, str]) -> dict[str, Any]:
         metadata = {"name": key[1], "namespace": key[0], "labels": labels}
@@ -95,6 +95,7 @@ class Berths:
         status = {"status": {"state": "suspended", "observedGeneration": 1}}
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             paths = [
-                f"{within(namespace, RAY_CLUSTERS)}/{name}/status" for namespace, name in self.keys
+                f"{in_namespace(namespace, RAY_CLUSTERS)}/{name}/status"
+                for namespace, name in self.keys
             ]
             list(pool.map(lambda path: self.api.patch(path, status, "bench"), paths))

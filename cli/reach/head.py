@@ -13,7 +13,7 @@ from typing import IO, NoReturn
 from berth.cli.reach.berths import LiveBerth
 from berth.cli.reach.kubectl import Kubectl
 from berth.cli.shell.console import err
-from berth.components.cluster.api import RAY_CLUSTERS, SECRETS, ClusterError, Object, within
+from berth.components.cluster.api import RAY_CLUSTERS, SECRETS, ClusterError, Object, in_namespace
 from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.ray.conditions.cluster import condition_of
@@ -79,7 +79,7 @@ def read_token(berth: LiveBerth) -> str | None:
     name = token_secret(berth.cluster)
     if name is None:
         return None
-    secret = berth.api.get(f"{within(berth.namespace, SECRETS)}/{name}")
+    secret = berth.api.get(f"{in_namespace(berth.namespace, SECRETS)}/{name}")
     if secret is None or TOKEN_KEY not in (secret.get("data") or {}):
         raise BerthError(
             f"the operator has not made the token of {berth.name} yet (Secret"
@@ -167,7 +167,7 @@ def _next_head(berth: LiveBerth) -> Object:
     while True:
         try:
             clusters, _ = berth.api.list(
-                within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}"
+                in_namespace(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}"
             )
             heads = berth.pods("head")
         except ClusterError as error:

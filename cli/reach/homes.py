@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 
 from berth.cli.reach.environment import LiveEnvironment, brought_up
 from berth.cli.shell.console import LOST, Table, agreed, err, print_result
-from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, Object, within
+from berth.components.cluster.api import NAMESPACES, RAY_CLUSTERS, ClusterApi, Object, in_namespace
 from berth.components.cluster.owned import owners_of
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.manifest import MANAGED_BY
@@ -114,7 +114,7 @@ def homes_on(environment: LiveEnvironment) -> list[HomeDisk]:
 def forget(api: ClusterApi, name: str) -> None:
     """Delete the claims of home and Filestore volumes; Kubernetes waits until no pod uses them."""
     for claim in _disks(api, name):
-        path = f"{within(namespace_of(name), CLAIMS)}/{claim['metadata']['name']}"
+        path = f"{in_namespace(namespace_of(name), CLAIMS)}/{claim['metadata']['name']}"
         api.delete(path, claim["metadata"]["uid"])
 
 
@@ -129,7 +129,9 @@ def disks_of(api: ClusterApi, name: str) -> list[HomeDisk]:
 
 
 def _disks(api: ClusterApi, name: str) -> list[Object]:
-    claims = [claim for claim in api.list(within(namespace_of(name), CLAIMS))[0] if _is_disk(claim)]
+    claims = [
+        claim for claim in api.list(in_namespace(namespace_of(name), CLAIMS))[0] if _is_disk(claim)
+    ]
     return sorted(claims, key=lambda claim: str(claim["metadata"]["name"]))
 
 
@@ -148,7 +150,7 @@ def _left(api: ClusterApi, environment: LiveEnvironment, name: str) -> list[Home
     owner = owners.by_namespace.get(namespace_of(name))
     if owner is None or not owner.keeps_home:
         return []
-    in_use = bool(api.list(within(namespace_of(name), RAY_CLUSTERS))[0])
+    in_use = bool(api.list(in_namespace(namespace_of(name), RAY_CLUSTERS))[0])
     return [HomeDisk(name, owner.stack, "none", "", "", "never", in_use=in_use)]
 
 

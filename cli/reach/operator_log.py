@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from berth.cli.reach.berths import LiveBerth
-from berth.components.cluster.api import PODS, within
+from berth.components.cluster.api import PODS, in_namespace
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import namespace_of
 
@@ -54,5 +54,5 @@ def operator_lines(berth: LiveBerth, query: Mapping[str, str]) -> Iterator[str]:
                 " .lab/logs"
             )
         return about(berth, log.read_text(encoding="utf-8", errors="replace").splitlines())
-    path = f"{within(pod['metadata']['namespace'], PODS)}/{pod['metadata']['name']}/log"
+    path = f"{in_namespace(pod['metadata']['namespace'], PODS)}/{pod['metadata']['name']}/log"
     return about(berth, berth.api.lines(path, **query))

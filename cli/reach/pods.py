@@ -16,7 +16,7 @@ from berth.components.cluster.api import (
     ClusterApi,
     ClusterError,
     Object,
-    within,
+    in_namespace,
 )
 from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
@@ -95,7 +95,7 @@ def pod_lines(berth: LiveBerth, worker: str | None, query: Mapping[str, str]) ->
         err.print(f"note: {name}: {reason}")
     container = HEAD_CONTAINER if worker is None else WORKER_CONTAINER
     return berth.api.lines(
-        f"{within(berth.namespace, PODS)}/{name}/log", container=container, **query
+        f"{in_namespace(berth.namespace, PODS)}/{name}/log", container=container, **query
     )
 
 
@@ -122,7 +122,7 @@ def marked_as_used(berth: LiveBerth) -> Iterator[None]:
     """
     api, path = (
         ClusterApi(berth.environment.kubeconfig),
-        f"{within(berth.namespace, RAY_CLUSTERS)}/{berth.key[1]}",
+        f"{in_namespace(berth.namespace, RAY_CLUSTERS)}/{berth.key[1]}",
     )
     over, written = threading.Event(), list[str]()
 

@@ -26,7 +26,7 @@ from berth.components.cluster.api import (
     ConflictError,
     NotFoundError,
     Object,
-    within,
+    in_namespace,
 )
 from berth.components.core.errors import BadInputError
 from berth.components.core.manifest import MANAGED_BY
@@ -71,7 +71,7 @@ class BerthSecrets:
     @property
     def collection(self) -> str:
         """Path of the Secrets of the berth's namespace."""
-        return within(namespace_of(self.name), SECRETS)
+        return in_namespace(namespace_of(self.name), SECRETS)
 
     def secret(self, place: SecretPlace) -> Object:
         """Return the Secret of a place; an empty one if it has no value there."""
@@ -204,7 +204,7 @@ def unread(api: ClusterApi, namespace: str, secret: str, source: str) -> str:
     """Return why GKE has not written a value, with GKE's reason if there is one."""
     text = f"GKE has not written {source} into Secret {secret}"
     try:
-        sync = api.get(f"{within(namespace, SYNCS)}/{secret}") or {}
+        sync = api.get(f"{in_namespace(namespace, SYNCS)}/{secret}") or {}
     except ClusterError:  # users of a berth may not look
         return text
     conditions = (sync.get("status") or {}).get("conditions") or []
@@ -246,7 +246,7 @@ def _find(name: str, stack: str | None) -> BerthSecrets:
         if berth.settings.name == name:
             return BerthSecrets(name, stack, api, places_of_berth(berth), berth.project)
     places: dict[str, SecretPlace] = {}
-    manifests, _ = api.list(within(namespace_of(name), RAY_CLUSTERS))
+    manifests, _ = api.list(in_namespace(namespace_of(name), RAY_CLUSTERS))
     for manifest in manifests:
         places |= places_of(manifest)
     return BerthSecrets(name, stack, api, places)

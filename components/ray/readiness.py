@@ -22,8 +22,8 @@ from berth.components.cluster.api import (
     ClusterApi,
     ClusterError,
     Object,
+    in_namespace,
     unreachable,
-    within,
 )
 from berth.components.cluster.mirror import Mirror
 from berth.components.cluster.pods import finds_no_node, has_a_node
@@ -217,7 +217,7 @@ class Wait:
         found: dict[str, dict[Key, Object]] = {}
         for path in dict.fromkeys(resource.goal.path for resource in waiting):
             objects, _ = mirror.list(
-                within(self._namespace, path) if self._namespace else path, **self._of_stack
+                in_namespace(self._namespace, path) if self._namespace else path, **self._of_stack
             )
             found[path] = {key_of(item): item for item in objects}
         if look_up:
@@ -266,7 +266,9 @@ class Wait:
             resource for resource in waiting if resource.key not in found[resource.goal.path]
         ]
         answers = {
-            resource: api.get(f"{within(resource.key[0], resource.goal.path)}/{resource.key[1]}")
+            resource: api.get(
+                f"{in_namespace(resource.key[0], resource.goal.path)}/{resource.key[1]}"
+            )
             for resource in missing
         }
         self._gone = {resource for resource, item in answers.items() if item is None}

@@ -15,7 +15,7 @@ from berth.components.cluster.api import (
     ClusterError,
     Object,
     Reader,
-    within,
+    in_namespace,
 )
 from berth.components.cluster.devices import why_without_devices
 from berth.components.cluster.inventory import Inventory, inventory_of
@@ -63,7 +63,7 @@ class Evidence:
 
     def _list(self, path: str, **query: str) -> list[Object]:
         return self._reader.list(
-            within(self._namespace, path) if self._namespace else path, **query
+            in_namespace(self._namespace, path) if self._namespace else path, **query
         )[0]
 
     @cached_property

@@ -14,7 +14,7 @@ from berth.components.cluster.api import (
     ClusterApi,
     ClusterError,
     Object,
-    within,
+    in_namespace,
 )
 from berth.components.core.words import counted, is_or_are
 from berth.components.programs.decision import SUSPENSION
@@ -32,7 +32,7 @@ def is_suspended(cluster: Object) -> bool:
 def pods_of(api: ClusterApi, key: Key) -> list[Object]:
     """Return the pods of a RayCluster."""
     namespace, name = key
-    return api.list(within(namespace, PODS), labelSelector=f"ray.io/cluster={name}")[0]
+    return api.list(in_namespace(namespace, PODS), labelSelector=f"ray.io/cluster={name}")[0]
 
 
 def set_suspended(api: ClusterApi, key: Key, *, suspended: bool) -> Object:
@@ -47,7 +47,7 @@ def set_suspended(api: ClusterApi, key: Key, *, suspended: bool) -> Object:
     namespace, name = key
     # KubeRay 1.6 leaves a cluster suspended if `suspend` is removed, so the value is an explicit
     # false.
-    path = f"{within(namespace, RAY_CLUSTERS)}/{name}"
+    path = f"{in_namespace(namespace, RAY_CLUSTERS)}/{name}"
     return api.patch(path, {"spec": {"suspend": suspended}}, SUSPENSION)
 
 
@@ -115,7 +115,9 @@ class _Progress:
 
 def _progress_of(api: ClusterApi, key: Key, *, suspended: bool) -> _Progress:
     namespace, name = key
-    clusters, _ = api.list(within(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}")
+    clusters, _ = api.list(
+        in_namespace(namespace, RAY_CLUSTERS), fieldSelector=f"metadata.name={name}"
+    )
     pods = [pod["metadata"]["name"] for pod in pods_of(api, key)]
     if not clusters:
         raise ClusterError(f"RayCluster {namespace}/{name} is gone")

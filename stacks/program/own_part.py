@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from berth.components.berth import CONTRACT, BerthInputs
-from berth.components.cluster.api import ClusterApi, RefusedError, within
+from berth.components.cluster.api import ClusterApi, RefusedError, in_namespace
 from berth.components.cluster.inventory import GROUP
 from berth.components.cluster.kubeconfig import (
     DEFAULT_KUBECONFIG,
@@ -63,7 +63,7 @@ def read_own_part(settings: EngineerSettings, stack: str) -> OwnPart:
     )
     try:
         api = ClusterApi(context.as_json())
-        config_map = api.get(f"{within(namespace, '/api/v1/configmaps')}/{CONTRACT}")
+        config_map = api.get(f"{in_namespace(namespace, '/api/v1/configmaps')}/{CONTRACT}")
     except RefusedError as error:
         raise NotPreparedError(
             f"namespace {namespace} is not ready for you: {error}", remedy
@@ -93,7 +93,7 @@ def require_claims(berth: BerthInputs, kubeconfig: str) -> None:
         ClusterError: the cluster does not answer.
     """
     namespace = namespace_of(berth.settings.name)
-    templates = within(namespace, f"{GROUP}/{berth.resource_api}/resourceclaimtemplates")
+    templates = in_namespace(namespace, f"{GROUP}/{berth.resource_api}/resourceclaimtemplates")
     missing = [
         name for name in berth.claims if ClusterApi(kubeconfig).get(f"{templates}/{name}") is None
     ]

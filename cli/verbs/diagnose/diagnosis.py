@@ -33,7 +33,7 @@ from berth.cli.verbs.diagnose.secrets import (
     secrets_of_kubeconfig,
 )
 from berth.components.cluster import inventory
-from berth.components.cluster.api import EVENTS, NODES, PODS, ClusterApi, Object, within
+from berth.components.cluster.api import EVENTS, NODES, PODS, ClusterApi, Object, in_namespace
 from berth.components.cluster.pods import runs_here
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BadInputError, BerthError
@@ -144,7 +144,7 @@ def of_berth(berth: LiveBerth, *, plan: bool) -> list[Part]:
         gathered("Nodes of its pods", lambda: _nodes(api, pods)),
         gathered("Resource claims", lambda: _claims(api, namespace)),
         *(
-            gathered(path.rpartition("/")[2], partial(_list, api, within(namespace, path)))
+            gathered(path.rpartition("/")[2], partial(_list, api, in_namespace(namespace, path)))
             for path in _TABLES["in_namespace"]
         ),
         gathered("The operator's log, lines about it", lambda: _operator(berth)),
@@ -167,7 +167,7 @@ def _events(api: ClusterApi, namespace: str) -> list[str]:
     """Return the events of a namespace, a line each, those without a time first."""
     found = [
         (event.get("lastTimestamp") or event.get("eventTime"), event)
-        for event in api.list(within(namespace, EVENTS))[0]
+        for event in api.list(in_namespace(namespace, EVENTS))[0]
     ]
     return [
         _event(when or "?", event)
@@ -212,7 +212,7 @@ def _nodes(api: ClusterApi, pods: Iterable[Object]) -> list[Object]:
 def _claims(api: ClusterApi, namespace: str) -> list[Object]:
     version = inventory.served_version(api)
     return (
-        _list(api, within(namespace, f"{inventory.GROUP}/{version}/resourceclaims"))
+        _list(api, in_namespace(namespace, f"{inventory.GROUP}/{version}/resourceclaims"))
         if version
         else []
     )
@@ -238,7 +238,7 @@ def _log(berth: LiveBerth, pod: Object) -> str:
     if berth.is_simulated(pod) and not runs_here(pod):
         return "on a simulated node: it has no log"
     container = pod["spec"]["containers"][0]["name"]
-    path = f"{within(berth.namespace, PODS)}/{pod['metadata']['name']}/log"
+    path = f"{in_namespace(berth.namespace, PODS)}/{pod['metadata']['name']}/log"
     return (
         berth.api.text(path, container=container, tailLines=str(LOG_LINES))
         or f"the log of {container} is empty"

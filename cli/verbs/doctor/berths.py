@@ -10,7 +10,7 @@ from berth.cli.reach.homes import CLAIMS
 from berth.cli.reach.secret_values import SecretPlace, grant, places_of_berth, unread
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.components.berth import BerthInputs
-from berth.components.cluster.api import NAMESPACES, SECRETS, ClusterApi, RefusedError, within
+from berth.components.cluster.api import NAMESPACES, SECRETS, ClusterApi, RefusedError, in_namespace
 from berth.components.core.owner import namespace_of
 from berth.components.core.words import counted
 from berth.components.gke import SHARE_DRIVER, Addon
@@ -93,7 +93,7 @@ def _value(berth: BerthInputs, place: SecretPlace, api: ClusterApi) -> Finding:
     if source:
         facts["command"] = grant(source, berth.project, namespace)
     try:
-        secret = api.get(f"{within(namespace, SECRETS)}/{place.secret}")
+        secret = api.get(f"{in_namespace(namespace, SECRETS)}/{place.secret}")
     except RefusedError as error:
         return SECRET_VALUES.found("unknown", reason=error, **facts)
     if place.key in ((secret or {}).get("data") or {}):
@@ -129,7 +129,7 @@ def check_claims(berth: BerthInputs, api: ClusterApi) -> Iterable[Finding]:
             "namespace": namespace,
         }
         try:
-            claim = api.get(f"{within(namespace, CLAIMS)}/{volume.claim}")
+            claim = api.get(f"{in_namespace(namespace, CLAIMS)}/{volume.claim}")
         except RefusedError as error:
             yield VOLUMES.found("unknown", reason=error, **facts)
             continue

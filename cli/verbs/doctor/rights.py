@@ -5,7 +5,7 @@ from typing import Any
 
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.registered import WouldFailError, types_of
-from berth.components.cluster.api import ClusterApi, ClusterError, within
+from berth.components.cluster.api import ClusterApi, ClusterError, in_namespace
 from berth.components.cluster.rights import Right, has_right
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
@@ -81,7 +81,7 @@ def check_road(stack: str, settings: EngineerSettings, api: ClusterApi) -> list[
 def _bound(api: ClusterApi, namespace: str) -> Iterable[Finding]:
     """Yield who has the Roles of the berth, where the user may know."""
     try:
-        bindings, _ = api.list(within(namespace, _BINDINGS))
+        bindings, _ = api.list(in_namespace(namespace, _BINDINGS))
     except ClusterError:
         return
     named = {binding["metadata"]["name"]: binding.get("subjects") or () for binding in bindings}

@@ -17,7 +17,7 @@ from berth.components.cluster.api import (
     ConflictError,
     NotFoundError,
     UnreachableError,
-    within,
+    in_namespace,
 )
 from berth.components.hardware.names import POOL_LABEL
 from berth.lab.plugins.gcp import contents, real_node
@@ -178,6 +178,6 @@ def _change(api: ClusterApi, path: str, body: dict[str, Any]) -> None:
 
 def _delete_pods(api: ClusterApi, node: str) -> None:
     for pod in api.list(PODS, fieldSelector=f"spec.nodeName={node}")[0]:
-        path = within(pod["metadata"]["namespace"], PODS)
+        path = in_namespace(pod["metadata"]["namespace"], PODS)
         with suppress(NotFoundError):
             api.request("DELETE", f"{path}/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
