@@ -31,7 +31,7 @@ from berth.cli.verbs.explain.settings import (
 from berth.components.cluster.api import ClusterError
 from berth.components.core.errors import BadInputError
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES as IGNORED_OF_CLUSTER
-from berth.components.gke.effects.node_pool import SIZE
+from berth.components.gke.effects.node_pool import SIZE_FIELDS
 from berth.components.gke.node_pool_arguments import IGNORED_CHANGES as IGNORED_OF_POOL
 from berth.components.gke.provider_fields import CLUSTER, NODE_POOL
 from berth.components.plan import fleet
@@ -336,7 +336,7 @@ def phrase_of(change: Change) -> str:
 
 
 def _resized(change: Change) -> bool:
-    return any(below(found.path, prefix) for found in change.properties for prefix in SIZE)
+    return any(below(found.path, prefix) for found in change.properties for prefix in SIZE_FIELDS)
 
 
 def _places(value: Any, path: list[str]) -> Iterator[list[Any]]:

@@ -5,8 +5,8 @@ from typing import Any
 
 from berth.components.core import fast_yaml
 from berth.components.core.types import parse_quantity
-from berth.components.gke.effects.cluster import of_gke_cluster
-from berth.components.gke.effects.node_pool import of_node_pool
+from berth.components.gke.effects.cluster import gke_cluster_effects
+from berth.components.gke.effects.node_pool import node_pool_effects
 from berth.components.operators import of_daemon_set, of_release
 from berth.components.plan.effect import Effect, Level, sitting_on
 from berth.components.plan.fleet import (
@@ -102,10 +102,10 @@ def _of_claim(step: Step, fleet: PlannedFleet) -> list[Effect]:
 
 _TABLES: Mapping[str, Callable[[Step, PlannedFleet], list[Effect]]] = {
     NODE_POOL: lambda step, fleet: [
-        *of_node_pool(step, fleet),
+        *node_pool_effects(step, fleet),
         *effects_of_node_labels(step, fleet),
     ],
-    GKE_CLUSTER: of_gke_cluster,
+    GKE_CLUSTER: gke_cluster_effects,
     RAY_CLUSTER: of_ray_cluster,
     RAY_JOB: of_ray_job,
     RAY_SERVICE: of_ray_service,

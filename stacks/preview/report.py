@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Literal, cast
 
-from berth.components.gke.effects.stays import Stay, stays_of
+from berth.components.gke.effects.stays import Stay, values_that_stay
 from berth.components.plan.effect import Effect, GpusAway, Level, Sitting
 from berth.components.plan.fleet import NODE_POOL, planned_fleet
 from berth.components.plan.pending import remedy_of_pending
@@ -229,7 +229,7 @@ def report_of(plan: Plan, known: Known) -> Report:
             *map(str, waits),
         ],
         violations=violations(planned, known.policies) if known.policies else (),
-        stays=stays_of(plan.steps),
+        stays=values_that_stay(plan.steps),
         waits=waits,
     )
 

@@ -124,7 +124,7 @@ def notes(report: Report) -> list[str]:
         )
     found += [
         f"Stays: {word_of(stay.type)} {stay.name} keeps {stay.path} = {value_text(stay.value)},"
-        f" which the settings no longer ask for; {stay.way}."
+        f" which the settings no longer ask for; {stay.advice}."
         for stay in report.stays
     ]
     return found

@@ -14,8 +14,8 @@ from berth.cli.pulumi.preview.document import document
 from berth.cli.pulumi.preview.markdown import markdown
 from berth.cli.pulumi.preview.tree import tree
 from berth.components.gke.effects import cluster as gke_cluster
-from berth.components.gke.effects.node_pool import SIZE, WORDS
-from berth.components.gke.effects.stays import WAYS
+from berth.components.gke.effects.node_pool import RECREATING_FIELDS, SIZE_FIELDS
+from berth.components.gke.effects.stays import ADVICE
 from berth.components.gke.provider_fields import CLUSTER, NODE_POOL, resources
 from berth.components.plan.paths import below
 from berth.stacks.preview.report import Report
@@ -59,7 +59,9 @@ def test_edits_of_a_pool_recreate_nodes_where_the_provider_says_so() -> None:
     wrong = []
     for path, fact in POOL_FIELDS.items():
         found = changed(NODE_POOL, path)
-        word = next((word for prefix, word in WORDS.items() if below(path, prefix)), path)
+        word = next(
+            (word for prefix, word in RECREATING_FIELDS.items() if below(path, prefix)), path
+        )
         guess = (
             " (berth does not know whether it does, and assumes the worst)"
             if fact.nodes == "unknown"
@@ -76,8 +78,8 @@ def test_edits_of_a_cluster_recreate_nodes_where_the_provider_says_so() -> None:
     wrong = []
     for path, fact in CLUSTER_FIELDS.items():
         found = changed(CLUSTER, path)
-        quiet = any(below(path, prefix) for prefix in gke_cluster.QUIET)
-        known = any(below(path, prefix) for prefix in gke_cluster.DISTURBS)
+        quiet = any(below(path, prefix) for prefix in gke_cluster.UNNOTICED_FIELDS)
+        known = any(below(path, prefix) for prefix in gke_cluster.DISTURBING_FIELDS)
         levels = [] if quiet else ["disturbs"] if known or fact.nodes == "no" else ["destroys"]
         if [level for level, _ in found] != levels:
             wrong.append((path, found))
@@ -110,7 +112,9 @@ def test_rules_for_the_next_upgrade_touch_no_node(path: str) -> None:
 
 
 def test_the_size_of_a_pool_is_no_edit_of_its_nodes() -> None:
-    assert {path: POOL_FIELDS[path].nodes for path in SIZE} == dict.fromkeys(SIZE, "no")
+    assert {path: POOL_FIELDS[path].nodes for path in SIZE_FIELDS} == dict.fromkeys(
+        SIZE_FIELDS, "no"
+    )
 
 
 # Values that stay
@@ -133,15 +137,15 @@ def test_a_value_that_is_left_out_is_said_to_stay(token: str, old: Inputs) -> No
     for operation in ("same", "update"):
         found = staying(token, old, without(old), operation)
         (stay,) = found.stays
-        assert stay.way == WAYS[token, stay.path]
+        assert stay.advice == ADVICE[token][stay.path]
         (line,) = lines.notes(found)
         assert f" train keeps {stay.path} = " in line
-        assert line.endswith(f"which the settings no longer ask for; {stay.way}.")
+        assert line.endswith(f"which the settings no longer ask for; {stay.advice}.")
 
 
 def test_every_way_out_is_shown() -> None:
     shown = {(token, staying(token, old, without(old)).stays[0].path) for token, old in LEFT_OUT}
-    assert shown == WAYS.keys()
+    assert shown == {(token, path) for token, fields in ADVICE.items() for path in fields}
 
 
 @pytest.mark.parametrize(("old", "new", "operation"), table(__file__, "replaced_fields.yaml"))
