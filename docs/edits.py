@@ -43,7 +43,7 @@ from berth.lab.plugins.gcp.provider import TYPES
 from berth.lab.plugins.gcp.resource import Kind
 from berth.stacks.load.schema import schema
 from berth.stacks.load.stack import Environment, load
-from berth.stacks.preview.report import Change, Known, report_of
+from berth.stacks.preview.report import PreviewContext, ResourceChange, report_of
 from docs.plugin import Plugin, running
 from tests.unit.recording import run
 
@@ -280,7 +280,7 @@ def effect_of(setting: Setting, fleets: Mapping[str, Fleet], plugin: Plugin) -> 
             tried = True
             tries += 1
             changes = report_of(
-                plan_between(before, edited, plugin), Known("fleet", "environment")
+                plan_between(before, edited, plugin), PreviewContext("fleet", "environment")
             ).changes
             if changes:
                 found.add(max(map(phrase_of, changes), key=list(PHRASES).index))
@@ -313,7 +313,7 @@ _RULES: list[tuple[tuple[str, ...], tuple[str, ...], Level, str]] = [
 """Phrases by type, operation and least level of a change; the first one that fits."""
 
 
-def phrase_of(change: Change) -> str:
+def phrase_of(change: ResourceChange) -> str:
     """Return the phrase for one change."""
     if (
         change.type == fleet.NODE_POOL
@@ -335,7 +335,7 @@ def phrase_of(change: Change) -> str:
     return "disturbs" if change.level else IN_PLACE
 
 
-def _resized(change: Change) -> bool:
+def _resized(change: ResourceChange) -> bool:
     return any(below(found.path, prefix) for found in change.properties for prefix in SIZE_FIELDS)
 
 

@@ -18,12 +18,12 @@ FORMAT = 1
 
 def document(report: Report) -> dict[str, Any]:
     """Return the report as plain data."""
-    known = report.known
+    context = report.context
     content: dict[str, Any] = {
         "format": FORMAT,
-        "stack": known.stack,
-        "kind": known.kind,
-        "refreshed": known.refreshed,
+        "stack": context.stack,
+        "kind": context.kind,
+        "refreshed": context.refreshed,
         "verdict": report.verdict,
         "counts": report.counts,
         "changes": report.changes,
@@ -31,8 +31,8 @@ def document(report: Report) -> dict[str, Any]:
         "gpusAway": report.gpus,
         "gpuHoursADay": report.hours,
         "moneyADay": report.cost,
-        "toldToEngineers": known.changed_outputs,
-        "edits": known.edits,
+        "toldToEngineers": context.changed_outputs,
+        "edits": context.edits,
         "notAsked": report.partly_asked or None,
         "policies": [
             {
@@ -45,7 +45,7 @@ def document(report: Report) -> dict[str, Any]:
         ],
         "waived": waivers(report.violations),
         "stays": report.stays,
-        "waits": report.waits,
+        "waits": report.shortages,
         "warnings": report.warnings,
     }
     return dict(plain(content))

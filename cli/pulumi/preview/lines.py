@@ -114,8 +114,8 @@ def _bounds(bounds: Span[int] | Span[Decimal], form: str) -> str:
 def notes(report: Report) -> list[str]:
     """Return notes: news for engineers, clusters that were not asked, values that stay."""
     found = []
-    if report.known.changed_outputs:
-        names = ", ".join(report.known.changed_outputs)
+    if report.context.changed_outputs:
+        names = ", ".join(report.context.changed_outputs)
         found.append(f"Engineers' own stacks will see new: {names}.")
     if report.partly_asked:
         found.append(

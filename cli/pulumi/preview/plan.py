@@ -19,7 +19,7 @@ from berth.components.plan.plan import Event, Property, differences, plan_of
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import EngineerBerth, EngineerStack, Environment
 from berth.stacks.policies.policy import PolicyContext
-from berth.stacks.preview.report import Known, Report, report_of
+from berth.stacks.preview.report import PreviewContext, Report, report_of
 from berth.stacks.settings.contract import EnvironmentContract
 
 Loaded = Environment | EngineerBerth | EngineerStack
@@ -74,10 +74,12 @@ def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) 
         edits = _edits_since_the_update(stack)
         events = events_of(stack, engine, interrupts)
     interrupts.stop()
-    known = Known(stack, loaded.kind, refreshed=refresh, policies=policies_of(loaded), edits=edits)
+    context = PreviewContext(
+        stack, loaded.kind, refreshed=refresh, policies=policies_of(loaded), edits=edits
+    )
     if isinstance(loaded, Environment):
-        known = _of_environment(known, loaded, view)
-    report = report_of(plan_of(events), known)
+        context = _of_environment(context, loaded, view)
+    report = report_of(plan_of(events), context)
     if not view.reads_releases:
         report = replace(report, warnings=[*report.warnings, _UNREAD])
     return Planned(report, events, loaded, view.outputs, view.api)
@@ -128,8 +130,8 @@ def planned_destruction(stack: str) -> Planned:
     if view.not_asked and not view.outputs:
         raise BerthError(view.not_asked)  # whose berths would be lost is not known
     kind = "environment" if "environment" in view.outputs else "engineer"
-    known = Known(stack, kind, view.live, view.not_asked)
-    return Planned(report_of(plan_of(events), known), events, None, view.outputs)
+    context = PreviewContext(stack, kind, view.live, view.not_asked)
+    return Planned(report_of(plan_of(events), context), events, None, view.outputs)
 
 
 def events_of(stack: str, engine: Engine, interrupts: Interrupts) -> list[Event]:
@@ -149,7 +151,9 @@ def policies_of(loaded: Loaded) -> PolicyContext | None:
     return None if isinstance(loaded, EngineerStack) else loaded.judgment.context
 
 
-def _of_environment(known: Known, environment: Environment, view: ClusterView) -> Known:
+def _of_environment(
+    context: PreviewContext, environment: Environment, view: ClusterView
+) -> PreviewContext:
     """Return what is known, completed by the cluster and the settings as they are and were."""
     rates = {name: pool.hourly_rate for name, pool in environment.settings.pools.items()}
     changed: Sequence[str] = ()
@@ -164,7 +168,7 @@ def _of_environment(known: Known, environment: Environment, view: ClusterView) -
             if getattr(before, name) != getattr(after, name)
         ]
     return replace(
-        known,
+        context,
         live=view.live,
         not_asked=view.not_asked,
         rates={name: rate for name, rate in rates.items() if rate is not None},

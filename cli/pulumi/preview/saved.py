@@ -21,7 +21,7 @@ from berth.components.core.errors import BadInputError
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import plan_of
 from berth.stacks.files import stack_file
-from berth.stacks.preview.report import Change
+from berth.stacks.preview.report import ResourceChange
 from berth.stacks.program import digest_of
 
 _WITHIN = {"replace": {"replace", "create", "delete"}}
@@ -57,7 +57,7 @@ def save(planned: Planned, path: Path) -> None:
     """Write a plan's file: the document of `berth preview --json`, with three more fields."""
     more = {
         "berth": installed_version(),
-        "settings": digest_of(settings_as_json(planned.report.known.stack)),
+        "settings": digest_of(settings_as_json(planned.report.context.stack)),
         "inputs": _inputs(planned),
     }
     try:
@@ -113,7 +113,7 @@ def _saved(path: Path, plan: Mapping[str, Any]) -> SavedPlan:
 
 def hold(planned: Planned, plan: SavedPlan) -> None:
     """Refuse an update that does more than a saved plan, or something else."""
-    stack = planned.report.known.stack
+    stack = planned.report.context.stack
     if lines := list(_beyond(planned, plan)):
         listed = "\n".join(f"  {line}" for line in lines)
         raise BadInputError(
@@ -125,8 +125,8 @@ def hold(planned: Planned, plan: SavedPlan) -> None:
 
 def _beyond(planned: Planned, plan: SavedPlan) -> Iterator[str]:
     report, inputs = planned.report, _inputs(planned)
-    if plan.settings != digest_of(settings_as_json(report.known.stack)):
-        yield f"{stack_file.file_of_stack(report.known.stack).shown_path} is not as it was"
+    if plan.settings != digest_of(settings_as_json(report.context.stack)):
+        yield f"{stack_file.file_of_stack(report.context.stack).shown_path} is not as it was"
     for change in report.changes:
         yield from _more(change, plan.changes.get(change.urn), inputs.get(change.urn))
     for sitting in report.sitting(Level.DESTROYS):
@@ -134,7 +134,7 @@ def _beyond(planned: Planned, plan: SavedPlan) -> Iterator[str]:
             yield f"work that is lost: {sitting}"
 
 
-def _more(change: Change, saved: SavedChange | None, inputs: str | None) -> Iterator[str]:
+def _more(change: ResourceChange, saved: SavedChange | None, inputs: str | None) -> Iterator[str]:
     """Yield what a change is beyond the saved change of the same resource, if there is one."""
     what = f"{change.component}: {VERBS[change.operation]} {change.resource} {change.name}"
     known = saved.properties if saved else ()

@@ -182,7 +182,7 @@ def _missed_waits(
 ) -> Iterator[Wrong]:
     """Yield RayClusters whose pods wait for room since the update, against the plan."""
     foreseen: set[Key] = set()
-    for wait in report.waits:
+    for wait in report.shortages:
         foreseen.update(wait.ray_clusters)
     for key in waiting:
         waited_before = key in before and before[key].waiting
@@ -192,7 +192,7 @@ def _missed_waits(
 
 
 def _waits_that_did_not_happen(report: Report, after: Observed) -> Iterator[Wrong]:
-    for wait in report.waits:
+    for wait in report.shortages:
         waiters = [now for key, now in after.items() if key in wait.ray_clusters]
         if not any(now.waiting or now.moving for now in waiters):
             yield Wrong(wait.pool, f"nobody waits for room on pool {wait.pool}")

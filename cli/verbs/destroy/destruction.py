@@ -63,7 +63,7 @@ def destroy(stack: str, options: Options) -> int:
     berths: list[Loss] = []
     not_asked = ""
     try:
-        berths = losses_of(stack, outputs, of_environment=report.known.kind == "environment")
+        berths = losses_of(stack, outputs, of_environment=report.context.kind == "environment")
     except BerthError as error:
         not_asked = str(error)
     _print_losses(stack, report, berths, not_asked)

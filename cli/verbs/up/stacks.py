@@ -27,7 +27,7 @@ from berth.components.core.words import counted
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import plan_of
 from berth.stacks.files import stack_file
-from berth.stacks.preview.report import Known, Report, report_of
+from berth.stacks.preview.report import PreviewContext, Report, report_of
 
 AT_ONCE = max(2, min(16, 2 * (os.cpu_count() or 1)))
 """Engines at once: one waits for the cluster while another one computes. An engine with its
@@ -54,7 +54,8 @@ class OwnStack:
         except BerthError as error:
             return self._fail([str(error)])
         report = report_of(
-            plan_of(events), Known(self.stack, "engineer", policies=policies_of(self.loaded))
+            plan_of(events),
+            PreviewContext(self.stack, "engineer", policies=policies_of(self.loaded)),
         )
         self.planned = Planned(report, events, self.loaded, {})
         return ""
@@ -195,7 +196,7 @@ def _refusal(stack: str, changing: Sequence[OwnStack], options: Options) -> int 
         if report in against or report.level == Level.DESTROYS:
             print_tree(report, err)
         else:
-            err.print(f"{report.known.stack}: {counts_line(report)}")
+            err.print(f"{report.context.stack}: {counts_line(report)}")
         print_warnings(report.warnings)
     new = sum(item.report is None for item in changing)
     unchanged = len(changing) - len(reports) - new

@@ -13,7 +13,7 @@ from berth.cli.verbs.preview import refusal
 from berth.components.core.errors import BAD_INPUT
 from berth.components.plan.plan import Plan, ResourceState, Step
 from berth.stacks.policies.policy import PolicyContext
-from berth.stacks.preview.report import Known, Report, report_of
+from berth.stacks.preview.report import PreviewContext, Report, report_of
 
 SERVICE = {
     "apiVersion": "v1",
@@ -31,7 +31,7 @@ def created(resource_type: str, name: str, inputs: Mapping[str, Any]) -> Step:
 
 
 def report(context: PolicyContext | None, *steps: Step) -> Report:
-    return report_of(Plan(steps), Known("env", "environment", policies=context))
+    return report_of(Plan(steps), PreviewContext("env", "environment", policies=context))
 
 
 def in_a_terminal(shown: Report) -> str:

@@ -15,7 +15,7 @@ from berth.components.plan.effect import Level
 from berth.components.plan.fleet import Span, planned_fleet
 from berth.components.plan.plan import differences, plan_of
 from berth.stacks.preview.cost import Money, gpu_hours, money
-from berth.stacks.preview.report import Known, Report, report_of
+from berth.stacks.preview.report import PreviewContext, Report, report_of
 from tests.unit.cases import table
 from tests.unit.components.plan.plans import POOL, RAY, edited, event, pool, ray, report
 from tests.unit.components.plan.recordings import FOLDER, live, recorded
@@ -43,11 +43,13 @@ def of(name: str) -> Report:
         )
         return report_of(
             plan,
-            Known("alice", "engineer", edits=differences(*settings) if "image" in name else ()),
+            PreviewContext(
+                "alice", "engineer", edits=differences(*settings) if "image" in name else ()
+            ),
         )
     return report_of(
         plan,
-        Known(
+        PreviewContext(
             "fleet",
             "environment",
             live=[] if name == "create" else live(),
@@ -128,7 +130,8 @@ def test_what_the_effects_say_is_not_warned_of_again() -> None:
 
 def test_other_words_to_engineers_are_a_change() -> None:
     report = report_of(
-        plan_of(recorded("noop")), Known("fleet", "environment", changed_outputs=["defaults"])
+        plan_of(recorded("noop")),
+        PreviewContext("fleet", "environment", changed_outputs=["defaults"]),
     )
     assert report.verdict == "harmless"
     assert "Engineers' own stacks will see new: defaults." in markdown(report)
@@ -161,7 +164,7 @@ def test_money_is_only_of_pools_with_a_rate() -> None:
 
 
 def test_a_price_is_never_invented() -> None:
-    report = report_of(plan_of(recorded("driver")), Known("fleet", "environment"))
+    report = report_of(plan_of(recorded("driver")), PreviewContext("fleet", "environment"))
     assert report.cost is None
     assert document(report)["moneyADay"] is None
 

@@ -31,7 +31,13 @@ from berth.components.core.owner import STACK_LABEL
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import BERTH, Event, Operation, plan_of
 from berth.components.programs.jobs import RunningJob
-from berth.stacks.preview.report import Change, Known, Part, Report, report_of
+from berth.stacks.preview.report import (
+    ComponentChanges,
+    PreviewContext,
+    Report,
+    ResourceChange,
+    report_of,
+)
 from berth.stacks.program import digest_of
 from tests.lab.project import eventually
 from tests.unit.cases import table
@@ -279,14 +285,16 @@ def test_an_interrupted_update_says_how_to_go_on(
 def changes(operation: Operation, berths: int, *others: Operation) -> Report:
     """A plan that does something to some berths, and to other things."""
 
-    def part(title: str, parent: str, operation: Operation) -> Part:
+    def part(title: str, parent: str, operation: Operation) -> ComponentChanges:
         urn = f"urn:pulumi:fleet::berth::{parent}kubernetes:core/v1:Namespace::{title}"
-        change = Change(title, "namespace", title, "", urn, "x", operation, Level.HARMLESS, (), ())
-        return Part(title, [change])
+        change = ResourceChange(
+            title, "namespace", title, "", urn, "x", operation, Level.HARMLESS, (), ()
+        )
+        return ComponentChanges(title, [change])
 
     parts = [part(f"berth {number}", f"{BERTH}$", operation) for number in range(berths)]
     parts += [part(f"other {number}", "", other) for number, other in enumerate(others)]
-    return replace(report_of(plan_of([]), Known("fleet", "environment")), parts=parts)
+    return replace(report_of(plan_of([]), PreviewContext("fleet", "environment")), parts=parts)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +337,7 @@ def created() -> tuple[Report, list[Event]]:
     plan = recorded("create")
     begun = [event for event in plan if "resourcePreEvent" in event]
     ended = [{"resOutputsEvent": event["resourcePreEvent"]} for event in begun]
-    return report_of(plan_of(plan), Known("fleet", "environment")), [*begun, *ended]
+    return report_of(plan_of(plan), PreviewContext("fleet", "environment")), [*begun, *ended]
 
 
 def test_components_are_done_when_all_their_resources_are() -> None:
