@@ -8,7 +8,7 @@ import pulumi_gcp as gcp
 
 from berth.components.gke.cluster_arguments import IGNORED_CHANGES, cluster_arguments
 from berth.components.gke.errors.hook import error_hook
-from berth.components.gke.kubeconfig import kubeconfig
+from berth.components.gke.kubeconfig import gke_kubeconfig
 from berth.components.gke.names import NODE_ROLES, account_id, address, node_account
 from berth.components.gke.network import Network
 from berth.components.gke.settings import GkeSettings
@@ -71,7 +71,7 @@ class Cluster(pulumi.ComponentResource):
             # Its certificate is of an authority that everyone trusts.
             name_in_dns = cluster.control_plane_endpoints_config.dns_endpoint_config.endpoint
             known = pulumi.Output.all(cluster.name, name_in_dns, None)
-        self.kubeconfig = pulumi.Output.secret(known.apply(lambda values: kubeconfig(*values)))
+        self.kubeconfig = pulumi.Output.secret(known.apply(lambda values: gke_kubeconfig(*values)))
         self.register_outputs({"name": self.name, "id": self.id, "kubeconfig": self.kubeconfig})
 
 

@@ -7,7 +7,7 @@ import pulumi
 import pytest
 
 from berth.cli.verbs.doctor.rights import rights_for
-from berth.components.gke.kubeconfig import kubeconfig as gke_kubeconfig
+from berth.components.gke.kubeconfig import gke_kubeconfig
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import Environment, SettingsError, load_stack
 from berth.stacks.program.engineer import engineer

@@ -16,7 +16,7 @@ from berth.components.cluster.kubeconfig import (
     read_kubeconfig,
     without_credentials,
 )
-from berth.components.gke.kubeconfig import kubeconfig
+from berth.components.gke.kubeconfig import gke_kubeconfig
 from tests.unit.cases import table
 
 
@@ -159,7 +159,7 @@ def test_gkes_plugin_stays_without_what_its_user_added(tmp_path: Path) -> None:
 def test_a_state_runs_nothing_on_a_machine_but_gkes_own_login(
     user: dict[str, Any], words: str, *, clusters: bool
 ) -> None:
-    config = json.loads(kubeconfig("prod", "10.0.0.1", "Y2E="))
+    config = json.loads(gke_kubeconfig("prod", "10.0.0.1", "Y2E="))
     config["users"][0]["user"] = user
     if not clusters:
         config["clusters"] = []
@@ -170,7 +170,7 @@ def test_a_state_runs_nothing_on_a_machine_but_gkes_own_login(
 
 
 def test_gkes_own_login_is_the_one_that_a_state_has() -> None:
-    text = kubeconfig("prod", "10.0.0.1", "Y2E=")
+    text = gke_kubeconfig("prod", "10.0.0.1", "Y2E=")
     assert own_login(text, None) == (text, None)
 
 
