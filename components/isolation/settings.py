@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 from pydantic import Field
 
@@ -25,6 +25,14 @@ _ACCOUNT = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-
 
 # It has 200 characters at most: a quota's name has 253, and begins with other words.
 _CLASS = re.compile(r"(?=.{1,200}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+class NetworkPeer(TypedDict, total=False):
+    """Peer of a rule of a NetworkPolicy, as the API has it."""
+
+    namespaceSelector: dict[str, Any]
+    podSelector: dict[str, Any]
+    ipBlock: dict[str, Any]
 
 
 class IsolationSettings(Settings):
@@ -121,5 +129,5 @@ class IsolationInputs:
     """Number of devices by class that a claim takes, by the name of its template."""
     clients: Collection[str] = ()
     """Namespaces whose pods may send requests to Ray Serve."""
-    callers: Collection[dict[str, Any]] = ()
+    callers: Collection[NetworkPeer] = ()
     """Peers of NetworkPolicies, beside the KubeRay operator, that may call the dashboard."""

@@ -22,10 +22,10 @@ from berth.components.isolation import (
     isolate,
     pod_policy,
     pod_security,
+    preview_rights,
     priority_classes,
     ray_policy,
 )
-from berth.components.isolation.admission import preview_rights
 from berth.components.isolation.quota import resource_quota
 from berth.components.ray.manifest import dashboard_service, ray_cluster
 from berth.components.ray.pod_template import REFUSALS
