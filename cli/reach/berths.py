@@ -26,7 +26,7 @@ from berth.components.core.errors import BadInputError
 from berth.components.core.nearest import did_you_mean
 from berth.components.core.owner import ENVIRONMENT_LABEL, OWNER_LABELS, STACK_LABEL, namespace_of
 from berth.components.core.project import shown_path
-from berth.components.ray.reasons import Key
+from berth.components.ray.live_objects import ObjectKey
 from berth.components.ray.suspension import is_suspended
 from berth.stacks.files import stack_file
 
@@ -47,7 +47,7 @@ class LiveBerth:
         return str(self.cluster["metadata"]["namespace"])
 
     @property
-    def key(self) -> Key:
+    def key(self) -> ObjectKey:
         """Namespace and name of the RayCluster."""
         return self.namespace, str(self.cluster["metadata"]["name"])
 

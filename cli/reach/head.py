@@ -17,7 +17,8 @@ from berth.components.cluster.api import RAY_CLUSTERS, SECRETS, ClusterError, Ob
 from berth.components.cluster.pods import runs_here, why_not_ready
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.ray.conditions.cluster import condition_of
-from berth.components.ray.reasons import Evidence, reasons_of
+from berth.components.ray.live_objects import LiveObjects
+from berth.components.ray.reasons import reasons_of
 
 DASHBOARD, CLIENT = 8265, 10001
 """Ray's own ports of a head (https://docs.ray.io/en/latest/ray-core/configure.html)."""
@@ -37,7 +38,7 @@ def ready_head(berth: LiveBerth) -> Object:
         raise BerthError(note)
     heads = berth.pods("head")
     if not heads or why_not_ready(heads[0], "head"):
-        reasons = reasons_of(Evidence(berth.api, berth.key[0]), berth.key) or [str(condition)]
+        reasons = reasons_of(LiveObjects(berth.api, berth.key[0]), berth.key) or [str(condition)]
         raise BerthError(f"{berth.name} has no head that is ready: {'; '.join(reasons)}")
     if berth.is_simulated(heads[0]) and not runs_here(heads[0]):
         err.print(

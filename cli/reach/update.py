@@ -18,7 +18,7 @@ from berth.cli.shell.console import err, print_warnings
 from berth.components.core.errors import BAD_INPUT, BerthError
 from berth.components.plan.effect import Level
 from berth.components.plan.plan import Event
-from berth.components.ray.readiness import Wait
+from berth.components.ray.readiness import ReadinessWait
 from berth.stacks.load.stack import EngineerBerth, Environment
 from berth.stacks.program import DIGEST_OUTPUT, digest_of
 from berth.stacks.program.awaited import awaited_of
@@ -100,7 +100,7 @@ def _is_ready(stack: str, loaded: Loaded | None, outputs: Mapping[str, Any]) -> 
     awaited = [resource for berth in berths for resource in awaited_of(berth)]
     if not awaited:
         return True
-    wait = Wait(
+    wait = ReadinessWait(
         stack,
         brought_up(stack, outputs or None).kubeconfig,
         awaited,

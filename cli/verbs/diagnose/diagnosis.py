@@ -38,7 +38,8 @@ from berth.components.cluster.pods import runs_here
 from berth.components.core import fast_yaml
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.ray.conditions.cluster import condition_of
-from berth.components.ray.reasons import Evidence, reasons_of
+from berth.components.ray.live_objects import LiveObjects
+from berth.components.ray.reasons import reasons_of
 from berth.stacks.files import stack_file
 
 _SUMMARY = (
@@ -128,7 +129,7 @@ def of_berth(berth: LiveBerth, *, plan: bool) -> list[Part]:
         gathered(
             "Why it is not ready",
             lambda: (
-                "\n".join(reasons_of(Evidence(api, berth.key[0]), berth.key))
+                "\n".join(reasons_of(LiveObjects(api, berth.key[0]), berth.key))
                 or "nothing: the berth is ready"
             ),
         ),

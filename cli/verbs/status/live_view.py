@@ -24,7 +24,7 @@ from berth.components.cluster.owned import owners_of
 from berth.components.cluster.pods import why_not_ready
 from berth.components.core.words import counted
 from berth.components.ray.fleet import Fleet
-from berth.components.ray.reasons import SCALING
+from berth.components.ray.live_objects import SCALING
 
 
 @dataclass(frozen=True)
