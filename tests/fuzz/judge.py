@@ -162,13 +162,17 @@ def check(
     if code == BAD_INPUT and not problems:
         raise FindingError("no problem is named", errors)
     for line in problems if code else ():
-        if not re.match(rf"  stacks/Pulumi\.{stack}\.yaml:\d+: ", line) and not _OF_THE_FILE.search(
-            line
-        ):
+        if not _names_its_line(line, stack):
             raise FindingError("no line", line)
     if controls := {mark for mark in errors if unicodedata.category(mark) == "Cc" and mark != "\n"}:
         raise FindingError("control characters on the terminal", repr(controls))
     return code == 0
+
+
+def _names_its_line(problem: str, stack: str) -> bool:
+    """Whether a problem begins with file and line, or is about the file as a whole."""
+    by_line = re.match(rf"  stacks/Pulumi\.{stack}\.yaml:\d+: ", problem)
+    return bool(by_line or _OF_THE_FILE.search(problem))
 
 
 def _renders(stack: str, judge: Callable[[str], object]) -> None:

@@ -141,13 +141,18 @@ def _update(stack: str, own: Sequence[OwnStack], options: Options) -> int:
         return refused
     if not options.as_json:
         _print_summary(stack, own, result, seconds)
+    _print_what_is_left(stack, own, interrupts)
+    if interrupts.count:
+        return interrupts.code
+    return FAILED if result == "failed" else 0
+
+
+def _print_what_is_left(stack: str, own: Sequence[OwnStack], interrupts: Interrupts) -> None:
     for item in own:
         if item.result == "failed":
             err.print(f"failed: {item.stack}: {item.errors[0]}")
     if interrupts.count:
         err.print(f"go on with: berth up -s {stack} --all")
-        return interrupts.code
-    return FAILED if result == "failed" else 0
 
 
 def _result_of(own: Sequence[OwnStack], interrupts: Interrupts, *, refused: bool) -> str:
