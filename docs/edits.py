@@ -132,7 +132,7 @@ class Fleet:
         Raises:
             BadInputError: the settings are wrong.
         """
-        from berth.stacks.program.environment import environment  # noqa: PLC0415 - takes seconds
+        from berth.stacks.program.environment import register_environment  # noqa: PLC0415 - takes seconds
 
         loaded = load("fleet", {"environment": values}, None)
         assert isinstance(loaded, Environment)  # noqa: S101
@@ -143,7 +143,7 @@ class Fleet:
                 side_effect=ClusterError("there is no cluster"),
             ),
         ):
-            recorder = run(lambda: environment(loaded), "fleet")
+            recorder = run(lambda: register_environment(loaded), "fleet")
         resources = {
             (found.type, found.name): _plain(found.inputs) for found in recorder.registrations
         }

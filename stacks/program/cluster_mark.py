@@ -72,7 +72,9 @@ async def mark_cluster(
     return KubernetesObject(NAME, manifest, options)
 
 
-async def looked_at(loaded: Environment, platform: Platform) -> tuple[Platform, Answer | None]:
+async def answer_of_cluster(
+    loaded: Environment, platform: Platform
+) -> tuple[Platform, Answer | None]:
     """Return an existing cluster with the id of its mark, and its answer; None without one.
 
     The id is the address of the first update: another address of the same cluster, such as its

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from berth.components.berth import Berth
 from berth.components.core.numbers import whole_numbers
 from berth.stacks.load.stack import EngineerBerth, EngineerStack
-from berth.stacks.program.notices import log
+from berth.stacks.program.notices import log_notices
 from berth.stacks.program.own_part import read_own_part, require_claims
 from berth.stacks.program.platform import (
     CLUSTER,
@@ -24,7 +24,7 @@ from berth.stacks.program.waiting import Registered
 from berth.stacks.settings.contract import EnvironmentContract
 
 
-async def engineer(loaded: EngineerStack, *, prefix: str = "") -> Registered:
+async def register_engineer(loaded: EngineerStack, *, prefix: str = "") -> Registered:
     """Register an engineer's berth, and return what `pulumi up` waits for and its outputs.
 
     With `prefix` begin Pulumi's names of what each of several berths needs for itself.
@@ -36,7 +36,7 @@ async def engineer(loaded: EngineerStack, *, prefix: str = "") -> Registered:
         await asyncio.to_thread(require_claims, judged.berth, own.kubeconfig)
     else:
         judged, platform = await _by_reference(loaded, prefix)
-    log(judged.warnings, judged.judgment.waivers)
+    log_notices(judged.warnings, judged.judgment.waivers)
     name = judged.berth.settings.name
     providers = {"kubernetes": platform.provider(f"{prefix}{CLUSTER}")}
     berth = Berth(name, judged.berth, pulumi.ResourceOptions(providers=providers))

@@ -29,7 +29,7 @@ from berth.stacks.program.platform import Platform
 from berth.stacks.settings.environment import EnvironmentSettings
 
 
-async def google(
+async def register_in_google(
     name: str,
     settings: EnvironmentSettings,
     pools: Pools,

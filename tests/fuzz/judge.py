@@ -26,7 +26,7 @@ from berth.lab.plugins.gcp.field_rules import field_problems
 from berth.stacks.load import reported
 from berth.stacks.load.stack import EngineerStack, Environment, load_stack
 from berth.stacks.program import environment as environment_program
-from berth.stacks.program.engineer import engineer
+from berth.stacks.program.engineer import register_engineer
 from tests.fuzz.files import shipped
 from tests.unit.recording import Recorder, run
 from tests.unit.serving import kubeconfig
@@ -203,9 +203,9 @@ def registered(stack: str) -> Recorder:
 
     async def program() -> None:
         if isinstance(loaded, Environment):
-            await environment_program.environment(loaded)
+            await environment_program.register_environment(loaded)
         else:
-            await engineer(loaded)
+            await register_engineer(loaded)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(environment_program, "claims_api", _claims)

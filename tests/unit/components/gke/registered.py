@@ -10,7 +10,7 @@ from berth.components.gke.provider_fields import ResourceFields, resources
 from berth.components.sharing import offered_pools
 from berth.stacks.files import stack_file
 from berth.stacks.load.stack import load
-from berth.stacks.program.google import google
+from berth.stacks.program.google import register_in_google
 from berth.stacks.settings.environment import EnvironmentSettings
 from tests.unit.cases import table
 from tests.unit.components.gke import environment_of
@@ -88,7 +88,7 @@ def recorded(name: str, settings: EnvironmentSettings) -> Recorder:
 
 
 async def _program(name: str, settings: EnvironmentSettings) -> None:
-    await google(name, settings, offered_pools(settings.pools, settings.sharing), {})
+    await register_in_google(name, settings, offered_pools(settings.pools, settings.sharing), {})
 
 
 def _environments() -> Iterator[tuple[str, EnvironmentSettings]]:
