@@ -10,7 +10,7 @@ import pulumi_gcp as gcp
 from berth.components.core.types import region_of
 from berth.components.gke.errors.failed_pool import FailedPool
 from berth.components.gke.errors.hook import error_hook
-from berth.components.gke.names import derived
+from berth.components.gke.names import resource_name
 from berth.components.gke.node_pool_arguments import IGNORED_CHANGES, NodePlace, node_pool_arguments
 from berth.components.gke.pool_settings import PoolSettings
 
@@ -58,7 +58,7 @@ class NodePool(pulumi.ComponentResource):
             place = replace(
                 place,
                 workload_policy=self._workload_policy(
-                    derived(place.cluster, name), place, topology
+                    resource_name(place.cluster, name), place, topology
                 ),
             )
         gcp.container.NodePool(

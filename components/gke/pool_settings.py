@@ -20,7 +20,12 @@ from berth.components.core.types import (
     parse_quantity,
 )
 from berth.components.gke.pool_hints import GPU_WORDS, OTHER_WORDS, machine_type_hint
-from berth.components.hardware.allocatable import DEFAULT_MAX_PODS, GIB, Amounts, allocatable
+from berth.components.hardware.allocatable import (
+    DEFAULT_MAX_PODS,
+    GIB,
+    Amounts,
+    allocatable_amounts,
+)
 from berth.components.hardware.machines import (
     MACHINES,
     CapacityKind,
@@ -304,7 +309,7 @@ class PoolSettings(Settings):
             return None
         max_pods = self.max_pods_per_node or DEFAULT_MAX_PODS
         streaming = bool(self.streams_images)
-        return allocatable(
+        return allocatable_amounts(
             self.machine, self.disk_size_gb, self.ephemeral_ssds, max_pods, streaming=streaming
         )
 

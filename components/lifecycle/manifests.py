@@ -7,7 +7,7 @@ from berth.components import programs
 from berth.components.core import fast_yaml
 from berth.components.core.manifest import MANAGED_BY, Manifest, filled, unawaited
 from berth.components.core.owner import ENVIRONMENT_LABEL
-from berth.components.gke import PoolSettings, on_pools, tolerations
+from berth.components.gke import PoolSettings, pool_affinity, tolerations
 from berth.components.isolation import (
     DASHBOARD,
     NetworkPeer,
@@ -105,7 +105,7 @@ def keeper_manifests(
         items=_items(files),
         egress=[{"to": [heads], "ports": tcp_ports(DASHBOARD)}, to_api_server()],
         schedule=schedule,
-        affinity=on_pools(pools),
+        affinity=pool_affinity(pools),
         tolerations=_tolerations(pools) or None,
         image=image,
         selector=f"{ENVIRONMENT_LABEL}={environment}",

@@ -20,7 +20,7 @@ from berth.cli.main import app
 from berth.components.cluster.api import ClusterError
 from berth.components.cluster.kubeconfig import GKE_LOGIN
 from berth.components.core.errors import BAD_INPUT, BerthError
-from berth.components.gke.provider_fields import resources
+from berth.components.gke.provider_fields import resource_fields
 from berth.lab.home import CLONE
 from berth.lab.plugins.gcp.field_rules import field_problems
 from berth.stacks.load import reported
@@ -212,7 +212,7 @@ def registered(stack: str) -> Recorder:
         patch.setattr(pulumi.log, "warn", lambda *_: None)
         recorder = run(program, stack, references)
     for registration in recorder.registrations:
-        if facts := resources().get(registration.type):
+        if facts := resource_fields().get(registration.type):
             for path, reason in field_problems(registration.inputs, facts):
                 raise FindingError(
                     "refused by Google's provider", f"{registration.name} {path}: {reason}"

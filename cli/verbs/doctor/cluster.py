@@ -35,7 +35,7 @@ from berth.components.core import fast_yaml
 from berth.components.core.errors import BerthError
 from berth.components.core.owner import ENVIRONMENT_LABEL
 from berth.components.core.project import path_of_setting, shown_path
-from berth.components.gke import Addon, ExistingCluster, too_old
+from berth.components.gke import Addon, ExistingCluster, why_too_old
 from berth.components.lifecycle import by_kueue
 from berth.components.operators import OPERATORS
 from berth.components.operators.found import found_on
@@ -133,7 +133,7 @@ def _version(api: ClusterApi, settings: EnvironmentSettings) -> Finding:
     except (ValueError, KeyError, TypeError):
         return CLUSTER.found("no-version")
     try:
-        problem = too_old(settings, version)
+        problem = why_too_old(settings, version)
     except ValueError:
         return CLUSTER.found("other-version", version=version)
     return CLUSTER.missing(problem) if problem else CLUSTER.found("version", version=version)

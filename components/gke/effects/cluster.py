@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from berth.components.gke.provider_fields import CLUSTER, resources
+from berth.components.gke.provider_fields import CLUSTER, resource_fields
 from berth.components.plan.effect import (
     Effect,
     GpusAway,
@@ -164,7 +164,7 @@ def _end_of_protection(changed: Property) -> Effect | None:
 
 def _effect_on_nodes(path: str, fleet: PlannedFleet) -> Effect:
     """Return the effect of a field of which only the provider's source says something."""
-    fact = resources()[CLUSTER].at(path)
+    fact = resource_fields()[CLUSTER].field_at(path)
     if fact is not None and fact.nodes == "no" and not fact.replaces:
         return Effect(
             Level.DISTURBS, f"{path} changes in place; berth does not know the effect on what runs"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from berth.components.core.words import counted
-from berth.components.gke.provider_fields import NODE_POOL, left_out, resources
+from berth.components.gke.provider_fields import NODE_POOL, resource_fields, values_left_out
 from berth.components.plan.effect import (
     Effect,
     GpusAway,
@@ -111,7 +111,9 @@ def _in_words(path: str) -> str:
 
 def _sent(step: Step) -> list[Property]:
     """Return the properties that change, without those whose values stay, whatever is asked for."""
-    stay = [path for path, _ in left_out(step.before, step.after, resources()[NODE_POOL])]
+    stay = [
+        path for path, _ in values_left_out(step.before, step.after, resource_fields()[NODE_POOL])
+    ]
     return [
         changed
         for changed in step.properties
@@ -120,7 +122,7 @@ def _sent(step: Step) -> list[Property]:
 
 
 def _recreates(path: str) -> Literal["no", "yes", "unknown"]:
-    fact = resources()[NODE_POOL].at(path)
+    fact = resource_fields()[NODE_POOL].field_at(path)
     return "unknown" if fact is None or fact.replaces else fact.nodes
 
 

@@ -8,7 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from berth.components.gke.provider_fields import CLUSTER, NODE_POOL, left_out, resources
+from berth.components.gke.provider_fields import (
+    CLUSTER,
+    NODE_POOL,
+    resource_fields,
+    values_left_out,
+)
 from berth.components.plan.plan import Step
 
 _SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
@@ -110,12 +115,12 @@ def values_that_stay(steps: Sequence[Step]) -> list[Stay]:
     """Return the values that stay, of resources that are not replaced."""
     stays = []
     for step in steps:
-        facts = resources().get(step.type)
+        facts = resource_fields().get(step.type)
         if facts is None or step.operation not in ("same", "update"):
             continue
         unmentioned = UNMENTIONED.get(step.type, {})
         advice = ADVICE.get(step.type, {})
-        for path, value in left_out(step.before, step.after, facts):
+        for path, value in values_left_out(step.before, step.after, facts):
             if path not in unmentioned:
                 way = advice.get(path, "to change it, write another value")
                 stays.append(Stay(step.type, step.name, path, value, way))

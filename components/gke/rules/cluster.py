@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from berth.components.core.rules import Breach, Rules
 from berth.components.core.types import location_of_key
 from berth.components.gke.settings import GkeSettings
-from berth.components.gke.versions import too_old
+from berth.components.gke.versions import why_too_old
 
 CREATED_CLUSTERS = Rules[GkeSettings](GkeSettings)
 """Rules of clusters that berth creates."""
@@ -21,7 +21,7 @@ _EVERYWHERE = "0.0.0.0/0"
 def version_without_features(environment: GkeSettings) -> str | None:
     """Each feature of GKE needs a version (features.yaml, machines.yaml)."""
     version = environment.cluster.version
-    return too_old(environment, version) if version else None
+    return why_too_old(environment, version) if version else None
 
 
 @CREATED_CLUSTERS.problem("cluster.maintenance.exclusions.*.end")

@@ -8,7 +8,7 @@ from berth.components.core.rules import Breach, Rules
 from berth.components.gke.pool_settings import PoolSettings
 from berth.components.gke.rules.pool import EnvironmentPool
 from berth.components.gke.settings import GkeSettings
-from berth.components.gke.versions import parse
+from berth.components.gke.versions import parse_gke_version
 
 CREATED_POOLS = Rules[EnvironmentPool](PoolSettings)
 """Rules of one pool that berth creates."""
@@ -20,7 +20,7 @@ _SYSCTLS = frozenset(
     for group, names in fast_yaml.load_beside(__file__, "sysctls.yaml").items()
     for name in names
 )
-_BREAKS_TCPX = parse("1.34.1-gke.1431000")
+_BREAKS_TCPX = parse_gke_version("1.34.1-gke.1431000")
 
 
 @CREATED_POOLS.problem("machineType")
@@ -68,7 +68,7 @@ def tcpx_that_upgrades_break(pool: EnvironmentPool) -> str | None:
 
 def _stays_below_tcpx(environment: GkeSettings) -> bool:
     version = environment.cluster.version
-    if version is None or parse(version).at_least(_BREAKS_TCPX):
+    if version is None or parse_gke_version(version).at_least(_BREAKS_TCPX):
         return False
     maintenance = environment.cluster.maintenance
     return maintenance is not None and bool(maintenance.exclusions)

@@ -14,7 +14,7 @@ from berth.components.gke.effects import cluster as gke_cluster
 from berth.components.gke.effects import node_pool
 from berth.components.gke.effects.stays import ADVICE, UNMENTIONED
 from berth.components.gke.node_pool import TIMEOUTS
-from berth.components.gke.provider_fields import CLUSTER, FILE, NODE_POOL, resources
+from berth.components.gke.provider_fields import CLUSTER, FILE, NODE_POOL, resource_fields
 from berth.components.programs.lifetimes import parse_duration
 from berth.lab.home import CLONE
 from berth.lab.plugins.gcp.field_rules import FORMATS
@@ -99,7 +99,7 @@ def test_values_that_stay_are_told_for_every_field_that_is_sent_at_times_only() 
     staying = {
         (token, path)
         for token, path in at_times()
-        if (fact := resources()[token].fields[path]).keeps or fact.sticks
+        if (fact := resource_fields()[token].fields[path]).keeps or fact.sticks
     }
     assert staying - fields_in(ADVICE) - fields_in(UNMENTIONED) == set()
 
@@ -107,7 +107,7 @@ def test_values_that_stay_are_told_for_every_field_that_is_sent_at_times_only() 
 def test_what_is_told_of_a_value_that_stays_is_of_one_that_may_be_left_out() -> None:
     assert not fields_in(ADVICE) & fields_in(UNMENTIONED)
     for token, path in fields_in(ADVICE) | fields_in(UNMENTIONED):
-        fact = resources()[token].fields[path]
+        fact = resource_fields()[token].fields[path]
         assert fact.keeps or fact.sticks, path
         assert (token, path) in at_times(), f"berth always sends {path}"
 
@@ -115,11 +115,11 @@ def test_what_is_told_of_a_value_that_stays_is_of_one_that_may_be_left_out() -> 
 @pytest.mark.parametrize("operation", ["create", "update", "delete"])
 def test_no_timeout_of_berth_is_shorter_than_the_providers(operation: str) -> None:
     given = getattr(TIMEOUTS, operation)
-    assert given is None or parse_duration(given) > resources()[NODE_POOL].timeouts[operation]
+    assert given is None or parse_duration(given) > resource_fields()[NODE_POOL].timeouts[operation]
 
 
 def test_every_rule_of_the_preview_is_of_a_field_that_changes_in_place_so() -> None:
-    pools, cluster = resources()[NODE_POOL].fields, resources()[CLUSTER].fields
+    pools, cluster = resource_fields()[NODE_POOL].fields, resource_fields()[CLUSTER].fields
     assert {path: pools[path].nodes for path in node_pool.RECREATING_FIELDS} == dict.fromkeys(
         node_pool.RECREATING_FIELDS, "yes"
     )
@@ -153,13 +153,13 @@ def test_the_lab_checks_every_format_of_a_field_that_berth_sets() -> None:
         fact.format
         for token, fields in registered_fields().items()
         for path in fields
-        if (fact := resources()[token].fields[path]).format
+        if (fact := resource_fields()[token].fields[path]).format
     }
     assert formats - FORMATS.keys() == set()
 
 
 @pytest.mark.parametrize(("path", "known", "nodes"), table(__file__, "provider_fields.yaml"))
 def test_a_path_of_the_engine_leads_to_its_field(path: str, known: bool, nodes: str) -> None:
-    fact = resources()[NODE_POOL].at(path)
+    fact = resource_fields()[NODE_POOL].field_at(path)
     assert (fact is not None) is known
     assert fact is None or fact.nodes == nodes

@@ -16,7 +16,7 @@ from berth.cli.pulumi.preview.tree import tree
 from berth.components.gke.effects import cluster as gke_cluster
 from berth.components.gke.effects.node_pool import RECREATING_FIELDS, SIZE_FIELDS
 from berth.components.gke.effects.stays import ADVICE
-from berth.components.gke.provider_fields import CLUSTER, NODE_POOL, resources
+from berth.components.gke.provider_fields import CLUSTER, NODE_POOL, resource_fields
 from berth.components.plan.paths import below
 from berth.stacks.preview.report import Report
 from tests.unit.cases import table
@@ -33,11 +33,11 @@ from tests.unit.components.plan.plans import (
 )
 
 POOL_FIELDS = {
-    path: fact for path, fact in resources()[NODE_POOL].fields.items() if not fact.replaces
+    path: fact for path, fact in resource_fields()[NODE_POOL].fields.items() if not fact.replaces
 }
 CLUSTER_FIELDS = {
     path: fact
-    for path, fact in resources()[CLUSTER].fields.items()
+    for path, fact in resource_fields()[CLUSTER].fields.items()
     if not fact.replaces
     and not below(path, "nodeConfig")
     and path not in ("minMasterVersion", "deletionProtection")
