@@ -6,7 +6,8 @@ from typing import Any
 from berth.cli.reach.arguments import seconds_of
 from berth.cli.reach.berths import LiveBerth, find
 from berth.cli.reach.current_work import Running, running_on
-from berth.cli.reach.lifecycle import EXTEND, moment, sentences
+from berth.cli.reach.lifecycle import EXTEND, lifecycle_remarks
+from berth.cli.reach.moments import moment_in_zone
 from berth.cli.shell.console import LOST, agreed, err, print_error, print_json, print_result
 from berth.components.core.errors import FAILED, BadInputError, BerthError
 from berth.components.lifecycle import life_of
@@ -57,7 +58,7 @@ def wake(name: str | None, stack: str | None, timeout: str, *, as_json: bool) ->
     if condition.state != "waking":
         _start(berth)
     if life.expired(datetime.now(tz=UTC)):
-        since = moment(life.expires, life.zone)
+        since = moment_in_zone(life.expires, life.zone)
         note = (
             f"{berth.name} expired on {since}, and is suspended again in a day; to keep it,"
             f" {EXTEND}"
@@ -80,7 +81,7 @@ def _start(berth: LiveBerth) -> None:
     """Wake a berth, unless Kueue would suspend it again at once."""
     life = life_of(berth.cluster)
     if life.suspended_by == KUEUE:
-        raise BerthError("; ".join(sentences(berth.name, life)))
+        raise BerthError("; ".join(lifecycle_remarks(berth.name, life)))
     suspension.set_suspended(berth.api, berth.key, suspended=False)
 
 

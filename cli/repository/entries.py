@@ -54,7 +54,11 @@ def environment_file(stack: str) -> tuple[stack_file.StackFile, str]:
     """Return an environment's file and its text."""
     file = stack_file.file_of_stack(stack)
     if not isinstance(file.settings.get("environment"), dict):
-        raise BadInputError(f"stack {stack} is not an environment", place=file.shown_path)
+        raise BadInputError(
+            f"stack {stack} is not an environment",
+            "name an environment's stack",
+            place=file.shown_path,
+        )
     return file, file.path.read_text(encoding="utf-8")
 
 

@@ -5,12 +5,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Network
 
-from berth.cli.reach.environment import (
-    NotUpError,
-    brought_up,
-    namespaces_not_in_state,
-    not_in_state_note,
-)
+from berth.cli.reach.environment import NotUpError, brought_up
+from berth.cli.reach.unknown_namespaces import namespaces_not_in_state, not_in_state_note
 from berth.cli.verbs.doctor.berths import check_berth, check_berths, check_features
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.cli.verbs.doctor.nodes import check_metadata, check_nodes, check_pools

@@ -9,7 +9,7 @@ from berth.cli.reach.berths import find
 from berth.cli.reach.jobs.client import RayJob, RayJobs
 from berth.cli.reach.jobs.dashboard import connected
 from berth.cli.reach.jobs.follow import finish, stop
-from berth.cli.reach.lifecycle import age
+from berth.cli.reach.moments import age_in_words
 from berth.cli.shell.console import Table, err, print_result
 from berth.components.core.errors import FAILED, BadInputError
 from berth.components.programs.jobs import short
@@ -63,7 +63,7 @@ def table(found: list[RayJob], now: datetime) -> Table:
             job.id if job.submitted else f"{job.id} (connected)",
             Text(job.status.lower(), style=_COLORS.get(job.status, "")),
             short(job.entrypoint) or "–",
-            age(job.started.isoformat(), now) if job.started else "–",
+            age_in_words(job.started.isoformat(), now) if job.started else "–",
             _took(job, now) or "–",
             "–" if job.exit_code is None else str(job.exit_code),
         )
@@ -77,7 +77,7 @@ def _one(job: RayJob, berth: str, *, as_json: bool) -> None:
         "state": job.status.lower(),
         "command": job.entrypoint,
         "why": job.reason,
-        "age": age(job.started.isoformat(), now) if job.started else "",
+        "age": age_in_words(job.started.isoformat(), now) if job.started else "",
         "took": _took(job, now),
         "exit code": "" if job.exit_code is None else str(job.exit_code),
     }

@@ -18,7 +18,7 @@ from berth.cli.pulumi.preview.tree import print_tree
 from berth.cli.pulumi.program import Engine, Interrupts, begun
 from berth.cli.pulumi.update.progress import progress_bar
 from berth.cli.pulumi.update.question import Options, refusal
-from berth.cli.reach.environment import own_stacks
+from berth.cli.reach.own_stacks import own_stacks
 from berth.cli.reach.update import is_up, up
 from berth.cli.repository.check import check_all
 from berth.cli.shell.console import err, out, print_json, print_problems, print_warnings

@@ -9,7 +9,7 @@ import pytest
 
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.update.question import Options
-from berth.cli.reach import environment
+from berth.cli.reach.own_stacks import own_stacks
 from berth.cli.verbs.up import stacks
 from berth.cli.verbs.up.stacks import up_all
 from berth.components.core.errors import BAD_INPUT, FAILED, BadInputError
@@ -45,7 +45,7 @@ def test_own_stacks_of_the_environment_that_this_project_applies(pulumi: FakePul
     write(pulumi, "bob", "{environment: other}")
     write(pulumi, "carol-isolation", "{environment: env, name: carol, part: isolation}")
     write(pulumi, "carol", "{environment: env, part: cluster}")
-    assert environment.own_stacks("env", without="cluster") == {
+    assert own_stacks("env", without="cluster") == {
         "alice": "alice",
         "carol": "carol-isolation",
     }
