@@ -244,7 +244,7 @@ def _modules() -> tuple[tuple[str, ast.Module], ...]:
 
 def _raised(file: str, tree: ast.Module) -> Iterator[Message]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == "ended":
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "run_program":
             yield _message(
                 template(node.args[-1]), "", FAILED, file
             )  # of a program that takes too long

@@ -83,7 +83,7 @@ class LiveBerth:
         return pod["spec"].get("nodeName") in self.simulated_nodes
 
 
-def find(name: str | None, stack: str | None) -> LiveBerth:
+def live_berth(name: str | None, stack: str | None) -> LiveBerth:
     """Return a berth that is up.
 
     Raises:

@@ -95,7 +95,7 @@ def _by_own_login(stack: str, environment: str) -> LiveEnvironment:
 def _outputs(stack: str, engineers_stack: str) -> dict[str, Any]:
     """Return the outputs of an environment's stack, which an engineer's stack may name."""
     try:
-        return pulumi_stack.outputs(stack)
+        return pulumi_stack.stack_outputs(stack)
     except pulumi_stack.UnknownStackError:
         pass
     if stack != engineers_stack and not stack_file.stack_path(stack).exists():

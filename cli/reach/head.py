@@ -122,7 +122,7 @@ def forwarding(
     arguments = [f"{local}:{remote}" for remote, local in ports.items()]
     where = ["--namespace", namespace, "--address", LOOPBACK, f"pod/{head['metadata']['name']}"]
     with program.started("port-forward", *where, *arguments) as process:
-        read(process.stderr, lambda line: err.print(line.rstrip(), style="dim"))
+        read_in_thread(process.stderr, lambda line: err.print(line.rstrip(), style="dim"))
         missing = set(ports)
         for line in process.stdout or ():
             if forwarded := _FORWARDED.match(line.strip()):
@@ -130,11 +130,11 @@ def forwarding(
             if not missing:
                 break
         # kubectl prints a line for each connection: a full pipe would stop it.
-        read(process.stdout, lambda _line: None)
+        read_in_thread(process.stdout, lambda _line: None)
         yield None if missing else process
 
 
-def read(stream: IO[str] | None, handle: Callable[[str], None]) -> None:
+def read_in_thread(stream: IO[str] | None, handle: Callable[[str], None]) -> None:
     """Read a stream to its end in a thread."""
 
     def until_the_end() -> None:

@@ -46,7 +46,7 @@ def cluster_view(stack: str, *, asks_for_releases: bool = False) -> ClusterView:
     """
     view = ClusterView()
     try:
-        view = replace(view, outputs=pulumi_stack.outputs(stack))
+        view = replace(view, outputs=pulumi_stack.stack_outputs(stack))
         api = _cluster_of(view.outputs)
         if api is None:
             return view

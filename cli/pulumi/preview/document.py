@@ -16,7 +16,7 @@ FORMAT = 1
 """Version of the format, raised when a field changes its meaning; fields may be added without."""
 
 
-def document(report: Report) -> dict[str, Any]:
+def report_document(report: Report) -> dict[str, Any]:
     """Return the report as plain data."""
     context = report.context
     content: dict[str, Any] = {
@@ -48,19 +48,21 @@ def document(report: Report) -> dict[str, Any]:
         "waits": report.shortages,
         "warnings": report.warnings,
     }
-    return dict(plain(content))
+    return dict(plain_data(content))
 
 
-def plain(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
     """Return a value as JSON has it: a dataclass as an object with camelCase keys."""
     if isinstance(value, Level):
         return value.word
     if isinstance(value, Decimal):
         return f"{value:.2f}"
     if isinstance(value, Span):
-        return {"min": plain(value.min), "max": plain(value.max)}
+        return {"min": plain_data(value.min), "max": plain_data(value.max)}
     if is_dataclass(value):
-        return {to_camel(field.name): plain(getattr(value, field.name)) for field in fields(value)}
+        return {
+            to_camel(field.name): plain_data(getattr(value, field.name)) for field in fields(value)
+        }
     if isinstance(value, Mapping):
-        return {key: plain(inner) for key, inner in value.items()}
-    return [plain(inner) for inner in value] if isinstance(value, list | tuple) else value
+        return {key: plain_data(inner) for key, inner in value.items()}
+    return [plain_data(inner) for inner in value] if isinstance(value, list | tuple) else value

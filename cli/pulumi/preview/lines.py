@@ -111,7 +111,7 @@ def _bounds(bounds: Span[int] | Span[Decimal], form: str) -> str:
     return "–".join(f"{bound:{form}}" for bound in dict.fromkeys(bounds))
 
 
-def notes(report: Report) -> list[str]:
+def report_notes(report: Report) -> list[str]:
     """Return notes: news for engineers, clusters that were not asked, values that stay."""
     found = []
     if report.context.changed_outputs:

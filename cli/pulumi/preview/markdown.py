@@ -15,23 +15,23 @@ MOST_CHARACTERS = 60_000
 _SIGNS = {"nothing": "✅", "harmless": "✅", "disturbs": "⚠️", "destroys": "🛑"}
 
 
-def marker(stack: str) -> str:
+def comment_marker(stack: str) -> str:
     """Return the hidden line by which CI finds its comment again."""
     return f"<!-- berth-preview:{stack} -->"
 
 
-def markdown(report: Report) -> str:
+def report_markdown(report: Report) -> str:
     """Return the report, losses first; one that is too long is cut, and says so."""
     sign = "🛑" if report.against_policies else _SIGNS[report.verdict]
     head = [
-        marker(report.context.stack),
+        comment_marker(report.context.stack),
         f"## {sign} berth preview: {_code(report.context.stack)}",
         "",
     ]
     head += [f"**{lines.VERDICTS[report.verdict]}** {lines.counts_line(report)}.", ""]
     body = [*_section("### Policies", _policies(report)), *_destroyed(report)]
     body += _section("### Cost a day", [f"- {_escaped(cost)}" for cost in lines.cost_lines(report)])
-    body += _section("", [f"- {_escaped(note)}" for note in lines.notes(report)])
+    body += _section("", [f"- {_escaped(note)}" for note in lines.report_notes(report)])
     body += _section("### Changed outside Pulumi", _drift(report))
     for part in report.parts:
         body += _part(part)

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from berth.cli.pulumi import stack as pulumi_stack
 from berth.cli.pulumi.preview.cluster_view import ClusterView, cluster_view
-from berth.cli.pulumi.program import Engine, Interrupts, begun
-from berth.cli.pulumi.stack import errors_of, failure
-from berth.cli.repository.check import check
+from berth.cli.pulumi.program import EngineRun, Interrupts, begun_preview
+from berth.cli.pulumi.stack import errors_of, failure_of
+from berth.cli.repository.check import check_stack
 from berth.cli.shell.console import ProblemsError, err
 from berth.components.cluster.api import ClusterApi
 from berth.components.core.errors import BerthError
@@ -32,7 +32,7 @@ _UNREAD = (
 
 
 @dataclass(frozen=True)
-class Planned:
+class StackPlan:
     """Plan of a stack, with what it was made of."""
 
     report: Report
@@ -49,7 +49,9 @@ class Planned:
 _PROTECTED = ("as it is currently marked for protection", "because it is protected")
 
 
-def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) -> Planned:
+def planned_update(
+    stack: str, *, refresh: bool = False, engine: EngineRun | None = None
+) -> StackPlan:
     """Return what `pulumi up` would do to a stack, and what that means.
 
     Args:
@@ -66,10 +68,10 @@ def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) 
     with Interrupts() as interrupts, err.status(f"previewing {stack}"):
         if refresh:
             view = _view_beside(loaded, stack, asks_for_releases=True)
-            engine = begun(stack, *_refresh_options(view))
+            engine = begun_preview(stack, *_refresh_options(view))
         else:
             # The engine is a process of its own: it previews while the cluster is asked.
-            engine = engine or begun(stack)
+            engine = engine or begun_preview(stack)
             view = _view_beside(loaded, stack)
         edits = _edits_since_the_update(stack)
         events = events_of(stack, engine, interrupts)
@@ -82,11 +84,11 @@ def planned(stack: str, *, refresh: bool = False, engine: Engine | None = None) 
     report = report_of(plan_of(events), context)
     if not view.reads_releases:
         report = replace(report, warnings=[*report.warnings, _UNREAD])
-    return Planned(report, events, loaded, view.outputs, view.api)
+    return StackPlan(report, events, loaded, view.outputs, view.api)
 
 
 def _checked(stack: str) -> Loaded:
-    checked = check(stack)
+    checked = check_stack(stack)
     if checked.lines or checked.loaded is None:
         raise ProblemsError(stack, checked.lines)
     return checked.loaded
@@ -109,7 +111,7 @@ def _edits_since_the_update(stack: str) -> list[Property]:
     """Return what the settings have in another way than those of the last update."""
     settings = settings_as_json(stack)
     edits = []
-    for key, before in pulumi_stack.applied(stack).items():
+    for key, before in pulumi_stack.settings_of_last_update(stack).items():
         edits += differences(before, settings.get(key) or {})
     return edits
 
@@ -119,10 +121,10 @@ def settings_as_json(stack: str) -> dict[str, Any]:
     return dict(json.loads(json.dumps(stack_file.file_of_stack(stack).settings, default=str)))
 
 
-def planned_destruction(stack: str) -> Planned:
+def planned_destruction(stack: str) -> StackPlan:
     """Return what `pulumi destroy` would do."""
     with Interrupts() as interrupts, err.status(f"previewing {stack}"):
-        engine = Engine(["destroy", "--preview-only", "--stack", stack])
+        engine = EngineRun(["destroy", "--preview-only", "--stack", stack])
         # The engine is a process of its own: it previews while the cluster is asked.
         view = cluster_view(stack)
         events = events_of(stack, engine, interrupts)
@@ -131,10 +133,10 @@ def planned_destruction(stack: str) -> Planned:
         raise BerthError(view.not_asked)  # whose berths would be lost is not known
     kind = "environment" if "environment" in view.outputs else "engineer"
     context = PreviewContext(stack, kind, view.live, view.not_asked)
-    return Planned(report_of(plan_of(events), context), events, None, view.outputs)
+    return StackPlan(report_of(plan_of(events), context), events, None, view.outputs)
 
 
-def events_of(stack: str, engine: Engine, interrupts: Interrupts) -> list[Event]:
+def events_of(stack: str, engine: EngineRun, interrupts: Interrupts) -> list[Event]:
     """Return the events of a preview; of one that only deletion protection fails too."""
     outcome = engine.outcome(lambda _event: None, interrupts)
     errors = errors_of(outcome.events)
@@ -142,7 +144,7 @@ def events_of(stack: str, engine: Engine, interrupts: Interrupts) -> list[Event]
         any(words in error for words in _PROTECTED) for error in errors
     )
     if outcome.code and not only_protection and not interrupts.count:
-        raise failure(stack, outcome)
+        raise failure_of(stack, outcome)
     return outcome.events
 
 

@@ -26,10 +26,12 @@ def print_tree(report: Report, console: Console, *, fields: bool = False) -> Non
     A tree is wrapped at its console's width; a log or a file has none.
     """
     width = None if console.is_terminal else _NO_LIMIT
-    Console(stderr=console.stderr, highlight=False, width=width).print(tree(report, fields=fields))
+    Console(stderr=console.stderr, highlight=False, width=width).print(
+        report_tree(report, fields=fields)
+    )
 
 
-def tree(report: Report, *, fields: bool = False) -> RenderableType:
+def report_tree(report: Report, *, fields: bool = False) -> RenderableType:
     """Return the whole report: the changes as a tree, and their sum below it."""
     title = Text(report.context.stack, style="bold")
     title.append(f": {lines.counts_line(report)}", style="not bold")
@@ -87,7 +89,8 @@ def _summary(report: Report, *, fields: bool) -> list[Text]:
         [Text("Cost a day", style="bold"), *(Text(f"  {cost}") for cost in costs)] if costs else []
     )
     texts += [
-        Text(note, style="yellow") for note in (*lines.notes(report), *lines.waiver_lines(report))
+        Text(note, style="yellow")
+        for note in (*lines.report_notes(report), *lines.waiver_lines(report))
     ]
     hidden = (
         0

@@ -15,9 +15,9 @@ from typing import Any
 
 import yaml
 
-from berth.cli.pulumi.preview.document import document
-from berth.cli.pulumi.preview.plan import planned, settings_as_json
-from berth.cli.reach.berths import LiveBerth, berth_and_stack, find
+from berth.cli.pulumi.preview.document import report_document
+from berth.cli.pulumi.preview.plan import planned_update, settings_as_json
+from berth.cli.reach.berths import LiveBerth, berth_and_stack, live_berth
 from berth.cli.reach.current_work import running_on
 from berth.cli.reach.environment import NotUpError
 from berth.cli.reach.fleet import fleet_of
@@ -113,7 +113,7 @@ def versions(api: ClusterApi | None) -> dict[str, Any]:
 
 
 def _plan(stack: str) -> Part:
-    return gathered(f"Plan of stack {stack}", lambda: document(planned(stack).report))
+    return gathered(f"Plan of stack {stack}", lambda: report_document(planned_update(stack).report))
 
 
 def of_berth(berth: LiveBerth, *, plan: bool) -> list[Part]:
@@ -276,7 +276,7 @@ def gather(name: str, stack: str, *, plan: bool) -> tuple[list[Part], list[str],
     known = secrets_of_environment(os.environ)
     parts = [_settings(stack)]
     try:
-        berth = find(name, stack)
+        berth = live_berth(name, stack)
     except BerthError as error:
         if isinstance(error, BadInputError) and not isinstance(error, NotUpError):
             raise

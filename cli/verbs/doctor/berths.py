@@ -7,7 +7,12 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from berth.cli.reach.homes import CLAIMS
-from berth.cli.reach.secret_values import SecretPlace, grant, places_of_berth, unread
+from berth.cli.reach.secret_values import (
+    SecretPlace,
+    grant_command,
+    places_of_berth,
+    why_not_synced,
+)
 from berth.cli.verbs.doctor.findings import Finding, Topic
 from berth.components.berth import BerthInputs
 from berth.components.cluster.api import NAMESPACES, SECRETS, ClusterApi, RefusedError, in_namespace
@@ -91,7 +96,7 @@ def _value(berth: BerthInputs, place: SecretPlace, api: ClusterApi) -> Finding:
         "command": f"berth secret set {name} {place.variable}",
     }
     if source:
-        facts["command"] = grant(source, berth.project, namespace)
+        facts["command"] = grant_command(source, berth.project, namespace)
     try:
         secret = api.get(f"{in_namespace(namespace, SECRETS)}/{place.secret}")
     except RefusedError as error:
@@ -104,7 +109,7 @@ def _value(berth: BerthInputs, place: SecretPlace, api: ClusterApi) -> Finding:
         )
     if source:
         return SECRET_VALUES.found(
-            "unread", reason=unread(api, namespace, place.secret, source), **facts
+            "unread", reason=why_not_synced(api, namespace, place.secret, source), **facts
         )
     return SECRET_VALUES.found("no-value", secret=place.secret, key=place.key, **facts)
 

@@ -18,7 +18,7 @@ from berth.cli.reach.arguments import (
     Stack,
     Workers,
 )
-from berth.cli.shell.help import verb_group
+from berth.cli.shell.verb_group import verb_group
 
 app = verb_group(
     "Edit the engineers in an environment's file; `berth up` or `pulumi up` creates their berths."

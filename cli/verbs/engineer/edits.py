@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from berth.cli.reach.berths import find
-from berth.cli.reach.homes import disks_of, forget
+from berth.cli.reach.berths import live_berth
+from berth.cli.reach.homes import delete_home_claims, disks_of
 from berth.cli.reach.own_stacks import own_stacks
-from berth.cli.repository.entries import engineers_in, environment_file, write
-from berth.cli.repository.stack_edit import Change, with_entry, without_entry
+from berth.cli.repository.entries import engineers_in, environment_file, write_checked
+from berth.cli.repository.stack_edit import FileEdit, with_entry, without_entry
 from berth.cli.shell.console import print_result
 from berth.cli.verbs.engineer.losses import losses_in_words, losses_with_home
 from berth.components.core.errors import BadInputError
@@ -44,10 +44,10 @@ def add_engineer(
             " stack",
             "edit that stack's file",
         )
-    change = Change(file.path, text, with_entry(text, _ENGINEERS, name, entry))
+    change = FileEdit(file.path, text, with_entry(text, _ENGINEERS, name, entry))
     _check_result(change, {**present, name: entry})
     done = f"{name} gets a berth on {stack} by: berth up -s {stack}"
-    return write(stack, name, change, done, dry_run=dry_run, as_json=as_json)
+    return write_checked(stack, name, change, done, dry_run=dry_run, as_json=as_json)
 
 
 def remove_engineer(
@@ -63,19 +63,19 @@ def remove_engineer(
     present = engineers_in(file.settings["environment"])
     if name not in present:
         _refuse_unknown_engineer(stack, name, present)
-    change = Change(file.path, text, without_entry(text, _ENGINEERS, name))
+    change = FileEdit(file.path, text, without_entry(text, _ENGINEERS, name))
     _check_result(change, {key: value for key, value in present.items() if key != name})
     if not forget_home:
         losses = losses_in_words(stack, name)
-        return write(stack, name, change, losses, dry_run=dry_run, as_json=as_json)
-    berth = find(name, stack)
+        return write_checked(stack, name, change, losses, dry_run=dry_run, as_json=as_json)
+    berth = live_berth(name, stack)
     disks = disks_of(berth.api, name)
     if not disks:
         raise BadInputError(f"berth {name} has no home", "leave --forget-home out")
     losses = losses_with_home(stack, berth, disks)
-    code = write(stack, name, change, losses, dry_run=dry_run, as_json=as_json)
+    code = write_checked(stack, name, change, losses, dry_run=dry_run, as_json=as_json)
     if code == 0 and not dry_run:
-        forget(berth.api, name)
+        delete_home_claims(berth.api, name)
     return code
 
 
@@ -90,7 +90,7 @@ def _refuse_unknown_engineer(stack: str, name: str, present: Mapping[str, Any]) 
     )
 
 
-def _check_result(change: Change, engineers: Mapping[str, Any]) -> None:
+def _check_result(change: FileEdit, engineers: Mapping[str, Any]) -> None:
     """Check that an edit of the text means what was asked, however the file is written."""
     if not _means(change, engineers):
         name = shown_path(change.path)
@@ -99,7 +99,7 @@ def _check_result(change: Change, engineers: Mapping[str, Any]) -> None:
         )
 
 
-def _means(change: Change, engineers: Mapping[str, Any]) -> bool:
+def _means(change: FileEdit, engineers: Mapping[str, Any]) -> bool:
     """Return whether an edit changes nothing but the engineers."""
     try:
         before = stack_file.parse_stack_file(change.path, change.before).settings

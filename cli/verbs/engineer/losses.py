@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from berth.cli.reach.berths import LiveBerth, find
+from berth.cli.reach.berths import LiveBerth, live_berth
 from berth.cli.reach.homes import HomeDisk, disks_of
 from berth.components.core.errors import BadInputError, BerthError
 from berth.components.core.owner import namespace_of
@@ -21,7 +21,7 @@ def losses_in_words(stack: str, name: str) -> str:
         " in it"
     )
     try:
-        berth = find(name, stack)
+        berth = live_berth(name, stack)
         disks = _disks(stack, disks_of(berth.api, name))
         return f"{text}{disks}: {ray_cluster_in_words(berth)}"
     except BadInputError:

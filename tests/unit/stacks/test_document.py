@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from berth.cli.repository.check import check
+from berth.cli.repository.check import check_stack
 from berth.components.core.yaml_document import plain_value, read_yaml
 from berth.stacks.load import service_code
 from tests.unit.cases import table
@@ -32,7 +32,7 @@ CASES: dict[str, list[str]] = TABLES["settings"] | {
 @pytest.mark.parametrize("case", CASES)
 def test_yaml_that_settings_do_not_have(case: str) -> None:
     setting, problem = CASES[case]
-    lines = check("env", FILE.format(setting=setting)).lines
+    lines = check_stack("env", FILE.format(setting=setting)).lines
     assert len(lines) == 1
     assert lines[0].startswith(f"stacks/Pulumi.env.yaml:9: {problem}")
 
@@ -40,7 +40,7 @@ def test_yaml_that_settings_do_not_have(case: str) -> None:
 @pytest.mark.parametrize(("line", "problem"), TABLES["lines"])
 def test_a_line_that_is_indented_wrong(line: str, problem: str) -> None:
     text = FILE.format(setting="").replace("    pools:", f"{line}\n    pools:", 1)
-    (found,) = check("env", text).lines
+    (found,) = check_stack("env", text).lines
     assert found.startswith(f"stacks/Pulumi.env.yaml:5: {problem}")
 
 
@@ -57,7 +57,7 @@ GOOD = {
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_yaml_that_settings_may_have(case: str, ends: str, mark: str) -> None:
     text = mark + FILE.format(setting=GOOD[case]).replace("\n", ends)
-    assert check("env", text).lines == []
+    assert check_stack("env", text).lines == []
 
 
 def test_values_have_no_memory_of_their_spelling() -> None:
@@ -68,7 +68,7 @@ def test_values_have_no_memory_of_their_spelling() -> None:
 
 def test_a_merged_setting_has_the_line_of_its_parent() -> None:
     text = FILE.format(setting="worker: {<<: *w}").replace("config:", "x: &w {cpu: -1}\nconfig:", 1)
-    (line,) = check("env", text).lines
+    (line,) = check_stack("env", text).lines
     assert line.startswith(
         "stacks/Pulumi.env.yaml:10: environment.engineers.alice.worker.cpu: '-1' is not a"
     )
@@ -91,7 +91,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_values_that_kubernetes_would_refuse(case: str) -> None:
     setting, problem = REFUSED[case]
-    (line,) = check("env", FILE.format(setting=setting)).lines
+    (line,) = check_stack("env", FILE.format(setting=setting)).lines
     assert line.startswith("stacks/Pulumi.env.yaml:9: environment.engineers.alice.")
     assert problem in line
 
@@ -110,7 +110,7 @@ def test_code_that_is_nowhere_or_everywhere(code: str, problem: str) -> None:
         " 0}}"
     )
     text = FILE.format(setting="") + f"    services:\n      {service}\n"
-    found = [line for line in check("env", text).lines if "services.x.code: " in line]
+    found = [line for line in check_stack("env", text).lines if "services.x.code: " in line]
     assert len(found) == 1
     assert problem in found[0]
 
@@ -122,6 +122,6 @@ def test_code_that_python_cannot_read(tmp_path: Path, text: str) -> None:
         f"x: {{code: {tmp_path}, serveConfig: {{applications: [{{import_path: app.b}}]}}, worker:"
         " {gpus: 0}}"
     )
-    lines = check("env", FILE.format(setting="") + f"    services:\n      {service}\n").lines
+    lines = check_stack("env", FILE.format(setting="") + f"    services:\n      {service}\n").lines
     assert service_code.read_code(tmp_path)
     assert any("Python cannot read this" in line for line in lines)

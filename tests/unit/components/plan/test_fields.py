@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from berth.cli.pulumi.preview import lines
-from berth.cli.pulumi.preview.document import document
-from berth.cli.pulumi.preview.markdown import markdown
-from berth.cli.pulumi.preview.tree import tree
+from berth.cli.pulumi.preview.document import report_document
+from berth.cli.pulumi.preview.markdown import report_markdown
+from berth.cli.pulumi.preview.tree import report_tree
 from berth.components.gke.effects import cluster as gke_cluster
 from berth.components.gke.effects.node_pool import RECREATING_FIELDS, SIZE_FIELDS
 from berth.components.gke.effects.stays import ADVICE
@@ -138,7 +138,7 @@ def test_a_value_that_is_left_out_is_said_to_stay(token: str, old: Inputs) -> No
         found = staying(token, old, without(old), operation)
         (stay,) = found.stays
         assert stay.advice == ADVICE[token][stay.path]
-        (line,) = lines.notes(found)
+        (line,) = lines.report_notes(found)
         assert f" train keeps {stay.path} = " in line
         assert line.endswith(f"which the settings no longer ask for; {stay.advice}.")
 
@@ -163,10 +163,10 @@ def test_the_last_labels_for_bills_make_no_node_anew_since_nothing_is_sent() -> 
 def test_what_stays_is_in_every_rendering() -> None:
     found = staying(NODE_POOL, {"maxPodsPerNode": 32}, {})
     assert found.verdict == "nothing"
-    (line,) = lines.notes(found)
+    (line,) = lines.report_notes(found)
     shown_there = io.StringIO()
-    Console(width=400, file=shown_there).print(tree(found))
+    Console(width=400, file=shown_there).print(report_tree(found))
     assert line in shown_there.getvalue()
-    assert line.replace("`", "\\`") in markdown(found)
-    shown: dict[str, Any] = json.loads(json.dumps(document(found)))["stays"][0]
+    assert line.replace("`", "\\`") in report_markdown(found)
+    shown: dict[str, Any] = json.loads(json.dumps(report_document(found)))["stays"][0]
     assert (shown["path"], shown["value"], shown["name"]) == ("maxPodsPerNode", 32, "train")
