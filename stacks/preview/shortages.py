@@ -1,6 +1,6 @@
 """Pools with fewer GPUs than RayClusters ask for after an update, so that new pods wait. Pure.
 
-Settings that alone ask for too much are refused (components/ray/fit.py); here the RayClusters on
+Settings that alone ask for too much are refused (components/ray/rules); here the RayClusters on
 the cluster count too, those of other stacks and of nobody's included.
 """
 
